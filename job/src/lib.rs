@@ -10,6 +10,7 @@
 //! | `DOORBELL_RANK`, `DOORBELL_SIZE` | the number of this process, and how many there are |
 //! | `DOORBELL_RENDEZVOUS` | `HOST:PORT`, where process 0 serves the others |
 //! | `DOORBELL_SECRET`, or `DOORBELL_SECRET_FILE` | what only processes of the job know |
+//! | `DOORBELL_WITHIN` | how many seconds all processes together may take to come |
 //! | `DOORBELL_DEVICE` | the [devices](Devices) by which processes may reach each other, as `shm,udp` |
 //! | `DOORBELL_INTERFACE` | the network interface of devices that are named without one |
 //! | `DOORBELL_ADDRESSES` | instead of all that but the rank: the addresses of all, with commas |
@@ -17,7 +18,7 @@
 //! The processes meet at a small service over TCP, which process 0 runs until all are done. It
 //! bounds how long all may take to come, and tells everybody who has not come, who has come twice,
 //! and who has ended. The secret is never sent: each side proves that it knows it (HMAC-SHA256).
-//! What is told after that is not encrypted.
+//! What is told after that is neither encrypted nor authenticated.
 
 #![forbid(unsafe_op_in_unsafe_fn)]
 

@@ -52,7 +52,8 @@ enum Way {
 
 impl Place {
     /// The place that the environment of this process gives it; none if the program was started by
-    /// itself. All processes together may take so long to come.
+    /// itself. All processes together may take the time `within` to come, unless `DOORBELL_WITHIN`
+    /// names another.
     ///
     /// # Errors
     /// When variables make no sense, or the launcher does not answer.
@@ -65,7 +66,7 @@ impl Place {
     /// # Errors
     /// As [`find`](Self::find).
     pub fn find_in(environment: &Environment, within: Duration) -> Result<Option<Self>, JobError> {
-        let within = within.min(LONGEST);
+        let within = environment.within()?.unwrap_or(within).min(LONGEST);
         Ok(Some(match Start::of(environment)? {
             Start::Alone => return Ok(None),
             Start::Addresses { seat, addresses } => {

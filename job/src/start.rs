@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::error::JobError;
 use crate::nodes;
@@ -26,6 +27,12 @@ impl Environment {
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// How long all processes together may take to come, if that is said.
+    pub(crate) fn within(&self) -> Result<Option<Duration>, JobError> {
+        let seconds = self.number("DOORBELL_WITHIN", "a decimal number of seconds")?;
+        Ok(seconds.map(Duration::from_secs))
     }
 
     fn number<T: std::str::FromStr>(

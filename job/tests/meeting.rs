@@ -304,6 +304,24 @@ fn whoever_starts_a_job_learns_which_process_failed_first() {
 }
 
 #[test]
+fn the_environment_says_how_long_all_may_take() {
+    let variables = [
+        ("DOORBELL_RANK", "0"),
+        ("DOORBELL_SIZE", "2"),
+        ("DOORBELL_RENDEZVOUS", "localhost:1,served"),
+        ("DOORBELL_SECRET", "secret"),
+    ];
+    let environment = |within: &'static str| {
+        let all = variables.into_iter().chain([("DOORBELL_WITHIN", within)]);
+        all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    let why = meets(environment("1"), LONG).unwrap_err().to_string();
+    assert!(why.contains("has not found the rendezvous at localhost:1 within 1s"), "{why}");
+    let why = meets(environment("soon"), LONG).unwrap_err().to_string();
+    assert!(why.contains("DOORBELL_WITHIN is `soon`: a decimal number of seconds"), "{why}");
+}
+
+#[test]
 fn a_blank_secret_is_none() {
     let why = meets(environment(0, 2, 1, " "), LONG).unwrap_err().to_string();
     assert!(why.contains("DOORBELL_SECRET is ` `: a text that is not blank"), "{why}");
