@@ -1,5 +1,7 @@
 //! Which process `doorbell run` names when a job fails, and with which status it ends.
 
+use doorbell_kit::judges::Scratch;
+
 use super::program::program;
 use super::{doorbell_run, finished};
 
@@ -54,6 +56,26 @@ fn the_process_that_failed_first_is_named_whichever_is_seen_to_end_first() {
         let [blame] = told[..] else { panic!("{part}: one line is enough: {said}") };
         let expected = format!("doorbell: process 1 (env) {how}");
         assert!(blame.starts_with(&expected), "{part}: {said}");
+    }
+}
+
+/// Regression: the status of the job was that of whichever process was seen to fail first.
+#[test]
+fn a_process_that_fails_because_another_has_is_not_blamed_when_it_ends_before_that_one() {
+    // The shell around process 1 ends only when process 0 has ended of its failure.
+    let script = "if [ $DOORBELL_RANK = 0 ]; then echo $$ >$0; exec \"$@\"; fi; \"$@\"; s=$?; \
+                  while kill -0 $(cat $0); do sleep 0.01; done 2>/dev/null; exit $s";
+    for (part, status, how) in [
+        ("exits 3", 3, "ended with exit status: 3"),
+        ("fails", 101, "ended with exit status: 101"),
+        ("exits 0", 1, "ended with exit status: 0 before the job was over"),
+    ] {
+        let files = Scratch::new();
+        let id = files.path().join("id");
+        let mut command = doorbell_run(&["-n", "2", "sh", "-c", script]);
+        let (output, said) = finished(command.arg(id).args(program(part)));
+        assert_eq!(output.status.code(), Some(status), "{part}: {said}");
+        assert_eq!(of_launcher(&said), [format!("doorbell: process 1 (sh) {how}")], "{said}");
     }
 }
 
