@@ -5,7 +5,7 @@ mod roll;
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ struct Shared {
     /// The threads that serve connections.
     threads: AtomicUsize,
     guests: Guests,
+    /// How many messages the service has taken from processes and sent to them.
+    messages: AtomicU64,
 }
 
 impl Service {
@@ -60,6 +62,7 @@ impl Service {
             telling: Mutex::new(()),
             stopped: AtomicBool::new(false),
             threads: AtomicUsize::new(0),
+            messages: AtomicU64::new(0),
             guests: Guests::new(terms.size + STRANGERS),
             terms,
         });
@@ -77,6 +80,12 @@ impl Service {
     /// The address of this host by which a process of another host has come, if one has.
     pub fn seen_as(&self) -> Option<IpAddr> {
         self.shared.lock().seen_as()
+    }
+
+    /// How many messages the service has taken from processes and sent to them. One with the cards or
+    /// texts of all counts once.
+    pub fn messages(&self) -> u64 {
+        self.shared.messages.load(Ordering::Relaxed)
     }
 
     /// How a process stands with the rendezvous.
@@ -140,6 +149,10 @@ impl Shared {
 
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, messages: usize) {
+        self.messages.fetch_add(messages as u64, Ordering::Relaxed);
     }
 
     fn accept(self: &Arc<Self>, listener: &TcpListener) {
@@ -217,6 +230,7 @@ impl Shared {
         let streams = roll.streams();
         let _telling = self.telling();
         drop(roll);
+        self.count(streams.len() * lines.len());
         let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
         for mut stream in &streams {
             // One that does not take it in time hears no more.
@@ -233,6 +247,7 @@ impl Shared {
         let until = Instant::now() + GREETING;
         let Some(rank) = self.greet(number, &mut lines, from, until)? else { return Ok(()) };
         while let Ok(line) = lines.read(None) {
+            self.count(1);
             let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
             let mut roll = self.lock();
             let told = match word {
@@ -289,6 +304,8 @@ impl Shared {
         };
         self.guests.leave(number);
         lines.trust();
+        // The greeting has one message of the service and two of the process.
+        self.count(3);
         match self.enter(&Arrival { rank, size, card, from }, lines.stream().try_clone()?) {
             Ok(()) => Ok(Some(rank)),
             Err(why) => {
