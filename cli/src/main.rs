@@ -34,6 +34,8 @@ enum Command {
     Run(run::Args),
     #[command(name = run::NAME)]
     RunProcess(run::ExecArgs),
+    #[command(name = run::KEEPER)]
+    RunJob(run::KeeperArgs),
     Logp(logp::Args),
     Paper(paper::Args),
     Doctor(doctor::Args),
@@ -43,7 +45,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Run(args) => return run::run(&args).unwrap_or_else(|why| failed(&why)),
+        Command::Run(_) => return run::run().unwrap_or_else(|why| failed(&why)),
+        Command::RunJob(args) => return run::keep(&args).unwrap_or_else(|why| failed(&why)),
         Command::RunProcess(args) => run::become_process(&args),
         Command::Logp(args) => logp::run(&args),
         Command::Paper(args) => paper::run(&args),

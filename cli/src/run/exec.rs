@@ -1,17 +1,20 @@
 //! Starting a process on this machine: by way of this program, which binds itself to a processor,
 //! sees to it that it ends with the launcher, and then becomes the process.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
-use super::Args;
-use super::children::with_variables;
-use super::plan::Process;
+use super::plan::{Plan, Process};
+use super::variables::{Variables, is_foreign};
 
 /// The name of the subcommand that becomes a process of a job.
 pub const NAME: &str = "run-process";
@@ -33,33 +36,38 @@ pub struct ExecArgs {
 /// The command that becomes a process of this machine.
 pub fn here(
     process: &Process,
-    args: &Args,
-    variables: &[(&'static str, String)],
+    pins: bool,
+    variables: &Variables,
     secret: &str,
 ) -> anyhow::Result<Command> {
-    let own = std::env::current_exe().context("finding this program")?;
-    let mut command = with_variables(Command::new(own), variables);
-    // The variables of other launchers would say something else.
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy();
-        if ["PMI_", "SLURM_PROCID", "OMPI_COMM_WORLD_"].iter().any(|other| name.starts_with(other))
-        {
-            command.env_remove(&*name);
-        }
-    }
-    command.env("DOORBELL_SECRET", secret).env_remove("DOORBELL_ADDRESSES");
-    command.arg(NAME);
     let (at, of) = process.local;
     let processors = processors()?;
-    if of > processors.len() {
+    let has_own = of <= processors.len();
+    let mut command = ending_with_this((has_own && pins).then(|| processors[at]))?;
+    if !has_own && std::env::var_os("DOORBELL_SPIN").is_none() {
         // Whoever spins keeps others from running.
-        if std::env::var_os("DOORBELL_SPIN").is_none() {
-            command.env("DOORBELL_SPIN", "0");
-        }
-    } else if !args.no_pin {
-        command.arg("--processor").arg(processors[at].to_string());
+        command.env("DOORBELL_SPIN", "0");
     }
-    command.arg(std::process::id().to_string()).arg("--").args(&process.command);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_foreign) {
+            command.env_remove(name);
+        }
+    }
+    command.envs(variables.iter().cloned()).env("DOORBELL_SECRET", secret);
+    command.args(&process.command);
+    Ok(command)
+}
+
+/// A command that runs what follows on a processor, if one is named, and is killed when this process
+/// ends.
+pub fn ending_with_this(processor: Option<usize>) -> anyhow::Result<Command> {
+    let own = std::env::current_exe().context("finding this program")?;
+    let mut command = Command::new(own);
+    command.arg(NAME);
+    if let Some(processor) = processor {
+        command.args(["--processor", &processor.to_string()]);
+    }
+    command.args([&std::process::id().to_string(), "--"]);
     Ok(command)
 }
 
@@ -67,6 +75,33 @@ pub fn here(
 fn processors() -> anyhow::Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context("finding the processors")?;
     Ok((0..CpuSet::count()).filter(|&at| set.is_set(at).unwrap_or(false)).collect())
+}
+
+/// Looks whether this machine has the programs of a plan, so that a program that is missing is told
+/// once rather than by each process.
+///
+/// # Errors
+/// When a program can't be executed.
+pub fn look_for_programs(plan: &Plan) -> anyhow::Result<()> {
+    let here = plan.processes.iter().filter(|process| process.host.is_none());
+    let programs: BTreeSet<_> = here.filter_map(|process| process.command.first()).collect();
+    programs.into_iter().try_for_each(|program| look_for(program))
+}
+
+fn look_for(program: &str) -> anyhow::Result<()> {
+    if program.contains('/') {
+        let found = fs::metadata(program).with_context(|| format!("executing {program}"))?;
+        ensure!(found.is_file(), "executing {program}: it is no file");
+        let may = found.permissions().mode() & 0o111 != 0;
+        ensure!(may, "executing {program}: it may not be executed (`chmod +x`)");
+        return Ok(());
+    }
+    // Without the variable, the system has folders of its own choice.
+    let Some(path) = std::env::var_os("PATH") else { return Ok(()) };
+    let is_there = |folder: &Path| fs::metadata(folder.join(program)).is_ok_and(|it| it.is_file());
+    let is_found = std::env::split_paths(&path).any(|folder| is_there(&folder));
+    ensure!(is_found, "executing {program}: no folder of PATH has such a program");
+    Ok(())
 }
 
 /// Becomes the process that the arguments name. Returns only if that fails.

@@ -4,21 +4,31 @@
 //! signals on, and ends all when one fails.
 
 mod children;
+mod descendants;
 mod exec;
+mod guard;
 mod output;
 mod plan;
+mod signals;
 mod ssh;
+mod variables;
+mod verdict;
+mod watch;
 
 use std::net::{IpAddr, TcpListener};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use doorbell_job::{Service, Terms};
+use nix::unistd::Pid;
 
 use children::Children;
 pub use exec::{ExecArgs, NAME, become_process};
+pub use guard::{KeeperArgs, NAME as KEEPER, run};
 use plan::Plan;
+use variables::Common;
+use watch::Watch;
 
 /// Start the processes of a job: `doorbell run -n 4 ./prog`
 ///
@@ -62,9 +72,10 @@ pub struct Args {
     /// Do not bind the processes to processors
     #[arg(long)]
     no_pin: bool,
-    /// How many seconds all processes together may take to find each other
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    within: u64,
+    /// How many seconds all processes together may take to find each other [default: what
+    /// DOORBELL_WITHIN says, or 30]
+    #[arg(long, value_name = "SECONDS")]
+    within: Option<u64>,
     /// The program, with its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     #[arg(value_name = "PROGRAM")]
@@ -75,19 +86,42 @@ pub struct Args {
 ///
 /// # Errors
 /// When the processes can't be started.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub fn keep(keeper: &KeeperArgs) -> anyhow::Result<ExitCode> {
+    let args = &keeper.job;
+    descendants::keep()?;
+    let signals = signals::handled(&[]).context("handling signals")?;
     let plan = Plan::of(args)?;
     ensure!(!plan.processes.is_empty(), "a job has at least one process");
+    let within = variables::within(args.within)?;
+    exec::look_for_programs(&plan)?;
     let listener = listen(args.address, plan.has_remote()).context("serving the processes")?;
     let port = listener.local_addr()?.port();
     let places = plan.places(args.address, port)?;
-    let (secret, within) = (doorbell_job::secret(), Duration::from_secs(args.within));
-    let terms = Terms { size: plan.processes.len(), secret: secret.clone().into_bytes(), within };
+    let secret = doorbell_job::secret();
+    let size = plan.processes.len();
+    let terms =
+        Terms { size, secret: secret.clone().into_bytes(), within: Duration::from_secs(within) };
     let service = Service::start(listener, terms).context("serving the processes")?;
-    let mut children = Children::start(&plan, args, &places, &secret)?;
-    let status = children.wait(&service)?;
-    drop(service);
-    Ok(ExitCode::from(status))
+    let common = Common { args, size, places: &places, within };
+    let children = Children::start(&plan, &common, &secret)?;
+    let watch = Watch { children, signals, launcher: keeper.launcher(), service: &service };
+    watch.wait().map(ExitCode::from)
+}
+
+/// The exit status that stands for the end of a process, as shells have it.
+fn code(ended: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = ended.code().or(ended.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// The processes that stay though they were killed, as the end of a sentence.
+fn left_behind(left: &[Pid]) -> String {
+    let ids: Vec<_> = left.iter().map(ToString::to_string).collect();
+    if ids.is_empty() {
+        return String::new();
+    }
+    format!("; the system does not end the processes with these ids: {}", ids.join(", "))
 }
 
 /// Listens where the processes reach it: on all addresses if some are on other hosts.

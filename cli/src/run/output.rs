@@ -7,19 +7,31 @@ use std::thread::{self, JoinHandle};
 /// The longest line that is written in one piece.
 const LONGEST: u64 = 64 << 10;
 
-/// Passes on what a process writes, if that goes through pipes. The threads end with the output.
-pub fn prefixed(child: &mut Child, rank: usize, size: usize) -> Vec<JoinHandle<()>> {
-    let width = (size.max(1) - 1).to_string().len();
-    let prefix = format!("{rank:>width$}: ");
-    let mut threads = Vec::new();
-    if let Some(from) = child.stdout.take() {
-        let prefix = prefix.clone();
-        threads.push(thread::spawn(move || pass_on(from, &prefix, io::stdout)));
+/// What a process writes, on its way.
+#[derive(Default, Debug)]
+pub struct Output(Vec<JoinHandle<()>>);
+
+impl Output {
+    /// Passes on what a process writes, if that goes through pipes, until nobody can write to them
+    /// any more: neither the process, nor any that it has started.
+    pub fn prefixed(child: &mut Child, rank: usize, size: usize) -> Self {
+        let width = (size.max(1) - 1).to_string().len();
+        let prefix = format!("{rank:>width$}: ");
+        let mut threads = Vec::new();
+        if let Some(from) = child.stdout.take() {
+            let prefix = prefix.clone();
+            threads.push(thread::spawn(move || pass_on(from, &prefix, io::stdout)));
+        }
+        if let Some(from) = child.stderr.take() {
+            threads.push(thread::spawn(move || pass_on(from, &prefix, io::stderr)));
+        }
+        Self(threads)
     }
-    if let Some(from) = child.stderr.take() {
-        threads.push(thread::spawn(move || pass_on(from, &prefix, io::stderr)));
+
+    /// Whether all has been passed on.
+    pub fn has_ended(&self) -> bool {
+        self.0.iter().all(JoinHandle::is_finished)
     }
-    threads
 }
 
 fn pass_on<W: Write>(from: impl Read, prefix: &str, to: impl Fn() -> W) {

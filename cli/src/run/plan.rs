@@ -1,8 +1,9 @@
 //! Which process runs what, and where.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 
 use super::Args;
 
@@ -46,21 +47,22 @@ impl Plan {
             };
             ensure!(!command.is_empty(), "a program must stand on both sides of a colon");
             ensure!(count >= 1, "`-n 0`: each program has at least one process");
-            ensure!(
-                commands.len() + count <= MOST,
-                "{} processes: a job that is started by this has {MOST} at the most",
-                commands.len() + count
-            );
+            let all = commands.len().saturating_add(count);
+            ensure!(all <= MOST, "{all} processes: `doorbell run` starts {MOST} at the most");
             commands.extend(std::iter::repeat_n(command.to_vec(), count));
         }
         let hosts = spread(commands.len(), &hosts)?;
-        let processes = commands.into_iter().zip(&hosts).enumerate();
-        let processes = processes.map(|(rank, (command, host))| {
-            let before = hosts[..rank].iter().filter(|other| *other == host).count();
-            let all = hosts.iter().filter(|other| *other == host).count();
-            Process { command, host: host.clone(), local: (before, all) }
-        });
-        Ok(Self { processes: processes.collect() })
+        let mut locals: HashMap<Option<String>, usize> = HashMap::new();
+        let start = |(command, host): (_, Option<String>)| {
+            let local = locals.entry(host.clone()).or_default();
+            *local += 1;
+            Process { command, host, local: (*local - 1, 0) }
+        };
+        let mut processes: Vec<_> = commands.into_iter().zip(hosts).map(start).collect();
+        for process in &mut processes {
+            process.local.1 = locals[&process.host];
+        }
+        Ok(Self { processes })
     }
 
     /// Whether a process runs on another host.
@@ -97,6 +99,10 @@ fn hosts(words: &[String]) -> anyhow::Result<Hosts> {
                     format!("`{word}`: the number of processes must follow the colon")
                 })?;
                 ensure!(count >= 1, "`{word}`: a host has at least one process");
+                ensure!(
+                    count <= MOST,
+                    "`{word}`: `doorbell run` starts {MOST} processes at the most"
+                );
                 (name.trim_matches(['[', ']']), Some(count))
             }
             _ => (word.trim_matches(['[', ']']), None),
@@ -114,7 +120,12 @@ fn spread(count: usize, hosts: &Hosts) -> anyhow::Result<Vec<Option<String>>> {
     }
     let said: usize = hosts.iter().filter_map(|(_, count)| *count).sum();
     let open = hosts.iter().filter(|(_, count)| count.is_none()).count();
-    let rest = count.saturating_sub(said);
+    ensure!(
+        said == count || (said < count && open > 0),
+        "`--hosts` says {said} processes, and `-n` and the colons between programs {count}: have \
+         both say the same, or leave out `-n`, or the numbers behind the hosts"
+    );
+    let rest = count - said;
     let mut all = Vec::new();
     let mut opened = 0;
     for (host, said) in hosts {
@@ -125,9 +136,6 @@ fn spread(count: usize, hosts: &Hosts) -> anyhow::Result<Vec<Option<String>>> {
             of_host
         });
         all.extend(std::iter::repeat_n(host.clone(), of_host));
-    }
-    if all.len() != count {
-        bail!("`--hosts` has room for {} processes, and the job has {count}", all.len());
     }
     Ok(all)
 }
@@ -177,7 +185,11 @@ mod tests {
             ("-n 2 ./a : -n x ./b", "a number must follow"),
             ("-n 2 ./a :", "both sides of a colon"),
             ("-n 5000 ./a", "4096 at the most"),
-            ("-n 3 --hosts p:1,q:1 ./a", "room for 2 processes, and the job has 3"),
+            ("-n 18446744073709551615 ./a : ./b", "4096 at the most"),
+            ("--hosts p:99999999999 ./a", "4096 processes at the most"),
+            ("--hosts p:18446744073709551615,q:1 ./a", "4096 processes at the most"),
+            ("-n 3 --hosts p:1,q:1 ./a", "says 2 processes, and `-n` and the colons between"),
+            ("-n 2 --hosts p:3,q ./a", "says 3 processes, and `-n` and the colons between"),
             ("--hosts p:x ./a", "must follow the colon"),
             ("--hosts -oProxyCommand=x ./a", "is no host"),
         ] {

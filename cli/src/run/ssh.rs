@@ -5,49 +5,95 @@ use std::process::{Child, Command};
 
 use anyhow::{Context, ensure};
 
-use super::Args;
 use super::plan::Process;
+use super::variables::{Variables, taken_over};
+use super::watch::GRACE;
+use super::{Args, exec};
 
-/// The command that starts a process on another host. The script that runs there takes the secret
-/// from its standard input, for the arguments of a command are seen by all users of a host.
+/// What the shell of another host does first. Its arguments are the working directory, the number of
+/// the process among those of its host, how many these are, `pin` or something else, and then what
+/// `env` takes: variables, and the program with its arguments.
+const BEGIN: &str = concat!(
+    // The arguments of a command are seen by all users of a host, and its input is not.
+    r#"IFS= read -r DOORBELL_SECRET && export DOORBELL_SECRET && cd "$1" || exit 127; "#,
+    "exec 3<&0; here=$2; all=$3; pin=$4; shift 4; "
+);
+
+/// Chooses the processor of a process, and sets `run` to what binds it. If there are more processes
+/// than processors, none is bound, and none spins.
+const PROCESSOR: &str = concat!(
+    r#"list=$(sed -n "s/^Cpus_allowed_list:[[:space:]]*//p" /proc/self/status 2>/dev/null); "#,
+    // The list has numbers and ranges with commas between: 0-3,8.
+    "each() { IFS=,; for range in $1; do at=${range%-*}; while [ $at -le ${range#*-} ]; ",
+    "do echo $at; at=$((at+1)); done; done; }; ",
+    r#"count=0; own=; for at in $(each "$list"); do [ $count = $here ] && own=$at; "#,
+    "count=$((count+1)); done; run=; ",
+    "if [ $count -gt 0 ] && [ $all -gt $count ]; then ",
+    "export DOORBELL_SPIN=${DOORBELL_SPIN:-0}; ",
+    "elif [ $pin = pin ] && [ -n \"$own\" ] && taskset -c $own true 2>/dev/null; then ",
+    "run=\"taskset -c $own\"; fi; ",
+);
+
+/// Defines how the process ends by force: with all that it has started, which is a group of its own
+/// where the host has `setsid`.
+const FORCE: &str = concat!(
+    "command -v setsid >/dev/null && run=\"setsid $run\"; ",
+    "send() { kill -s $1 -- -$p || kill -s $1 $p; }; ",
+    // From here on, the end of the process does not end this any more.
+    "force() { trap \"\" TERM; send TERM; sleep $grace; send KILL; }; "
+);
+
+/// Starts process 0, which has the rest of the input. The end of that says nothing of the launcher;
+/// when the launcher has gone, so has the server of ssh that has started the shell.
+const FIRST: &str = concat!(
+    "$run env \"$@\" <&3 3<&- & p=$!; ",
+    "{ exec 3<&-; while kill -0 $PPID; do sleep 1; done; force; } >/dev/null 2>&1 & w=$!; "
+);
+
+/// Starts another process. The input ends with the launcher, and the process with that.
+const OTHER: &str = concat!(
+    "$run env \"$@\" </dev/null 3<&- & p=$!; ",
+    "{ cat <&3; force; } >/dev/null 2>&1 & w=$!; "
+);
+
+/// Waits for the process. What it has started ends with it if it fails.
+const END: &str = concat!(
+    "wait $p; s=$?; kill $w 2>/dev/null; ",
+    "if [ $s != 0 ] && kill -s 0 -- -$p 2>/dev/null; then { force; } >/dev/null 2>&1 3<&- & fi; exit $s"
+);
+
+/// The command that starts a process on another host.
 pub fn there(
     host: &str,
-    process: &Process,
+    (rank, process): (usize, &Process),
     args: &Args,
-    variables: &[(&'static str, String)],
+    variables: &Variables,
 ) -> anyhow::Result<Command> {
     let mut words = args.ssh.split_whitespace();
     let program = words.next().context("`--ssh` names no command")?;
     ensure!(!process.command.is_empty(), "no program is named");
-    let here = std::env::current_dir().context("finding the working directory")?;
-    let here = quoted(&here.to_string_lossy());
-    let set: Vec<_> =
-        variables.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
-    let set = set.join(" ");
-    let run: Vec<_> = process.command.iter().map(|word| quoted(word)).collect();
-    let run = run.join(" ");
-    let is_first = variables.iter().any(|(name, value)| *name == "DOORBELL_RANK" && value == "0");
-    let begin = format!(
-        "IFS= read -r DOORBELL_SECRET && export DOORBELL_SECRET && cd {here} || exit 127; "
+    let script = format!(
+        "grace={}; {BEGIN}{PROCESSOR}{FORCE}{}{END}",
+        GRACE.as_secs(),
+        if rank == 0 { FIRST } else { OTHER }
     );
-    let script = if is_first {
-        // Process 0 has the rest of the input, whose end says nothing of the launcher's. When that
-        // has gone, so has the server of ssh that has started the shell.
-        format!(
-            "{begin}exec 3<&0; env {set} {run} <&3 3<&- & p=$!; \
-             {{ while kill -0 $PPID; do sleep 1; done; kill -TERM $p; }} >/dev/null 2>&1 & w=$!; \
-             wait $p; s=$?; kill $w 2>/dev/null; exit $s"
-        )
-    } else {
-        // The input of the others ends with the launcher, and they with that.
-        format!(
-            "{begin}exec 3<&0; env {set} {run} </dev/null 3<&- & p=$!; \
-             {{ cat <&3 >/dev/null; kill -TERM $p; }} 2>/dev/null & w=$!; \
-             wait $p; s=$?; kill $w 2>/dev/null; exit $s"
-        )
-    };
-    let mut command = Command::new(program);
-    command.args(words).arg(host).arg(format!("sh -c {}", quoted(&script)));
+    let here = std::env::current_dir().context("finding the working directory")?;
+    let (local, locals) = process.local;
+    let pin = if args.no_pin { "-" } else { "pin" };
+    let (local, locals) = (local.to_string(), locals.to_string());
+    let mut line = format!("exec sh -c {} doorbell", quoted(&script));
+    for word in [&here.to_string_lossy(), &*local, &locals, pin] {
+        line += &format!(" {}", quoted(word));
+    }
+    // The later one of two values counts.
+    for (name, value) in taken_over().iter().chain(variables) {
+        line += &format!(" {}", quoted(&format!("{name}={value}")));
+    }
+    for word in &process.command {
+        line += &format!(" {}", quoted(word));
+    }
+    let mut command = exec::ending_with_this(None)?;
+    command.arg(program).args(words).arg(host).arg(line);
     Ok(command)
 }
 

@@ -5,19 +5,18 @@
 //! [`part_of_a_job`] in it.
 
 mod clusters;
+mod endings;
+mod failures;
 mod hosts;
 mod program;
 mod ssh;
 
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 
 use doorbell_kit::judges::Judge;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
-use program::{Started, gone, program};
+use program::program;
 
 /// Runs what a process of a job does, which the variable `PART` names.
 #[test]
@@ -95,59 +94,19 @@ fn standard_input_goes_to_process_0() {
 }
 
 #[test]
-fn the_failure_of_one_process_ends_the_job_with_its_status() {
-    let script = ["sh", "-c", "exit 7"];
-    let mut command = doorbell_run(&["-n", "1"]);
-    command.args(["sleep", "1000", ":"]).args(script);
-    let (output, said) = finished(&mut command);
-    assert_eq!(output.status.code(), Some(7), "{said}");
-    let expected = "process 1 (sh) ended with exit status: 7; the others are ended";
-    assert!(said.contains(expected), "{said}");
-}
-
-#[test]
-fn a_panic_of_one_process_is_told_and_ends_the_others() {
-    let (output, said) = finished(doorbell_run(&["-n", "3"]).args(program("panics")));
-    assert_eq!(output.status.code(), Some(101), "{said}");
-    assert!(said.contains("process 1 panics here"), "{said}");
-    assert!(said.contains("doorbell: process 1 ("), "{said}");
-}
-
-#[test]
-fn a_process_that_does_not_come_is_named() {
-    let mut command = doorbell_run(&["-n", "2", "--within", "1"]);
-    command.args(program("sum")).args([":", "true"]);
-    let (output, said) = finished(&mut command);
-    assert!(!output.status.success(), "{said}");
-    assert!(said.contains("1 of 3 processes have not come within 1s: 2"), "{said}");
-}
-
-#[test]
-fn a_program_that_is_not_there_is_named() {
-    let (output, said) = finished(doorbell_run(&["-n", "2", "./not-there"]).arg("x"));
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("executing ./not-there: No such file"), "{said}");
-}
-
-#[test]
-fn signals_are_passed_on_and_end_the_job() {
-    let mut command = doorbell_run(&["-n", "2"]);
-    let mut started = Started::start(command.args(program("waits")));
-    let pids = started.pids(2);
-    kill(Pid::from_raw(started.id()), Signal::SIGTERM).expect("it runs");
-    let ended = started.wait();
-    assert_eq!(ended.code(), Some(128 + 15));
-    pids.into_iter().for_each(gone);
-}
-
-#[test]
-fn nothing_is_left_behind_when_the_launcher_is_killed() {
-    let mut command = doorbell_run(&["-n", "2"]);
-    let mut started = Started::start(command.args(program("waits")));
-    let pids = started.pids(2);
-    kill(Pid::from_raw(started.id()), Signal::SIGKILL).expect("it runs");
-    assert_eq!(started.wait().signal(), Some(9));
-    pids.into_iter().for_each(gone);
+fn the_time_to_come_is_that_of_the_option_or_else_of_the_environment() {
+    for (set, options, expected) in [
+        (None, &[][..], "30\n"),
+        (Some("7"), &[], "7\n"),
+        (Some("7"), &["--within", "8"], "8\n"),
+        (Some("soon"), &[], "doorbell: DOORBELL_WITHIN is `soon`: a number of whole seconds is"),
+    ] {
+        let mut command = doorbell_run(options);
+        command.args(["-n", "1", "sh", "-c", "echo $DOORBELL_WITHIN"]);
+        command.env_remove("DOORBELL_WITHIN").envs(set.map(|set| ("DOORBELL_WITHIN", set)));
+        let (_, said) = finished(&mut command);
+        assert!(said.starts_with(expected), "{said}");
+    }
 }
 
 #[test]

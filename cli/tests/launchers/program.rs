@@ -1,6 +1,6 @@
 //! The program of Split-C that launchers start, and how a test watches it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,15 @@ pub fn play() {
                 let sum = world.all_reduce(rank, |a, b| a + b).await?;
                 // A line in one piece, whatever others print.
                 println!("process {rank} of {size}: sum {sum}");
+            }
+            "exits 0" | "exits 3" | "fails" | "aborts" => {
+                world.barrier().await?;
+                match &*part {
+                    _ if rank != 1 => world.barrier().await?,
+                    "fails" => return Err("process 1 fails here".into()),
+                    "aborts" => std::process::abort(),
+                    part => std::process::exit(i32::from(part.ends_with('3')) * 3),
+                }
             }
             "panics" if rank == 1 => panic!("process 1 panics here"),
             "panics" => world.barrier().await?,
@@ -76,6 +85,12 @@ impl Started {
             pid.trim().parse().ok()
         };
         lines.filter_map(pid).take(count).collect()
+    }
+
+    /// Writes to the launcher's standard input, which must be a pipe.
+    pub fn tell(&mut self, text: &str) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        input.write_all(text.as_bytes()).expect("somebody reads it");
     }
 
     pub fn wait(mut self) -> ExitStatus {

@@ -20,6 +20,9 @@ const SSH: Judge = Judge {
     probe: &["sh", "-c", "test -x /usr/sbin/sshd && ssh -V"],
 };
 
+/// What `sed` prints of a process's status: the processors that it may use.
+const LIST: &str = "s/^Cpus_allowed_list:[[:space:]]*//p";
+
 /// A server of ssh, and the command that runs others by it.
 struct Server {
     child: Child,
@@ -114,17 +117,88 @@ fn standard_input_goes_to_process_0_on_another_host_and_the_secret_is_no_part_of
     assert_eq!(all, ["a line", "end of 0 it's", "end of 1 it's"]);
 }
 
+/// Regression: process 0 ran on when the launcher was killed, for nothing ended its ssh; and a process
+/// that did not end by SIGTERM stayed, as did what a shell had started.
 #[test]
 fn nothing_is_left_on_other_hosts_when_the_launcher_is_killed() {
     if !SSH.is_here() {
         return;
     }
     let server = Server::start();
-    let mut command = doorbell_run(&["-n", "2", "--hosts", "127.0.0.1", "--ssh", &server.ssh]);
-    let mut started = Started::start(command.args(program("waits")));
-    let pids = started.pids(2);
-    assert_eq!(pids.len(), 2);
-    kill(Pid::from_raw(started.id()), Signal::SIGKILL).expect("it runs");
-    started.wait();
+    for script in ["\"$@\"; true", "trap '' TERM; echo pid $$; while :; do sleep 1000; done"] {
+        let mut command = doorbell_run(&["-n", "2", "--hosts", "127.0.0.1", "--ssh", &server.ssh]);
+        command.args(["sh", "-c", script, "sh"]).args(program("waits")).stdin(Stdio::piped());
+        let mut started = Started::start(&mut command);
+        let pids = started.pids(2);
+        assert_eq!(pids.len(), 2);
+        kill(Pid::from_raw(started.id()), Signal::SIGKILL).expect("it runs");
+        // Nothing is closed before they are gone that might end them as well.
+        pids.into_iter().for_each(gone);
+        started.wait();
+    }
+}
+
+#[test]
+fn a_failure_on_another_host_ends_the_job_with_its_status_and_all_that_was_started_there() {
+    if !SSH.is_here() {
+        return;
+    }
+    let server = Server::start();
+    let mut command = doorbell_run(&["-n", "1", "--hosts", "127.0.0.1", "--ssh", &server.ssh]);
+    command.args(["sh", "-c", "sleep 1000 & echo pid $!; exit 3", ":"]);
+    command.args(["sh", "-c", "sleep 1000; true"]);
+    let mut started = Started::start(&mut command);
+    let pids = started.pids(1);
+    assert_eq!(started.wait().code(), Some(3));
     pids.into_iter().for_each(gone);
+}
+
+#[test]
+fn processes_on_other_hosts_have_the_launchers_variables_and_a_processor_each() {
+    if !SSH.is_here() {
+        return;
+    }
+    let server = Server::start();
+    let mut count = Command::new("sed");
+    let (_, allowed) = finished(count.args(["-n", LIST, "/proc/self/status"]));
+    let processors = std::thread::available_parallelism().expect("the system tells").get();
+    for (options, size) in [(&[][..], 1), (&["--no-pin"], 1), (&[], processors + 1)] {
+        let size_text = size.to_string();
+        let all = ["-n", &size_text, "--hosts", "127.0.0.1", "--ssh", &server.ssh];
+        let script =
+            format!("echo $DOORBELL_STALL $DOORBELL_SPIN; sed -n '{LIST}' /proc/$$/status");
+        let mut command = doorbell_run(&[&all[..], options, &["sh", "-c", &script]].concat());
+        command.env("DOORBELL_STALL", "7").env_remove("DOORBELL_SPIN");
+        let (_, said) = finished(&mut command);
+        let lines: Vec<_> = said.lines().collect();
+        assert_eq!(lines.len(), 2 * size, "{said}");
+        let spin = if size > processors { "7 0" } else { "7" };
+        assert_eq!(lines.iter().filter(|line| **line == spin).count(), size, "{said}");
+        let is_bound = options.is_empty() && size == 1;
+        let expected = |line: &&&str| match is_bound {
+            true => line.parse().is_ok_and(|at: usize| allowed.contains(&at.to_string())),
+            false => **line == allowed.trim(),
+        };
+        assert_eq!(lines.iter().filter(expected).count(), size, "{said}");
+    }
+}
+
+/// Regression: SIGUSR1 ended ssh, and with that the job.
+#[test]
+fn ssh_gets_no_signal_that_is_meant_for_programs() {
+    if !SSH.is_here() {
+        return;
+    }
+    let server = Server::start();
+    let mut command =
+        doorbell_run(&["--hosts", "127.0.0.1:1,localhost:1", "--ssh", &server.ssh, "sh", "-c"]);
+    let script = "trap 'echo pid 1; exit 0' USR1; echo pid 0; \
+                  test $DOORBELL_RANK = 0 && read -r line && exit 0; \
+                  while :; do sleep 1000 & wait $!; done";
+    let mut started = Started::start(command.arg(script).stdin(Stdio::piped()));
+    assert_eq!(started.pids(2), [0, 0]);
+    kill(Pid::from_raw(started.id()), Signal::SIGUSR1).expect("it runs");
+    assert_eq!(started.pids(1), [1]);
+    started.tell("go on\n");
+    assert!(started.wait().success());
 }
