@@ -130,6 +130,12 @@ impl Sessions {
         waiting.for_each(|(_, waiter)| waiter.stop.abort());
     }
 
+    /// The connections of sessions that have not ended.
+    pub fn peers_connected(&self) -> Vec<Peer> {
+        let peers = self.by_number.values().map(|session| &session.peer);
+        peers.filter(|peer| peer.ending().is_none()).cloned().collect()
+    }
+
     /// The connections of sessions that have ended.
     pub fn peers_gone(&self) -> Vec<Peer> {
         let peers = self.by_number.values().map(|session| &session.peer);
