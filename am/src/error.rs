@@ -590,6 +590,15 @@ pub enum OpenError {
          in a runtime that lasts for as long as they are used"
     )]
     RuntimeEnded,
+    /// There is no runtime here, and what is opened needs one.
+    #[error(
+        "there is no Tokio runtime here, and {what} is served by the one in which it is opened: open it in \
+         async code that a runtime runs, as within `Runtime::block_on`"
+    )]
+    NoRuntime {
+        /// What was to be opened.
+        what: &'static str,
+    },
     /// There is no runtime here, and none could be made.
     #[error("starting a thread with a runtime for the bundle, where there is no runtime")]
     Runtime(#[from] io::Error),

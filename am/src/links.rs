@@ -29,7 +29,7 @@ use crate::pack;
 use crate::peer::{self, Peer};
 use crate::recall::{BETWEEN_RECALLS, PATIENCE, recall};
 use crate::sizes::Size;
-pub(crate) use mapping::accept;
+pub(crate) use mapping::{accept, settle};
 
 use crate::reply::Reply;
 use crate::tag::{Admits, Tag};

@@ -286,6 +286,13 @@ impl Peer {
         Watch(self.link.clone())
     }
 
+    /// Waits until the peer has handled all that was sent to it before, or has gone: for layers of
+    /// this workspace that end, and whose last messages are to arrive.
+    #[doc(hidden)]
+    pub async fn settled(&self) {
+        crate::links::settle(&self.link).await;
+    }
+
     /// Demands a sign of life from the peer's NIC, or else the connection ends: for layers of this
     /// workspace that wait for a peer's messages and do not call it. To be repeated while they
     /// wait.

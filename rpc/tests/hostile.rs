@@ -260,6 +260,20 @@ async fn another_version_is_told_the_servers_own(device: &str) {
     is_well(&server).await;
 }
 
+// Each greeting opened a session, until there was none left for other clients.
+async fn a_connection_has_one_session_however_often_it_asks_for_one(device: &str) {
+    let server = Server::builder().add_service(router()).sessions(4, Duration::from_secs(60));
+    let server = server.open(device).await.expect("the device opens");
+    let own = if device == "shm" { "shm" } else { "udp:127.0.0.1:0" };
+    let stranger = Endpoint::open(own, Handlers::new()).await.expect("the device opens");
+    let peer = stranger.connect(server.name()).await.expect("the server is there");
+    for client in 0..20 {
+        peer.call(HELLO, [VERSION, client, 0]).await.expect("it answers");
+    }
+    assert_eq!(server.sessions(), 1);
+    is_well(&server).await;
+}
+
 async fn an_endpoint_that_is_no_server_is_told_from_one(device: &str) {
     let other = Endpoint::open(device, Handlers::new()).await.expect("the device opens");
     let refused: Status = Channel::connect(other.name()).await.expect_err("it is no server");
@@ -276,5 +290,6 @@ on_each_device!(
     streams_that_nobody_reads_hold_up_no_other_client,
     a_long_body_that_is_given_up_disturbs_no_other,
     another_version_is_told_the_servers_own,
+    a_connection_has_one_session_however_often_it_asks_for_one,
     an_endpoint_that_is_no_server_is_told_from_one
 );

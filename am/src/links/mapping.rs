@@ -314,7 +314,7 @@ fn taken(index: usize, name: &Name, there: &Link) -> MapError {
 
 /// Waits until a peer has handled what was sent to it by a link, or has gone. It answers a question
 /// in its turn, behind what was sent before.
-async fn settle(link: &Arc<Link>) {
+pub(crate) async fn settle(link: &Arc<Link>) {
     for link in link.lanes().iter().chain([link]) {
         // An empty listing is compared with success, so the answer says only that its turn has
         // come.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::line::Line;
 use super::transfers::Transfers;
-use super::word::tell_written;
+use super::word::{say_written, tell_written};
 use crate::status::Status;
 use crate::stream::Key;
 
@@ -49,14 +49,14 @@ impl Offered {
         let gone =
             |why: &dyn std::fmt::Display| Status::unavailable(format!("sending a body: {why}"));
         let memory = (&mut self.lent).await.map_err(|_| gone(&"the connection has ended"))?;
-        let owes = OwesWord { peer: self.peer.clone(), key: self.key, whole: false };
+        let owes = OwesWord { peer: self.peer.clone(), key: self.key, is_told: false };
         let line = line.await?;
         let given_up = GivenUp::default();
         let (body, seen) = (self.body.clone(), given_up.0.clone());
         let writes = self.peer.runtime().spawn(async move {
-            let mut owes = owes;
             let written = line.write(&body, memory, &seen).await;
-            owes.whole = written.is_ok();
+            // Whoever waits for the body to be sent waits for the word, too.
+            owes.tell(written.is_ok()).await;
             written
         });
         writes.await.unwrap_or_else(|why| Err(gone(&why)))
@@ -85,15 +85,26 @@ impl Drop for GivenUp {
     }
 }
 
-/// The word that the receiver of a body waits for, which goes when this is dropped.
+/// The word that the receiver of a body waits for. If it is not told, the receiver hears when this
+/// is dropped that the body is not there.
 struct OwesWord {
     peer: Peer,
     key: Key,
-    whole: bool,
+    is_told: bool,
+}
+
+impl OwesWord {
+    /// Tells the receiver whether the body is there as a whole.
+    async fn tell(mut self, whole: bool) {
+        self.is_told = true;
+        say_written(&self.peer, self.key, whole).await;
+    }
 }
 
 impl Drop for OwesWord {
     fn drop(&mut self) {
-        tell_written(&self.peer, self.key, self.whole);
+        if !self.is_told {
+            tell_written(&self.peer, self.key, false);
+        }
     }
 }

@@ -13,9 +13,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Tells the receiver of a body that nothing writes any more into the memory that it has lent, and
 /// whether the body is there as a whole.
-pub fn tell_written(peer: &Peer, (session, call): Key, whole: bool) {
+pub async fn say_written(peer: &Peer, (session, call): Key, whole: bool) {
     let words = [session, call, u64::from(whole)];
-    let within = peer.within(PATIENCE);
     // The receiver knows by itself of senders that have gone.
-    peer.runtime().spawn(async move { within.request(WRITTEN, words).await });
+    let _ = peer.within(PATIENCE).request(WRITTEN, words).await;
+}
+
+/// Has a task tell the receiver of a body that nothing writes any more, as [`say_written`] does.
+pub fn tell_written(peer: &Peer, key: Key, whole: bool) {
+    let to = peer.clone();
+    peer.runtime().spawn(async move { say_written(&to, key, whole).await });
 }

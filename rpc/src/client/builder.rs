@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Event, Name, NameError, OpenError};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
@@ -122,8 +123,8 @@ impl ChannelBuilder {
     /// Connects to a server.
     ///
     /// # Errors
-    /// When the name is none, the device can't be opened, or the server can't be connected to in
-    /// time.
+    /// When the name is none, the device can't be opened, the server can't be connected to in time,
+    /// or this is called outside of a Tokio runtime.
     pub async fn connect(
         self,
         name: impl TryInto<Name, Error: Into<NameError>>,
@@ -136,12 +137,21 @@ impl ChannelBuilder {
     /// A channel that connects when the first call is made.
     ///
     /// # Errors
-    /// When the name is none, or the device can't be opened.
+    /// When the name is none, the device can't be opened, or this is called outside of a Tokio
+    /// runtime.
     pub async fn connect_lazily(
         self,
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
+        if let Err(why) = Handle::try_current() {
+            let why = Status::unavailable(format!(
+                "there is no Tokio runtime here, and a channel is served by the one in which it is made: \
+                 make the channel to {name} in async code that a runtime runs"
+            ))
+            .with_source(why);
+            return Err(why);
+        }
         let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
         let calls = Arc::new(Calls::new(self.longest, self.memory));
         let endpoint = self.endpoint.clone().patience(PATIENCE);

@@ -101,7 +101,38 @@ impl Connection {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
-    /// Sends a call, with what follows it, and waits for its answer and what belongs to that, until
+    /// Makes ready for what a call is to send: for a body that is too long for a message, the line,
+    /// until a deadline.
+    ///
+    /// # Errors
+    /// When the server takes no body of that length, or there is no line in time.
+    pub async fn prepare(&self, content: &Content, deadline: Option<Instant>) -> Result<(), Lost> {
+        let Some(body) = &content.long else { return Ok(()) };
+        self.fits(body.len())?;
+        let line = match deadline {
+            None => self.line().await,
+            Some(deadline) => {
+                let line = tokio::time::timeout_at(deadline, self.line()).await;
+                line.map_err(|_| Lost::Over(self.no_line_in_time()))?
+            }
+        };
+        line.map(drop).map_err(|why| {
+            // The server may have gone, or be another process by now: the next attempt asks.
+            self.broken.store(true, Ordering::Relaxed);
+            Lost::Unsent(why)
+        })
+    }
+
+    #[cold]
+    fn no_line_in_time(&self) -> Status {
+        Status::deadline_exceeded(format!(
+            "there was no connection to {} for bodies that are too long for messages before the call's \
+             time was over",
+            self.name
+        ))
+    }
+
+    /// Sends a call that is [prepared](Self::prepare), with what follows it, and waits for its answer and what belongs to that, until
     /// a deadline. A call that is dropped meanwhile, or whose deadline is over, is given up, and
     /// the server told.
     pub async fn call(
@@ -114,14 +145,8 @@ impl Connection {
     ) -> Result<Response<Body>, Lost> {
         let key = (head.session, head.call);
         let answered = calls.expect(key, &self.peer);
-        let offered = match &content.long {
-            None => None,
-            Some(body) => {
-                self.fits(body.len())?;
-                self.line().await.map_err(Lost::Unsent)?;
-                Some(Offered::new(&calls.transfers, key, &self.peer, body.clone()))
-            }
-        };
+        let offers = |body| Offered::new(&calls.transfers, key, &self.peer, body);
+        let offered = content.long.clone().map(offers);
         self.send(head, &content.payload, deadline).await.map_err(|why| self.unsent(why))?;
         let streams = calls.streams.clone();
         let mut given_up = GivenUp { peer: self.peer.clone(), streams, key, armed: true };

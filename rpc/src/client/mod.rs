@@ -234,7 +234,7 @@ impl Inner {
         trace: Option<TraceContext>,
     ) -> Result<Response<Body>, Status> {
         let (method, deadline) = (request.method(), request.deadline());
-        let call = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut call = 0;
         let metadata = request.metadata().clone();
         let (body, mut pieces) = match request.into_inner() {
             Body::Whole(bytes) => (bytes, None),
@@ -260,15 +260,26 @@ impl Inner {
             let most = connection.longest_message();
             let metadata = with_trace(&metadata, trace.as_ref(), most);
             let content = Content::new(&metadata, body.clone(), most)?;
-            let head = CallHead {
-                session: connection.session,
-                call,
-                method: method.number(),
-                schema: method.schema_number(),
-                timeout: remaining(deadline)?,
-                flags: Flags { streams, ..content.flags },
+            let outcome = match connection.prepare(&content, deadline).await {
+                Err(unprepared) => Err(unprepared),
+                Ok(()) => {
+                    // A server takes numbers for old that thousands of later calls have overtaken:
+                    // so a call that was not sent yet gets its number when it can be.
+                    if sent_by.is_none() {
+                        call = self.next.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let head = CallHead {
+                        session: connection.session,
+                        call,
+                        method: method.number(),
+                        schema: method.schema_number(),
+                        timeout: remaining(deadline)?,
+                        flags: Flags { streams, ..content.flags },
+                    };
+                    connection.call(&self.calls, head, &content, &mut pieces, deadline).await
+                }
             };
-            match connection.call(&self.calls, head, &content, &mut pieces, deadline).await {
+            match outcome {
                 Ok(response) => return Ok(response),
                 Err(Lost::Over(status)) => return Err(unknown_method(status, method)),
                 Err(Lost::Unsent(status) | Lost::Unknown(status)) if resends == RESENDS => {

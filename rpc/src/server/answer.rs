@@ -92,7 +92,7 @@ impl Way {
 
     /// Sends an answer, and what follows it to its end. The place among the handlers that run is
     /// kept while a credit for the answer is waited for, so that no more answers wait than handlers
-    /// may run, and while something follows.
+    /// may run, and while something follows. A server that shuts down waits for all of it.
     pub async fn answer(
         self,
         core: &Arc<Core>,
@@ -108,9 +108,13 @@ impl Way {
         let offered = content.long.map(|body| Offered::new(&core.transfers, key, peer, body));
         let stream = pieces.map(|pieces| (core.streams.open_outgoing(key, peer), pieces));
         let shape = content.flags.pack();
-        let mut room = Some(room);
+        let mut room = room;
         // A client that has its answer may call again at once.
-        let mut gives_back = || drop(room.take_if(|_| !is_followed));
+        let mut gives_back = || {
+            if !is_followed {
+                room.give_back();
+            }
+        };
         let sent = match self {
             Self::Reply(kept) => {
                 gives_back();

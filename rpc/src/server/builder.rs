@@ -151,9 +151,11 @@ impl ServerBuilder {
     /// calls from now on.
     ///
     /// # Errors
-    /// When the device can't be opened.
+    /// When the device can't be opened, or this is called outside of a Tokio runtime.
     pub async fn open(self, device: &str) -> Result<Server, OpenError> {
-        let core = Core::new(self.router, self.limits, Handle::current());
+        let no_runtime = |_| OpenError::NoRuntime { what: "a server of RPC" };
+        let runtime = Handle::try_current().map_err(no_runtime)?;
+        let core = Core::new(self.router, self.limits, runtime);
         let endpoint = match self.keep_alive {
             None => self.endpoint,
             Some(time) => self.endpoint.keep_alive(time),

@@ -1,7 +1,6 @@
 //! What takes calls in: checks each, and has its handler run.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -68,7 +67,7 @@ impl Core {
             let mut running = Running::begin(self, peer, head, route, call, room);
             let _runtime = self.runtime.enter();
             if let Some(answer) = running.answer_here() {
-                drop(running);
+                let _answered = running.over();
                 return answer.answer_here(request, head.call);
             }
             return request.spawn(|kept| running.run(Way::Reply(kept)));
@@ -144,9 +143,6 @@ impl Core {
                  build both from the same definition",
                 method.schema_text()
             )));
-        }
-        if self.closing.load(Ordering::SeqCst) {
-            return Err(Status::unavailable("the server is shutting down: call another one"));
         }
         let room = Room::take(self)?;
         if let Some(queue) = &self.queue {

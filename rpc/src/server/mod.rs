@@ -73,7 +73,7 @@ impl Server {
     /// How many handlers run now, with those that wait to begin.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.0.core.running.load(std::sync::atomic::Ordering::Relaxed)
+        self.0.core.running.handlers()
     }
 
     /// What the server holds for calls that are under way.
@@ -109,7 +109,8 @@ impl Server {
 
     /// Ends the server gracefully: from now on calls are refused with
     /// [`Unavailable`](crate::Code::Unavailable), handlers that run are waited for, and their
-    /// answers sent. A handler that never ends holds the end up: bound the wait with
+    /// answers sent. When this returns, each client has all its answers, unless it is gone or has
+    /// taken nothing for a second. A handler that never ends holds the end up: bound the wait with
     /// `tokio::time::timeout`, and drop the server.
     ///
     /// Before that, the server's [health](ServerBuilder::health) is set to

@@ -83,6 +83,13 @@ impl Running {
         }
     }
 
+    /// The place of a call whose answer is there, given back for the caller's next call: the server
+    /// waits for the answer to be sent until the returned place is dropped.
+    pub fn over(mut self) -> Room {
+        self.room.give_back();
+        self.room
+    }
+
     /// Runs the handler to its end and answers; unless the caller's time is over before, or the
     /// caller gives the call up.
     pub async fn run(mut self, way: Way) {
@@ -97,7 +104,7 @@ impl Running {
         match (way, self.answer.take_if(|answer| !answer.is_followed())) {
             (Way::Reply(kept), Some(answer)) => {
                 // The caller may call again as soon as it has the answer.
-                drop(self.room);
+                self.room.give_back();
                 answer.answer_kept(kept, self.head.call);
             }
             // These futures take kilobytes, which a task whose answer is here need not carry.
@@ -179,18 +186,27 @@ impl Drop for Stays<'_> {
     }
 }
 
-/// The place of a handler among those that may run at a time.
-pub struct Room(Arc<Core>);
+/// The place of a handler among those that may run at a time, and behind it among the calls whose
+/// answers a server that shuts down waits for.
+pub struct Room {
+    core: Arc<Core>,
+    /// Whether the place among the handlers was given back.
+    is_back: bool,
+}
 
 impl Room {
     /// Takes a place.
     ///
     /// # Errors
-    /// When as many handlers run as may.
+    /// When as many handlers run as may, or the server shuts down.
     pub fn take(core: &Arc<Core>) -> Result<Self, Status> {
-        let room = Self(core.clone());
-        let running = core.running.fetch_add(1, Ordering::SeqCst);
-        if running >= core.limits.running {
+        let before = core.running.begins();
+        let room = Self { core: core.clone(), is_back: false };
+        // Behind the beginning, so that a server which shuts down either refuses the call or waits.
+        if core.closing.load(Ordering::SeqCst) {
+            return Err(Status::unavailable("the server is shutting down: call another one"));
+        }
+        if before >= core.limits.running {
             return Err(Status::resource_exhausted(format!(
                 "the server runs {} handlers already, which is its limit: call again later, or another \
                  server",
@@ -199,13 +215,21 @@ impl Room {
         }
         Ok(room)
     }
+
+    /// Gives the place among the handlers back, before the answer is sent: a caller that has its
+    /// answer may call again at once.
+    pub fn give_back(&mut self) {
+        if !std::mem::replace(&mut self.is_back, true) {
+            self.core.running.gives_back();
+        }
+    }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let core = &self.0;
-        if core.running.fetch_sub(1, Ordering::SeqCst) == 1 && core.closing.load(Ordering::SeqCst) {
-            core.idle.notify_waiters();
+        self.give_back();
+        if self.core.running.ends() && self.core.closing.load(Ordering::SeqCst) {
+            self.core.idle.notify_waiters();
         }
     }
 }

@@ -17,6 +17,8 @@ pub const REMEMBERED: u64 = 4096;
 #[derive(Default)]
 pub struct Sessions {
     by_number: HashMap<u64, Session>,
+    /// The session of each connection, by its number: a connection has one at the most.
+    by_peer: HashMap<Peer, u64>,
     /// How many handlers have ever waited, which is the next one's ticket.
     tickets: u64,
     most: usize,
@@ -53,11 +55,17 @@ impl Sessions {
     }
 
     /// Opens a session of the number `fresh` for a client, or goes on with the one that the client
-    /// had. Returns the session's number; `None` if there are as many sessions as may be.
+    /// had. A connection that has a session gets no other, however often its client asks. Returns
+    /// the session's number; `None` if there are as many sessions as may be.
     pub fn open(&mut self, client: u64, before: u64, fresh: u64, peer: Peer) -> Option<u64> {
+        if let Some(&number) = self.by_peer.get(&peer) {
+            return Some(number);
+        }
         if let Some(session) = self.by_number.get_mut(&before)
             && session.client == client
         {
+            self.by_peer.remove(&session.peer);
+            self.by_peer.insert(peer.clone(), before);
             session.peer = peer;
             session.gone_since = None;
             return Some(before);
@@ -69,6 +77,7 @@ impl Sessions {
             return None;
         }
         let ([begun, given_up], waiting) = (Default::default(), HashMap::new());
+        self.by_peer.insert(peer.clone(), fresh);
         let session = Session { client, peer, begun, given_up, waiting, gone_since: None };
         self.by_number.insert(fresh, session);
         Some(fresh)
@@ -126,8 +135,15 @@ impl Sessions {
     /// Stops all handlers that wait, forgets all sessions, and opens none any more.
     pub fn close(&mut self) {
         self.most = 0;
+        self.by_peer.clear();
         let waiting = self.by_number.drain().flat_map(|(_, session)| session.waiting);
         waiting.for_each(|(_, waiter)| waiter.stop.abort());
+    }
+
+    /// The connections of sessions that have not ended.
+    pub fn peers_connected(&self) -> Vec<Peer> {
+        let peers = self.by_number.values().map(|session| &session.peer);
+        peers.filter(|peer| peer.ending().is_none()).cloned().collect()
     }
 
     /// The connections of sessions that have ended.
@@ -162,7 +178,11 @@ impl Sessions {
                 return true;
             }
             let since = *session.gone_since.get_or_insert(now);
-            now.saturating_duration_since(since) < remember
+            let stays = now.saturating_duration_since(since) < remember;
+            if !stays {
+                self.by_peer.remove(&session.peer);
+            }
+            stays
         });
     }
 
@@ -187,8 +207,10 @@ impl Sessions {
         let now = Instant::now();
         let gone = self.by_number.iter().filter(|(_, session)| session.peer.ending().is_some());
         let longest = gone.min_by_key(|(_, session)| session.gone_since.unwrap_or(now));
-        if let Some(number) = longest.map(|(number, _)| *number) {
-            self.by_number.remove(&number);
+        if let Some(number) = longest.map(|(number, _)| *number)
+            && let Some(session) = self.by_number.remove(&number)
+        {
+            self.by_peer.remove(&session.peer);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The state of a server: its methods, sessions, streams and bodies, and how many handlers run.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorbell_am as am;
+use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -28,14 +29,53 @@ pub struct Core {
     /// The server's number, by which clients know whether it still knows what they called.
     /// Lines for long bodies are taken by it, too.
     pub number: u64,
-    /// How many handlers run.
-    pub running: AtomicUsize,
+    pub running: Counts,
     /// The calls that wait for their handlers to begin, if the server bounds how long.
     pub queue: Option<Queue>,
     pub closing: AtomicBool,
     /// Told when the last handler ends while the server closes.
     pub idle: Notify,
     pub runtime: Handle,
+}
+
+/// How long a server that shuts down waits until its clients have taken its answers in.
+const SETTLES: Duration = Duration::from_secs(1);
+
+/// How many handlers run, and how many calls were taken in and not answered yet, which a server
+/// that shuts down waits for. Both change together when a call begins.
+#[derive(Debug, Default)]
+pub struct Counts(AtomicU64);
+
+impl Counts {
+    /// A handler that runs, in the lower half of the word.
+    const HANDLER: u64 = 1;
+    /// A call that is not answered, in the upper half of the word.
+    const CALL: u64 = 1 << 32;
+
+    /// How many handlers run.
+    pub fn handlers(&self) -> usize {
+        (self.0.load(Ordering::SeqCst) % Self::CALL) as usize
+    }
+
+    /// Whether a call is not answered.
+    fn any_unanswered(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= Self::CALL
+    }
+
+    /// Counts a call in. Returns how many handlers ran before.
+    pub fn begins(&self) -> usize {
+        (self.0.fetch_add(Self::CALL + Self::HANDLER, Ordering::SeqCst) % Self::CALL) as usize
+    }
+
+    /// Counts a handler out, whose call is about to be answered.
+    pub fn gives_back(&self) {
+        self.0.fetch_sub(Self::HANDLER, Ordering::SeqCst);
+    }
+
+    /// Counts a call out that has been answered. Returns whether none is left.
+    pub fn ends(&self) -> bool {
+        self.0.fetch_sub(Self::CALL, Ordering::SeqCst) < 2 * Self::CALL
+    }
 }
 
 /// The limits of a server.
@@ -64,7 +104,7 @@ impl Core {
             limits,
             sessions: Mutex::new(Sessions::new(limits.sessions, limits.remember)),
             number: random(),
-            running: AtomicUsize::new(0),
+            running: Counts::default(),
             queue: limits.wait.map(Queue::new),
             closing: AtomicBool::new(false),
             idle: Notify::new(),
@@ -106,16 +146,21 @@ impl Core {
         gone.iter().for_each(|peer| self.gone(peer, "it was noticed late"));
     }
 
-    /// Refuses further calls, and waits until all handlers that run have ended.
+    /// Refuses further calls, waits until all handlers that run have ended, and their answers have
+    /// been sent, and then for a bounded time until clients have them.
     pub async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
         loop {
             let mut ended = std::pin::pin!(self.idle.notified());
             ended.as_mut().enable();
-            if self.running.load(Ordering::SeqCst) == 0 {
-                return;
+            if !self.running.any_unanswered() {
+                break;
             }
             ended.await;
         }
+        let peers = self.sessions().peers_connected();
+        let settled = join_all(peers.iter().map(am::Peer::settled));
+        // A client that is stopped, or takes nothing, is not waited for.
+        let _ = tokio::time::timeout(SETTLES, settled).await;
     }
 }

@@ -27,6 +27,10 @@ struct State {
     partial: BytesMut,
     /// What the sender may still send.
     left: usize,
+    /// What fragments of a piece that is not whole yet have cost while the reader had not taken the
+    /// pieces before: granted with those, so that no long piece comes in behind another that is not
+    /// read.
+    withheld: usize,
     /// What the sender is owed for pieces that were taken and for fragments that came: less than
     /// half a window, since that much is granted. So there is always room for a fragment more once
     /// the reader has taken all pieces.
@@ -51,6 +55,7 @@ impl Incoming {
             pieces: VecDeque::new(),
             partial: BytesMut::new(),
             left: WINDOW,
+            withheld: 0,
             owed: 0,
             ended: None,
             waker: None,
@@ -66,7 +71,12 @@ impl Incoming {
         self.put(|state| {
             let cost = state.admits(fragment.len(), self.longest)?;
             state.partial.extend_from_slice(fragment);
-            Ok(state.owes(cost))
+            if state.pieces.is_empty() {
+                return Ok(state.owes(cost));
+            }
+            state.left -= cost;
+            state.withheld += cost;
+            Ok(0)
         })
     }
 
@@ -140,8 +150,13 @@ impl Incoming {
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<(Bytes, usize), Status>>> {
         self.change(|state| {
             if let Some((piece, cost)) = state.pieces.pop_front() {
-                state.left += cost;
-                return Poll::Ready(Some(Ok((piece, state.owes(cost)))));
+                let withheld = match state.pieces.is_empty() {
+                    true => std::mem::take(&mut state.withheld),
+                    false => 0,
+                };
+                let part = cost + withheld;
+                state.left += part;
+                return Poll::Ready(Some(Ok((piece, state.owes(part)))));
             }
             match &mut state.ended {
                 Some(Ok(())) => Poll::Ready(None),
@@ -190,7 +205,7 @@ impl State {
                 std::mem::take(&mut self.partial).freeze()
             }
         };
-        self.pieces.push_back((piece, cost));
+        self.pieces.push_back((piece, cost + std::mem::take(&mut self.withheld)));
         Ok(())
     }
 
@@ -293,6 +308,39 @@ mod tests {
                 assert_eq!((piece.len(), piece.last()), (1000 * (fragments + 1), Some(&2)));
             }
             other => panic!("{other:?}"),
+        }
+    }
+
+    // Fragments were granted anew as they came, and a stream of long pieces that nobody read took as
+    // many of them as have last fragments in a window.
+    #[test]
+    fn a_long_piece_behind_another_that_is_not_read_takes_no_more_than_the_window() {
+        let incoming = Arc::new(Incoming::new(16 * WINDOW));
+        let (fragment, cost) = ([1; 1000], 1000 + OVERHEAD);
+        let mut window = WINDOW;
+        let put = |incoming: &Incoming, window: &mut usize| {
+            let came = incoming.put_fragment(&fragment).expect("there is room");
+            *window = *window - cost + came.grant;
+        };
+        for _ in 0..4 * WINDOW / cost {
+            put(&incoming, &mut window);
+        }
+        incoming.put_piece(Bytes::from_static(b"whole")).expect("there is room");
+        window -= 5 + OVERHEAD;
+        let mut behind = 0;
+        while window >= cost {
+            put(&incoming, &mut window);
+            behind += 1;
+        }
+        assert!(behind * cost <= WINDOW, "{behind} fragments");
+        let mut reader = Reader::new(incoming.clone(), Nobody);
+        let mut context = Context::from_waker(noop_waker_ref());
+        assert!(matches!(reader.poll_next_unpin(&mut context), Poll::Ready(Some(Ok(_)))));
+        assert!(reader.poll_next_unpin(&mut context).is_pending());
+        // The reader has taken everything, and the rest of the piece behind may come.
+        window = WINDOW;
+        for _ in 0..4 * WINDOW / cost {
+            put(&incoming, &mut window);
         }
     }
 

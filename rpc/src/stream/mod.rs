@@ -3,8 +3,9 @@
 //!
 //! Whoever sends may have [`WINDOW`] bytes under way that the reader has not taken yet, with
 //! [`OVERHEAD`] for each piece. Pieces that are there at the same time share a message. A piece longer
-//! than a message goes in fragments; those but the last are granted anew as they come, so a stream's
-//! memory is bounded by a window and the longest body.
+//! than a message goes in fragments; those but the last are granted anew as they come, if the reader
+//! has taken the pieces before, and else with those. So a stream's memory is bounded by a window and
+//! the longest body.
 
 mod incoming;
 mod pump;

@@ -11,4 +11,5 @@ mod mixed;
 mod durations;
 mod panics;
 mod runtimes;
+mod shutdowns;
 mod sources;

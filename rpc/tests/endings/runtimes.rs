@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell::rpc::{Channel, Client, Code, Health, HealthClient, Server, Status};
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::mixed::{self, ADD, ECHO, ENDLESS, FOREVER, MIRROR, SUM, router};
@@ -147,4 +147,17 @@ fn clients_notice_that_the_runtime_of_a_server_has_ended_which_the_program_keeps
             server.shutdown().await;
         });
     }
+}
+
+// Both panicked with a message of Tokio's that named neither.
+#[test]
+fn outside_of_a_runtime_servers_and_channels_are_refused_with_an_error() {
+    for device in DEVICES {
+        let server = Server::builder().add_service(router()).open(device).now_or_never();
+        let refused = server.expect("nothing is waited for").expect_err("there is no runtime");
+        assert!(refused.to_string().contains("there is no Tokio runtime here"), "{refused}");
+    }
+    let channel = Channel::connect("udp:127.0.0.1:5000#7").now_or_never();
+    let refused = channel.expect("nothing is waited for").expect_err("there is no runtime");
+    assert!(refused.message().contains("there is no Tokio runtime here"), "{refused}");
 }
