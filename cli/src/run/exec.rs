@@ -58,8 +58,8 @@ pub fn here(
     Ok(command)
 }
 
-/// A command that runs what follows on a processor, if one is named, and is killed when this process
-/// ends.
+/// A command that runs what follows on a processor, if one is named, and is killed when this
+/// process ends.
 pub fn ending_with_this(processor: Option<usize>) -> anyhow::Result<Command> {
     let own = std::env::current_exe().context("finding this program")?;
     let mut command = Command::new(own);

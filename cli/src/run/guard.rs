@@ -1,6 +1,6 @@
 //! The process that a user knows as the launcher. It starts another one, the keeper, which does all
 //! the work, and each of the two ends the job if the other is killed: nothing that the job has
-//! started is left behind. What is killed itself could not see to that.
+//! started is left behind. A process that is killed can't see to that itself.
 
 use std::process::{Command, ExitCode, ExitStatus};
 
@@ -78,7 +78,8 @@ fn outcome(ended: ExitStatus) -> u8 {
     if ended.code().is_none() {
         let left = descendants::kill_all();
         doorbell_job::report(&format!(
-            "doorbell: the process that keeps the job ended with {ended}; the others are killed{}\n",
+            "doorbell: the process that keeps the job ended with {ended}; the others are \
+             killed{}\n",
             super::left_behind(&left)
         ));
     }

@@ -10,9 +10,9 @@ use super::variables::{Variables, taken_over};
 use super::watch::GRACE;
 use super::{Args, exec};
 
-/// What the shell of another host does first. Its arguments are the working directory, the number of
-/// the process among those of its host, how many these are, `pin` or something else, and then what
-/// `env` takes: variables, and the program with its arguments.
+/// What the shell of another host does first. Its arguments are the working directory, the number
+/// of the process among those of its host, how many these are, `pin` or something else, and then
+/// what `env` takes: variables, and the program with its arguments.
 const BEGIN: &str = concat!(
     // The arguments of a command are seen by all users of a host, and its input is not.
     r#"IFS= read -r DOORBELL_SECRET && export DOORBELL_SECRET && cd "$1" || exit 127; "#,
@@ -56,10 +56,12 @@ const OTHER: &str = concat!(
     "{ cat <&3; force; } >/dev/null 2>&1 & w=$!; "
 );
 
-/// Waits for the process. What it has started ends with it if it fails.
+/// Waits for the process. What the process has started ends with it if it fails. The braces close
+/// the output, which a function that is called without them would keep open for ssh to wait for.
 const END: &str = concat!(
     "wait $p; s=$?; kill $w 2>/dev/null; ",
-    "if [ $s != 0 ] && kill -s 0 -- -$p 2>/dev/null; then { force; } >/dev/null 2>&1 3<&- & fi; exit $s"
+    "if [ $s != 0 ] && kill -s 0 -- -$p 2>/dev/null; then ",
+    "{ force; } >/dev/null 2>&1 3<&- & fi; exit $s"
 );
 
 /// The command that starts a process on another host.

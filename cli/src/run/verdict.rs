@@ -49,8 +49,8 @@ pub enum Blame {
 }
 
 impl Scene {
-    /// What is known now. The ends must have been seen before: a process tells the rendezvous why it
-    /// ends before it does.
+    /// What is known now. The ends must have been seen before: a process tells the rendezvous why
+    /// it ends before it does.
     pub fn now(ends: Vec<Option<Seen>>, service: &Service) -> Self {
         let standings = (0..ends.len()).map(|rank| service.standing(rank)).collect();
         let (first_ended, failure) = (service.first_ended(), service.failure());
@@ -134,8 +134,8 @@ mod tests {
         Standing::Ended { after: Some(other) }
     }
 
-    /// A job of processes each of which has ended with a status, or runs, and stands somehow with the
-    /// rendezvous. They have ended in the order of their ranks.
+    /// A job of processes each of which has ended with a status, or runs, and stands somehow with
+    /// the rendezvous. The ends are all as old as each other.
     fn scene(processes: &[(Option<i32>, Standing)], is_old: bool, first: Option<usize>) -> Scene {
         let at = Instant::now();
         let seen = |code: i32| Seen { status: ExitStatus::from_raw(code << 8), at, is_old };

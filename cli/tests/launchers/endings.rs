@@ -71,8 +71,8 @@ fn nothing_is_left_behind_when_the_process_is_killed_that_keeps_the_job() {
     pids.into_iter().for_each(gone);
 }
 
-/// Regression: the launcher waited for the end of an output that a process held which the failed one
-/// had started.
+/// Regression: the launcher waited for the end of an output that was held by a process which the
+/// failed one had started.
 #[test]
 fn what_a_failed_process_has_started_ends_and_holds_no_output() {
     for options in [&["--prefix"][..], &[]] {

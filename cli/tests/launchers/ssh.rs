@@ -117,8 +117,8 @@ fn standard_input_goes_to_process_0_on_another_host_and_the_secret_is_no_part_of
     assert_eq!(all, ["a line", "end of 0 it's", "end of 1 it's"]);
 }
 
-/// Regression: process 0 ran on when the launcher was killed, for nothing ended its ssh; and a process
-/// that did not end by SIGTERM stayed, as did what a shell had started.
+/// Regression: process 0 ran on when the launcher was killed, for nothing ended its ssh; and a
+/// process that did not end by SIGTERM stayed, as did what a shell had started.
 #[test]
 fn nothing_is_left_on_other_hosts_when_the_launcher_is_killed() {
     if !SSH.is_here() {
