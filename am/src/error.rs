@@ -592,8 +592,8 @@ pub enum OpenError {
     RuntimeEnded,
     /// There is no runtime here, and what is opened needs one.
     #[error(
-        "there is no Tokio runtime here, and {what} is served by the one in which it is opened: open it in \
-         async code that a runtime runs, as within `Runtime::block_on`"
+        "there is no Tokio runtime here, and {what} is served by the one in which it is opened: open \
+         it in async code that a runtime runs, as within `Runtime::block_on`"
     )]
     NoRuntime {
         /// What was to be opened.

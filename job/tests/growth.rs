@@ -1,4 +1,5 @@
-//! What it takes many processes to meet: the messages of the rendezvous grow no faster than P log P.
+//! What it takes many processes to meet: the messages of the rendezvous grow no faster than P log
+//! P.
 
 use std::net::TcpListener;
 use std::thread;

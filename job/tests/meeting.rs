@@ -36,6 +36,18 @@ fn meets(environment: Environment, within: Duration) -> Result<Members, JobError
     place.meet()
 }
 
+/// Lets the two processes of a job meet, and end.
+fn both_meet_and_finish(port: u16) {
+    thread::scope(|scope| {
+        for rank in 0..2 {
+            scope.spawn(move || {
+                let members = meets(environment(rank, 2, port, "secret"), LONG);
+                members.expect("both come").finish().expect("both finish");
+            });
+        }
+    });
+}
+
 #[test]
 fn all_processes_learn_the_addresses_of_all_and_end_together() {
     const SIZE: usize = 9;
@@ -220,14 +232,22 @@ fn strangers_who_send_anything_hold_up_nobody() {
         stranger.write_all(words).expect("it is taken");
         strangers.push(stranger);
     }
-    thread::scope(|scope| {
-        for rank in 0..2 {
-            scope.spawn(move || {
-                let members = meets(environment(rank, 2, port, "secret"), LONG);
-                members.expect("both come").finish().expect("both finish");
-            });
-        }
-    });
+    both_meet_and_finish(port);
+}
+
+#[test]
+fn a_process_that_was_cut_off_in_the_midst_of_its_proof_is_no_stranger() {
+    const SHORT: Duration = Duration::from_millis(500);
+    let service = service(2, SHORT);
+    let port = service.address().port();
+    let mut cut_off = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+    cut_off.write_all(b"doorbell-job 2 0 2 a\n").expect("it is taken");
+    let mut answer = BufReader::new(cut_off);
+    answer.read_line(&mut String::new()).expect("the service proves itself");
+    drop(answer);
+    let why = meets(environment(0, 2, port, "secret"), SHORT).unwrap_err().to_string();
+    assert!(why.contains("1 of 2 processes have not come within 500ms: 1"), "{why}");
+    assert!(!why.contains("another secret"), "{why}");
 }
 
 #[test]
@@ -236,14 +256,7 @@ fn hundreds_of_connections_that_say_nothing_hold_up_nobody() {
     let port = service.address().port();
     let connect = |_| TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
     let _silent: Vec<_> = (0..300).map(connect).collect();
-    thread::scope(|scope| {
-        for rank in 0..2 {
-            scope.spawn(move || {
-                let members = meets(environment(rank, 2, port, "secret"), LONG);
-                members.expect("both come").finish().expect("both finish");
-            });
-        }
-    });
+    both_meet_and_finish(port);
 }
 
 #[test]

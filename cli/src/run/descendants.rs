@@ -64,15 +64,24 @@ pub fn kill_all() -> Vec<Pid> {
     }
 }
 
-/// What the system tells of a process.
+/// The processes that stay though they were killed, as the end of a sentence.
+pub fn left_behind(left: &[Pid]) -> String {
+    let ids: Vec<_> = left.iter().map(ToString::to_string).collect();
+    if ids.is_empty() {
+        return String::new();
+    }
+    format!("; the system does not end the processes with these ids: {}", ids.join(", "))
+}
+
+/// The facts about a process that the system tells in `/proc`.
 struct Stat {
     pid: i32,
     parent: i32,
-    /// Whether it has ended, and its parent does not know yet.
+    /// Whether the process has ended, and its parent has not asked for its status yet.
     has_ended: bool,
 }
 
-/// All processes of the system.
+/// Returns all processes of the system.
 fn all() -> impl Iterator<Item = Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {

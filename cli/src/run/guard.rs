@@ -9,7 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 use signal_hook::consts::SIGCHLD;
 
-use super::{Args, descendants, signals};
+use super::args::Args;
+use super::verdict::code;
+use super::{descendants, signals};
 
 /// The name of the subcommand that is the keeper.
 pub const NAME: &str = "run-job";
@@ -80,8 +82,8 @@ fn outcome(ended: ExitStatus) -> u8 {
         doorbell_job::report(&format!(
             "doorbell: the process that keeps the job ended with {ended}; the others are \
              killed{}\n",
-            super::left_behind(&left)
+            descendants::left_behind(&left)
         ));
     }
-    super::code(ended)
+    code(ended)
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use anyhow::{Context, ensure};
 
-use super::Args;
+use super::args::Args;
 
 /// The processes of a job, by their ranks.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 use nix::libc;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -10,6 +11,9 @@ use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 
 /// Signals that have come, with what the system says of them.
 pub type Signals = SignalsInfo<WithRawSiginfo>;
+
+/// How long processes that are told to end may take before they are killed.
+pub const GRACE: Duration = Duration::from_secs(5);
 
 /// The signals that a launcher passes on to the processes of its job.
 const PASSED_ON: [i32; 6] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];

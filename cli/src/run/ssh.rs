@@ -5,10 +5,11 @@ use std::process::{Child, Command};
 
 use anyhow::{Context, ensure};
 
+use super::args::Args;
+use super::exec;
 use super::plan::Process;
+use super::signals::GRACE;
 use super::variables::{Variables, taken_over};
-use super::watch::GRACE;
-use super::{Args, exec};
 
 /// What the shell of another host does first. Its arguments are the working directory, the number
 /// of the process among those of its host, how many these are, `pin` or something else, and then

@@ -1,6 +1,6 @@
 //! The variables by which a process of a job finds the others, but for the secret.
 
-use super::Args;
+use super::args::Args;
 use super::plan::Process;
 
 /// The names and values of variables.

@@ -1,11 +1,12 @@
 //! Which process has failed first. Others fail because it has, and often end before it does.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Instant;
 
 use doorbell_job::{Service, Standing};
 
-/// What is known of the processes of a job at some time, by their ranks.
+/// The state of a job's processes at some time, by their ranks.
 #[derive(Debug)]
 pub struct Scene {
     pub ends: Vec<Option<Seen>>,
@@ -26,7 +27,7 @@ pub struct Seen {
     pub is_old: bool,
 }
 
-/// What the ends of processes say of their job.
+/// The state of a job, by the ends of its processes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// No process has failed.
@@ -49,15 +50,15 @@ pub enum Blame {
 }
 
 impl Scene {
-    /// What is known now. The ends must have been seen before: a process tells the rendezvous why
-    /// it ends before it does.
+    /// Takes the state of the processes as it is now. The ends must have been seen before: a
+    /// process tells the rendezvous why it ends before it does.
     pub fn now(ends: Vec<Option<Seen>>, service: &Service) -> Self {
         let standings = (0..ends.len()).map(|rank| service.standing(rank)).collect();
         let (first_ended, failure) = (service.first_ended(), service.failure());
         Self { ends, standings, first_ended, failure }
     }
 
-    /// What the ends of the processes say of the job.
+    /// Judges the job by the ends of its processes.
     pub fn verdict(&self) -> Verdict {
         let seen = self.ends.iter().enumerate().filter_map(|(rank, seen)| Some((rank, (*seen)?)));
         let mut seen: Vec<_> = seen.collect();
@@ -89,7 +90,7 @@ impl Scene {
         verdict
     }
 
-    /// What has made a process fail. None if that is not known yet, and may be soon.
+    /// Finds the cause of a process's failure. None if the cause is not known yet, and may be soon.
     fn cause(&self, rank: usize, is_old: bool) -> Option<Blame> {
         let first = self.first_ended.unwrap_or(rank);
         let mut at = rank;
@@ -122,10 +123,14 @@ impl Scene {
     }
 }
 
+/// The exit status that stands for the end of a process, as shells have it.
+pub fn code(ended: ExitStatus) -> u8 {
+    let code = ended.code().or(ended.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::ExitStatusExt;
-
     use super::*;
 
     const ALONE: Standing = Standing::Ended { after: None };

@@ -9,13 +9,11 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::children::{Children, Running};
+use super::descendants;
 use super::guard::Launcher;
-use super::signals::{self, Signals};
-use super::verdict::{Blame, Scene, Seen, Verdict};
-use super::{code, descendants, left_behind};
+use super::signals::{self, GRACE, Signals};
+use super::verdict::{Blame, Scene, Seen, Verdict, code};
 
-/// How long processes that are told to end may take before they are killed.
-pub const GRACE: Duration = Duration::from_secs(5);
 /// How long the launcher waits, once a process has ended, for what explains that.
 const AFTERMATH: Duration = Duration::from_secs(1);
 /// How long the output of a job may take to be passed on, once its processes are killed.
@@ -106,7 +104,7 @@ impl Watch<'_> {
         descendants::send(signal, &all);
     }
 
-    /// What the ends of processes say of the job by now.
+    /// Judges the job by the ends of processes so far.
     fn verdict(&self) -> Verdict {
         let all = &self.children.all;
         if all.iter().all(|running| running.ended.is_none()) {
@@ -172,7 +170,7 @@ impl Watch<'_> {
     fn end(&mut self, status: u8) -> anyhow::Result<u8> {
         let left = descendants::kill_all();
         if !left.is_empty() {
-            report(&format!("doorbell: the job is over{}\n", left_behind(&left)));
+            report(&format!("doorbell: the job is over{}\n", descendants::left_behind(&left)));
         }
         let until = Instant::now() + LAST_WORDS;
         while !self.has_said_all() && Instant::now() < until {

@@ -101,8 +101,8 @@ impl Connection {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
-    /// Makes ready for what a call is to send: for a body that is too long for a message, the line,
-    /// until a deadline.
+    /// Prepares what a call needs before it is sent: for a body that is too long for a message, the
+    /// line, until a deadline.
     ///
     /// # Errors
     /// When the server takes no body of that length, or there is no line in time.
@@ -132,9 +132,9 @@ impl Connection {
         ))
     }
 
-    /// Sends a call that is [prepared](Self::prepare), with what follows it, and waits for its answer and what belongs to that, until
-    /// a deadline. A call that is dropped meanwhile, or whose deadline is over, is given up, and
-    /// the server told.
+    /// Sends a call that is [prepared](Self::prepare), with what follows it, and waits for its
+    /// answer and what belongs to that, until a deadline. A call that is dropped meanwhile, or
+    /// whose deadline is over, is given up, and the server told.
     pub async fn call(
         &self,
         calls: &Arc<Calls>,

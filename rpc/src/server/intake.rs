@@ -202,8 +202,8 @@ struct Taken {
     room: Room,
 }
 
-/// Whether the handler of a call runs where the call is received: not if a stream or a body follows,
-/// which has to be waited for.
+/// Whether the handler of a call runs where the call is received: not if a stream or a body
+/// follows, which has to be waited for.
 fn is_inline(route: &Route, head: &CallHead) -> bool {
     route.inline && !head.flags.streams && !head.flags.long
 }

@@ -27,8 +27,8 @@ use crate::usage::Usage;
 
 /// A server that takes calls.
 ///
-/// A server is run by the runtime in which it was opened, or in which its bundle was made: when that
-/// runtime ends, the server ends with it, and its callers are told.
+/// A server is run by the runtime in which it was opened, or in which its bundle was made: when
+/// that runtime ends, the server ends with it, and its callers are told.
 ///
 /// When the last handle is dropped, the server ends at once: handlers that run are dropped, and
 /// their callers told that the server has gone. [`shutdown`](Self::shutdown) ends a server

@@ -195,7 +195,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Takes a place.
+    /// Takes a place among the handlers, and among the calls that are not answered.
     ///
     /// # Errors
     /// When as many handlers run as may, or the server shuts down.

@@ -311,8 +311,8 @@ mod tests {
         }
     }
 
-    // Fragments were granted anew as they came, and a stream of long pieces that nobody read took as
-    // many of them as have last fragments in a window.
+    // Fragments were granted anew as they came, and a stream of long pieces that nobody read took
+    // as many of them as have last fragments in a window.
     #[test]
     fn a_long_piece_behind_another_that_is_not_read_takes_no_more_than_the_window() {
         let incoming = Arc::new(Incoming::new(16 * WINDOW));

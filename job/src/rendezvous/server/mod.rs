@@ -298,7 +298,7 @@ impl Shared {
         let proved =
             parts.filter(|(proof, _)| holds(proof, &self.terms.secret, Side::Process, about));
         let Some((_, card)) = proved else {
-            self.lock().stranger = Some(format!("process {rank} at {from}"));
+            self.lock().stranger = Some((rank, from));
             lines.write("refused the secret of the job is another one", until)?;
             return Ok(None);
         };

@@ -29,8 +29,8 @@ pub struct Roll {
     pub complete: bool,
     /// Why not all can come any more.
     pub failed: Option<String>,
-    /// Somebody who came without the secret.
-    pub stranger: Option<String>,
+    /// The last one who came without the secret: the rank that it claimed, and its address.
+    pub stranger: Option<(usize, SocketAddr)>,
     /// The process whose connection was the first to end without a word.
     pub first_ended: Option<usize>,
 }
@@ -191,9 +191,12 @@ impl Roll {
         let missing: Vec<_> = (0..of).filter(|&rank| self.members[rank].is_none()).collect();
         let named: Vec<_> = missing.iter().take(8).map(ToString::to_string).collect();
         let more = if missing.len() > named.len() { " and others" } else { "" };
-        let stranger = self.stranger.as_ref();
-        let stranger =
-            stranger.map_or_else(String::new, |who| format!("; {who} came with another secret"));
+        // A process that was cut off in the midst of the proof, and has come since, was no stranger.
+        let has_come = |rank: usize| self.members.get(rank).is_some_and(Option::is_some);
+        let stranger = self.stranger.filter(|(rank, _)| !has_come(*rank));
+        let stranger = stranger.map_or_else(String::new, |(rank, from)| {
+            format!("; process {rank} at {from} came with another secret")
+        });
         format!(
             "{} of {of} processes have not come within {within:?}: {}{more}{stranger}",
             missing.len(),
