@@ -16,8 +16,8 @@ pub struct Usage {
     pub streams: usize,
     /// Bodies too long for messages that are on their way, in either direction.
     pub bodies: usize,
-    /// Bytes of memory for such bodies that are lent to senders, or held by the program: in units
-    /// of 64 KiB.
+    /// Bytes of memory for such bodies that are lent to senders or held by the program, and for
+    /// messages of streams beyond 64 KiB that the program has not read: in units of 64 KiB.
     pub body_memory: usize,
 }
 

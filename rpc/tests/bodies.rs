@@ -10,10 +10,12 @@ use doorbell::rpc::{
     Channel, ChannelBuilder, Client, Code, Method, Raw, Request, Response, Router, Server,
     ServerBuilder, Status,
 };
+use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("echo");
+const MIRROR: Method<Bytes, Bytes, Raw> = Method::new("mirror");
 const NONE: Method<(), ()> = Method::new("none");
 const ZEROS: Method<u64, Vec<u8>> = Method::new("zeros");
 const FOREVER: Method<Bytes, (), Raw2> = Method::new("forever");
@@ -56,6 +58,7 @@ fn server() -> ServerBuilder {
             }
             Ok(response)
         })
+        .streaming(MIRROR, |request| async move { Ok(request.into_inner()) })
         .unary(NONE, |_| async { Ok(()) })
         .unary(ZEROS, |request| async move { Ok(vec![0; request.into_inner() as usize]) })
         .unary(HOLDS, |request| async move {
@@ -125,6 +128,25 @@ async fn bodies_share_bounded_memory_and_wait_for_each_other(device: &str) {
     assert!(join_all(calls).await.into_iter().all(|is_right| is_right));
 }
 
+async fn long_messages_of_many_streams_share_bounded_memory(device: &str) {
+    let server = server().body_memory(2 << 20);
+    let (running, client) = pair(device, server, Channel::builder().body_memory(2 << 20)).await;
+    let bodies: Vec<_> = (0..12).map(|number| pattern(800_000 + number)).collect();
+    let streams = bodies.iter().map(|body| {
+        let (client, body) = (client.clone(), body.clone());
+        async move {
+            let sent = futures_util::stream::iter(vec![body.clone(); 3]);
+            let mirrored = client.streaming(MIRROR, sent).await.expect("it streams");
+            let came: Vec<_> = mirrored.into_inner().collect().await;
+            came.len() == 3 && came.iter().all(|message| message.as_ref().ok() == Some(&body))
+        }
+    });
+    let right = join_all(streams).await;
+    assert!(right.iter().all(|&is_right| is_right), "{right:?}");
+    running.shutdown().await;
+    assert_eq!(running.usage().body_memory, 0);
+}
+
 async fn calls_that_are_given_up_give_the_memory_of_their_bodies_back(device: &str) {
     let server = server().body_memory(1 << 20);
     let (running, client) = pair(device, server, Channel::builder()).await;
@@ -178,5 +200,6 @@ on_each_device!(
     bodies_of_all_lengths_come_back_as_they_were,
     bodies_longer_than_a_side_takes_are_refused_with_both_lengths,
     bodies_share_bounded_memory_and_wait_for_each_other,
+    long_messages_of_many_streams_share_bounded_memory,
     calls_that_are_given_up_give_the_memory_of_their_bodies_back
 );

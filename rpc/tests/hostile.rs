@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use doorbell::am::{Endpoint, Handlers, Peer, ReplyId, RequestId};
 use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status, Streaming};
+use doorbell::verbs::{QueuePair, QueuePairConfig, ServiceId};
 use tokio::time::timeout;
 
 use mixed::{COUNT, Company, ENDLESS, holds_nothing};
@@ -27,7 +28,7 @@ const ADD: Method<(u64, u64), u64> = Method::new("add");
 const SUM: Method<u64, u64> = Method::new("sum");
 
 /// The version that the server speaks.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The longest that anything here may take.
 const LONG: Duration = Duration::from_secs(60);
@@ -76,7 +77,8 @@ fn router() -> Router {
 
 /// A server, and a peer of it that is no client.
 async fn server_and_stranger(device: &str) -> (Server, Endpoint, Peer) {
-    let server = Server::builder().add_service(router()).most_running(4096).body_memory(8 << 20);
+    let server = Server::builder().add_service(router()).most_running(4096);
+    let server = server.longest_body(2 << 20).body_memory(8 << 20);
     let server = server.open(device).await.expect("the device opens");
     let own = if device == "shm" { "shm" } else { "udp:127.0.0.1:0" };
     let stranger = Endpoint::open(own, Handlers::new()).await.expect("the device opens");
@@ -252,6 +254,69 @@ async fn bodies_that_are_promised_and_never_sent_hold_up_no_others(device: &str)
     is_well(&server).await;
 }
 
+/// A line for long bodies, from an endpoint to a server of its choice.
+async fn line(stranger: &Endpoint, server: &Server, service: u64, session: u64) -> QueuePair {
+    let pair = stranger.nic().domain().queue_pair(&QueuePairConfig::default()).expect("room");
+    let address = server.name().address();
+    let connected = pair.connect(address, ServiceId(service), &session.to_be_bytes()).await;
+    connected.expect("the server takes lines").0
+}
+
+/// Waits until so many bytes of a server's memory for what is long are taken.
+async fn comes_to_hold(server: &Server, bytes: usize) {
+    let holds = async {
+        while server.usage().body_memory != bytes {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let held = timeout(LONG, holds).await;
+    assert!(held.is_ok(), "{:?} are held, and not {bytes} bytes", server.usage());
+}
+
+/// A good client's long body is echoed.
+async fn is_well_with_long_bodies(server: &Server) {
+    let client = Client::new(Channel::connect(server.name()).await.expect("it is there"));
+    let body = bytes::Bytes::from(vec![7; 1 << 20]);
+    let echoed = timeout(LONG, client.unary(mixed::ECHO, body.clone())).await.expect("in time");
+    assert!(echoed.expect("it echoes").into_inner() == body, "another body came back");
+}
+
+// One client was lent all of the memory, and the bodies of all others waited for it.
+async fn a_client_that_writes_into_none_of_its_memory_leaves_some_for_others(device: &str) {
+    let (server, stranger, peer) = server_and_stranger(device).await;
+    let welcome = peer.call(HELLO, [VERSION, 83, 0]).await.expect("it answers");
+    let [_, session, _, _, lines] = welcome.arguments(WELCOME).expect("it is welcomed");
+    let _line = line(&stranger, &server, lines, session).await;
+    let long = 1_u64 << 26;
+    for call in 0..20 {
+        let head = [session, call, number_of("add"), 0, 0, long];
+        peer.request_with(CALL, head, (1_u64 << 19).to_be_bytes()).await.expect("it is sent");
+    }
+    comes_to_hold(&server, 4 << 20).await;
+    is_well_with_long_bodies(&server).await;
+    comes_to_hold(&server, 4 << 20).await;
+    drop((peer, stranger));
+    holds_nothing(|| server.usage()).await;
+}
+
+// Each stream took memory for a message of its own, beyond the memory for bodies.
+async fn a_client_that_ends_none_of_its_long_messages_has_bounded_memory(device: &str) {
+    let (server, stranger, peer) = server_and_stranger(device).await;
+    let welcome = peer.call(HELLO, [VERSION, 84, 0]).await.expect("it answers");
+    let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
+    let (streams, more) = (1 << 24, 1 | 1 << 20 << 8);
+    for call in 0..20 {
+        let head = [session, call, number_of("sum"), 0, 0, streams];
+        peer.call_with(CALL, head, []).await.expect("it answers");
+        peer.request_with(PIECE, [session, call, more], [0; 1000]).await.expect("it is sent");
+    }
+    comes_to_hold(&server, 4 << 20).await;
+    is_well_with_long_bodies(&server).await;
+    comes_to_hold(&server, 4 << 20).await;
+    drop((peer, stranger));
+    holds_nothing(|| server.usage()).await;
+}
+
 async fn another_version_is_told_the_servers_own(device: &str) {
     let (server, _stranger, peer) = server_and_stranger(device).await;
     let welcome = peer.call(HELLO, [99, 80, 0]).await.expect("it answers");
@@ -289,6 +354,8 @@ on_each_device!(
     calls_that_are_given_up_at_once_are_stopped,
     streams_that_nobody_reads_hold_up_no_other_client,
     a_long_body_that_is_given_up_disturbs_no_other,
+    a_client_that_writes_into_none_of_its_memory_leaves_some_for_others,
+    a_client_that_ends_none_of_its_long_messages_has_bounded_memory,
     another_version_is_told_the_servers_own,
     a_connection_has_one_session_however_often_it_asks_for_one,
     an_endpoint_that_is_no_server_is_told_from_one

@@ -17,7 +17,7 @@ pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
 pub const GRANTED: ReplyId<[u64; 3]> = ReplyId::new(2, "rpc granted");
 
 /// The version of RPC.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// The most messages of an input.
 pub const MOST: usize = 64;

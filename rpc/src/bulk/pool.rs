@@ -1,4 +1,4 @@
-//! Memory for bodies that are received.
+//! Memory for bodies and for long messages of streams that are received.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,8 +9,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// What memory is counted in.
 const UNIT: usize = 64 * 1024;
 
-/// Memory for bodies, of which there is no more than a bound: lent to senders, held by the program
-/// as bodies, or kept to be used again.
+/// Memory for what is received and is long, of which there is no more than a bound: lent to the
+/// senders of bodies, held by the program as bodies, filled by messages of streams that the program
+/// has not read, or kept to be used again. It is taken by [`Share`]s.
 #[derive(Clone, Debug)]
 pub struct Pool(Arc<Inner>);
 
@@ -35,17 +36,23 @@ impl Pool {
         Self(Arc::new(Inner { room, units, free: Mutex::default() }))
     }
 
-    /// Memory for a body of a length, when there is room. A body that is longer than all of the
-    /// pool gets it when nothing else is lent.
-    pub async fn take(&self, len: usize) -> Lent {
-        let units = len.div_ceil(UNIT).clamp(1, self.0.units);
-        let permit = self.0.room.clone().acquire_many_owned(units as u32).await;
-        let permit = permit.expect("the semaphore is never closed");
-        let region = self.0.take(len);
-        Lent { region, len, permit, pool: self.clone() }
+    /// A share of at most all of the pool, for an end with a single peer.
+    pub fn whole(&self) -> Share {
+        self.share_of_units(self.0.units)
     }
 
-    /// How many bytes are lent or held, in whole units.
+    /// A share of half of the pool, or of `longest` bytes if that is more, for one peer of many:
+    /// what is lent to it leaves as much for the others.
+    pub fn half(&self, longest: usize) -> Share {
+        self.share_of_units((self.0.units / 2).max(longest.div_ceil(UNIT)))
+    }
+
+    fn share_of_units(&self, units: usize) -> Share {
+        let units = units.clamp(1, self.0.units);
+        Share { pool: self.clone(), room: Arc::new(Semaphore::new(units)), units }
+    }
+
+    /// How many bytes are lent, held or reserved, in whole units.
     pub fn used(&self) -> usize {
         (self.0.units - self.0.room.available_permits()) * UNIT
     }
@@ -75,11 +82,45 @@ impl Inner {
     }
 }
 
+/// What one peer may have of a [`Pool`] at a time.
+#[derive(Clone, Debug)]
+pub struct Share {
+    pool: Pool,
+    /// The units of the share that may still be reserved.
+    room: Arc<Semaphore>,
+    units: usize,
+}
+
+impl Share {
+    /// Reserves room for a length, as soon as both the share and the pool have it. A length beyond
+    /// all of the share gets it when nothing else of the share is reserved.
+    pub async fn reserve(&self, len: usize) -> Reserved {
+        let units = len.div_ceil(UNIT).clamp(1, self.units) as u32;
+        let open = "the semaphores are never closed";
+        let of_share = self.room.clone().acquire_many_owned(units).await.expect(open);
+        let of_pool = self.pool.0.room.clone().acquire_many_owned(units).await.expect(open);
+        Reserved { _of_share: of_share, _of_pool: of_pool }
+    }
+
+    /// Memory for a body of a length, when there is room.
+    pub async fn lend(&self, len: usize) -> Lent {
+        let reserved = self.reserve(len).await;
+        Lent { region: self.pool.0.take(len), len, reserved, pool: self.pool.clone() }
+    }
+}
+
+/// Room of a share and of its pool, which goes back when this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    _of_share: OwnedSemaphorePermit,
+    _of_pool: OwnedSemaphorePermit,
+}
+
 /// Memory for a body, lent to its sender.
 pub struct Lent {
     region: Region,
     len: usize,
-    permit: OwnedSemaphorePermit,
+    reserved: Reserved,
     pool: Pool,
 }
 
@@ -97,9 +138,9 @@ impl Lent {
     /// The body that was written there; `None` if anybody still leads to the memory. When the last
     /// handle to the body is dropped, the memory goes back to the pool.
     pub fn into_bytes(self) -> Option<Bytes> {
-        let Self { region, len, permit, pool } = self;
+        let Self { region, len, reserved, pool } = self;
         let frozen = Some(region.try_private().ok()?.freeze());
-        Some(Bytes::from_owner(Received { frozen, permit: Some(permit), pool }).slice(..len))
+        Some(Bytes::from_owner(Received { frozen, reserved: Some(reserved), pool }).slice(..len))
     }
 }
 
@@ -107,7 +148,7 @@ impl Lent {
 struct Received {
     /// There until this is dropped.
     frozen: Option<Frozen>,
-    permit: Option<OwnedSemaphorePermit>,
+    reserved: Option<Reserved>,
     pool: Pool,
 }
 
@@ -122,7 +163,7 @@ impl Drop for Received {
         if let Some(frozen) = self.frozen.take() {
             self.pool.0.give_back(frozen.open());
         }
-        drop(self.permit.take());
+        drop(self.reserved.take());
     }
 }
 
@@ -135,22 +176,36 @@ mod tests {
     #[test]
     fn a_body_gives_its_memory_back_and_what_is_beyond_the_bound_waits() {
         let pool = Pool::new(2 * UNIT);
-        let lent = pool.take(UNIT + 1).now_or_never().expect("there is room");
+        let share = pool.whole();
+        let lent = share.lend(UNIT + 1).now_or_never().expect("there is room");
         lent.region().write_at(UNIT, &[7]).expect("it is long enough");
         let body = lent.into_bytes().expect("nobody else leads there");
         assert_eq!((body.len(), body[UNIT]), (UNIT + 1, 7));
-        assert!(pool.take(1).now_or_never().is_none());
+        assert!(share.lend(1).now_or_never().is_none());
         drop(body);
         assert_eq!(pool.0.free.lock().expect("it is not poisoned").len(), 1);
-        let again = pool.take(2 * UNIT).now_or_never().expect("the memory is back");
+        let again = share.lend(2 * UNIT).now_or_never().expect("the memory is back");
         assert_eq!(again.region().load(UNIT).expect("it is long enough") & 0xff, 7);
     }
 
     #[test]
     fn memory_that_somebody_else_leads_to_is_no_body() {
-        let pool = Pool::new(UNIT);
-        let lent = pool.take(8).now_or_never().expect("there is room");
+        let share = Pool::new(UNIT).whole();
+        let lent = share.lend(8).now_or_never().expect("there is room");
         let _other = lent.region();
         assert!(lent.into_bytes().is_none());
+    }
+
+    #[test]
+    fn a_peer_that_has_all_of_its_share_leaves_as_much_for_others() {
+        let pool = Pool::new(4 * UNIT);
+        let [one, other] = [pool.half(UNIT), pool.half(UNIT)];
+        let held = [UNIT, UNIT].map(|len| one.reserve(len).now_or_never().expect("there is room"));
+        assert!(one.reserve(1).now_or_never().is_none());
+        assert_eq!(pool.used(), 2 * UNIT);
+        let _held = other.reserve(2 * UNIT).now_or_never().expect("there is as much again");
+        drop(held);
+        one.reserve(1).now_or_never().expect("the share has room again");
+        pool.half(3 * UNIT).reserve(3 * UNIT).now_or_never().ok_or(()).expect_err("two are left");
     }
 }

@@ -9,7 +9,8 @@ use doorbell_verbs::{Registered, RemoteMemory};
 use tokio::sync::oneshot;
 
 use super::line::Line;
-use super::pool::{Lent, Pool};
+use super::pool::{Lent, Pool, Share};
+use super::time_for;
 use super::word::tell_written;
 use crate::meters;
 use crate::status::Status;
@@ -78,7 +79,18 @@ impl Transfers {
             })
     }
 
-    /// How many bodies are on their way, and how many bytes are lent for bodies or held by them.
+    /// Memory for what the peers of an end with many of them send: half of all for each.
+    pub fn share(&self) -> Share {
+        self.pool.half(self.longest)
+    }
+
+    /// Memory for what the only peer of an end sends.
+    pub fn whole(&self) -> Share {
+        self.pool.whole()
+    }
+
+    /// How many bodies are on their way, and how many bytes are lent for bodies, held by them, or
+    /// reserved for messages of streams.
     pub fn usage(&self) -> (usize, usize) {
         let table = self.lock();
         (table.out.len() + table.coming.len(), self.pool.used())
@@ -106,11 +118,6 @@ impl Transfers {
         take(&mut self.lock().out, key, peer).is_some()
     }
 
-    /// Memory for a body of a length, when there is room.
-    pub async fn memory(&self, len: usize) -> Lent {
-        self.pool.take(len).await
-    }
-
     /// Receives a body over a line: lends memory, and waits until it is written.
     ///
     /// If this is dropped after the memory was lent, the memory stays lent until the sender has
@@ -118,7 +125,7 @@ impl Transfers {
     /// the line, and with it the other bodies that are on their way.
     ///
     /// # Errors
-    /// When the other end goes, or gives the body up.
+    /// When the other end goes, gives the body up, or does not write it [in time](time_for).
     pub async fn receive(
         self: &Arc<Self>,
         key: Key,
@@ -152,10 +159,16 @@ impl Transfers {
         let memory = registered.remote().to_bytes();
         let asked = peer.request_with(LEND, [session, call], memory).await;
         asked.map_err(|why| gone(&why))?;
-        match written.await {
-            Ok(true) => {}
-            Ok(false) => return Err(gone(&"its sender has given it up")),
-            Err(_) => return Err(gone(&"the connection has ended")),
+        let time = time_for(len);
+        match tokio::time::timeout(time, written).await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return Err(gone(&"its sender has given it up")),
+            Ok(Err(_)) => return Err(gone(&"the connection has ended")),
+            Err(_) => {
+                return Err(gone(&format_args!(
+                    "its sender has not written it in the {time:?} for which memory is lent to it"
+                )));
+            }
         }
         meters::body_received(len);
         // From here on nobody can write there any more.
@@ -164,11 +177,11 @@ impl Transfers {
         lent.into_bytes().ok_or_else(|| gone(&"its memory is still in use"))
     }
 
-    /// Ends all transfers with a peer that has gone.
-    pub fn end_all_of(&self, peer: &Peer) {
+    /// Ends all transfers with peers that have gone.
+    pub fn end_all_of(&self, is_gone: impl Fn(&Peer) -> bool) {
         let mut table = self.lock();
-        table.out.retain(|_, (of, _)| of != peer);
-        table.coming.retain(|_, (of, _)| of != peer);
+        table.out.retain(|_, (of, _)| !is_gone(of));
+        table.coming.retain(|_, (of, _)| !is_gone(of));
     }
 
     /// Ends all transfers, because this end of all connections is over.

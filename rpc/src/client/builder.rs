@@ -70,8 +70,9 @@ impl ChannelBuilder {
         Self { longest: bytes, ..self }
     }
 
-    /// The most memory for bodies of responses that are too long for messages, 256 MiB unless set:
-    /// those that are being received and those that the program holds. Further ones wait.
+    /// The most memory for what is long, 256 MiB unless set: bodies of responses too long for
+    /// messages that are being received or that the program holds, and messages of streams beyond
+    /// 64 KiB that the program has not read. Further bodies and messages wait.
     pub fn body_memory(self, bytes: usize) -> Self {
         Self { memory: bytes, ..self }
     }

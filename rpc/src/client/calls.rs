@@ -12,7 +12,7 @@ use doorbell_am::{Handlers, Peer, Undeliverable};
 
 use super::alive::Prober;
 use super::lost::Lost;
-use crate::bulk::Transfers;
+use crate::bulk::{Share, Transfers};
 use crate::message::Body;
 use crate::status::Status;
 use crate::stream::Streams;
@@ -23,6 +23,8 @@ pub struct Calls {
     waiting: Mutex<Table>,
     pub streams: Arc<Streams>,
     pub transfers: Arc<Transfers>,
+    /// The memory for what the server sends that is long.
+    pub share: Share,
     pub prober: Prober,
     /// The longest message of a stream that is taken.
     longest: usize,
@@ -56,8 +58,9 @@ impl Calls {
     /// No calls yet, whose bodies may have so many bytes each, and so many together.
     pub fn new(longest: usize, memory: usize) -> Self {
         let transfers = Transfers::new(longest, memory);
+        let share = transfers.whole();
         let (waiting, streams, prober) = (Mutex::default(), Arc::default(), Prober::default());
-        Self { waiting, streams, transfers, prober, longest, over: OnceLock::new() }
+        Self { waiting, streams, transfers, share, prober, longest, over: OnceLock::new() }
     }
 
     /// The Active Messages of a client: answers, streams, and requests that came back.
@@ -111,7 +114,8 @@ impl Calls {
             Some(call) if call.outcome.is_none() => (call.session, call.peer.clone()),
             _ => return None,
         };
-        Some(self.streams.open_incoming((session, number), &peer, self.longest))
+        let share = self.share.clone();
+        Some(self.streams.open_incoming((session, number), &peer, self.longest, share))
     }
 
     /// A future for the answer to a call that is about to be sent over a connection.
@@ -140,8 +144,8 @@ impl Calls {
         let why = Status::unavailable(format!(
             "the connection to {peer} ended before the call was answered: {ending}"
         ));
-        self.streams.end_all_of(peer, &why);
-        self.transfers.end_all_of(peer);
+        self.streams.end_all_of(|of| (of == peer).then_some(&why));
+        self.transfers.end_all_of(|of| of == peer);
         let mut wakers = Vec::new();
         for call in self.lock().values_mut() {
             if call.peer == *peer && call.outcome.is_none() {

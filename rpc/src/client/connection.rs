@@ -252,7 +252,7 @@ impl Connection {
                 let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
                 let line = self.line().await?;
                 progress.reaches(Stage::MemoryHere, len);
-                let memory = calls.transfers.memory(len).await;
+                let memory = calls.share.lend(len).await;
                 progress.reaches(Stage::Received, len);
                 calls.transfers.receive(key, &self.peer, &line, memory).await?
             }

@@ -31,6 +31,7 @@ impl Default for ServerBuilder {
             health: None,
             limits: Limits {
                 running: 65_536,
+                waiting_per_client: 16_384,
                 wait: None,
                 longest: 64 << 20,
                 memory: 256 << 20,
@@ -78,6 +79,15 @@ impl ServerBuilder {
         self
     }
 
+    /// The most handlers of one client's calls that wait for something, 16,384 unless set: further
+    /// calls of the client are refused at once with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted), so that one client can't have all of
+    /// the handlers that [may run](Self::most_running).
+    pub fn most_waiting_per_client(mut self, handlers: usize) -> Self {
+        self.limits.waiting_per_client = handlers;
+        self
+    }
+
     /// Has calls that would wait for longer than this before their handlers begin refused with
     /// [`ResourceExhausted`](crate::Code::ResourceExhausted), at once where that can be foreseen.
     /// Unless set, calls wait for as long as their deadlines allow.
@@ -108,9 +118,10 @@ impl ServerBuilder {
         self
     }
 
-    /// The most memory for bodies that are too long for messages, 256 MiB unless set, for all
-    /// clients together: those that are being received and those that handlers hold. Further ones
-    /// wait.
+    /// The most memory for what is long, 256 MiB unless set, for all clients together: bodies too
+    /// long for messages that are being received or that handlers hold, and messages of streams
+    /// beyond 64 KiB that handlers have not read. One client has at most half of it, or one
+    /// [longest body](Self::longest_body) if that is more. Further bodies and messages wait.
     pub fn body_memory(mut self, bytes: usize) -> Self {
         self.limits.memory = bytes;
         self

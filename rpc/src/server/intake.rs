@@ -40,10 +40,11 @@ impl Core {
     fn welcome(&self, request: am::Request<'_>, words: HelloWords) {
         let Hello { version, client, session } = Hello::from_words(words);
         let opened = (version == VERSION)
-            .then(|| self.sessions().open(client, session, random(), request.peer()));
+            .then(|| (request.peer(), self.transfers.share()))
+            .and_then(|(peer, share)| self.sessions().open(client, session, random(), peer, share));
         let welcome = Welcome {
             version: VERSION,
-            session: opened.flatten().unwrap_or(0),
+            session: opened.unwrap_or(0),
             server: self.number,
             longest: self.limits.longest as u64,
             lines: self.number,
@@ -107,7 +108,7 @@ impl Core {
         Box::pin(stoppably(&self, &peer, head, async {
             let body = async {
                 let line = self.lines.of(head.session).await?;
-                let memory = self.transfers.memory(len).await;
+                let memory = self.share_of(head.session).lend(len).await;
                 self.transfers.receive((head.session, head.call), &peer, &line, memory).await
             };
             received = Some(body.await);
@@ -177,7 +178,8 @@ impl Core {
             false => Body::Whole(body),
             true => {
                 let key = (head.session, head.call);
-                self.streams.open_incoming(key, peer, self.limits.longest)
+                let share = self.share_of(head.session);
+                self.streams.open_incoming(key, peer, self.limits.longest, share)
             }
         };
         Ok((Request::with_parts(method, metadata, deadline, body), long))

@@ -15,13 +15,14 @@ use std::time::Duration;
 
 use doorbell_am::{Endpoint, Event, Name, OpenError};
 use doorbell_verbs::{Nic, ServiceId};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 pub use builder::ServerBuilder;
 pub use router::Router;
 
-use self::state::Core;
+use self::state::{Core, Gone, client_gone};
 use crate::health::Health;
 use crate::usage::Usage;
 
@@ -175,14 +176,25 @@ fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + u
         let core = &ends.0;
         loop {
             match events.recv().await {
-                Ok(Event::Gone(peer, ending)) => core.gone(&peer, &ending.to_string()),
-                Ok(_) => {}
+                Ok(event) => core.gone(&gone_with(event, &mut events)),
                 // Clients whose end was missed are found among the sessions.
                 Err(RecvError::Lagged(_)) => core.look_for_gone(),
                 Err(RecvError::Closed) => return,
             }
         }
     }
+}
+
+/// The clients whose connections have ended by an event and those behind it that have come already.
+/// If some were missed, the next look at the events says so.
+#[expect(clippy::mutable_key_type, reason = "a peer is hashed by which connection it is")]
+fn gone_with(event: Event, events: &mut Receiver<Event>) -> Gone {
+    let behind = std::iter::from_fn(|| events.try_recv().ok());
+    let gone = std::iter::once(event).chain(behind).filter_map(|event| match event {
+        Event::Gone(peer, ending) => Some((peer, client_gone(&ending.to_string()))),
+        _ => None,
+    });
+    gone.collect()
 }
 
 /// Stops what runs for all clients when the server is dropped, or its runtime ends: handlers may

@@ -7,6 +7,7 @@ use doorbell_am::Peer;
 use futures_util::future::AbortHandle;
 use tokio::time::Instant;
 
+use crate::bulk::Share;
 use crate::status::Status;
 
 /// How many of a client's latest calls a server remembers.
@@ -23,6 +24,8 @@ pub struct Sessions {
     tickets: u64,
     most: usize,
     remember: Duration,
+    /// The most handlers of one client that wait.
+    most_waiting: usize,
 }
 
 struct Session {
@@ -34,6 +37,8 @@ struct Session {
     given_up: Latest,
     /// The calls whose handlers wait for something, and can be stopped.
     waiting: HashMap<u64, Waiter>,
+    /// What the client may have of the memory for what is long.
+    share: Share,
     /// Since when the client's connection has been gone, as far as the server was told.
     gone_since: Option<Instant>,
 }
@@ -49,15 +54,23 @@ struct Waiter {
 
 impl Sessions {
     /// No sessions yet, of which there may be so many; each is remembered for a time after its
-    /// connection has gone.
-    pub fn new(most: usize, remember: Duration) -> Self {
-        Self { most, remember, ..Self::default() }
+    /// connection has gone, and may have so many handlers that wait.
+    pub fn new(most: usize, remember: Duration, most_waiting: usize) -> Self {
+        Self { most, remember, most_waiting, ..Self::default() }
     }
 
     /// Opens a session of the number `fresh` for a client, or goes on with the one that the client
     /// had. A connection that has a session gets no other, however often its client asks. Returns
-    /// the session's number; `None` if there are as many sessions as may be.
-    pub fn open(&mut self, client: u64, before: u64, fresh: u64, peer: Peer) -> Option<u64> {
+    /// the session's number; `None` if there are as many sessions as may be. A new session has that
+    /// share of the memory for what is long.
+    pub fn open(
+        &mut self,
+        client: u64,
+        before: u64,
+        fresh: u64,
+        peer: Peer,
+        share: Share,
+    ) -> Option<u64> {
         if let Some(&number) = self.by_peer.get(&peer) {
             return Some(number);
         }
@@ -78,7 +91,7 @@ impl Sessions {
         }
         let ([begun, given_up], waiting) = (Default::default(), HashMap::new());
         self.by_peer.insert(peer.clone(), fresh);
-        let session = Session { client, peer, begun, given_up, waiting, gone_since: None };
+        let session = Session { client, peer, begun, given_up, waiting, share, gone_since: None };
         self.by_number.insert(fresh, session);
         Some(fresh)
     }
@@ -86,7 +99,8 @@ impl Sessions {
     /// Notes that a call begins, unless it may begin `again` without harm.
     ///
     /// # Errors
-    /// When there is no such session, or the call has begun before, or may have.
+    /// When there is no such session, when as many handlers of the client wait as may, or when the
+    /// call has begun before, or may have.
     pub fn begin(&mut self, number: u64, call: u64, again: bool) -> Result<(), Status> {
         let Some(session) = self.by_number.get_mut(&number) else {
             return Err(Status::unavailable(
@@ -94,6 +108,14 @@ impl Sessions {
                  again",
             ));
         };
+        if session.waiting.len() >= self.most_waiting {
+            return Err(Status::resource_exhausted(format!(
+                "{} handlers of calls of this client wait for something already, which is the \
+                 server's limit for one client: call again later, or raise its \
+                 `most_waiting_per_client`",
+                self.most_waiting
+            )));
+        }
         if again || session.begun.insert(call) {
             return Ok(());
         }
@@ -120,14 +142,20 @@ impl Sessions {
         ticket
     }
 
-    /// Stops all handlers that wait on behalf of a connection that has ended, and notes when that
+    /// What the client of a session may have of the memory for what is long, if there is such a
+    /// session.
+    pub fn share_of(&self, number: u64) -> Option<Share> {
+        self.by_number.get(&number).map(|session| session.share.clone())
+    }
+
+    /// Stops all handlers that wait on behalf of connections that have ended, and notes when that
     /// was.
-    pub fn gone(&mut self, peer: &Peer, now: Instant) {
+    pub fn gone(&mut self, is_gone: impl Fn(&Peer) -> bool, now: Instant) {
         for session in self.by_number.values_mut() {
-            if session.peer == *peer {
+            if is_gone(&session.peer) {
                 session.gone_since.get_or_insert(now);
             }
-            let over = |_: &u64, waiter: &mut Waiter| waiter.peer == *peer;
+            let over = |_: &u64, waiter: &mut Waiter| is_gone(&waiter.peer);
             session.waiting.extract_if(over).for_each(|(_, waiter)| waiter.stop.abort());
         }
     }

@@ -1,5 +1,6 @@
 //! The state of a server: its methods, sessions, streams and bodies, and how many handlers run.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use super::queue::Queue;
 use super::router::Router;
 use super::sessions::Sessions;
-use crate::bulk::{Lines, Transfers};
+use crate::bulk::{Lines, Share, Transfers};
 use crate::random;
 use crate::status::Status;
 use crate::stream::Streams;
@@ -78,11 +79,21 @@ impl Counts {
     }
 }
 
+/// Clients whose connections have ended, and what their streams end with.
+pub type Gone = HashMap<am::Peer, Status>;
+
+/// What the streams of a client end with whose connection has ended.
+pub fn client_gone(why: &str) -> Status {
+    Status::unavailable(format!("the connection to the client has ended: {why}"))
+}
+
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The most handlers that run at a time; calls beyond are refused.
     pub running: usize,
+    /// The most handlers of one client's calls that wait for something; calls beyond are refused.
+    pub waiting_per_client: usize,
     /// How long a call may wait for its handler to begin, if that is bounded.
     pub wait: Option<Duration>,
     /// The longest body that is taken.
@@ -102,7 +113,11 @@ impl Core {
             transfers: Transfers::new(limits.longest, limits.memory),
             lines: Lines::default(),
             limits,
-            sessions: Mutex::new(Sessions::new(limits.sessions, limits.remember)),
+            sessions: Mutex::new(Sessions::new(
+                limits.sessions,
+                limits.remember,
+                limits.waiting_per_client,
+            )),
             number: random(),
             running: Counts::default(),
             queue: limits.wait.map(Queue::new),
@@ -116,13 +131,21 @@ impl Core {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops what runs for a client whose connection has ended.
-    pub fn gone(&self, peer: &am::Peer, why: &str) {
-        self.sessions().gone(peer, Instant::now());
-        let status = Status::unavailable(format!("the connection to the client has ended: {why}"));
-        self.streams.end_all_of(peer, &status);
-        self.transfers.end_all_of(peer);
+    /// Stops what runs for clients whose connections have ended. All of them together cost one look
+    /// through what there is.
+    #[expect(clippy::mutable_key_type, reason = "a peer is hashed by which connection it is")]
+    pub fn gone(&self, clients: &Gone) {
+        let is_gone = |peer: &am::Peer| clients.contains_key(peer);
+        self.sessions().gone(is_gone, Instant::now());
+        self.streams.end_all_of(|peer| clients.get(peer));
+        self.transfers.end_all_of(is_gone);
         self.sweep_lines();
+    }
+
+    /// What a client may have of the memory for what is long, by its session.
+    pub fn share_of(&self, session: u64) -> Share {
+        // A session that is forgotten in the midst of a call has no other call that takes memory.
+        self.sessions().share_of(session).unwrap_or_else(|| self.transfers.share())
     }
 
     /// Stops what runs for all clients, because the server is over.
@@ -142,8 +165,8 @@ impl Core {
 
     /// Stops what runs for all clients whose connections have ended.
     pub fn look_for_gone(&self) {
-        let gone = self.sessions().peers_gone();
-        gone.iter().for_each(|peer| self.gone(peer, "it was noticed late"));
+        let gone = self.sessions().peers_gone().into_iter();
+        self.gone(&gone.map(|peer| (peer, client_gone("it was noticed late"))).collect());
     }
 
     /// Refuses further calls, waits until all handlers that run have ended, and their answers have

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_core::Stream;
 
+use super::partial::{Partial, Wanted, too_long};
 use super::{OVERHEAD, WINDOW};
+use crate::bulk::{Reserved, Share, time_for};
 use crate::status::Status;
 use crate::wire::piece;
 
@@ -17,67 +19,74 @@ use crate::wire::piece;
 pub struct Incoming {
     state: Mutex<State>,
     longest: usize,
+    share: Share,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Whole pieces, and what each gives back to the window.
-    pieces: VecDeque<(Bytes, usize)>,
-    /// The fragments of a piece that is not whole yet.
-    partial: BytesMut,
+    /// Whole pieces that the reader has not taken.
+    pieces: VecDeque<Whole>,
+    /// The piece of which some fragments have come.
+    partial: Option<Partial>,
     /// What the sender may still send.
     left: usize,
-    /// What fragments of a piece that is not whole yet have cost while the reader had not taken the
-    /// pieces before: granted with those, so that no long piece comes in behind another that is not
-    /// read.
-    withheld: usize,
-    /// What the sender is owed for pieces that were taken and for fragments that came: less than
-    /// half a window, since that much is granted. So there is always room for a fragment more once
-    /// the reader has taken all pieces.
+    /// What the sender is owed for pieces that were taken, and for fragments of a piece that memory
+    /// is reserved for: less than half a window, since that much is granted. So there is always
+    /// room for a fragment more once the reader has taken all pieces.
     owed: usize,
     ended: Option<Result<(), Status>>,
     waker: Option<Waker>,
 }
 
-/// What follows from a fragment that came.
+/// A piece that is whole.
 #[derive(Debug)]
+struct Whole {
+    bytes: Bytes,
+    /// What the piece gives back to the window when it is taken.
+    cost: usize,
+    /// The memory that is reserved until the piece is taken, if it is long.
+    _reserved: Option<Reserved>,
+}
+
+/// What follows from something that came.
+#[derive(Debug, Default)]
 pub struct Came {
     /// What the sender may be granted at once.
     pub grant: usize,
+    /// The memory that has to be [reserved](Incoming::reserved) before more of a piece may come.
+    pub wanted: Option<Wanted>,
     /// Whether a task was woken.
     pub woke: bool,
 }
 
+/// A piece that its reader takes, and what follows.
+struct Taken {
+    piece: Bytes,
+    grant: usize,
+    wanted: Option<Wanted>,
+}
+
 impl Incoming {
-    /// A stream of which nothing has come, and whose pieces are no longer than that.
-    pub fn new(longest: usize) -> Self {
+    /// A stream of which nothing has come, whose pieces are no longer than `longest`, and take what
+    /// the window has no room for from a share.
+    pub fn new(longest: usize, share: Share) -> Self {
         let state = State {
             pieces: VecDeque::new(),
-            partial: BytesMut::new(),
+            partial: None,
             left: WINDOW,
-            withheld: 0,
             owed: 0,
             ended: None,
             waker: None,
         };
-        Self { state: Mutex::new(state), longest }
+        Self { state: Mutex::new(state), longest, share }
     }
 
-    /// Takes a fragment in, behind which others of the same piece follow.
+    /// Takes in a fragment of a piece of `len` bytes, behind which others of the same piece follow.
     ///
     /// # Errors
     /// When the sender has sent more than it may. The stream has ended with that error, too.
-    pub fn put_fragment(&self, fragment: &[u8]) -> Result<Came, Status> {
-        self.put(|state| {
-            let cost = state.admits(fragment.len(), self.longest)?;
-            state.partial.extend_from_slice(fragment);
-            if state.pieces.is_empty() {
-                return Ok(state.owes(cost));
-            }
-            state.left -= cost;
-            state.withheld += cost;
-            Ok(0)
-        })
+    pub fn put_fragment(&self, fragment: &[u8], len: usize) -> Result<Came, Status> {
+        self.put(|state| state.put_fragment(fragment, len, self.longest))
     }
 
     /// Takes a piece in, or the last fragment of one.
@@ -108,23 +117,56 @@ impl Incoming {
     fn put(&self, put: impl FnOnce(&mut State) -> Result<usize, Status>) -> Result<Came, Status> {
         let outcome = self.change(|state| {
             if state.ended.is_some() {
-                return Ok((None, 0));
+                return Ok((None, Came::default()));
             }
             let grant = put(state)?;
             let waker = if state.pieces.is_empty() { None } else { state.waker.take() };
-            Ok((waker, grant))
+            let woke = waker.is_some();
+            Ok((waker, Came { grant, wanted: state.wants(), woke }))
         });
         match outcome {
-            Ok((waker, grant)) => {
-                let woke = waker.is_some();
+            Ok((waker, came)) => {
                 waker.into_iter().for_each(Waker::wake);
-                Ok(Came { grant, woke })
+                Ok(came)
             }
             Err(status) => {
                 self.end(Err(Status::clone(&status)));
                 Err(status)
             }
         }
+    }
+
+    /// Reserves the memory that a piece wants, and tells the sender what it may send of the piece
+    /// now. Ends the stream if the sender does not send all of the piece [in time](time_for).
+    pub async fn reserve(&self, wanted: Wanted, tell: &impl Tell) {
+        let Wanted { len, mut over } = wanted;
+        let reserved = tokio::select! {
+            reserved = self.share.reserve(len) => reserved,
+            _ = &mut over => return,
+        };
+        let grant = self.reserved(reserved);
+        if grant > 0 {
+            tell.grant(grant);
+        }
+        let time = time_for(len);
+        if tokio::time::timeout(time, over).await.is_err() {
+            self.end(Err(Status::unavailable(format!(
+                "the sender of a stream has not sent a message of {len} bytes within the {time:?} for \
+                 which memory is reserved for it"
+            ))));
+        }
+    }
+
+    /// Takes the memory that the piece needs of which some fragments have come. Returns what the
+    /// sender is to be granted.
+    fn reserved(&self, reserved: Reserved) -> usize {
+        self.change(|state| {
+            let Some(partial) = &mut state.partial else { return 0 };
+            partial.has(reserved);
+            let part = std::mem::take(&mut partial.cost);
+            state.left += part;
+            state.owes(part)
+        })
     }
 
     /// Ends the stream behind what has come. Returns whether a task was woken. The first end
@@ -134,6 +176,7 @@ impl Incoming {
             if state.ended.is_none() {
                 state.ended = Some(how);
             }
+            state.partial = None;
             state.waker.take()
         });
         let woke = waker.is_some();
@@ -141,22 +184,24 @@ impl Incoming {
         woke
     }
 
-    /// Whether the stream has ended, for whoever stops reading.
-    pub fn has_ended(&self) -> bool {
-        self.change(|state| state.ended.is_some())
+    /// Drops what has come, and takes nothing any more, because nobody reads. Returns whether the
+    /// stream had ended before.
+    fn leave(&self) -> bool {
+        let (pieces, had_ended) = self.change(|state| {
+            state.partial = None;
+            (std::mem::take(&mut state.pieces), state.ended.replace(Ok(())).is_some())
+        });
+        drop(pieces);
+        had_ended
     }
 
-    /// The next piece, and what the sender is to be granted.
-    fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<(Bytes, usize), Status>>> {
+    /// The next piece, and what follows for the sender.
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Taken, Status>>> {
         self.change(|state| {
-            if let Some((piece, cost)) = state.pieces.pop_front() {
-                let withheld = match state.pieces.is_empty() {
-                    true => std::mem::take(&mut state.withheld),
-                    false => 0,
-                };
-                let part = cost + withheld;
-                state.left += part;
-                return Poll::Ready(Some(Ok((piece, state.owes(part)))));
+            if let Some(Whole { bytes, cost, .. }) = state.pieces.pop_front() {
+                state.left += cost;
+                let grant = state.owes(cost);
+                return Poll::Ready(Some(Ok(Taken { piece: bytes, grant, wanted: state.wants() })));
             }
             match &mut state.ended {
                 Some(Ok(())) => Poll::Ready(None),
@@ -178,35 +223,63 @@ impl Incoming {
 }
 
 impl State {
-    /// Checks that the sender may send as many bytes, and returns what they take of the window.
-    fn admits(&self, len: usize, longest: usize) -> Result<usize, Status> {
+    /// Takes as much of the window as something of a length costs.
+    ///
+    /// # Errors
+    /// When the sender may not send as many bytes.
+    fn admits(&mut self, len: usize) -> Result<usize, Status> {
         let cost = len + OVERHEAD;
-        if self.left < cost {
-            return Err(Status::resource_exhausted(
+        self.left = self.left.checked_sub(cost).ok_or_else(|| {
+            Status::resource_exhausted(
                 "the sender of a stream has sent more than the reader's window",
-            ));
-        }
-        if self.partial.len() + len > longest {
-            return Err(Status::resource_exhausted(format!(
-                "a message of a stream is longer than the {longest} bytes that this side takes"
-            )));
-        }
+            )
+        })?;
         Ok(cost)
+    }
+
+    /// Puts a fragment behind those of the same piece. Returns what is to be granted.
+    fn put_fragment(
+        &mut self,
+        fragment: &[u8],
+        len: usize,
+        longest: usize,
+    ) -> Result<usize, Status> {
+        let cost = self.admits(fragment.len())?;
+        let partial = match &mut self.partial {
+            Some(partial) => partial,
+            none => none.insert(Partial::new(len, longest)?),
+        };
+        partial.check(len)?;
+        partial.put(fragment)?;
+        if !partial.is_reserved() {
+            partial.cost += cost;
+            return Ok(0);
+        }
+        self.left += cost;
+        Ok(self.owes(cost))
     }
 
     /// Puts a piece behind the others, or the last fragment of one behind its others.
     fn put_piece(&mut self, piece: Bytes, longest: usize) -> Result<(), Status> {
-        let cost = self.admits(piece.len(), longest)?;
-        self.left -= cost;
-        let piece = match self.partial.is_empty() {
-            true => piece,
-            false => {
-                self.partial.extend_from_slice(&piece);
-                std::mem::take(&mut self.partial).freeze()
+        let cost = self.admits(piece.len())?;
+        let whole = match self.partial.take() {
+            None if piece.len() > longest => return Err(too_long(piece.len(), longest)),
+            None => Whole { bytes: piece, cost, _reserved: None },
+            Some(mut partial) => {
+                partial.put(&piece)?;
+                let cost = cost + partial.cost;
+                let (bytes, _reserved) = partial.whole()?;
+                Whole { bytes, cost, _reserved }
             }
         };
-        self.pieces.push_back((piece, cost + std::mem::take(&mut self.withheld)));
+        self.pieces.push_back(whole);
         Ok(())
+    }
+
+    /// The memory that the piece wants of which some fragments have come. A piece waits with that
+    /// until the reader has taken all before it, so that a stream has no more than one long piece.
+    fn wants(&mut self) -> Option<Wanted> {
+        self.partial.as_mut().filter(|_| self.pieces.is_empty())?.wants()
     }
 
     /// Owes the sender a part of the window, and returns what is to be granted now.
@@ -227,6 +300,8 @@ pub struct Reader<T: Tell> {
 pub trait Tell: Send + Unpin {
     /// Grants the sender more.
     fn grant(&self, part: usize);
+    /// Has memory [reserved](Incoming::reserve) for a piece.
+    fn wants(&self, incoming: &Arc<Incoming>, wanted: Wanted);
     /// Forgets the stream; the sender is told to stop if it has not ended the stream.
     fn leave(&self, ended: bool);
 }
@@ -241,9 +316,12 @@ impl<T: Tell> Stream for Reader<T> {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.incoming.poll(context).map_ok(|(piece, grant)| {
+        self.incoming.poll(context).map_ok(|Taken { piece, grant, wanted }| {
             if grant > 0 {
                 self.tell.grant(grant);
+            }
+            if let Some(wanted) = wanted {
+                self.tell.wants(&self.incoming, wanted);
             }
             piece
         })
@@ -252,117 +330,9 @@ impl<T: Tell> Stream for Reader<T> {
 
 impl<T: Tell> Drop for Reader<T> {
     fn drop(&mut self) {
-        self.tell.leave(self.incoming.has_ended());
+        self.tell.leave(self.incoming.leave());
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::task::noop_waker_ref;
-    use futures_util::{FutureExt, StreamExt};
-
-    use super::*;
-
-    struct Nobody;
-
-    impl Tell for Nobody {
-        fn grant(&self, _: usize) {}
-        fn leave(&self, _: bool) {}
-    }
-
-    #[test]
-    fn a_sender_that_exceeds_the_window_ends_the_stream_with_an_error() {
-        let incoming = Arc::new(Incoming::new(1 << 20));
-        let piece = Bytes::from_static(&[7; 1000]);
-        let fit = WINDOW / (1000 + OVERHEAD);
-        for _ in 0..fit {
-            incoming.put_piece(piece.clone()).expect("the window has room");
-        }
-        let refused = incoming.put_piece(piece).expect_err("the window is used up");
-        assert_eq!(refused.code(), crate::Code::ResourceExhausted);
-        let mut reader = Reader::new(incoming, Nobody);
-        let mut context = Context::from_waker(noop_waker_ref());
-        for _ in 0..fit {
-            assert!(matches!(reader.poll_next_unpin(&mut context), Poll::Ready(Some(Ok(_)))));
-        }
-        assert!(matches!(reader.poll_next_unpin(&mut context), Poll::Ready(Some(Err(_)))));
-        assert!(matches!(reader.poll_next_unpin(&mut context), Poll::Ready(None)));
-    }
-
-    #[test]
-    fn fragments_become_one_piece_and_are_granted_whenever_half_a_window_came() {
-        let fragments = 2 * WINDOW / 1000;
-        let incoming = Arc::new(Incoming::new(1000 * (fragments + 1)));
-        let mut window = WINDOW;
-        for _ in 0..fragments {
-            window -= 1000 + OVERHEAD;
-            window += incoming.put_fragment(&[1; 1000]).expect("there is room").grant;
-            assert!(window > WINDOW / 2 - 1000 - OVERHEAD && window <= WINDOW, "{window}");
-        }
-        let last = incoming.put_piece(Bytes::from_static(&[2; 1000])).expect("there is room");
-        assert!(last.grant == 0 && !last.woke);
-        let mut reader = Reader::new(incoming, Nobody);
-        let mut context = Context::from_waker(noop_waker_ref());
-        match reader.poll_next_unpin(&mut context) {
-            Poll::Ready(Some(Ok(piece))) => {
-                assert_eq!((piece.len(), piece.last()), (1000 * (fragments + 1), Some(&2)));
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    // Fragments were granted anew as they came, and a stream of long pieces that nobody read took
-    // as many of them as have last fragments in a window.
-    #[test]
-    fn a_long_piece_behind_another_that_is_not_read_takes_no_more_than_the_window() {
-        let incoming = Arc::new(Incoming::new(16 * WINDOW));
-        let (fragment, cost) = ([1; 1000], 1000 + OVERHEAD);
-        let mut window = WINDOW;
-        let put = |incoming: &Incoming, window: &mut usize| {
-            let came = incoming.put_fragment(&fragment).expect("there is room");
-            *window = *window - cost + came.grant;
-        };
-        for _ in 0..4 * WINDOW / cost {
-            put(&incoming, &mut window);
-        }
-        incoming.put_piece(Bytes::from_static(b"whole")).expect("there is room");
-        window -= 5 + OVERHEAD;
-        let mut behind = 0;
-        while window >= cost {
-            put(&incoming, &mut window);
-            behind += 1;
-        }
-        assert!(behind * cost <= WINDOW, "{behind} fragments");
-        let mut reader = Reader::new(incoming.clone(), Nobody);
-        let mut context = Context::from_waker(noop_waker_ref());
-        assert!(matches!(reader.poll_next_unpin(&mut context), Poll::Ready(Some(Ok(_)))));
-        assert!(reader.poll_next_unpin(&mut context).is_pending());
-        // The reader has taken everything, and the rest of the piece behind may come.
-        window = WINDOW;
-        for _ in 0..4 * WINDOW / cost {
-            put(&incoming, &mut window);
-        }
-    }
-
-    #[test]
-    fn several_pieces_are_read_one_by_one_and_bytes_that_are_none_end_the_stream() {
-        let incoming = Arc::new(Incoming::new(100));
-        let mut several = Vec::new();
-        assert!(piece::put(b"a", 100, &mut several) && piece::put(b"", 100, &mut several));
-        incoming.put_several(several.clone().into()).expect("two pieces");
-        several.push(0);
-        assert!(incoming.put_several(several.into()).is_err());
-        let reader = Reader::new(incoming, Nobody);
-        let read: Vec<_> = reader.map(Result::ok).collect().now_or_never().expect("it is there");
-        let [a, none] = [Bytes::from_static(b"a"), Bytes::new()].map(Some);
-        assert_eq!(read, [a.clone(), none.clone(), a, none, None]);
-    }
-
-    #[test]
-    fn a_piece_longer_than_the_longest_ends_the_stream() {
-        let incoming = Incoming::new(1500);
-        incoming.put_fragment(&[1; 1000]).expect("there is room");
-        assert!(incoming.put_fragment(&[1; 1000]).is_err());
-        assert!(incoming.has_ended());
-    }
-}
+mod tests;

@@ -2,12 +2,17 @@
 //! their own, so that a slow reader holds up nobody else.
 //!
 //! Whoever sends may have [`WINDOW`] bytes under way that the reader has not taken yet, with
-//! [`OVERHEAD`] for each piece. Pieces that are there at the same time share a message. A piece longer
-//! than a message goes in fragments; those but the last are granted anew as they come, if the reader
-//! has taken the pieces before, and else with those. So a stream's memory is bounded by a window and
-//! the longest body.
+//! [`OVERHEAD`] for each piece. Pieces that are there at the same time share a message.
+//!
+//! A piece longer than a message goes in fragments, each of which says how long the piece is. A piece
+//! that is longer than a quarter of the window takes memory from the share that its sender's end has
+//! of the memory for long bodies, as soon as the reader has taken all pieces before; its fragments
+//! are granted anew from then on as they come. So a stream's memory is bounded by a window, and the
+//! memory of all long pieces together by the pool of long bodies. The sender of a piece that has its
+//! memory is to send all of it in a bounded time.
 
 mod incoming;
+mod partial;
 mod pump;
 mod table;
 mod window;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use doorbell_am::{self as am, Handlers, Peer};
 
 use super::incoming::{Came, Incoming, Reader, Tell};
+use super::partial::Wanted;
 use super::window::Window;
+use crate::bulk::Share;
 use crate::message::Body;
 use crate::status::{Code, Status};
 use crate::wire::{GRANT, GRANTED, PIECE, PieceKind};
@@ -67,9 +69,16 @@ impl Streams {
             })
     }
 
-    /// Opens the incoming direction of a call, with messages no longer than that.
-    pub fn open_incoming(self: &Arc<Self>, key: Key, peer: &Peer, longest: usize) -> Body {
-        let incoming = Arc::new(Incoming::new(longest));
+    /// Opens the incoming direction of a call, with messages no longer than `longest`. Messages that
+    /// the stream's window has no room for take memory from a share.
+    pub fn open_incoming(
+        self: &Arc<Self>,
+        key: Key,
+        peer: &Peer,
+        longest: usize,
+        share: Share,
+    ) -> Body {
+        let incoming = Arc::new(Incoming::new(longest, share));
         self.halves(key, peer, |halves| halves.incoming = Some(incoming.clone()));
         let teller = Teller { streams: self.clone(), key, peer: peer.clone() };
         Body::stream(Reader::new(incoming, teller))
@@ -106,11 +115,13 @@ impl Streams {
         }
     }
 
-    /// Ends all streams of a peer that has gone.
-    pub fn end_all_of(&self, peer: &Peer, status: &Status) {
-        let streams = self.lock();
-        let ended = streams.values().filter(|halves| halves.peer == *peer);
-        ended.for_each(|halves| halves.end(status));
+    /// Ends all streams of peers that have gone, with the status that `status_of` gives for each.
+    pub fn end_all_of<'s>(&self, status_of: impl Fn(&Peer) -> Option<&'s Status>) {
+        for halves in self.lock().values() {
+            if let Some(status) = status_of(&halves.peer) {
+                halves.end(status);
+            }
+        }
     }
 
     /// Ends all streams, because this end of all connections is over.
@@ -153,35 +164,42 @@ impl Streams {
     }
 
     /// A piece has come, or the end of a stream, or the word that the reader wants no more.
-    fn came(&self, key: Key, kind: u64, request: &mut am::Request<'_>) -> Came {
-        let nothing = Came { grant: 0, woke: false };
+    fn came(self: &Arc<Self>, key: Key, kind: u64, request: &mut am::Request<'_>) -> Came {
         let streams = self.lock();
-        let Some(halves) = streams.get(&key) else { return nothing };
+        let Some(halves) = streams.get(&key) else { return Came::default() };
         let (incoming, outgoing) = (halves.incoming.clone(), halves.outgoing.clone());
         drop(streams);
-        let came = match (PieceKind::from_word(kind), incoming, outgoing) {
+        let mut came = match (PieceKind::from_word(kind), &incoming, outgoing) {
             (Some(PieceKind::Several), Some(incoming), _) => {
                 incoming.put_several(request.take_payload())
             }
             (Some(PieceKind::Last), Some(incoming), _) => {
                 incoming.put_piece(request.take_payload())
             }
-            (Some(PieceKind::More), Some(incoming), _) => incoming.put_fragment(request.payload()),
+            (Some(PieceKind::More(len)), Some(incoming), _) => {
+                incoming.put_fragment(request.payload(), len)
+            }
             (Some(PieceKind::End(code)), Some(incoming), _) => {
                 let how = match code {
                     Code::Ok => Ok(()),
                     code => Err(Status::new(code, String::from_utf8_lossy(request.payload()))),
                 };
-                Ok(Came { grant: 0, woke: incoming.end(how) })
+                Ok(Came { woke: incoming.end(how), ..Came::default() })
             }
             (Some(PieceKind::Stop), _, Some(window)) => {
                 window.close();
-                Ok(Came { grant: 0, woke: true })
+                Ok(Came { woke: true, ..Came::default() })
             }
-            _ => Ok(nothing),
-        };
+            _ => Ok(Came::default()),
+        }
         // The reader is told of the error.
-        came.unwrap_or(Came { grant: 0, woke: true })
+        .unwrap_or(Came { woke: true, ..Came::default() });
+        if let (Some(wanted), Some(incoming)) = (came.wanted.take(), incoming) {
+            let teller = Teller { streams: self.clone(), key, peer: request.peer() };
+            teller.wants(&incoming, wanted);
+            request.note_woken();
+        }
+        came
     }
 
     fn granted(&self, key: Key, part: u64) {
@@ -197,6 +215,7 @@ impl Streams {
 }
 
 /// Speaks for a reader to the sender of its stream.
+#[derive(Clone)]
 struct Teller {
     streams: Arc<Streams>,
     key: Key,
@@ -243,6 +262,11 @@ enum Message {
 impl Tell for Teller {
     fn grant(&self, part: usize) {
         self.say(Message::Grant(part as u64));
+    }
+
+    fn wants(&self, incoming: &Arc<Incoming>, wanted: Wanted) {
+        let (teller, incoming) = (self.clone(), incoming.clone());
+        self.peer.runtime().spawn(async move { incoming.reserve(wanted, &teller).await });
     }
 
     fn leave(&self, ended: bool) {

@@ -21,7 +21,7 @@ pub use head::{CallHead, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWo
 pub use piece::PieceKind;
 
 /// The version of what is said. Ends of different versions refuse each other.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
 pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");

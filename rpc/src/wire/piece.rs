@@ -9,8 +9,8 @@ use crate::status::Code;
 pub enum PieceKind {
     /// A piece, or its last fragment.
     Last,
-    /// A fragment of a piece, of which more follow.
-    More,
+    /// A fragment of a piece of so many bytes, of which more fragments follow.
+    More(usize),
     /// Several whole pieces, each behind its length: see [`put`] and [`take`].
     Several,
     /// The stream has ended: well, or with an error whose message follows.
@@ -23,7 +23,7 @@ impl PieceKind {
     pub fn word(self) -> u64 {
         match self {
             Self::Last => 0,
-            Self::More => 1,
+            Self::More(len) => 1 | (len as u64) << 8,
             Self::Stop => 2,
             Self::Several => 4,
             Self::End(code) => 3 | u64::from(code.number()) << 8,
@@ -34,9 +34,9 @@ impl PieceKind {
     pub fn from_word(word: u64) -> Option<Self> {
         match word {
             0 => Some(Self::Last),
-            1 => Some(Self::More),
             2 => Some(Self::Stop),
             4 => Some(Self::Several),
+            more if more & 0xff == 1 => usize::try_from(more >> 8).ok().map(Self::More),
             end if end & 0xff == 3 && end >> 16 == 0 => {
                 Some(Self::End(Code::from_number((end >> 8) as u8)))
             }
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn kinds_are_the_same_when_their_words_are_read() {
-        let kinds =
-            [PieceKind::Last, PieceKind::More, PieceKind::Stop, PieceKind::End(Code::DataLoss)];
-        for kind in kinds.into_iter().chain([PieceKind::Several]) {
+        let kinds = [PieceKind::Last, PieceKind::Stop, PieceKind::Several];
+        let kinds = kinds.into_iter().chain([0, 70_000, 1 << 40].map(PieceKind::More));
+        for kind in kinds.chain([PieceKind::End(Code::DataLoss)]) {
             assert_eq!(PieceKind::from_word(kind.word()), Some(kind));
         }
         assert_eq!(PieceKind::from_word(5), None);

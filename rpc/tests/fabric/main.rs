@@ -3,6 +3,7 @@
 
 mod lost;
 mod slow;
+mod stopped;
 
 #[path = "../common/virtual_time.rs"]
 mod virtual_time;

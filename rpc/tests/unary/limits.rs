@@ -10,6 +10,7 @@ over_each_device! {
     a_call_beyond_those_in_flight_waits_for_one_to_end,
     a_call_beyond_those_in_flight_is_shed_if_the_channel_sheds,
     a_call_that_waits_for_its_turn_may_be_dropped,
+    a_client_with_as_many_handlers_that_wait_as_it_may_have_leaves_some_for_others,
     a_call_beyond_the_handlers_that_may_run_is_refused,
 }
 
@@ -70,6 +71,30 @@ async fn a_call_that_waits_for_its_turn_may_be_dropped(device: Device) {
     in_time(first).await.expect("no panic").expect("an answer");
     echoes(&client).await;
     assert_eq!((stage.begun(), channel.room()), (0, 1));
+}
+
+async fn a_client_with_as_many_handlers_that_wait_as_it_may_have_leaves_some_for_others(
+    device: Device,
+) {
+    let stage = Stage::default();
+    let server = Server::builder().add_service(stage.router()).most_waiting_per_client(1);
+    let server = server.open(device.any()).await.expect("a server");
+    let [greedy, other] = [connected(&server).await, connected(&server).await];
+    let calls = [&greedy, &other].map(|client| {
+        let client = client.clone();
+        tokio::spawn(async move { client.unary(HOLD, 1).await })
+    });
+    for _ in &calls {
+        stage.has_begun().await;
+    }
+    let status = in_time(greedy.unary(HOLD, 2)).await.expect_err("one waits");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("most_waiting_per_client"), "{status}");
+    stage.go(2);
+    for call in calls {
+        in_time(call).await.expect("no panic").expect("an answer");
+    }
+    echoes(&greedy).await;
 }
 
 async fn a_call_beyond_the_handlers_that_may_run_is_refused(device: Device) {
