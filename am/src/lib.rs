@@ -58,79 +58,42 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod arrival;
-mod buffers;
-mod builder;
-mod bundle;
-mod carried;
-mod checks;
-mod companions;
-mod contained;
-mod content;
+mod config;
 // Public for the layer above, whose spans are of the same kind.
 #[doc(hidden)]
 pub mod costs;
+mod credits;
+mod dispatch;
 mod endpoint;
 mod error;
-mod event;
-mod expected;
 pub mod group;
 mod handlers;
-mod handling;
-mod kept;
 mod kinds;
-mod life;
-mod limit;
 mod link;
-mod links;
-mod listing;
-mod lookup;
-mod message;
+mod lock;
 mod name;
-mod names;
-mod news;
-mod numbered;
-mod outbox;
-mod owed;
-mod pack;
 mod peer;
-mod poller;
-mod proofs;
-mod recall;
-mod received;
-mod received_buffer;
+mod progress;
 mod receives;
-mod refusal;
-mod reply;
-mod room;
-mod sizes;
+mod shared;
 #[doc(hidden)]
 pub mod stall;
-mod tag;
-mod tasks;
-mod telling;
-mod waiting;
 mod wire;
-mod words;
 
 #[doc(hidden)]
 pub use arguments::single;
 pub use arguments::{Arguments, Field, Payload, Plain, Shape, Word};
-pub use builder::EndpointBuilder;
-pub use bundle::{Bundle, BundleConfig, Statistics};
+pub use config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
 pub use doorbell_macros::{Arguments, Plain, Word};
-pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy, SegmentMemory};
+pub use endpoint::{Endpoint, EndpointBuilder, Event};
 pub use error::{
     CallError, Called, Credits, MapError, OpenError, SendError, Undeliverable, WaitedFor,
 };
-pub use event::Event;
-pub use handlers::{Handlers, ReplyId, RequestId, Stateless, WithState};
-pub use kinds::{Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay};
-pub use message::{Replied, Request, Returned};
+pub use handlers::{Handlers, Kept, Received, Replied, Request, Returned, Stateless, WithState};
+pub use kinds::{
+    Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay, Reply, ReplyId, RequestId,
+};
 pub use name::{Name, NameError};
-pub use owed::Kept;
 pub use peer::{Credit, Peer, Placing};
-pub use received::Received;
-pub use reply::Reply;
-pub use tag::{Admits, Tag};
-pub use words::{MOST_WORDS, ManyWords, Words};
+pub use progress::{Bundle, Statistics};
+pub use wire::{Admits, MOST_WORDS, ManyWords, Tag, Words};

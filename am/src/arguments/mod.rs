@@ -3,6 +3,7 @@
 mod field;
 mod payload;
 mod plain;
+mod room;
 mod shape;
 mod word;
 
@@ -12,10 +13,11 @@ pub use field::{Field, single};
 pub(crate) use payload::HasPayload;
 pub use payload::Payload;
 pub use plain::Plain;
+pub(crate) use room::Room;
 pub use shape::Shape;
 pub use word::Word;
 
-use crate::words::{ManyWords, Words};
+use crate::wire::{ManyWords, Words};
 
 /// What a message carries: a number of words, and a payload.
 ///
@@ -282,8 +284,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::room::Room;
-    use crate::words::put_words;
+    use crate::wire::put_words;
 
     fn there_and_back<A>(arguments: A, expected: &[u64], payload: &[u8])
     where

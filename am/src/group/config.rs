@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::error::GroupError;
 use super::wire::MOST_MEMBERS;
-use crate::endpoint::EndpointConfig;
+use crate::config::EndpointConfig;
 use crate::name::Name;
-use crate::tag::{Admits, Tag};
+use crate::wire::{Admits, Tag};
 
 /// The configuration of a group, and the rank of this process there.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,13 +14,12 @@ use super::failure::{Cause, Failure};
 use super::mailbox::Mailbox;
 use super::team::{Team, mixed};
 use super::wire::{self, HELLO, Verdict};
-use crate::buffers::locked;
-use crate::bundle::Bundle;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Event};
 use crate::error::{MapError, Undeliverable};
-use crate::event::Event;
 use crate::handlers::{Handlers, WithState};
+use crate::lock::locked;
 use crate::peer::Peer;
+use crate::progress::Bundle;
 
 /// The first pause between attempts to connect to a member and, as `LONGEST_PAUSE`, the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);

@@ -13,7 +13,7 @@ use super::error::GroupError;
 use super::leaving::Membership;
 use super::run::Run;
 use super::{barrier, folds, moves};
-use crate::bundle::Bundle;
+use crate::progress::Bundle;
 
 /// A process's place in a group, or in a team of it, by which the process runs collectives with the
 /// other members. See the [module](super).

@@ -1,12 +1,22 @@
 //! Handlers: what messages run, by their names or their places.
 
-mod id;
+mod kept;
+mod listing;
 mod placed;
+mod received;
+mod replied;
+mod request;
+mod returned;
 mod returning;
 mod table;
 
-pub(crate) use id::Id;
-pub use id::{ReplyId, RequestId};
+pub use kept::Kept;
+pub(crate) use listing::Difference;
+pub use received::Received;
+pub use replied::Replied;
+pub(crate) use request::Asked;
+pub use request::Request;
+pub use returned::Returned;
 pub use returning::{Stateless, WithState};
 pub(crate) use table::Tables;
 

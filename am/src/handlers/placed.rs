@@ -3,10 +3,9 @@
 use std::future::Future;
 
 use super::table::with_arguments;
-use super::{Handlers, ReplyId, RequestId};
+use super::{Handlers, Kept, Replied, Request, Returned};
 use crate::arguments::{Arguments, Payload};
-use crate::message::{Replied, Request, Returned};
-use crate::owed::Kept;
+use crate::kinds::{ReplyId, RequestId};
 
 impl<S> Handlers<S> {
     /// Adds the handler of a kind of request, which runs to its end whenever such a request is
@@ -23,7 +22,7 @@ impl<S> Handlers<S> {
         id: RequestId<A>,
         handler: impl FnMut(Request<'_>, A) + Send + 'static,
     ) -> Self {
-        self.tables.put_request(id.0, with_arguments(handler));
+        self.tables.put_request(id.id(), with_arguments(handler));
         self
     }
 
@@ -54,7 +53,7 @@ impl<S> Handlers<S> {
         let run = with_arguments(move |request: Request<'_>, arguments| {
             request.spawn(|kept| handler(kept, arguments));
         });
-        self.tables.put_request(id.0, run);
+        self.tables.put_request(id.id(), run);
         self
     }
 
@@ -73,7 +72,7 @@ impl<S> Handlers<S> {
             let found = A::take(words, &mut Payload::new(reply.payload()));
             found.map(|arguments| handler(reply, arguments)).is_some()
         };
-        self.tables.replies.put(id.0, Box::new(run));
+        self.tables.replies.put(id.id(), Box::new(run));
         self
     }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::Handlers;
 use super::table::with_arguments;
+use crate::handlers::{Received, Request};
 use crate::kinds::{Handled, IntoAnswer, Named};
-use crate::message::Request;
-use crate::received::Received;
 
 /// Says that [`Handlers`] have no state.
 #[derive(Clone, Copy, Debug)]

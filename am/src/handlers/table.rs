@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use super::id::Id;
+use super::{Replied, Request, Returned};
 use crate::arguments::{Arguments, Shape};
-use crate::kinds::Named;
-use crate::message::{Replied, Request, Returned};
-use crate::names::list;
+use crate::kinds::{Id, Named, list};
 use crate::wire::MOST_HANDLERS;
 
 /// What runs for a request that came, with its words, which may be none of the handler's arguments.
@@ -156,7 +154,7 @@ impl Tables {
         });
     }
 
-    /// Gives each named handler a place, and returns the [listing](crate::names) of them all.
+    /// Gives each named handler a place, and returns the [listing](crate::kinds) of them all.
     pub fn place_named(&mut self) -> Vec<u8> {
         let (mut listing, mut next) = (Vec::new(), 0);
         for NamedHandler { named, types, run } in self.named.drain(..) {

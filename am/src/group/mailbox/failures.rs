@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Held, Mailbox};
-use crate::buffers::locked;
 use crate::group::context::Context;
 use crate::group::failure::{Cause, Failure};
 use crate::group::team::Team;
 use crate::group::wire::{BROKEN, words_of_failure};
+use crate::lock::locked;
 use crate::peer::Peer;
 
 /// How long a notice of a failure waits for a credit. A member that takes nothing for longer finds

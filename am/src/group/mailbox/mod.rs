@@ -14,10 +14,10 @@ use super::context::{Context, Wrong};
 use super::failure::{Cause, Failure};
 use super::team::Team;
 use super::wire::Label;
-use crate::buffers::locked;
-use crate::bundle::{Bundle, Shared};
+use crate::lock::locked;
 use crate::name::Name;
 use crate::peer::Peer;
+use crate::progress::{Bundle, Engine};
 
 /// The most messages of each member that are held for teams which this member has not made yet.
 const HELD_OF_EACH: usize = 64;
@@ -55,7 +55,7 @@ pub(super) struct Mailbox {
     peers: Box<[OnceLock<Peer>]>,
     /// The rank of the member at the other end of each connection.
     ranks: Mutex<HashMap<Peer, u32>>,
-    bundle: Weak<Shared>,
+    bundle: Weak<Engine>,
     pub runtime: Handle,
 }
 
