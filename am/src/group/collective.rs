@@ -91,6 +91,9 @@ impl Operation {
 }
 
 impl Collective {
+    /// The barrier.
+    pub(super) const BARRIER: Self = Self::of(Operation::Barrier);
+
     /// A collective without a root.
     pub(super) const fn of(operation: Operation) -> Self {
         Self { operation, root: 0 }

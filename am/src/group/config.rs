@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::error::GroupError;
-use super::wire::MOST_MEMBERS;
 use crate::config::EndpointConfig;
+use crate::group::error::GroupError;
+use crate::group::wire::MOST_MEMBERS;
 use crate::name::Name;
 use crate::wire::{Admits, Tag};
 

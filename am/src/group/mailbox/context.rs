@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::collective::{Collective, Operation};
-use super::failure::{Cause, Failure};
-use super::team::Team;
-use super::wire::Label;
+use crate::group::collective::{Collective, Operation};
+use crate::group::failure::{Cause, Failure};
+use crate::group::team::Team;
+use crate::group::wire::Label;
 
 /// The most collectives that a program may call in a row without one that synchronises all
 /// members. Before the next one, the team runs a barrier by itself.
-pub(super) const MOST_AHEAD: u64 = 16;
+pub(in crate::group) const MOST_AHEAD: u64 = 16;
 /// The most by which the sequence number of a message may exceed that of the last collective that
 /// this member has begun. A sender waits for a synchronising collective at least `MOST_AHEAD` back,
 /// and one of each `MOST_AHEAD + 1` collectives synchronises.
@@ -26,7 +26,7 @@ const MOST_FROM_ONE: usize = 2;
 /// The identity of a message within a team: the collective's sequence number, the rank in the whole
 /// group of the member at the other end, and the round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Key {
+pub(in crate::group) struct Key {
     pub sequence: u64,
     pub from: u32,
     pub round: u32,
@@ -40,7 +40,7 @@ impl Key {
 
 /// A message whose first piece has arrived.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(in crate::group) struct Arrived {
     key: Key,
     collective: Collective,
     /// The length of the whole message.
@@ -66,7 +66,7 @@ struct Begun {
 
 /// The sequence number of a new collective, and the earlier collective that it must wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Ticket {
+pub(in crate::group) struct Ticket {
     pub sequence: u64,
     /// The sequence number of the synchronising collective that must be done before this one
     /// sends; 0 if there is none.
@@ -75,10 +75,10 @@ pub(super) struct Ticket {
 
 /// The reason to refuse a message: the failure of its sender, or `None` for a message that is only
 /// dropped and counted.
-pub(super) type Wrong = Option<Failure>;
+pub(in crate::group) type Wrong = Option<Failure>;
 
 /// The state of a team at one of its members.
-pub(super) struct Context {
+pub(in crate::group) struct Context {
     pub team: Arc<Team>,
     /// The number of the last collective that was begun.
     last: u64,

@@ -2,16 +2,20 @@
 
 use bytes::Bytes;
 
-use super::blocks::{pack, unpack};
-use super::failure::{Cause, Failure};
-use super::run::Run;
-use super::schedule::{Exchange, Tree, bruck, pairwise};
+use crate::group::collectives::blocks::{pack, unpack};
+use crate::group::collectives::run::Run;
+use crate::group::collectives::schedule::{Exchange, Tree, bruck, pairwise};
+use crate::group::failure::{Cause, Failure};
 
 /// The round of messages between parents and children of a tree: at most one for each pair.
 const TREE: u32 = 0;
 
 /// Gives all members what the root has. The `own` bytes of the others are ignored.
-pub(super) async fn broadcast(run: &Run, root: usize, own: Bytes) -> Result<Bytes, Failure> {
+pub(in crate::group) async fn broadcast(
+    run: &Run,
+    root: usize,
+    own: Bytes,
+) -> Result<Bytes, Failure> {
     run.enter().await?;
     let tree = Tree::new(run.rank(), root, run.size());
     let bytes = match tree.parent() {
@@ -23,7 +27,7 @@ pub(super) async fn broadcast(run: &Run, root: usize, own: Bytes) -> Result<Byte
 }
 
 /// Gives the root what all members have, in the order of their ranks. The others get `None`.
-pub(super) async fn gather(
+pub(in crate::group) async fn gather(
     run: &Run,
     root: usize,
     own: Bytes,
@@ -45,7 +49,7 @@ pub(super) async fn gather(
 
 /// Gives each member its part of what the root has: `parts` has one for each member, in the order
 /// of ranks, and is ignored at the others.
-pub(super) async fn scatter(
+pub(in crate::group) async fn scatter(
     run: &Run,
     root: usize,
     parts: Option<Vec<Bytes>>,
@@ -72,7 +76,7 @@ pub(super) async fn scatter(
 }
 
 /// Gives every member what all members have, in the order of ranks.
-pub(super) async fn all_gather(run: &Run, own: Bytes) -> Result<Vec<Bytes>, Failure> {
+pub(in crate::group) async fn all_gather(run: &Run, own: Bytes) -> Result<Vec<Bytes>, Failure> {
     run.enter().await?;
     let mut blocks = vec![own];
     for round in bruck(run.rank(), run.size()) {
@@ -86,7 +90,10 @@ pub(super) async fn all_gather(run: &Run, own: Bytes) -> Result<Vec<Bytes>, Fail
 
 /// Exchanges a part between each two members. The parts that a member passes, one for each member,
 /// and the parts that it gets, one from each member, are in the order of ranks.
-pub(super) async fn all_to_all(run: &Run, mut parts: Vec<Bytes>) -> Result<Vec<Bytes>, Failure> {
+pub(in crate::group) async fn all_to_all(
+    run: &Run,
+    mut parts: Vec<Bytes>,
+) -> Result<Vec<Bytes>, Failure> {
     run.enter().await?;
     let mut came = vec![Bytes::new(); run.size()];
     came[run.rank()] = std::mem::take(&mut parts[run.rank()]);

@@ -4,7 +4,9 @@ use bytes::{Bytes, BytesMut};
 
 /// Packs blocks into one message: first the lengths of all blocks, eight bytes each, then the
 /// blocks. If there is only one block, it is the message.
-pub(super) fn pack<'b>(blocks: impl ExactSizeIterator<Item = &'b Bytes> + Clone) -> Bytes {
+pub(in crate::group) fn pack<'b>(
+    blocks: impl ExactSizeIterator<Item = &'b Bytes> + Clone,
+) -> Bytes {
     if blocks.len() == 1 {
         return blocks.into_iter().next().cloned().unwrap_or_default();
     }
@@ -18,7 +20,7 @@ pub(super) fn pack<'b>(blocks: impl ExactSizeIterator<Item = &'b Bytes> + Clone)
 }
 
 /// Unpacks a message of `count` blocks; `None` if the message has fewer blocks, or further bytes.
-pub(super) fn unpack(mut message: Bytes, count: usize) -> Option<Vec<Bytes>> {
+pub(in crate::group) fn unpack(mut message: Bytes, count: usize) -> Option<Vec<Bytes>> {
     if count == 1 {
         return Some(vec![message]);
     }

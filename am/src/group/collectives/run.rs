@@ -4,24 +4,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::barrier::BARRIER;
-use super::collective::Collective;
-use super::context::{Arrived, Key, Ticket};
-use super::core::Core;
-use super::error::GroupError;
-use super::failure::{Cause, Failure};
-use super::schedule::Exchange;
-use super::team::Team;
-use super::together::{all, both};
-use super::wire::{CLEAR, Label, MORE, PIECE};
 use crate::arguments::Arguments;
 use crate::error::SendError;
+use crate::group::collective::Collective;
+use crate::group::collectives::schedule::Exchange;
+use crate::group::collectives::together::{all, both};
+use crate::group::error::GroupError;
+use crate::group::failure::{Cause, Failure};
+use crate::group::mailbox::context::{Arrived, Key, Ticket};
+use crate::group::member::core::Core;
+use crate::group::team::Team;
+use crate::group::wire::{CLEAR, Label, MORE, PIECE};
 use crate::kinds::Notice;
 use crate::peer::Peer;
 
 /// A collective that a member has begun. If the value is dropped before the collective is
 /// [done](Self::done), the member has given the collective up, and the team's collectives fail.
-pub(super) struct Run {
+pub(in crate::group) struct Run {
     pub core: Arc<Core>,
     pub team: Arc<Team>,
     pub collective: Collective,
@@ -32,13 +31,13 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Begins a collective of a team, behind all collectives that the program has begun before. If
-    /// a barrier must come in between, a task runs that barrier.
+    /// Begins a collective of a team, behind all collectives that the program has begun before.
+    /// Returns a barrier, too, if one must come in between, which the caller is to run.
     pub fn begin(
         core: &Arc<Core>,
         team: &Arc<Team>,
         collective: Collective,
-    ) -> Result<Self, GroupError> {
+    ) -> Result<(Self, Option<Self>), GroupError> {
         let begun = core.mailbox.with(team.context, |context| {
             if context.is_leaving() {
                 return Err(None);
@@ -48,7 +47,7 @@ impl Run {
             }
             let barrier = context.begin_fence();
             let ticket = context.begin(collective);
-            let own = barrier.and_then(|own| context.mismatch(own.sequence, BARRIER));
+            let own = barrier.and_then(|own| context.mismatch(own.sequence, Collective::BARRIER));
             let mismatch = context.mismatch(ticket.sequence, collective);
             Ok((barrier, ticket, own.or(mismatch)))
         });
@@ -65,14 +64,11 @@ impl Run {
             fence: ticket.fence,
             ended: false,
         };
-        if let Some(ticket) = barrier {
-            let run = of(BARRIER, ticket);
-            core.bundle.runtime().spawn(super::barrier::run(run));
-        }
+        let fence = barrier.map(|ticket| of(Collective::BARRIER, ticket));
         if let Some(failure) = mismatch {
             core.mailbox.fail(team.context, &failure);
         }
-        Ok(of(collective, ticket))
+        Ok((of(collective, ticket), fence))
     }
 
     pub fn rank(&self) -> usize {
@@ -101,11 +97,11 @@ impl Run {
     }
 
     /// A failure that was noticed in this collective, and does not concern earlier ones.
-    pub(super) fn here(&self, failure: Failure) -> Failure {
+    pub(in crate::group) fn here(&self, failure: Failure) -> Failure {
         Failure { after: self.sequence - 1, ..failure }
     }
 
-    pub(super) fn label(&self, round: u32) -> Label {
+    pub(in crate::group) fn label(&self, round: u32) -> Label {
         Label { collective: self.collective, round, from: self.core.mailbox.own }
     }
 

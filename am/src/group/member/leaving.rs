@@ -6,17 +6,16 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::Group;
-use super::core::Core;
-use super::failure::{Cause, Failure};
-use super::team::Team;
-use super::wire::LEAVE;
+use crate::group::failure::{Cause, Failure};
+use crate::group::member::core::Core;
+use crate::group::team::Team;
+use crate::group::wire::LEAVE;
 
 /// How long a leaving member waits for another to take what was sent to it.
 const FLUSHES_WITHIN: Duration = Duration::from_secs(10);
 
 /// A member's place in a team. When the value is dropped, the member leaves the team.
-pub(super) struct Membership {
+pub(in crate::group) struct Membership {
     pub core: Arc<Core>,
     pub team: Arc<Team>,
 }
@@ -37,30 +36,8 @@ impl Drop for Membership {
     }
 }
 
-impl Group {
-    /// Leaves the team, once everything is done that this member has begun there. When the future
-    /// is done, the other members have taken what was sent to them, and have been told that this
-    /// member takes part in no further collective; a member that takes nothing for ten seconds is
-    /// not waited for. A later collective that needs this member fails for them with
-    /// [`Left`](super::GroupError::Left). A member leaves the whole group when it is in no team of
-    /// the group any more; then its connections end.
-    ///
-    /// Only members with a connection to this one are told. If there are none, nobody is told: to a
-    /// member that tries to connect later, this one seems never to have come.
-    ///
-    /// Collectives that other handles to the same place begin fail from then on. The future may be
-    /// dropped: the member then leaves in the background.
-    pub async fn leave(self) {
-        let Membership { core, team } = &*self.0;
-        if core.mailbox.begins_to_leave(team.context) {
-            let left = core.bundle.runtime().spawn(leave(core.clone(), team.clone()));
-            let _ = left.await;
-        }
-    }
-}
-
 /// Leaves a team in which this member begins nothing new any more.
-async fn leave(core: Arc<Core>, team: Arc<Team>) {
+pub(in crate::group) async fn leave(core: Arc<Core>, team: Arc<Team>) {
     let (mailbox, context) = (&core.mailbox, team.context);
     let idle = || match mailbox.with(context, |context| context.is_idle()) {
         Some(false) => None,
@@ -109,7 +86,7 @@ async fn tell(core: Arc<Core>, whole: u32, leaves: (u64, u32, u64)) {
 
 impl Core {
     /// The failure of collectives that are begun after this member has left.
-    pub(super) fn own_leave(&self) -> Failure {
+    pub(in crate::group) fn own_leave(&self) -> Failure {
         Failure { whole: self.mailbox.own, after: 0, cause: Cause::Left }
     }
 }

@@ -2,16 +2,13 @@
 
 use bytes::Bytes;
 
-use super::collective::{Collective, Operation};
-use super::error::GroupError;
-use super::failure::Failure;
-use super::run::Run;
-use super::schedule::{Exchange, dissemination};
-
-pub(super) const BARRIER: Collective = Collective::of(Operation::Barrier);
+use crate::group::collectives::run::Run;
+use crate::group::collectives::schedule::{Exchange, dissemination};
+use crate::group::error::GroupError;
+use crate::group::failure::Failure;
 
 /// Runs a barrier to its end, and returns its result.
-pub(super) async fn run(run: Run) -> Result<(), GroupError> {
+pub(in crate::group) async fn run(run: Run) -> Result<(), GroupError> {
     let result = all(&run).await;
     run.done(result)
 }
@@ -39,7 +36,7 @@ async fn meet(run: &Run, Exchange { round, to, from }: Exchange) -> Result<(), F
 
 /// Sends the message of a barrier's first round if that needs no waiting, and returns whether the
 /// message was sent.
-pub(super) fn try_begin(run: &Run) -> Result<bool, Failure> {
+pub(in crate::group) fn try_begin(run: &Run) -> Result<bool, Failure> {
     match dissemination(run.rank(), run.size()).next() {
         Some(Exchange { round, to, .. }) => run.try_send_nothing(to, round),
         None => Ok(true),
@@ -47,7 +44,10 @@ pub(super) fn try_begin(run: &Run) -> Result<bool, Failure> {
 }
 
 /// Runs a barrier to its end after the message of the first round was sent.
-pub(super) async fn run_begun(run: Run, begun: Result<(), Failure>) -> Result<(), GroupError> {
+pub(in crate::group) async fn run_begun(
+    run: Run,
+    begun: Result<(), Failure>,
+) -> Result<(), GroupError> {
     let result = match begun {
         Ok(()) => rest(&run).await,
         Err(failure) => Err(failure),

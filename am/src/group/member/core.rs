@@ -8,14 +8,14 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::config::GroupConfig;
-use super::error::GroupError;
-use super::failure::{Cause, Failure};
-use super::mailbox::Mailbox;
-use super::team::{Team, mixed};
-use super::wire::{self, HELLO, Verdict};
 use crate::endpoint::{Endpoint, Event};
 use crate::error::{MapError, Undeliverable};
+use crate::group::config::GroupConfig;
+use crate::group::error::GroupError;
+use crate::group::failure::{Cause, Failure};
+use crate::group::mailbox::Mailbox;
+use crate::group::team::{Team, mixed};
+use crate::group::wire::{self, HELLO, Verdict};
 use crate::handlers::{Handlers, WithState};
 use crate::lock::locked;
 use crate::peer::Peer;
@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The endpoints and the mailbox of one member of a group, shared by all teams of that member.
-pub(super) struct Core {
+pub(in crate::group) struct Core {
     /// The first of the united bundles that the endpoints are in: a wait at it serves all.
     pub bundle: Bundle,
     pub mailbox: Arc<Mailbox>,

@@ -6,10 +6,10 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::context::Context;
-use super::failure::Failure;
-use super::run::Run;
-use super::wire::WAITS;
+use crate::group::collectives::run::Run;
+use crate::group::failure::Failure;
+use crate::group::mailbox::context::Context;
+use crate::group::wire::WAITS;
 use crate::stall::Stall;
 
 /// How long a member waits for another before it checks that the other is alive. After each further
@@ -19,7 +19,7 @@ const QUIET: Duration = Duration::from_millis(250);
 impl Run {
     /// Waits until `take` finds what the member `from` sends in a round. If that takes long, checks
     /// on that member meanwhile.
-    pub(super) async fn expect<T>(
+    pub(in crate::group) async fn expect<T>(
         &self,
         from: usize,
         round: u32,
@@ -38,7 +38,7 @@ impl Run {
     }
 
     /// Waits until `take` finds something in the team's state, or until the collective fails.
-    pub(super) async fn until<T>(
+    pub(in crate::group) async fn until<T>(
         &self,
         mut take: impl FnMut(&mut Context) -> Option<T>,
     ) -> Result<T, Failure> {
@@ -60,7 +60,10 @@ impl Run {
     }
 
     /// Awaits a future, unless the collective fails first.
-    pub(super) async fn unless_failed<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
+    pub(in crate::group) async fn unless_failed<F: Future>(
+        &self,
+        future: F,
+    ) -> Result<F::Output, Failure> {
         let mut future = pin!(future);
         let mut failure = pin!(self.until(|_| None::<()>));
         poll_fn(|context| {

@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 
-use super::failure::Failure;
-use super::run::Run;
-use super::schedule::{Exchange, Step, Tree, doubling, prefix};
+use crate::group::collectives::run::Run;
+use crate::group::collectives::schedule::{Exchange, Step, Tree, doubling, prefix};
+use crate::group::failure::Failure;
 
 /// The round of messages from children to their parents.
 const TREE: u32 = 0;
@@ -20,7 +20,7 @@ const TO_ROOT: u32 = 1;
 /// The root of the tree is always the member of rank 0, since only then is each subtree in the
 /// order of ranks. If another member is the root of the reduction, one more message brings it the
 /// result.
-pub(super) async fn reduce(
+pub(in crate::group) async fn reduce(
     run: &Run,
     root: usize,
     own: Bytes,
@@ -46,7 +46,7 @@ pub(super) async fn reduce(
 
 /// Combines what all members have, in the order of their ranks and with the same bracketing at all
 /// members, and gives the result to every member.
-pub(super) async fn all_reduce(
+pub(in crate::group) async fn all_reduce(
     run: &Run,
     own: Bytes,
     op: &mut impl FnMut(&mut Vec<u8>, &[u8]),
@@ -76,7 +76,7 @@ pub(super) async fn all_reduce(
 
 /// Combines what the members up to this one have, with this member's own data and without: the
 /// results of an inclusive and of an exclusive scan. The latter is `None` at the member of rank 0.
-pub(super) async fn scan(
+pub(in crate::group) async fn scan(
     run: &Run,
     own: Bytes,
     op: &mut impl FnMut(&mut Vec<u8>, &[u8]),

@@ -5,7 +5,9 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// Awaits futures concurrently, until all are done or one has failed.
-pub(super) async fn all<E>(futures: Vec<impl Future<Output = Result<(), E>>>) -> Result<(), E> {
+pub(in crate::group) async fn all<E>(
+    futures: Vec<impl Future<Output = Result<(), E>>>,
+) -> Result<(), E> {
     let mut futures: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
     poll_fn(|context| {
         for place in &mut futures {
@@ -23,7 +25,10 @@ pub(super) async fn all<E>(futures: Vec<impl Future<Output = Result<(), E>>>) ->
 }
 
 /// Awaits two futures concurrently, and returns both results.
-pub(super) async fn both<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
+pub(in crate::group) async fn both<A: Future, B: Future>(
+    first: A,
+    second: B,
+) -> (A::Output, B::Output) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut one, mut other) = (None, None);
     poll_fn(|context| {
