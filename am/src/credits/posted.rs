@@ -2,16 +2,18 @@
 
 use crate::wire::Taken;
 
-/// What was posted to a queue: all requests, and those that take a receive, which the peer counts.
+/// The counts of requests posted to a queue: of all, and of those that take a receive, which the peer
+/// counts.
 #[derive(Default)]
 pub(crate) struct Posted {
     all: u32,
     counted: Taken,
-    /// How many were counted when one was last posted that is not.
+    /// The count when a request was last posted that takes no receive.
     uncounted_at: Taken,
 }
 
 impl Posted {
+    /// Counts a request that is posted.
     #[inline]
     pub fn count(&mut self, takes_receive: bool) {
         self.all = self.all.wrapping_add(1);
@@ -21,9 +23,9 @@ impl Posted {
         }
     }
 
-    /// How many of all requests came, if the peer has taken so many of those that it counts. It is
-    /// not known where others are behind the last of them; nor, for a while, whenever as many were
-    /// counted as a count can say.
+    /// Returns how many of all requests have arrived, if the peer has taken `taken` of those that it
+    /// counts. The answer is unknown where a request that takes no receive is behind the last of them,
+    /// and for a while whenever the count comes round.
     pub fn until(&self, taken: Taken) -> Option<u32> {
         let left = self.counted.beyond(taken);
         (left < self.counted.beyond(self.uncounted_at)).then(|| self.all.wrapping_sub(left.into()))
@@ -35,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_peer_took_says_how_many_of_all_requests_came() {
+    fn the_messages_that_a_peer_took_tell_how_many_requests_have_arrived() {
         let (mut posted, mut after) = (Posted::default(), vec![0]);
         for number in 0..10_000_u32 {
             let takes = number % 7 != 3 && number % 1000 < 900;

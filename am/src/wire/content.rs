@@ -1,8 +1,8 @@
-//! What messages are made of.
+//! The content of a message: words and a payload.
 
 use crate::wire::put_words;
 
-/// What a message is made of, beside its header: words and a payload.
+/// The content of a message, without its header.
 #[derive(Clone, Copy)]
 pub(crate) struct Content<'c> {
     pub words: &'c [u64],
@@ -10,22 +10,23 @@ pub(crate) struct Content<'c> {
 }
 
 impl<'c> Content<'c> {
-    /// What was encoded before.
+    /// Makes a content of bytes that are encoded already.
     pub fn encoded(bytes: &'c [u8]) -> Self {
         Self { words: &[], payload: bytes }
     }
 
+    /// Returns the number of bytes of words and payload.
     #[inline]
     pub fn len(&self) -> usize {
         8 * self.words.len() + self.payload.len()
     }
 
-    /// Puts it into as many bytes.
+    /// Encodes the content into as many bytes.
     #[inline]
     pub fn put(&self, bytes: &mut [u8]) {
         let (words, payload) = bytes.split_at_mut(8 * self.words.len());
         put_words(self.words, words);
-        // To copy nothing is a call.
+        // Even copying nothing would be a function call.
         if !payload.is_empty() {
             payload.copy_from_slice(self.payload);
         }

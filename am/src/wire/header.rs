@@ -21,47 +21,47 @@
 
 use doorbell_verbs::{Imm, Metadata};
 
-/// The most handlers of a table. Two more indices are for what endpoints say to each other.
+/// The most handlers of a table. Two more indices are for messages between endpoints.
 pub const MOST_HANDLERS: usize = (1 << 12) - 2;
-/// The handler of what endpoints say to each other.
+/// The handler index of questions between endpoints.
 pub const SYSTEM: u16 = MOST_HANDLERS as u16 + 1;
-/// What a reply says, in the field of the handler, that is the answer to a call by name.
+/// The handler index of a reply that answers a call by name.
 pub const ANSWER: u16 = SYSTEM;
-/// What a reply says there that is the text of an error with which the handler of a call has
-/// failed.
+/// The handler index of a reply whose payload is the text of the error that the handler returned.
 pub const FAILED: u16 = MOST_HANDLERS as u16;
 /// The most requests that may be under way to a peer.
 pub const MOST_CREDITS: usize = (1 << 12) - 1;
 
-/// What the header says of words that are so many, or more.
+/// The number of words from which on a word in front of them holds their number.
 pub const WIDE: usize = 31;
 
-/// What a message is.
+/// The kinds of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Runs a request handler.
     Request,
     /// Answers a request by a reply handler, or a call by its future.
     Reply,
-    /// Answers a request that was not delivered: the first word says why, the others, and the
+    /// Sends back a request that was not delivered. The first word is the reason; the others, and the
     /// payload, are the request's.
     Returned,
-    /// Answers as many requests as the field of the call says, to which nothing was replied.
+    /// Answers as many requests as the call field says, none of which was a call or had a reply.
     Done,
-    /// Answers a call to which nothing was replied; or [asks](awaits) whether calls are still
-    /// awaited.
+    /// Answers a call to which nothing was replied, or [asks](crate::wire::awaits) whether calls are
+    /// still awaited.
     Unanswered,
-    /// Allows as many requests more as the field of the call says.
+    /// Grants as many further credits as the call field says.
     Grant,
-    /// Runs a request handler for a payload that was placed in the segment: the first two words are
-    /// where, and how long it is.
+    /// Runs a request handler for a payload that was placed in the segment. The first two words are
+    /// the payload's offset and length.
     Placed,
-    /// The same for a payload that follows, in messages of this kind without words.
+    /// Announces a payload like `Placed` does, or carries a fragment of the announced payload if the
+    /// message has no words.
     Fragment,
 }
 
 impl Kind {
-    /// By their numbers.
+    /// All kinds, by their numbers in the header.
     const ALL: [Self; 8] = [
         Self::Request,
         Self::Reply,
@@ -73,7 +73,7 @@ impl Kind {
         Self::Fragment,
     ];
 
-    /// How many words there are in front of the handler's own.
+    /// Returns the number of words in front of those of the handler.
     #[inline]
     pub fn own_words(self) -> usize {
         match self {
@@ -84,7 +84,7 @@ impl Kind {
     }
 }
 
-/// The immediate of a message.
+/// The header of a message, which fits an immediate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     pub kind: Kind,
@@ -94,24 +94,25 @@ pub struct Header {
 }
 
 impl Header {
-    /// Whether it is a request's, for which its sender gave a credit.
+    /// Returns whether the message is a request, which cost its sender a credit.
     #[inline]
     pub fn asks(self) -> bool {
         matches!(self.kind, Kind::Request | Kind::Placed | Kind::Fragment)
     }
 
-    /// Whether there are so many words that a word in front of them says how many.
+    /// Returns whether a word in front of the words holds their number.
     #[inline]
     pub fn is_wide(self) -> bool {
         self.words >= WIDE
     }
 
-    /// How many bytes there are between it and the words.
+    /// Returns the number of bytes between the header's eight bytes and the words.
     #[inline]
     pub fn between(self) -> usize {
         if self.is_wide() { 8 } else { 0 }
     }
 
+    /// Encodes the header.
     #[inline]
     pub fn imm(self) -> Imm {
         let (kind, words) = (self.kind as u32, self.words.min(WIDE) as u32);
@@ -120,8 +121,7 @@ impl Header {
         Imm(kind << 29 | words << 24 | handler << 12 | call)
     }
 
-    /// What an immediate says. Where that of a send [is wide](Self::is_wide), there
-    /// are words in front.
+    /// Decodes a header. If it [is wide](Self::is_wide), the number of words is the caller's to read.
     #[inline]
     pub fn from_imm(Imm(imm): Imm) -> Self {
         let kind = Kind::ALL[(imm >> 29) as usize];
@@ -131,8 +131,8 @@ impl Header {
     }
 }
 
-/// What a NIC's write says in its metadata that places a payload: the header of its message, and
-/// where in the segment.
+/// The metadata of a write that places a payload and runs a handler: the header of the message, and
+/// the payload's offset in the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placement {
     pub header: Header,

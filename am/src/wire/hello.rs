@@ -4,38 +4,36 @@ use doorbell_verbs::{RemoteAddr, RemoteMemory, Rkey};
 
 use crate::wire::{MOST_CREDITS, Size, Tag};
 
-/// What endpoints tell each other when they meet: the private data of the connection's request and
-/// of its reply.
+/// The greeting of an endpoint that connects or accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// Which messages the connection is for.
+    /// The size class of messages that the connection is for.
     pub size: Size,
-    /// The tag that is shown, if one is.
+    /// The tag that the endpoint shows, if any.
     pub tag: Option<Tag>,
-    /// Memory in which others may place payloads.
+    /// The memory in which the other side may place payloads.
     pub segment: RemoteMemory,
-    /// What tells the endpoint's handlers from others, as far as its program has chosen their
-    /// places.
+    /// The digest of the handlers whose places the program has chosen.
     pub handlers: u64,
     pub nature: Nature,
 }
 
-/// What does not change of an endpoint while a peer is connected to it.
+/// The properties of an endpoint that do not change while a peer is connected to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nature {
-    /// Whether nobody else has that number, for it was drawn.
+    /// Whether the service number was drawn, so that no other endpoint has it.
     pub unique: bool,
-    /// Whether it takes payloads that are placed by a write with metadata.
+    /// Whether the endpoint takes payloads that are placed by a write with metadata.
     pub metadata: bool,
-    /// The endpoint's own service, by which others know it.
+    /// The service number by which peers know the endpoint.
     pub service: u64,
-    /// How many requests the other may have under way to it.
+    /// The credits that the endpoint grants.
     pub credits: u16,
-    /// How many requests it will have under way to the other, as far as it is sure to be able to.
+    /// The requests that the endpoint is sure to be able to have under way itself.
     pub limit: u16,
-    /// The longest payload that it takes in a message.
+    /// The longest payload that the endpoint takes in a message.
     pub payload: u32,
-    /// How long it waits for a reply.
+    /// The time that peers have to answer the endpoint's requests, in milliseconds.
     pub patience: u32,
 }
 
@@ -43,9 +41,9 @@ impl Hello {
     const MAGIC: [u8; 3] = *b"AM\x04";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
-    /// A tag is shown.
+    /// The flag of a greeting that shows a tag.
     const TAGGED: u8 = 16;
-    /// Behind those, of two bits.
+    /// The lowest of the two bits for the size class.
     const SIZE: u32 = 2;
     const LEN: usize = 40 + RemoteMemory::ENCODED;
 
@@ -78,7 +76,7 @@ impl Hello {
         bytes
     }
 
-    /// What private data says, if an endpoint wrote it.
+    /// Decodes private data, or returns `None` if no endpoint of this version wrote it.
     pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
         fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
             bytes.split_off(..N)?.first_chunk().copied()

@@ -1,6 +1,4 @@
-//! Several short messages in one send.
-//!
-//! A message that has company does not pay for a packet of its own.
+//! Packs: several short messages in one send, which share the cost of a packet.
 
 use std::ops::Range;
 
@@ -8,30 +6,30 @@ use doorbell_verbs::{Buf, Imm};
 
 use crate::wire::{Content, Header, Kind, Taken, WIDE};
 
-/// The most bytes of a pack: a packet's.
+/// The most bytes of a pack, which are those of a packet.
 pub(crate) const MOST: usize = 4096;
-/// The longest message that goes into one with others.
+/// The longest message that is put into a pack.
 pub(crate) const LONGEST: usize = 1024;
-/// The most bytes that are sent in vain to make one as long as others.
+/// The most zeros that are sent to make a pack as long as a packet.
 const MOST_ZEROS: usize = MOST / 4;
 static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
-/// Of which message those are the payload: of an answer to no request.
+/// The header of the message that fills up a pack: an answer to no request.
 pub(crate) const FILLING: Header = Header { kind: Kind::Done, words: 0, handler: 0, call: 0 };
-/// A header, and the length of the payload, above which it says what the sender has taken.
+/// The length of a message's first word: the header, the payload's length, and an acknowledgement.
 pub(crate) const HEAD: usize = 8;
-/// The bits of a payload's length: a MiB takes them all.
+/// The number of bits of a payload's length, enough for a MiB.
 const LENGTH: u32 = 21;
 const _: () = assert!(LENGTH + Taken::BITS == 32);
 
-/// A message in a send.
+/// A message found in the bytes of a send.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Message {
     pub header: Header,
-    /// Where its words and payload are.
+    /// The range of its words and payload.
     pub data: Range<usize>,
-    /// Where the next one begins.
+    /// The offset of the next message.
     pub next: usize,
-    /// What its sender had taken when it was put there.
+    /// The acknowledgement that the message carries.
     pub taken: Taken,
 }
 
@@ -40,13 +38,13 @@ pub(crate) struct Pack {
     buffer: Buf,
 }
 
-/// How many bytes a message takes, with the zeros behind it.
+/// Returns the number of bytes that a message takes, with the zeros behind it.
 #[inline]
 pub(crate) fn size(header: Header, content: Content<'_>) -> usize {
     HEAD + header.between() + content.len().next_multiple_of(8)
 }
 
-/// The word before a message's own.
+/// Returns the first word of a message.
 #[inline]
 pub(crate) fn head(header: Header, content: Content<'_>, taken: Taken) -> u64 {
     let (Imm(imm), payload) = (header.imm(), content.len() - 8 * header.words);
@@ -66,14 +64,14 @@ pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>, taken:
     }
     let (data, zeros) = rest.split_at_mut(content.len());
     content.put(data);
-    // To fill nothing is a call.
+    // Even filling nothing would be a function call.
     if !zeros.is_empty() {
         zeros.fill(0);
     }
 }
 
 impl Pack {
-    /// One with a message in it.
+    /// Makes a pack with a first message.
     pub fn of(buffer: Buf, header: Header, content: Content<'_>, taken: Taken) -> Self {
         let mut pack = Self { buffer };
         let fits = pack.put(header, content, taken);
@@ -81,7 +79,7 @@ impl Pack {
         pack
     }
 
-    /// One with a message in it that was put before.
+    /// Makes a pack with a first message that is encoded already.
     pub fn of_bytes(buffer: Buf, message: &[u8]) -> Self {
         let mut pack = Self { buffer };
         let put = pack.buffer.extend_from_slice(message);
@@ -89,7 +87,7 @@ impl Pack {
         pack
     }
 
-    /// Puts a message behind the others, if there is room. Whether there was.
+    /// Puts a message behind the others, if there is room. Returns whether there was.
     #[inline]
     pub fn put(&mut self, header: Header, content: Content<'_>, taken: Taken) -> bool {
         let start = self.buffer.len();
@@ -102,8 +100,8 @@ impl Pack {
         true
     }
 
-    /// One that others follow, as long as each of them: so they go in a row, as packets of one
-    /// length.
+    /// Fills the pack up to the length of a packet, if it is nearly as long. Packs of one length leave
+    /// as one run of packets.
     pub fn filled(mut self, taken: Taken) -> Self {
         let rest = self.most() - self.buffer.len();
         if (HEAD..=MOST_ZEROS).contains(&rest) {
@@ -112,7 +110,7 @@ impl Pack {
         self
     }
 
-    /// How long it gets.
+    /// Returns the most bytes that the pack may have.
     #[inline]
     fn most(&self) -> usize {
         MOST.min(self.buffer.capacity())
@@ -123,7 +121,7 @@ impl Pack {
     }
 }
 
-/// The message that begins here. None if that is no message, or goes beyond the end.
+/// Parses the message at an offset. Returns `None` if the bytes are no message, or end within one.
 #[inline]
 pub(crate) fn message(bytes: &[u8], at: usize) -> Option<Message> {
     let both = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
@@ -148,7 +146,7 @@ mod tests {
     use crate::wire::Kind;
 
     #[test]
-    fn messages_come_out_of_a_pack_as_they_went_in() {
+    fn a_pack_yields_the_messages_that_were_put_into_it() {
         let mut pack = Pack { buffer: Buf::with_capacity(8000) };
         let payload: Vec<u8> = (0..200).map(|at| at as u8).collect();
         let message_of = |number: usize| {
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_that_others_follow_has_their_length_and_no_more_messages() {
+    fn a_filled_pack_has_the_length_of_a_packet_and_no_further_messages() {
         let header = Header { kind: Kind::Request, words: 0, handler: 1, call: 0 };
         let lens = (0..=MOST - HEAD).step_by(8).map(|len| (len, len + HEAD));
         for (len, end) in lens {

@@ -2,48 +2,51 @@
 
 use crate::wire::MOST_WORDS;
 
-/// What the request of an endpoint to another, by [`SYSTEM`], says in its first word.
+/// A question of an endpoint to another. The first word of a request to the handler
+/// [`SYSTEM`](crate::wire::SYSTEM).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// Whether the handlers in the payload are the same as the other's, as far as both have them.
+    /// Are the handlers listed in the payload the same as yours, as far as both sides have them? The
+    /// answer's payload is the first difference, if there is one.
     Compare = 1,
-    /// That the tag in the second word is shown from now on; without a second word, none. The
-    /// answer says where payloads may be placed: an address, a key, a length. It has no words if
-    /// the tag is not admitted: then what was shown before is shown still.
+    /// Do you admit the tag in the second word, or no tag if there is no second word? A yes says where
+    /// payloads may be placed: an address, a key and a length. A no has no words, and leaves the tag
+    /// that was shown before.
     Show = 2,
-    /// That the link has no users on this side any more. The answer is 1 if it has on the other
-    /// side; 0 if not, and the link is to be ended: see [`life`](crate::link).
+    /// Do you still use the link, which has no users on this side any more? The answer is 1 for a yes.
+    /// After a 0 the link is to be ended: see [`Usage`](crate::credits::Usage).
     Leave = 3,
-    /// That credits are wanted back which are not used. The answer says how many come back.
+    /// Which of your credits do you give up? The answer is their number.
     Recall = 4,
-    /// That the segment is to be mapped. The answer is 1 if it is granted for that.
+    /// Do you share your segment, so that it can be mapped? The answer is 1 for a yes.
     Lend = 5,
-    /// What the [named](crate::kinds) handlers are. The second word is how many bytes of the
-    /// listing are known. The answer says how many there are in all, and has those that follow.
+    /// What are your [named](crate::kinds) handlers? The second word is the number of bytes of the
+    /// listing that are known. The answer is the length of the listing, and the bytes that follow.
     Names = 6,
 }
 
-/// What a message of [`Kind::Unanswered`] says of a call, in the field of the handler.
+/// The handler indices of messages of [`Kind::Unanswered`](crate::wire::Kind::Unanswered).
 pub mod awaits {
-    /// Nothing is replied.
+    /// The call ends without a reply.
     pub const ENDS: u16 = 0;
-    /// Are the [calls](packed) in the words still awaited? It is asked by whoever handles
-    /// them.
+    /// The side that handles the [calls](super::packed) in the words asks whether they are still
+    /// awaited.
     pub const ASKED: u16 = 1;
-    /// The answer: a bit for each of them, from the lowest on, which is set if nobody awaits it.
+    /// The caller answers with a bit for each call, from the lowest on. A set bit means that the call was
+    /// given up.
     pub const TOLD: u16 = 2;
 }
 
-/// How many calls one question is about: as many as words allow that go in any message.
+/// The most calls that one question is about. Their numbers fit the words of any message.
 pub const CALLS_ASKED: usize = 4 * MOST_WORDS;
 
-/// The numbers of calls as words, four in each, lowest first, and zeros behind them.
+/// Packs the numbers of calls into words, four in each, the first lowest, with zeros behind them.
 pub fn packed(calls: &[u16]) -> impl Iterator<Item = u64> {
     let word = |four: &[u16]| four.iter().rev().fold(0, |word, &call| word << 16 | u64::from(call));
     calls.chunks(4).map(word)
 }
 
-/// The numbers of calls that [`packed`] has put into words.
+/// Unpacks the numbers of calls that [`packed`] has put into words.
 pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
     let four = |&word: &u64| [0, 16, 32, 48].map(|shift| (word >> shift) as u16);
     words.iter().flat_map(four).take(CALLS_ASKED)

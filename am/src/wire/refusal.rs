@@ -1,24 +1,24 @@
-//! Why an endpoint refuses a connection: the private data of the connection manager's REJ.
+//! The reasons for which an endpoint refuses a connection, as private data of a REJ message.
 
 use std::fmt;
 
-/// Why an endpoint refuses whoever asks for a connection. On the wire it is text.
+/// The reason for which an endpoint refuses a connection. On the wire, a reason is its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// What was said is no hello.
+    /// The private data of the request is no greeting.
     NoHello,
-    /// One side has connections for each size of messages, and the other one for all.
+    /// One side has a connection for each size class, and the other one for all messages.
     Policy,
     /// The endpoint does not admit the tag that was shown.
     Tag,
-    /// There is no room for another peer.
+    /// The endpoint has no room for another peer.
     NoRoom,
 }
 
 impl Refusal {
     const ALL: [Self; 4] = [Self::NoHello, Self::Policy, Self::Tag, Self::NoRoom];
 
-    /// The refusal that the private data of a REJ says, behind which may be zeros.
+    /// Decodes the private data of a REJ, which may end with zeros.
     pub fn from_private(private: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| private.starts_with(refusal.text().as_bytes()))
     }
@@ -48,11 +48,11 @@ impl fmt::Display for Refusal {
 mod tests {
     use super::*;
 
-    /// A REJ has room for 148 bytes.
     #[test]
-    fn a_refusal_is_read_as_it_was_written_and_fits_a_rej() {
+    fn a_refusal_fits_a_rej_and_is_decoded_as_it_was_encoded() {
         for refusal in Refusal::ALL {
             let mut private = refusal.text().as_bytes().to_vec();
+            // A REJ has room for 148 bytes.
             assert!(private.len() <= 148, "{refusal}");
             private.resize(148, 0);
             assert_eq!(Refusal::from_private(&private), Some(refusal));

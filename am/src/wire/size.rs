@@ -1,4 +1,4 @@
-//! Message sizes that have queue pairs, receives and credits of their own.
+//! Size classes of messages, which may have links, receives and credits of their own.
 
 use crate::wire::MOST_WORDS;
 
@@ -6,29 +6,30 @@ use crate::wire::MOST_WORDS;
 /// Every endpoint takes payloads of this length.
 pub(crate) const LISTED: usize = 512;
 
-/// The payload of a short message.
+/// The longest payload of a short message.
 pub(crate) const SHORT: usize = 64;
-/// Which messages a link is for.
+
+/// A size class of messages, which a link carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Size {
-    /// Of any size.
+    /// Messages of any size.
     Any,
-    /// With next to no payload.
+    /// Messages with a payload of at most 64 bytes.
     Short,
-    /// With little.
+    /// Messages with a payload of at most 512 bytes.
     Medium,
-    /// The others, of those that are told apart.
+    /// Longer messages, where shorter ones have links of their own.
     Long,
 }
 
 impl Size {
-    /// Those that have links beside the one for the others, from the shortest on.
+    /// The classes of shorter messages, the shortest first.
     pub const LESS: [Self; 2] = [Self::Short, Self::Medium];
 
-    /// By their numbers.
+    /// All classes, by their numbers in greetings.
     pub const ALL: [Self; 4] = [Self::Any, Self::Short, Self::Medium, Self::Long];
 
-    /// What whoever takes such messages takes at least.
+    /// Returns the payload that every endpoint takes in messages of this class.
     pub fn least_payload(self) -> usize {
         if self == Self::Short { SHORT } else { LISTED }
     }

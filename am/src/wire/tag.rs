@@ -1,10 +1,10 @@
-//! Tags: what a peer shows, and whom an endpoint admits.
+//! Tags that peers show, and the peers that an endpoint admits by them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A number that a peer shows when it maps an endpoint, and that the endpoint may demand: see
-/// [`Admits`]. Every number is a tag like any other. Who shows none passes `None` to
+/// [`Admits`]. Every number is a tag like any other. To show none, pass `None` to
 /// [`Endpoint::map`](crate::Endpoint::map).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -22,7 +22,7 @@ impl fmt::Display for Tag {
     }
 }
 
-/// Whom an endpoint admits: whose messages it takes, and who may map it.
+/// Which peers an endpoint admits: they may map it, and it takes their messages.
 ///
 /// ```
 /// use doorbell::am::{Admits, EndpointConfig, Tag};
@@ -40,7 +40,7 @@ pub enum Admits {
     Everybody,
     /// Peers that show this tag.
     Tagged(Tag),
-    /// No peer: an endpoint that only asks others, and is answered.
+    /// No peer, for an endpoint that only sends requests and gets their answers.
     Nobody,
 }
 
@@ -60,13 +60,13 @@ impl From<Tag> for Admits {
     }
 }
 
-/// The tag that the peer of a link shows, and whether the endpoint admits it. That is looked at
-/// with every message, and so it is decided once, when either changes. Whoever writes it holds the
-/// lock of what the endpoint admits.
+/// The tag that the peer of a link shows, and whether the endpoint admits it. The answer is needed
+/// for every message, and so it is decided once, when either changes. The writer holds the lock of
+/// [`LocalEndpoint::admits`](crate::link::LocalEndpoint::admits).
 #[derive(Default, Debug)]
 pub(crate) struct Admission {
     tag: AtomicU64,
-    /// Whether there is a tag.
+    /// Whether the peer shows a tag.
     tagged: AtomicBool,
     admitted: AtomicBool,
 }
@@ -77,14 +77,14 @@ impl Admission {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    /// The peer shows a tag, or none, from now on.
+    /// Notes the tag that the peer shows from now on, or that it shows none.
     pub fn show(&self, shown: Option<Tag>, admits: Admits) {
         self.tag.store(shown.map_or(0, |Tag(tag)| tag), Ordering::Relaxed);
         self.tagged.store(shown.is_some(), Ordering::Relaxed);
         self.decide(admits);
     }
 
-    /// The endpoint admits others from now on.
+    /// Decides again, since the endpoint admits other peers from now on.
     pub fn decide(&self, admits: Admits) {
         let tag = Tag(self.tag.load(Ordering::Relaxed));
         let shown = self.tagged.load(Ordering::Relaxed).then_some(tag);
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_a_tag_that_admits_itself_alone() {
+    fn an_endpoint_with_a_tag_admits_that_tag_alone() {
         for number in [0, 1, u64::MAX] {
             let (tag, other) = (Tag(number), Tag(number ^ 2));
             assert!(Admits::Tagged(tag).admits(Some(tag)), "{tag}");

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-/// The most words that a message has as arguments without their taking the place of payload.
+/// The most words of arguments that do not take the place of payload in a message.
 pub const MOST_WORDS: usize = 16;
 
 /// Up to sixteen words.
@@ -53,7 +53,7 @@ impl From<Vec<u64>> for ManyWords {
     }
 }
 
-/// Puts words into as many bytes, eight of each, lowest first.
+/// Encodes words as eight bytes each, the lowest first.
 #[inline]
 pub(crate) fn put_words(words: &[u64], bytes: &mut [u8]) {
     for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
@@ -61,7 +61,7 @@ pub(crate) fn put_words(words: &[u64], bytes: &mut [u8]) {
     }
 }
 
-/// The words that lie in bytes, as [`put_words`] puts them.
+/// Decodes the words that [`put_words`] has encoded.
 #[inline]
 pub(crate) fn each_word(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
     bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word))
