@@ -1,10 +1,10 @@
-//! Room for the words of a message that is being sent, or taken apart.
+//! Room on the stack for the words of a message.
 
 use crate::arguments::Arguments;
 use crate::wire::{Content, MOST_WORDS, each_word};
 
-/// Room for the words of any arguments: few as a rule, for which nothing is allocated. It is filled
-/// where it lies, for to move it costs more than to fill it.
+/// Room for the words of a message, which are few as a rule, so that nothing is allocated. The room is
+/// filled in place, since moving it costs more than filling it.
 pub(crate) struct Room {
     few: [u64; MOST_WORDS],
     many: Vec<u64>,
@@ -16,7 +16,7 @@ impl Room {
         Self { few: [0; MOST_WORDS], many: Vec::new() }
     }
 
-    /// The words of arguments.
+    /// Encodes arguments as words.
     #[inline]
     pub fn of<A: Arguments>(&mut self, arguments: &A) -> &[u64] {
         let words = self.for_words(arguments.count());
@@ -24,14 +24,14 @@ impl Room {
         words
     }
 
-    /// What a message of these arguments carries.
+    /// Encodes arguments as the content of a message.
     #[inline]
     pub fn content<'c, A: Arguments>(&'c mut self, arguments: &'c A) -> Content<'c> {
         Content { words: self.of(arguments), payload: arguments.payload() }
     }
 
-    /// What a message of these arguments carries, which have no payload of their own, with a
-    /// payload.
+    /// Encodes arguments as the content of a message with a payload beside them. The arguments must have
+    /// no payload of their own.
     #[inline]
     pub fn content_with<'c, A: Arguments>(
         &'c mut self,
@@ -47,7 +47,7 @@ impl Room {
         Content { words: self.of(arguments), payload }
     }
 
-    /// Those that lie in bytes, lowest first. Eight bytes are one word.
+    /// Decodes words from bytes, eight each, the lowest first.
     #[inline]
     pub fn read(&mut self, bytes: &[u8]) -> &[u64] {
         let words = self.for_words(bytes.len() / 8);

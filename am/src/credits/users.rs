@@ -4,7 +4,7 @@
 //! table that lead to the link, and the calls of `map` under way that have found it or made it.
 //! Each side counts its own users. The rules:
 //!
-//! 1. Whoever makes a connection is its first user. Whoever accepts one is none.
+//! 1. The `map` that makes a connection is its first user. The side that accepts it has none.
 //! 2. When the last user of a side goes, that side *asks* the other whether the link may end.
 //!    While it asks, the link takes no new user on that side: a `map` makes a new connection.
 //! 3. A side that is asked and has users answers "in use". The link stays, and the other side may
@@ -80,7 +80,7 @@ enum Stage {
     Open,
     /// This side asks the peer whether the link may end.
     Asking,
-    /// This side has told the peer that it does not use the link any more, or the other way round.
+    /// One side has told the other that it does not use the link any more.
     GivenUp,
 }
 
@@ -112,7 +112,8 @@ impl State {
         self.users > 0
     }
 
-    /// A link that this side has given up since it asked is ended by the peer, which was told so.
+    /// Takes in the peer's answer. A link that this side has given up since it asked is ended by the
+    /// peer, which was told so.
     fn is_answered(&mut self, in_use: bool) -> bool {
         match (in_use, self.stage) {
             (false, _) => self.stage = Stage::GivenUp,
@@ -135,21 +136,21 @@ mod tests {
         Answer(bool),
     }
 
-    /// One side of a link, what is on its way to it, and the answer that has come and that the task
-    /// that asked has not taken yet.
+    /// One side of a link, with the messages on their way to it, and the answer that has come and that
+    /// the asking task has not taken yet.
     #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
     struct Side {
         life: State,
         coming: VecDeque<Message>,
         answer: Option<bool>,
         ends: bool,
-        /// Users that may still come.
+        /// The number of users that may still come.
         left: usize,
     }
 
     type Sides = [Side; 2];
 
-    /// The states that can follow, one for each event that can happen next.
+    /// Returns the states that can follow, one for each event that can happen next.
     fn next(sides: &Sides) -> Vec<Sides> {
         let mut all = Vec::new();
         for (near, far) in [(0, 1), (1, 0)] {
@@ -191,13 +192,13 @@ mod tests {
         all
     }
 
-    /// Each order in which users of both sides come and go, questions and answers arrive, and
-    /// answers are taken.
+    /// Runs through each order in which users of both sides come and go, questions and answers arrive,
+    /// and answers are taken.
     #[test]
     fn a_link_ends_when_nobody_uses_it_on_either_side_and_not_before_in_every_order_of_events() {
         let mut sides = Sides::default();
         sides.iter_mut().for_each(|side| side.left = 3);
-        // Who makes the connection.
+        // The user that makes the connection.
         assert!(sides[0].life.join(Some(Tag(1))));
         let (mut seen, mut new) = (HashSet::new(), vec![sides]);
         while let Some(sides) = new.pop() {

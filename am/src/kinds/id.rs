@@ -1,4 +1,4 @@
-//! Places in tables of handlers, as kinds of messages.
+//! Kinds of messages by the place of their handler in a table.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,9 +7,9 @@ use std::marker::PhantomData;
 use crate::arguments::{Arguments, Shape};
 use crate::wire::{MOST_HANDLERS, Words};
 
-/// A kind of request by the place that its handler has in the table, as the paper of Active
-/// Messages has it: the place, a name for errors, and what the arguments are. Both sides declare
-/// the same.
+/// A kind of request by the place that its handler has in the table, as in the paper of Active
+/// Messages. It has a place, a name for errors, and the type of the arguments. Both sides declare the
+/// same.
 ///
 /// A [`Call`](crate::Call) or a [`Notice`](crate::Notice) needs no place.
 ///
@@ -24,7 +24,7 @@ pub struct RequestId<A = Words>(Id, PhantomData<fn(A) -> A>);
 /// A kind of reply by the place that its handler has in the table of replies.
 pub struct ReplyId<A = Words>(Id, PhantomData<fn(A) -> A>);
 
-/// A place in a table, and what is to be there.
+/// A place in a table, with the name and the shape of the arguments of its handler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Id {
     pub index: u16,
@@ -35,7 +35,7 @@ pub(crate) struct Id {
 macro_rules! ids {
     ($($name:ident)+) => {$(
         impl<A: Arguments> $name<A> {
-            /// The kind whose handler is at this index, below 4094, of this name.
+            /// Makes the kind of this name whose handler is at this index, below 4094.
             pub const fn new(index: u16, name: &'static str) -> Self {
                 assert!((index as usize) < MOST_HANDLERS, "a table has 4094 handlers at the most");
                 Self(Id { index, name, shape: A::SHAPE }, PhantomData)
@@ -43,7 +43,7 @@ macro_rules! ids {
         }
 
         impl<A> $name<A> {
-            /// The place in the table.
+            /// Returns the place in the table.
             pub const fn index(self) -> u16 {
                 self.0.index
             }
@@ -53,7 +53,7 @@ macro_rules! ids {
                 self.0
             }
 
-            /// The name.
+            /// Returns the name.
             pub const fn name(self) -> &'static str {
                 self.0.name
             }

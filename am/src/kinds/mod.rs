@@ -1,7 +1,8 @@
-//! Kinds of messages: what a program names when it sends one.
+//! Kinds of messages, which programs name when they send and handle messages.
 //!
 //! A [`Call`] or a [`Notice`] is a name and types. A [`RequestId`](crate::RequestId) is a place in
-//! the table of handlers, as the paper of Active Messages has it.
+//! the table of handlers, as in the paper of Active Messages. The folder knows how kinds are named,
+//! listed and answered, and nothing of links or peers.
 
 mod id;
 mod names;
@@ -18,8 +19,8 @@ pub use id::{ReplyId, RequestId};
 pub(crate) use names::{LONGEST_LISTING, Missing, Names, list};
 pub use reply::Reply;
 
-/// A kind of message that is answered: its name, what goes there, and what comes back. Both sides
-/// declare the same.
+/// A kind of message that is answered, with its name and the types of its arguments and its answer.
+/// Both sides declare the same.
 ///
 /// ```
 /// use doorbell::am::Call;
@@ -28,13 +29,13 @@ pub use reply::Reply;
 /// ```
 ///
 /// A [handler](crate::Handlers::on) returns the answer, and [`Peer::call`](crate::Peer::call)
-/// awaits it. Which place the handler has in the peer's table is found out when endpoints
-/// [connect](crate::Endpoint::connect), or by the first call. A peer that has no call of this name,
-/// or one with other types, makes the call fail, and nothing else.
+/// awaits it. The handler's place in the peer's table is found out when endpoints
+/// [connect](crate::Endpoint::connect), or by the first call. If the peer has no handler of this
+/// name, or one with other types, the call fails, and nothing else does.
 pub struct Call<A, R = ()>(Named, PhantomData<fn(A) -> R>);
 
-/// A kind of message that is not answered: its name, and what goes there. Both sides declare the
-/// same.
+/// A kind of message that is not answered, with its name and the type of its arguments. Both sides
+/// declare the same.
 ///
 /// ```
 /// use doorbell::am::Notice;
@@ -64,14 +65,14 @@ impl Named {
 }
 
 impl<A: Arguments, R: Arguments> Call<A, R> {
-    /// The kind of this name, of up to 255 bytes.
+    /// Makes the kind of this name, which has up to 255 bytes.
     pub const fn new(name: &'static str) -> Self {
         Self(Named::new(name, Shape::of("call").with(A::SHAPE).with(R::SHAPE)), PhantomData)
     }
 }
 
 impl<A: Arguments> Notice<A> {
-    /// The kind of this name, of up to 255 bytes.
+    /// Makes the kind of this name, which has up to 255 bytes.
     pub const fn new(name: &'static str) -> Self {
         Self(Named::new(name, Shape::of("notice").with(A::SHAPE)), PhantomData)
     }
@@ -80,7 +81,7 @@ impl<A: Arguments> Notice<A> {
 macro_rules! named {
     ($($kind:ident<$($parameter:ident),+>)+) => {$(
         impl<$($parameter),+> $kind<$($parameter),+> {
-            /// The name.
+            /// Returns the name.
             pub const fn name(self) -> &'static str {
                 self.0.name
             }
@@ -120,7 +121,7 @@ named! { Call<A, R> Notice<A> }
 
 /// A kind of message: [`Call`], [`Notice`], or [`RequestId`].
 pub trait Kind: sealed::Kind {
-    /// What goes there.
+    /// The type of the arguments.
     type Arguments: Arguments;
 }
 
@@ -131,10 +132,10 @@ pub trait Kind: sealed::Kind {
     note = "a `Notice` is not answered: send it with `notify`, or declare a `Call`"
 )]
 pub trait Callable: Kind {
-    /// What a call gives.
+    /// The type of a call's result.
     type Answer;
 
-    /// The answer that a reply is.
+    /// Decodes the answer in a reply.
     #[doc(hidden)]
     fn answer(self, reply: Reply) -> Result<Self::Answer, Failure>;
 }
@@ -150,9 +151,9 @@ pub trait OneWay: Kind {}
 /// A kind of message that has a handler which [returns](crate::Handlers::on): a [`Call`], whose
 /// handler returns the answer, or a [`Notice`], whose handler returns nothing.
 pub trait Handled: Kind {
-    /// What its handler returns.
+    /// The type that the handler returns.
     type Answer: Arguments;
-    /// Whether that is sent back.
+    /// Whether the returned value is sent back.
     #[doc(hidden)]
     const ANSWERS: bool;
 }
@@ -160,25 +161,25 @@ pub trait Handled: Kind {
 pub(crate) mod sealed {
     use super::Named;
 
-    /// What a kind of message is called, and where its handler is.
+    /// The name of a kind of message, and where its handler is.
     pub trait Kind: Copy {
-        /// The name, for errors.
+        /// Returns the name, for errors.
         fn name(self) -> &'static str;
 
-        /// The place of the handler, if the program has chosen one.
+        /// Returns the place of the handler, if the program has chosen one.
         fn index(self) -> Option<u16>;
 
-        /// The name that the peer is asked for, if the program has not chosen a place.
+        /// Returns the name that the peer is asked for, unless the program has chosen a place.
         fn named(self) -> Option<Named>;
 
-        /// The types, for errors.
+        /// Describes the types, for errors.
         fn types() -> String;
     }
 
-    /// Why a reply is no answer.
+    /// The reason why a reply is no answer.
     #[derive(Debug)]
     pub enum Failure {
-        /// The handler has failed, with this text.
+        /// The handler has returned an error with this text.
         Handler(Box<str>),
         /// The reply is no value of the type that was declared.
         Other,
@@ -219,7 +220,7 @@ impl<A: Arguments> sealed::Kind for RequestId<A> {
     }
 }
 
-/// Implements what a kind of message is that peers find by its name.
+/// Implements `sealed::Kind` for kinds of messages that peers find by name.
 macro_rules! found_by_name {
     ($($kind:ident<$($parameter:ident),+>: $types:expr;)+) => {$(
         impl<$($parameter: Arguments),+> sealed::Kind for $kind<$($parameter),+> {
@@ -249,7 +250,7 @@ found_by_name! {
     Notice<A>: format!("a notice of {}", in_parentheses::<A>());
 }
 
-/// The name of a type, in parentheses if it has none of its own.
+/// Returns the name of a type, in parentheses unless it has some.
 fn in_parentheses<A: Arguments>() -> String {
     let name = A::type_name();
     if name.starts_with('(') { name.into_owned() } else { format!("({name})") }
@@ -299,8 +300,8 @@ impl<A: Arguments> Handled for Notice<A> {
     const ANSWERS: bool = false;
 }
 
-/// What the handler of a message returns: the answer, or a `Result` whose error reaches the caller
-/// with its text and the texts of its sources.
+/// A value that a handler returns: the answer, or a `Result` whose error reaches the caller with its
+/// text and the texts of its sources.
 #[diagnostic::on_unimplemented(
     message = "a handler of this kind of message returns `{R}` or `Result<{R}, E>`, and not `{Self}`",
     note = "a handler that is `async` is added with `on_async`, and one that only panics needs a return \
@@ -309,7 +310,7 @@ impl<A: Arguments> Handled for Notice<A> {
             `std::io::Error`, `anyhow::Error`, `String` and `&str`"
 )]
 pub trait IntoAnswer<R> {
-    /// The answer, or the text of the error.
+    /// Returns the answer, or the text of the error.
     fn into_answer(self) -> Result<R, String>;
 }
 
@@ -329,7 +330,7 @@ impl<R, E: Into<BoxError>> IntoAnswer<R> for Result<R, E> {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The text of an error, and those of its sources.
+/// Returns the text of an error with the texts of its sources.
 #[cold]
 fn text(error: BoxError) -> String {
     let mut text = error.to_string();

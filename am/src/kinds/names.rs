@@ -1,28 +1,27 @@
-//! The names of handlers: which place each has in a peer's table.
+//! Named handlers, and the place of each in a peer's table.
 //!
 //! An endpoint lists its named handlers in bytes, which peers ask for in pieces when they first
-//! call one of them. Each entry of a listing is, with the lowest byte first:
+//! call one of them. An entry of a listing is, with the lowest byte first:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 8 | the number that stands for the name and the types |
 //! | 2 | the handler's place |
-//! | 1, and so many | the name |
-//! | 2, and so many | the types, for errors |
+//! | 1, and as many as that says | the name |
+//! | 2, and as many as that says | the types, for errors |
 
 use crate::kinds::{LONGEST_NAME, Named};
 use crate::wire::MOST_HANDLERS;
 
-/// The most bytes that are listed of the text of types.
+/// The most bytes of the types' text in a listing.
 const LONGEST_TYPES: usize = 1000;
 
-/// The longest listing that there can be, and that an endpoint takes of a peer: 5 MB.
+/// The length of the longest listing that there can be, 5 MB. Endpoints take no longer one of a peer.
 pub(crate) const LONGEST_LISTING: usize = MOST_HANDLERS * (13 + LONGEST_NAME + LONGEST_TYPES);
 
 /// The named handlers of an endpoint, by the numbers that stand for their names and types.
 pub(crate) struct Names {
-    /// As many as a power of two, of which half are free at least. An entry is at the place that
-    /// its number says, or behind it.
+    /// A hash table with open addressing. Its length is a power of two, and at least half of it is free.
     places: Box<[Option<(u64, u16)>]>,
     listing: Box<[u8]>,
 }
@@ -62,19 +61,19 @@ pub(crate) fn list(listing: &mut Vec<u8>, Named { name, key }: Named, place: u16
 /// Why a peer's handler is not found by its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Missing {
-    /// The peer has none of that name, but these.
+    /// The peer has no handler of that name, but handlers of these names.
     Unknown(Vec<String>),
-    /// The peer's has other types, told here.
+    /// The peer's handler of that name has these other types.
     OtherTypes(String),
 }
 
 impl Names {
-    /// The handlers that a peer has listed, or `None` if the bytes are no listing.
+    /// Parses a listing, or returns `None` if the bytes are none.
     pub fn of(listing: Vec<u8>) -> Option<Self> {
         let (mut rest, mut entries) = (&listing[..], Vec::new());
         while !rest.is_empty() {
             let Entry { key, place, .. } = Entry::take(&mut rest)?;
-            // More than there can be would take long to put into a table.
+            // Bounds the time that a listing takes.
             if entries.len() == MOST_HANDLERS {
                 return None;
             }
@@ -92,12 +91,12 @@ impl Names {
         Some(Self { places: places.into(), listing: listing.into() })
     }
 
-    /// Whether this is what a peer has listed.
+    /// Returns whether the names were parsed from this listing.
     pub fn is(&self, listing: &[u8]) -> bool {
         *self.listing == *listing
     }
 
-    /// The place of the handler whose name and types that number stands for.
+    /// Returns the place of the handler whose name and types hash to `key`.
     #[inline]
     pub fn find(&self, key: u64) -> Option<u16> {
         let mask = self.places.len() - 1;
@@ -112,7 +111,7 @@ impl Names {
         None
     }
 
-    /// Why a handler is not found that has this name here.
+    /// Returns why a handler of this name was not found.
     #[cold]
     pub fn missing(&self, name: &str) -> Missing {
         let mut rest = &self.listing[..];
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_handler_that_was_listed_is_found_at_its_place_and_no_other_is() {
+    fn each_listed_handler_is_found_at_its_place_and_no_other_is() {
         for count in [0, 1, 2, 3, 100, MOST_HANDLERS] {
             let (bytes, all) = listing(count);
             let names = Names::of(bytes).expect("it was listed");
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_what_there_is_instead() {
+    fn a_missing_handler_is_reported_with_the_handlers_that_there_are() {
         let names = Names::of(listing(2).0).expect("it was listed");
         let types = "a call of u64 that answers u64".to_owned();
         assert_eq!(names.missing("sub"), Missing::OtherTypes(types));
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_cut_anywhere_are_no_listing() {
+    fn a_listing_that_is_cut_anywhere_is_refused() {
         let (bytes, _) = listing(1);
         for len in 1..bytes.len() {
             assert!(Names::of(bytes[..len].to_vec()).is_none(), "{len} bytes");

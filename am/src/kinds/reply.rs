@@ -1,4 +1,4 @@
-//! Replies, for callers who await them.
+//! Replies, as callers get them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::kinds::ReplyId;
 use crate::receives::{Arrival, Buffers, ReceivedBuffer, is_copied};
 use crate::wire::{Header, each_word};
 
-/// A reply, for the caller who awaited it. One of more bytes than [travel in a
-/// request](doorbell_verbs::Inline), 64, keeps the buffer in which it was received.
+/// A reply, as the caller who awaited it gets it. A reply of more than 64 bytes, which are the most
+/// that [travel inline](doorbell_verbs::Inline), keeps the buffer in which it was received.
 pub struct Reply {
     handler: u16,
-    /// How many of the bytes are words.
+    /// The number of bytes of the words.
     words: usize,
     data: ReplyData,
 }
 
 /// The words and the payload of a reply.
 enum ReplyData {
-    /// So few bytes that the buffer is left to others.
+    /// A copy of few bytes, so that the buffer serves others.
     Few(Inline),
-    /// More, in the buffer in which they were received.
+    /// More bytes, in the buffer in which they were received.
     Buffered(ReceivedBuffer),
 }
 
 impl Reply {
-    /// Takes the buffer along only if there is much in it.
+    /// Makes the reply of a message, with the buffer if the message is too long to be copied.
     #[inline]
     pub(crate) fn of(arrival: &mut Arrival, buffers: &Arc<Buffers>) -> Self {
         let Header { words, handler, .. } = arrival.header;
-        // What is moved with each costs less than to get another buffer.
+        // Moving these bytes along costs less than another buffer.
         let data = match Inline::new(arrival.data()) {
             Some(few) => ReplyData::Few(few),
             None => ReplyData::Buffered(buffered(arrival, buffers)),
@@ -50,33 +50,33 @@ impl Reply {
         }
     }
 
-    /// The index of the handler that it is for.
+    /// Returns the index of the reply handler that the reply is for.
     pub fn handler(&self) -> u16 {
         self.handler
     }
 
-    /// The bytes of its words.
+    /// Returns the words as bytes.
     #[inline]
     pub(crate) fn word_bytes(&self) -> &[u8] {
         &self.data()[..self.words]
     }
 
-    /// Its words.
+    /// Returns the words.
     pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
         each_word(self.word_bytes())
     }
 
-    /// Its payload.
+    /// Returns the payload.
     pub fn payload(&self) -> &[u8] {
         &self.data()[self.words..]
     }
 
-    /// Its payload, which is not copied if it fills a quarter of the buffer in which it came.
+    /// Returns the payload, which is not copied if it fills a quarter of the buffer in which it came.
     pub fn into_payload(mut self) -> Bytes {
         self.take_all()
     }
 
-    /// Takes the payload, and leaves neither that nor words.
+    /// Takes the payload, and leaves a reply without words and payload.
     fn take_all(&mut self) -> Bytes {
         let words = std::mem::take(&mut self.words);
         let nothing = ReplyData::Few(Inline::new(&[]).expect("no bytes are few"));
@@ -96,10 +96,10 @@ impl Reply {
         CallError::OtherReply { found: self.handler, index, expected }
     }
 
-    /// Its arguments, if it is of this kind.
+    /// Decodes the arguments of a reply of this kind.
     ///
     /// # Errors
-    /// When it is of another, or the words are none of that.
+    /// When the reply is of another kind, or its words are no such arguments.
     #[inline]
     pub fn arguments<A: Arguments>(&self, id: ReplyId<A>) -> Result<A, CallError> {
         let mut room = Room::new();
@@ -132,7 +132,7 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// The data of a message, with the buffer in which it was received.
+/// Takes the words and payload of a message, with the buffer in which they were received.
 fn buffered(arrival: &mut Arrival, buffers: &Arc<Buffers>) -> ReceivedBuffer {
     let range = if arrival.whole { arrival.data.clone() } else { 0..arrival.data.len() };
     let buffer = arrival.detach(buffers).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Messages that have arrived, in the buffers in which they were received.
+//! A message that has arrived, in the buffer in which it was received.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,47 +9,48 @@ use doorbell_verbs::Buf;
 use crate::receives::{Buffers, ReceivedBuffer, is_copied};
 use crate::wire::{Header, MOST_WORDS};
 
-/// What came for a handler, in the buffer in which it was received.
+/// A message that has arrived.
 pub(crate) struct Arrival {
     pub header: Header,
-    /// There, unless a handler has kept it.
+    /// The buffer, unless a handler has retained it.
     pub buffer: Option<Buf>,
-    /// Where in it the words are, and the payload behind them.
+    /// The range of the buffer with the words, and the payload behind them.
     pub data: Range<usize>,
-    /// Whether there is nothing else in the buffer.
+    /// Whether the buffer has no other messages.
     pub whole: bool,
-    /// Whether the buffer was posted, and is to be again.
+    /// Whether the buffer was posted, and is to be posted again.
     pub posted: bool,
-    /// Where in the segment a payload was placed.
+    /// The range of the segment in which the payload was placed, if it was.
     pub placed: Option<Range<u64>>,
 }
 
 impl Arrival {
-    /// One that has its buffer for itself.
+    /// Makes a message that has its buffer for itself.
     #[inline]
     pub fn alone(header: Header, buffer: Buf, data: Range<usize>) -> Self {
         Self { header, buffer: Some(buffer), data, whole: true, posted: true, placed: None }
     }
 
-    /// The words and the payload.
+    /// Returns the words and the payload behind them.
     #[inline]
     pub fn data(&self) -> &[u8] {
         self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.data.clone()])
     }
 
+    /// Returns the words.
     #[inline]
     pub fn words(&self) -> &[u8] {
         &self.data()[..8 * self.header.words]
     }
 
-    /// The payload; nothing if it was [taken](Self::take_payload).
+    /// Returns the payload, which is empty once it was [taken](Self::take_payload).
     #[inline]
     pub fn payload(&self) -> &[u8] {
         self.data().get(8 * self.header.words..).unwrap_or_default()
     }
 
-    /// Takes the payload, and leaves none. If the message has its buffer for itself, and more than
-    /// a few bytes in it, the buffer goes along.
+    /// Takes the payload. The buffer goes along if the message has it for itself and the payload fills
+    /// enough of it; otherwise the payload is copied.
     pub fn take_payload(&mut self, buffers: &Arc<Buffers>) -> Bytes {
         let payload = self.payload();
         let is_copied = |buffer| is_copied(payload.len(), buffer);
@@ -63,8 +64,8 @@ impl Arrival {
         Bytes::from_owner(ReceivedBuffer { buffer, range, buffers: Arc::downgrade(buffers) })
     }
 
-    /// Whether it is no longer than a message with such a payload: words beyond sixteen, and one
-    /// more then, are in the place of some.
+    /// Returns whether the message is no longer than one with a payload of this length. Words beyond
+    /// sixteen, and the word with their number, take the place of payload.
     #[inline]
     pub fn fits(&self, payload: usize) -> bool {
         let Header { kind, words, .. } = self.header;
@@ -73,7 +74,7 @@ impl Arrival {
         self.data.len() + more <= 8 * words.min(few) + payload
     }
 
-    /// Takes the buffer, if the message has it for itself; or else a copy.
+    /// Takes the buffer if the message has it for itself, or else a copy of the message in a spare buffer.
     pub fn detach(&mut self, buffers: &Buffers) -> Option<Buf> {
         if self.whole {
             return self.buffer.take();
@@ -84,11 +85,12 @@ impl Arrival {
         Some(copy)
     }
 
-    /// It is handled: the buffer that goes on where this one was, if one does.
+    /// Ends the handling of the message. Returns the buffer that is to be posted in its place, or that has
+    /// further messages, if there is one.
     #[inline]
     pub fn leave(&mut self, buffers: &Buffers) -> Option<Buf> {
         let buffer = self.buffer.take();
-        // With others in it, it goes on to them; and it is to be posted if it was.
+        // Further messages in it are handled next, and a posted buffer is posted again.
         if self.posted || !self.whole {
             return Some(buffer.unwrap_or_else(|| buffers.take()));
         }
@@ -96,7 +98,8 @@ impl Arrival {
         None
     }
 
-    /// The same, which may be kept: in a buffer of its own.
+    /// Moves the message into a buffer of its own, so that it may be kept. Returns it with the buffer in
+    /// which it was, if that has other messages.
     pub fn detached(&mut self, buffers: &Buffers) -> (Self, Option<Buf>) {
         let data = if self.whole { self.data.clone() } else { 0..self.data.len() };
         let buffer = self.detach(buffers);

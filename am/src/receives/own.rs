@@ -1,4 +1,4 @@
-//! The receives of one peer, where they are not drawn from those of all.
+//! The receive queue of one link, where receives are not shared by all links.
 
 use std::sync::Mutex;
 
@@ -6,7 +6,7 @@ use doorbell_verbs::{Buf, ReceiveQueue};
 
 use crate::lock::locked;
 
-/// A queue that is there once the link is open; until then, what is to be posted waits.
+/// A receive queue of a link. Buffers that are posted before the link is open wait.
 #[derive(Default)]
 pub(crate) struct OwnReceives(Mutex<State>);
 
@@ -18,13 +18,14 @@ struct State {
 }
 
 impl OwnReceives {
+    /// Posts the buffers that waited, since the link is open.
     pub fn open(&self, mut queue: ReceiveQueue) {
         let mut state = locked(&self.0);
         state.waiting.drain(..).for_each(|buffer| post(&mut queue, buffer));
         state.queue = Some(queue);
     }
 
-    /// Posts a buffer that was received into, or one in its place.
+    /// Posts a buffer that was received into, or another in its place.
     pub fn post(&self, buffer: Buf) {
         let State { queue, waiting, closed } = &mut *locked(&self.0);
         match queue {
@@ -34,7 +35,7 @@ impl OwnReceives {
         }
     }
 
-    /// The link is over: nothing is posted any more.
+    /// Drops the queue, since the link is over. Nothing is posted any more.
     pub fn close(&self) {
         let closed = State { closed: true, ..State::default() };
         let state = std::mem::replace(&mut *locked(&self.0), closed);
@@ -42,7 +43,7 @@ impl OwnReceives {
     }
 }
 
-/// There is room: it came out of this queue.
+/// Posts a buffer to a queue that has room, since a buffer came out of it before.
 fn post(queue: &mut ReceiveQueue, buffer: Buf) {
     let posted = queue.post(0, buffer);
     debug_assert!(posted.is_ok(), "as many are posted as it has room for");

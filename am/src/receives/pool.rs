@@ -1,4 +1,4 @@
-//! Buffers: the receives of an endpoint, and what lies ready to take their place.
+//! The pool of an endpoint's receives, and of spare buffers of the same length.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,28 +8,29 @@ use doorbell_verbs::{Buf, SharedReceiveQueue};
 use crate::costs::{Cost, span};
 use crate::lock::locked;
 
-/// The receives of an endpoint, which all its peers draw from, and buffers of the same size that
-/// are not posted: for messages that are sent, and to take the place of what a handler keeps.
+/// The receives that all peers of an endpoint share, and spare buffers of the same length. Spares
+/// serve for messages that are sent, and take the place of buffers that handlers retain.
 ///
-/// As many are posted as are promised, to peers for their requests, and to links for the answers to
-/// theirs, and one: what is handled right now is answered before its buffer is posted again.
+/// As many receives are posted as are promised, to peers for their requests and to links for the
+/// answers to theirs, and one more, since a message is answered before its buffer is posted again.
 pub(crate) struct Buffers {
     queue: SharedReceiveQueue,
     size: usize,
     spares: Mutex<Vec<Buf>>,
-    /// The most receives, and the most spares that are kept.
+    /// The most receives, and the most spare buffers.
     limit: usize,
-    /// Receives that are promised no more, and not posted when they come back.
+    /// Receives that are not promised any more, and so are not posted again when they complete.
     surplus: AtomicUsize,
-    /// How many receives there are, and the most there ever were.
+    /// The number of receives that are promised.
     receives: AtomicUsize,
+    /// The most receives that there ever were.
     most: AtomicUsize,
-    /// How many of them are promised to links that are over, of which not all is handled that came.
+    /// Receives that are promised to links that are over, and messages of which are not all handled.
     retiring: AtomicUsize,
 }
 
 impl Buffers {
-    /// With one receive.
+    /// Makes a pool of up to `limit` receives with buffers of `size` bytes, and posts one receive.
     pub fn new(queue: SharedReceiveQueue, size: usize, limit: usize) -> Self {
         let spares = Mutex::new(Vec::new());
         let none = || AtomicUsize::new(0);
@@ -47,33 +48,34 @@ impl Buffers {
         buffers
     }
 
+    /// Returns the queue that the receives are posted to.
     pub fn queue(&self) -> &SharedReceiveQueue {
         &self.queue
     }
 
-    /// The most receives that there ever were.
+    /// Returns the most receives that there ever were.
     pub fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Whether half of the receives are free if so many more are promised.
+    /// Returns whether half of the receives stay free if `more` are promised.
     pub fn is_plenty(&self, more: usize) -> bool {
         self.receives.load(Ordering::Relaxed) + more <= self.limit / 2
     }
 
-    /// Promises so many receives for requests of a new peer, or as many as there are: but some are
-    /// left for answers, so that this side can send. How many.
+    /// Promises up to `count` receives for the requests of a new peer. Some are left for answers, so that
+    /// this side can send. Returns how many were promised.
     pub fn promise_to_peer(&self, count: usize) -> usize {
         self.promise(count, self.limit - (self.limit / 4).clamp(1, 64))
     }
 
-    /// Promises more receives to a peer that has some, as many as there are in three quarters: the
-    /// rest is for new ones, and for answers. How many.
+    /// Promises up to `count` more receives to a peer that has some. A quarter is left for new peers and
+    /// for answers. Returns how many were promised.
     pub fn promise_more(&self, count: usize) -> usize {
         self.promise(count, self.limit / 4 * 3)
     }
 
-    /// Promises so many receives for answers, or as many as there are. How many.
+    /// Promises up to `count` receives for answers. Returns how many were promised.
     pub fn promise_for_answers(&self, count: usize) -> usize {
         self.promise(count, self.limit)
     }
@@ -84,7 +86,8 @@ impl Buffers {
             found = count.min(limit.saturating_sub(receives));
             Some(receives + found)
         };
-        // Whoever finds none has said before that it waits: with `release`, one sees the other.
+        // A link that finds none has put itself on the list of starving links before. So either it sees
+        // what `release` has freed, or the caller of `release` sees the link.
         let before = self.receives.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
         let receives = before.unwrap_or_else(|all| all) + found;
         self.most.fetch_max(receives, Ordering::Relaxed);
@@ -96,37 +99,37 @@ impl Buffers {
         found
     }
 
-    /// So many receives are promised no more.
+    /// Takes back the promise of `count` receives.
     pub fn release(&self, count: usize) {
-        // In this order: so there is never a promise for which the queue has no room.
+        // In this order, so that the queue has room for every promised receive at any time.
         self.surplus.fetch_add(count, Ordering::SeqCst);
         self.receives.fetch_sub(count, Ordering::SeqCst);
     }
 
-    /// So many receives that a link was promised will be promised no more, when all is handled that
-    /// came by it: only then are they posted, or others would be promised what is not there.
+    /// Notes that the promise of `count` receives to a link that is over will be taken back once all its
+    /// messages are handled. The receives are posted again only then, and nobody may have them before.
     pub fn retire(&self, count: usize) {
         self.retiring.fetch_add(count, Ordering::SeqCst);
     }
 
-    /// All is handled.
+    /// Takes back the promise of `count` receives to a link, all messages of which are handled.
     pub fn retired(&self, count: usize) {
         self.release(count);
         self.retiring.fetch_sub(count, Ordering::SeqCst);
     }
 
-    /// Whether some will be free, whoever else gives up any.
+    /// Returns whether receives will become free even if no link gives up any.
     pub fn any_retire(&self) -> bool {
         self.retiring.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether one less is to be posted.
+    /// Returns whether a receive need not be posted again, and counts it off the surplus.
     fn is_spared(&self) -> bool {
         let less = |surplus: usize| surplus.checked_sub(1);
         self.surplus.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Posts a buffer that was received into, or one in its place.
+    /// Posts a buffer that was received into, unless there is a surplus of receives.
     #[inline]
     pub fn post(&self, buffer: Buf) {
         if self.surplus.load(Ordering::Relaxed) == 0 {
@@ -152,14 +155,14 @@ impl Buffers {
         debug_assert!(posted.is_ok(), "the queue has room for all that are promised");
     }
 
-    /// A buffer that is not posted: empty.
+    /// Takes an empty spare buffer, or allocates one.
     #[inline]
     pub fn take(&self) -> Buf {
         let spare = locked(&self.spares).pop();
         spare.unwrap_or_else(|| Buf::with_capacity(self.size))
     }
 
-    /// Keeps a buffer for later.
+    /// Gives a buffer back as a spare.
     #[inline]
     pub fn give(&self, mut buffer: Buf) {
         let mut spares = locked(&self.spares);

@@ -1,4 +1,4 @@
-//! Buffers that messages were received into, and that programs keep.
+//! Received buffers that programs keep.
 
 use std::ops::Range;
 use std::sync::Weak;
@@ -7,19 +7,19 @@ use doorbell_verbs::Buf;
 
 use crate::receives::Buffers;
 
-/// Whether a payload is copied out of the buffer in which it was received, which then serves for
-/// other messages: a program that keeps payloads for long holds no more than four times their
-/// bytes.
+/// Returns whether a payload of this length is copied out of the buffer in which it was received, so
+/// that the buffer serves for other messages. Payloads that a program keeps hold no more than four
+/// times their bytes.
 pub(crate) fn is_copied(payload: usize, buffer: &Buf) -> bool {
     4 * payload < buffer.capacity()
 }
 
-/// A buffer that bytes were received into, and which of them are meant. When it is dropped, the
-/// buffer serves its endpoint again.
+/// A range of a buffer that was received into. When the value is dropped, the buffer serves its
+/// endpoint again.
 pub(crate) struct ReceivedBuffer {
     pub buffer: Buf,
     pub range: Range<usize>,
-    /// Where the buffer belongs, as long as the endpoint is there.
+    /// The pool that the buffer belongs to, as long as its endpoint is there.
     pub buffers: Weak<Buffers>,
 }
 

@@ -1,23 +1,32 @@
-//! What messages look like between endpoints.
+//! The format of messages between endpoints.
 //!
-//! A send carries one message or several: each is a [`Header`] and the length of its payload, four
-//! bytes each, in whose upper eleven bits it says how many sends of the other's [were
-//! taken](crate::credits), its arguments, eight bytes each, and its payload, all with the lowest
-//! byte first, and zeros behind up to a multiple of eight. So a short message of seven words takes
-//! a cache line. Where eight bytes more would be a packet more, the header of a message that is
-//! alone is the send's immediate instead, and only arguments and payload are its data: so a payload
-//! of a packet's size takes one packet. So it is, too, of those longer than 64 bytes on devices
-//! that lose nothing, where what was taken need not be said. Of words that are 31 or more the
-//! header says 31, and one more in front of them how many. A send of several that is full is made
-//! as long as a packet, if it is nearly that, by an answer to no request at its end, with zeros
-//! behind it: packets of one length go in one run.
+//! A send carries one message or several. A message is, with the lowest byte first:
 //!
-//! | bits of the header | what |
+//! | bytes | content |
 //! |---|---|
-//! | 31–29 | its [kind](Kind) |
-//! | 28–24 | how many words of arguments |
-//! | 23–12 | which handler |
-//! | 11–0 | which of the requester's calls it is or answers; 0 if none |
+//! | 4 | the [header](Header) |
+//! | 4 | the length of the payload; in the upper eleven bits a [piggybacked acknowledgement](crate::wire::Taken) |
+//! | 8 each | the words of the arguments |
+//! | any | the payload |
+//! | up to 7 | zeros, up to a multiple of eight |
+//!
+//! So a message of seven words and no payload takes a cache line. A header that says 31 words is
+//! followed by a word with their true number, which is 31 or more.
+//!
+//! Where these eight bytes would make a lone message one packet longer, the header travels in the
+//! send's immediate, and the data is words and payload alone. So a payload of a packet's size takes
+//! one packet. On lossless devices, which need no acknowledgements, all lone messages of more than
+//! 64 bytes travel that way.
+//!
+//! A send of several messages that is nearly as long as a packet is filled up with an answer to no
+//! request, so that packets of one length form a run.
+//!
+//! | bits of the header | content |
+//! |---|---|
+//! | 31–29 | the [kind](Kind) |
+//! | 28–24 | the number of words |
+//! | 23–12 | the index of the handler |
+//! | 11–0 | the number of the call that the message belongs to; 0 if none |
 
 use doorbell_verbs::{Imm, Metadata};
 
