@@ -1,4 +1,4 @@
-//! Requests that were kept, and who owes them an answer.
+//! Retained requests, and who owes them an answer.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,12 +19,13 @@ use crate::peer::Peer;
 use crate::receives::{ReceivedBuffer, is_copied};
 use crate::wire::{ANSWER, Content, FAILED, Header};
 
-/// A request that was kept, to be answered later: from wherever, once, and within the time that its
-/// sender gives it, its endpoint's [`patience`](crate::EndpointConfig::patience). An answer that is
-/// too late goes nowhere.
+/// A request that a handler has kept, to be answered later. It may be answered once, by any task or
+/// thread, and within the [`patience`](crate::EndpointConfig::patience) of its sender's endpoint. A
+/// later answer is dropped.
 ///
-/// One that is dropped says to its caller that nothing was replied. That of an asynchronous handler
-/// says so when the handler ends, unless it was given away and is still held then.
+/// If the value is dropped, the caller is told that nothing was replied. For an asynchronous handler,
+/// the caller is told so when the handler ends, unless the handler has given the value away and it is
+/// still held then.
 pub struct Kept {
     link: Arc<Link>,
     /// The request's header and its place in the link's table, until it is answered.
@@ -46,35 +47,35 @@ impl Kept {
         Self { link, owed: Some(owed), buffer, payload, placed }
     }
 
-    /// Its place in the link's table, until it is answered.
+    /// Returns the request's place in the link's table, until the request is answered.
     pub(crate) fn id(&self) -> Option<RetainedId> {
         self.owed.map(|(_, id)| id)
     }
 
-    /// Whether somebody still waits for the answer. Nobody does when the sender's
-    /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it
-    /// has given its call up, which is known here within about a second.
+    /// Returns whether the sender still waits for the answer. It does not once its
+    /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has given its
+    /// call up, which is known here within about a second.
     pub fn is_awaited(&self) -> bool {
         self.id().is_some_and(|id| self.link.awaits(id))
     }
 
-    /// Who sent it.
+    /// Returns the peer that sent the request.
     pub fn peer(&self) -> Peer {
         Peer::of(self.link.clone())
     }
 
-    /// The payload, where it was received.
+    /// Returns the payload, in the buffer in which it was received.
     pub fn payload(&self) -> &[u8] {
         self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.payload.clone()])
     }
 
-    /// Where in the endpoint's segment the payload was placed, if it was.
+    /// Returns the range of the endpoint's segment in which the payload was placed, if it was.
     pub fn placed(&self) -> Option<Range<u64>> {
         self.placed.clone()
     }
 
-    /// Takes the payload, which is not copied if it fills a quarter of its buffer.
-    /// [`payload`](Self::payload) is empty then.
+    /// Takes the payload, and leaves an empty [`payload`](Self::payload). The bytes are not copied if they
+    /// fill a quarter of their buffer.
     pub fn take_payload(&mut self) -> Bytes {
         let range = std::mem::replace(&mut self.payload, 0..0);
         let Some(buffer) = self.buffer.take() else { return Bytes::new() };
@@ -86,23 +87,23 @@ impl Kept {
         }
     }
 
-    /// What an asynchronous handler is told of the request, with the payload.
+    /// Takes the payload into what an asynchronous handler gets of the request.
     pub(crate) fn received(&mut self) -> Received {
         let (payload, placed) = (self.take_payload(), self.placed.take());
         Received::new(self.link.clone(), self.id(), payload, placed)
     }
 
-    /// Replies. If the reply is more than the peer takes, the peer is told that, as
-    /// [`LongReply`](Undeliverable::LongReply).
+    /// Answers the request with a reply. If the reply is longer than the peer takes, the peer is told so
+    /// by [`LongReply`](Undeliverable::LongReply).
     ///
-    /// While other requests of the peer have no answer yet, the reply leaves together with what is
-    /// sent before this task lets other tasks run, at the latest then.
+    /// While other requests of the peer have no answer yet, the reply leaves together with other
+    /// messages, and at the latest when this task lets other tasks run.
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
         let mut room = Room::new();
         self.answer(id.index(), room.content(&arguments));
     }
 
-    /// Replies with a payload beside the arguments, of which a copy is sent.
+    /// Answers the request with a reply that has a copy of a payload beside the arguments.
     ///
     /// # Errors
     /// As [`Request::reply_with`](crate::Request::reply_with).
@@ -119,13 +120,13 @@ impl Kept {
         taken
     }
 
-    /// Replies with what a handler has returned.
+    /// Answers the request with the value that a handler has returned.
     pub(crate) fn answers<A: Arguments>(self, answer: &A) {
         let mut room = Room::new();
         self.answer(ANSWER, room.content(answer));
     }
 
-    /// Replies that the handler has failed.
+    /// Answers the request with the error that the handler has returned.
     #[cold]
     pub(crate) fn fails(self, text: &str) {
         if self.owed.is_some_and(|(header, _)| header.call == 0) {
@@ -135,7 +136,7 @@ impl Kept {
         self.answer(FAILED, Content { words: &[], payload: link.shortened(text) });
     }
 
-    /// Replies, or says to the peer that the reply is longer than it takes.
+    /// Sends the answer, or tells the peer that the reply is longer than it takes.
     fn answer(mut self, handler: u16, content: Content<'_>) {
         let Some((Header { call, .. }, id)) = self.settle() else { return };
         let to = To { handler, call };
@@ -152,7 +153,7 @@ impl Kept {
         }
     }
 
-    /// Gives the buffer back, and says what was owed an answer.
+    /// Gives the buffer back, and returns the request that was owed an answer, if one still was.
     fn settle(&mut self) -> Option<(Header, RetainedId)> {
         if let Some(buffer) = self.buffer.take() {
             self.link.buffers.give(buffer);
@@ -180,8 +181,8 @@ impl Drop for Kept {
     }
 }
 
-/// What the task of an asynchronous handler owes to the request that it runs for: to say, when it
-/// ends, that there is no answer, if nobody has given one or will.
+/// The debt of an asynchronous handler's task to its request. If the value is dropped while no answer
+/// was given and nobody else owes one, the caller is told that there is none.
 pub(crate) struct TaskDebt {
     link: Arc<Link>,
     owed: (Header, RetainedId),
@@ -193,7 +194,7 @@ impl TaskDebt {
         Self { link, owed, panicked: false }
     }
 
-    /// Notes that the task has ended by a panic, and pays the debt.
+    /// Ends the debt of a task that has panicked.
     pub fn panicked(mut self) {
         self.panicked = true;
     }
@@ -206,8 +207,8 @@ impl Drop for TaskDebt {
     }
 }
 
-/// Whoever is said to owe an answer ends without one: its requester is told, if nobody else owes
-/// it.
+/// Ends a request without an answer from its holder, or from its task. If nobody else owes an answer,
+/// the caller is told that there is none.
 fn ends_without_answer(
     link: &Arc<Link>,
     (header, id): (Header, RetainedId),
@@ -223,7 +224,7 @@ fn ends_without_answer(
     }
 }
 
-/// Tells a requester that its request goes without an answer, perhaps because its handler panicked.
+/// Tells a requester that its request gets no answer, perhaps since the handler panicked.
 pub(crate) fn unanswered(link: &Arc<Link>, header: Header, panicked: bool) {
     if panicked {
         link.give_back(header, Undeliverable::Panicked, &[]);
@@ -232,7 +233,7 @@ pub(crate) fn unanswered(link: &Arc<Link>, header: Header, panicked: bool) {
     }
 }
 
-/// Traces that the handler of a message has failed, for nobody waits for its answer.
+/// Traces the error of the handler of a notice, whose sender waits for no answer.
 #[cold]
 pub(crate) fn failed_unheard(link: &Link, text: &str) {
     tracing::warn!(peer = %link.peer_text(), "the handler of a notice has failed: {text}");

@@ -1,9 +1,9 @@
-//! What an endpoint says of its handlers to another, and what that finds different.
+//! Listings of handlers at chosen places, which endpoints compare when they meet.
 
 use crate::handlers::Tables;
 use crate::kinds::Id;
 
-/// Which table a handler is of.
+/// The table that a handler is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Which {
     Requests,
@@ -23,19 +23,19 @@ impl Which {
     }
 }
 
-/// A handler of one side that is not the other's of the same index.
+/// A handler that differs from the other side's handler of the same index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Difference {
     pub which: Which,
     pub index: u16,
-    /// What it is called by whom it was compared with.
+    /// The name of the handler on the side that has compared.
     pub name: String,
 }
 
-/// The most bytes of a name that are told.
+/// The most bytes of a name in a listing.
 const NAME: usize = 255;
 
-/// An entry: the table, the index, what its arguments are, and its name.
+/// An entry of a listing: the table, the index, the shape of the arguments, and the name.
 struct Entry<'e> {
     which: Which,
     index: u16,
@@ -87,7 +87,7 @@ impl Tables {
         requests.chain(self.replies.ids().map(|id| (Which::Replies, id)))
     }
 
-    /// All of them, in pieces of so many bytes at the most, if there is room for one in each.
+    /// Lists the handlers at chosen places, in pieces of at most `most` bytes, or of one entry.
     pub(crate) fn listing(&self, most: usize) -> Vec<Vec<u8>> {
         let mut pieces = vec![Vec::new()];
         for (which, id) in self.ids() {
@@ -101,7 +101,8 @@ impl Tables {
         pieces
     }
 
-    /// What is there differently, of what both have.
+    /// Compares the handlers with a listing of the other side. Returns the first handler that both sides
+    /// have and that differs.
     pub(crate) fn differs(&self, mut listing: &[u8]) -> Option<Difference> {
         while let Some(theirs) = Entry::take(&mut listing) {
             let same_place =
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_is_the_same_or_the_first_difference_is_named() {
+    fn listings_are_compared_up_to_the_first_handler_that_differs() {
         let (one, other) = (handlers("seven", 0), handlers("sieben", 0));
         assert_eq!(one.listing(300).len(), 7);
         assert_eq!(compared(&one, &one), None);

@@ -10,8 +10,8 @@ use crate::credits::RetainedId;
 use crate::link::Link;
 use crate::peer::Peer;
 
-/// What an [asynchronous handler](crate::Handlers::on_async) is told of its request, beside the
-/// arguments. Clones are of the same request.
+/// A request, as an [asynchronous handler](crate::Handlers::on_async) gets it beside the arguments.
+/// Clones refer to the same request.
 #[derive(Clone)]
 pub struct Received {
     link: Arc<Link>,
@@ -30,24 +30,25 @@ impl Received {
         Self { link, id, payload, placed }
     }
 
-    /// Who sent the request.
+    /// Returns the peer that sent the request.
     pub fn peer(&self) -> Peer {
         Peer::of(self.link.clone())
     }
 
-    /// The payload that was sent [beside](crate::Peer::call_with) the arguments.
+    /// Returns the payload that was sent [beside](crate::Peer::call_with) the arguments.
     pub fn payload(&self) -> &Bytes {
         &self.payload
     }
 
-    /// Where in the endpoint's segment a payload was [placed](crate::Peer::place), if one was.
+    /// Returns the range of the endpoint's segment in which a payload was [placed](crate::Peer::place), if
+    /// one was.
     pub fn placed(&self) -> Option<Range<u64>> {
         self.placed.clone()
     }
 
-    /// Whether somebody still waits for the answer. Nobody does when the sender's
-    /// [`patience`](crate::EndpointConfig::patience) is over, when the sender has gone, or when it
-    /// has given its call up, which is known here within about a second.
+    /// Returns whether the sender still waits for the answer. It does not once its
+    /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has given its
+    /// call up, which is known here within about a second.
     pub fn is_awaited(&self) -> bool {
         self.id.is_some_and(|id| self.link.awaits(id))
     }

@@ -7,7 +7,7 @@ use crate::link::Link;
 use crate::peer::Peer;
 use crate::receives::Arrival;
 
-/// A reply, for the handler that it runs.
+/// A reply, as its handler gets it.
 pub struct Replied<'r> {
     link: &'r Arc<Link>,
     arrival: &'r Arrival,
@@ -19,17 +19,18 @@ impl<'r> Replied<'r> {
         Self { link, arrival }
     }
 
-    /// Who replied.
+    /// Returns the peer that replied.
     pub fn peer(&self) -> Peer {
         Peer::of(self.link.clone())
     }
 
-    /// As [`Request::note_woken`].
+    /// Has other tasks run as soon as this handler has returned: see
+    /// [`Request::note_woken`](crate::Request::note_woken).
     pub fn note_woken(&self) {
         self.link.endpoint.signals.note_woken();
     }
 
-    /// The payload, where it was received.
+    /// Returns the payload, in the buffer in which it was received.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         self.arrival.payload()

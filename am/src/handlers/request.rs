@@ -1,4 +1,4 @@
-//! Requests, replies, and requests that came back, as handlers see them.
+//! Requests, as their handlers see them.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::peer::Peer;
 use crate::receives::Arrival;
 use crate::wire::{ANSWER, Content, FAILED};
 
-/// A request, for the handler that it runs: it may be answered once.
+/// A request, as its handler gets it. It may be answered once.
 ///
-/// If it is dropped, the peer is told that it is done, some time, and a caller that nothing was
-/// replied. Once:
+/// If the request is dropped, a caller is told that nothing was replied, and any other sender gets the
+/// credit back some time. A handler answers once:
 ///
 /// ```
 /// # use doorbell::am::{Handlers, ReplyId, RequestId};
@@ -31,7 +31,7 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// });
 /// ```
 ///
-/// And not twice:
+/// A second answer does not compile:
 ///
 /// ```compile_fail,E0382
 /// # use doorbell::am::{Handlers, ReplyId, RequestId};
@@ -43,7 +43,7 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// });
 /// ```
 ///
-/// Later only by what was [kept](Self::keep) of it:
+/// To answer later, a handler [keeps](Self::keep) the request:
 ///
 /// ```
 /// # use doorbell::am::{Handlers, RequestId};
@@ -52,7 +52,7 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// Handlers::new().request(ADD, move |request, _| requests.send(request.keep()).unwrap());
 /// ```
 ///
-/// And not by itself:
+/// The request itself does not outlive the handler:
 ///
 /// ```compile_fail,E0277
 /// # use doorbell::am::{Handlers, RequestId};
@@ -62,13 +62,12 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// ```
 pub struct Request<'r>(&'r mut Asked<'r>);
 
-/// What a request is about: where it was received, so that the request itself is moved in a
-/// register.
+/// The content of a request, on the stack of the dispatcher, so that a [`Request`] is a mere pointer.
 pub(crate) struct Asked<'r> {
     link: &'r Arc<Link>,
     arrival: &'r mut Arrival,
     nic: AtHand<'r>,
-    /// Whether it has its answer, or somebody else owes it.
+    /// Whether the request has its answer, or somebody else owes the answer.
     settled: bool,
 }
 
@@ -95,63 +94,63 @@ impl<'r> Request<'r> {
         Self(asked)
     }
 
-    /// The peer that sent the request.
+    /// Returns the peer that sent the request.
     pub fn peer(&self) -> Peer {
         Peer::of(self.0.link.clone())
     }
 
-    /// The payload, where it was received.
+    /// Returns the payload, in the buffer in which it was received.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         self.0.arrival.payload()
     }
 
-    /// Where in the endpoint's segment the payload was placed, if it was.
+    /// Returns the range of the endpoint's segment in which the payload was placed, if it was.
     #[inline]
     pub fn placed(&self) -> Option<Range<u64>> {
         self.0.arrival.placed.clone()
     }
 
-    /// The words and the payload, to make arguments of.
+    /// Returns the payload for the arguments to be made of.
     #[inline]
     pub(crate) fn parts(&mut self) -> Payload<'_> {
         Payload::of(self.0)
     }
 
-    /// Has the task that serves the endpoint let other tasks run as soon as this handler has returned:
-    /// for a handler that wakes a task of the same thread, which would wait until the serving task
-    /// has found nothing more for some time.
+    /// Has the task that serves the endpoint let other tasks run as soon as this handler has returned.
+    /// A handler calls it when it has woken a task of the same thread. Otherwise that task would wait
+    /// until the serving task has found nothing more for some time.
     pub fn note_woken(&self) {
         self.0.link.endpoint.signals.note_woken();
     }
 
-    /// The number of the look at what has come in which the request is handled. Requests of the same
-    /// look had all come when the look began. For layers of this workspace that stand on Active
+    /// Returns the number of the look in which the request is handled. Requests of the same look had all
+    /// come when the look began. For layers of this workspace that stand on Active
     /// Messages.
     #[doc(hidden)]
     pub fn look(&self) -> u64 {
         self.0.link.endpoint.signals.looks()
     }
 
-    /// Takes the payload, which is not copied if it came in a packet of its own and fills a quarter
-    /// of its buffer. [`payload`](Self::payload) is empty then.
+    /// Takes the payload, and leaves an empty [`payload`](Self::payload). The bytes are not copied if they
+    /// came in a packet of their own and fill a quarter of their buffer.
     pub fn take_payload(&mut self) -> Bytes {
         self.parts().take()
     }
 
-    /// Replies. If the reply is more than the peer takes, the peer is told that, as
-    /// [`LongReply`](Undeliverable::LongReply).
+    /// Answers the request with a reply. If the reply is longer than the peer takes, the peer is told so
+    /// by [`LongReply`](Undeliverable::LongReply).
     #[inline]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
         let mut room = Room::new();
         self.answer(id.index(), room.content(&arguments));
     }
 
-    /// Replies with a payload beside the arguments, of which a copy is sent.
+    /// Answers the request with a reply that has a copy of a payload beside the arguments.
     ///
     /// # Errors
-    /// When the payload is longer than the peer takes, or there are too many words. The peer is
-    /// told that, as [`LongReply`](Undeliverable::LongReply).
+    /// When the payload is longer than the peer takes, or there are too many words. The peer is told so
+    /// by [`LongReply`](Undeliverable::LongReply).
     #[inline]
     pub fn reply_with<A: Arguments>(
         self,
@@ -166,14 +165,14 @@ impl<'r> Request<'r> {
         taken
     }
 
-    /// Replies with what a handler has returned.
+    /// Answers the request with the value that a handler has returned.
     #[inline]
     pub(crate) fn answers<A: Arguments>(self, answer: &A) {
         let mut room = Room::new();
         self.answer(ANSWER, room.content(answer));
     }
 
-    /// Replies that the handler has failed.
+    /// Answers the request with the error that the handler has returned.
     #[cold]
     pub(crate) fn fails(self, text: &str) {
         if self.0.arrival.header.call == 0 {
@@ -183,7 +182,7 @@ impl<'r> Request<'r> {
         self.answer(FAILED, Content { words: &[], payload: text });
     }
 
-    /// Says to the peer why there is no reply.
+    /// Sends the request back with the reason why there is no reply.
     #[cold]
     fn gives_back(self, why: Undeliverable) {
         self.0.settled = true;
@@ -200,8 +199,8 @@ impl<'r> Request<'r> {
         );
     }
 
-    /// Keeps it, with its payload, for an answer later. Another buffer takes the place of the one
-    /// in which it was received.
+    /// Keeps the request, with its payload, to be answered later. Another buffer takes the place of the
+    /// buffer in which the request was received.
     pub fn keep(self) -> Kept {
         self.keep_by(Owes::Holder)
     }
@@ -218,10 +217,10 @@ impl<'r> Request<'r> {
         Kept::new(self.0.link.clone(), (header, id), buffer, payload, placed)
     }
 
-    /// Has a task of the runtime answer the request, which is given to `handler` to make the task's
-    /// future. A task that ends without an answer, or panics, has the caller told so. The future is
-    /// dropped at its next await when nobody waits for the answer any more. If as many asynchronous
-    /// handlers are under way as may be, the request goes back as [`Busy`](Undeliverable::Busy).
+    /// Has a task of the runtime answer the request, by the future that `handler` makes of it. If the
+    /// task ends without an answer, or panics, the caller is told so. If nobody waits for the answer any
+    /// more, the future is dropped at its next await. If the most asynchronous handlers are under way
+    /// already, the request goes back as [`Busy`](Undeliverable::Busy).
     pub fn spawn<F>(self, handler: impl FnOnce(Kept) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -232,14 +231,14 @@ impl<'r> Request<'r> {
         };
         let (header, kept) = (self.0.arrival.header, self.keep_by(Owes::HolderAndTask));
         let Some(id) = kept.id() else { return };
-        // It tells the caller, too, if there is never a future.
+        // The debt tells the caller even if `handler` panics instead of making a future.
         let debt = TaskDebt::new(link.clone(), (header, id));
         let task = link.endpoint.tasks.spawn(reserved, handler(kept), debt, TaskDebt::panicked);
         link.endpoint.signals.note_woken();
         link.set_task(id, task);
     }
 
-    /// The words are not the handler's.
+    /// Sends the request back, since its words are no arguments of the handler.
     #[cold]
     pub(crate) fn misfits(self) {
         self.0.settled = true;

@@ -8,7 +8,8 @@ use crate::link::Link;
 use crate::peer::Peer;
 use crate::wire::{Header, each_word};
 
-/// A request that came back, for the handler of such.
+/// A request that was not delivered, as the handler of [returned](crate::Handlers::returned) requests
+/// gets it.
 pub struct Returned<'r> {
     pub(crate) why: Undeliverable,
     pub(crate) link: &'r Arc<Link>,
@@ -16,29 +17,29 @@ pub struct Returned<'r> {
 }
 
 impl Returned<'_> {
-    /// Why.
+    /// Returns the reason why the request was not delivered.
     pub fn why(&self) -> Undeliverable {
         self.why
     }
 
-    /// Whom it was for.
+    /// Returns the peer that the request was for.
     pub fn peer(&self) -> Peer {
         Peer::of(self.link.clone())
     }
 
-    /// The index of the handler that it was for. When the peer has gone, it is not known which of
-    /// the requests under way were handled, and so which one this is.
+    /// Returns the index of the handler that the request was for. If the peer has gone, the index is not
+    /// known, since nobody knows which of the requests under way were handled.
     pub fn handler(&self) -> Option<u16> {
         self.what.map(|(header, _)| header.handler)
     }
 
-    /// Its words, if they came back, too.
+    /// Returns the words of the request, if they came back, too.
     pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
         let words = self.what.and_then(|(header, data)| data.get(..8 * header.words));
         each_word(words.unwrap_or_default())
     }
 
-    /// Its payload, if that came back, too.
+    /// Returns the payload of the request, if it came back, too.
     pub fn payload(&self) -> &[u8] {
         let payload = self.what.and_then(|(header, data)| data.get(8 * header.words..));
         payload.unwrap_or_default()
