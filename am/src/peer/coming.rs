@@ -11,11 +11,11 @@ use crate::credits::PendingTable;
 use crate::error::{SendError, Undeliverable};
 use crate::link::{Answer, Awaiting, Link, SendSide};
 
-/// A credit.
+/// A wait for a credit.
 #[derive(Default)]
-pub(crate) struct Admission {
-    /// Among those who wait.
-    place: Option<u64>,
+pub(super) struct Admission {
+    /// The ticket among the tasks that wait, once this one does.
+    ticket: Option<u64>,
 }
 
 impl Awaited for Admission {
@@ -31,39 +31,41 @@ impl Awaited for Admission {
     }
 
     fn wait(&mut self, out: &mut SendSide, waker: &Waker) {
-        out.wait(&mut self.place, waker);
+        out.wait(&mut self.ticket, waker);
     }
 
     #[inline]
     fn is_due(&self) -> bool {
-        self.place.is_some()
+        self.ticket.is_some()
     }
 
     fn leave(&mut self, out: &mut SendSide) {
-        self.place.take().into_iter().for_each(|place| out.leave(place));
+        self.ticket.take().into_iter().for_each(|ticket| out.leave(ticket));
     }
 }
 
-/// What has a number by which it comes.
-pub(crate) trait Numbered: Sized {
+/// The result of an operation in one of a link's tables of pending operations.
+pub(super) trait Pending: Sized {
+    /// The result, or why it does not come.
     type Found;
 
+    /// Returns the table of such operations.
     fn table(out: &mut SendSide) -> &mut PendingTable<Self>;
 
+    /// Returns the result that has come.
     fn found(self) -> Self::Found;
 
-    /// Where an answer is put, if it is one.
+    /// Returns where the answer to a call is put at once, if the result is one.
     #[inline]
     fn answer(_kept: &mut Option<Self::Found>) -> Option<&mut Option<Answer>> {
         None
     }
 
-    /// The link is over.
+    /// Returns the result of an operation that was lost with its link.
     fn lost(why: SendError) -> Self::Found;
 }
 
-/// The answer to a call.
-impl Numbered for Answer {
+impl Pending for Answer {
     type Found = Self;
 
     #[inline]
@@ -86,8 +88,7 @@ impl Numbered for Answer {
     }
 }
 
-/// Memory that is being placed.
-impl Numbered for Memory {
+impl Pending for Memory {
     type Found = Result<Self, SendError>;
 
     fn table(out: &mut SendSide) -> &mut PendingTable<Self> {
@@ -103,30 +104,31 @@ impl Numbered for Memory {
     }
 }
 
-/// What comes by its number, until it has.
-pub(crate) struct Coming<T> {
+/// A wait for the result of an operation, until the result has come.
+pub(super) struct Coming<T> {
     number: Option<u16>,
     what: PhantomData<T>,
 }
 
 impl<T> Coming<T> {
+    /// Makes a wait for the operation of this number.
     #[inline]
     pub fn by(number: u16) -> Self {
         Self { number: Some(number), what: PhantomData }
     }
 
-    /// There is nothing to wait for.
+    /// Makes a wait that is over.
     pub const fn nothing() -> Self {
         Self { number: None, what: PhantomData }
     }
 
-    /// It is waited for elsewhere from here on.
+    /// Hands the wait on to another place, and leaves a wait that is over.
     pub fn hand_on(&mut self) -> Self {
         Self { number: self.number.take(), what: PhantomData }
     }
 }
 
-impl<T: Numbered> Awaited for Coming<T> {
+impl<T: Pending> Awaited for Coming<T> {
     type Found = T::Found;
 
     #[inline]

@@ -14,19 +14,19 @@ use crate::link::Link;
 use crate::shared::handles;
 use crate::wire::Content;
 
-/// The right to have one more request under way to a peer. If it is dropped, another may use it.
-#[must_use = "it is given back if nothing is sent by it"]
+/// A credit: the right to have one more request under way to a peer. If it is dropped, another task
+/// may use it.
+#[must_use = "a credit is given back if nothing is sent by it"]
 pub struct Credit<'p> {
     link: &'p Arc<Link>,
     used: bool,
 }
 
 impl Peer {
-    /// Waits for the right to have one more request under way, for no longer than
-    /// [that](Self::within) if there is a bound.
+    /// Waits for a credit, for no longer than [`within`](Self::within) says if there is a bound.
     ///
     /// # Errors
-    /// When the peer has gone, the time is over, or this is a handler.
+    /// When the peer has gone, the time is over, or a handler calls this that does not wait.
     pub async fn credit(&self) -> Result<Credit<'_>, SendError> {
         if handles() {
             return Err(SendError::InHandler);
@@ -34,10 +34,10 @@ impl Peer {
         credit(&self.link, &mut Deadline::of(self.within)).await
     }
 
-    /// The right to have one more request under way, if there is one now.
+    /// Takes a credit, if there is one now.
     ///
     /// # Errors
-    /// When the peer has gone, or this is a handler.
+    /// When the peer has gone, or a handler calls this that does not wait.
     pub fn try_credit(&self) -> Result<Option<Credit<'_>>, SendError> {
         if handles() {
             return Err(SendError::InHandler);
@@ -47,7 +47,7 @@ impl Peer {
     }
 }
 
-/// Waits for a credit.
+/// Waits for a credit of a link.
 pub(super) async fn credit<'l>(
     link: &'l Arc<Link>,
     deadline: &mut Deadline<'l>,
@@ -64,7 +64,7 @@ pub(super) async fn credit<'l>(
 }
 
 impl Credit<'_> {
-    /// Sends a request, now.
+    /// Sends a request by this credit, without waiting.
     ///
     /// # Errors
     /// When there are more words than the peer takes.
@@ -75,7 +75,7 @@ impl Credit<'_> {
         self.send(id.index(), content)
     }
 
-    /// Sends a request, now, with a payload beside the arguments, of which a copy is sent.
+    /// Sends a request with a copy of a payload beside the arguments by this credit, without waiting.
     ///
     /// # Errors
     /// As [`request`](Self::request), and when the peer does not take so long a payload.
@@ -101,7 +101,7 @@ impl Credit<'_> {
         self.uses(|| link.call(&mut link.send_side(), handler, content))
     }
 
-    /// Sends something by it.
+    /// Uses the credit up for what `sends` sends.
     pub(super) fn uses<R>(mut self, sends: impl FnOnce() -> R) -> R {
         self.used = true;
         sends()

@@ -1,4 +1,4 @@
-//! How long somebody waits for a peer.
+//! The deadline of a wait for a peer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,15 +10,15 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::link::Link;
 
-/// The time in which somebody wants to have what a link brings, from when it begins to sleep. While
-/// that spins, no clock is read and there is no timer.
-pub(crate) struct Deadline<'l> {
+/// The deadline of a wait, which counts from when the task begins to sleep. While the task spins, no
+/// clock is read and there is no timer.
+pub(super) struct Deadline<'l> {
     within: Option<Duration>,
-    /// There when it has begun to sleep.
+    /// The timer, once the task has begun to sleep.
     sleeper: Option<Box<Sleeper<'l>>>,
 }
 
-/// Somebody who sleeps until a peer does something. The peer is to show meanwhile that it is alive.
+/// A task that sleeps until a peer does something. The peer is probed for signs of life meanwhile.
 struct Sleeper<'l> {
     link: &'l Arc<Link>,
     until: Option<Pin<Box<Sleep>>>,
@@ -28,7 +28,7 @@ impl<'l> Sleeper<'l> {
     fn new(link: &'l Arc<Link>, within: Option<Duration>) -> Self {
         link.begin_sleep();
         let until = within.and_then(|within| Instant::now().checked_add(within));
-        // Who waits may have no runtime, or one that has no timers.
+        // The waiting thread may have no runtime, or one without timers.
         let _here = until.map(|_| link.endpoint.runtime.enter());
         Self { link, until: until.map(|until| Box::pin(sleep_until(until))) }
     }
@@ -41,18 +41,18 @@ impl Drop for Sleeper<'_> {
 }
 
 impl<'l> Deadline<'l> {
-    /// So long, or as long as the peer is there.
+    /// Makes a deadline, or none if the task waits as long as the peer is there.
     #[inline]
     pub const fn of(within: Option<Duration>) -> Self {
         Self { within, sleeper: None }
     }
 
-    /// How long that is, if it is bounded.
+    /// Returns the time that the wait may take, which is [`Duration::MAX`] if there is no bound.
     pub fn within(&self) -> Duration {
         self.within.unwrap_or(Duration::MAX)
     }
 
-    /// Whether the time is over; if it is not, who waits is woken then.
+    /// Returns whether the deadline is over, and has the task woken when it will be.
     pub fn poll(&mut self, link: &'l Arc<Link>, context: &mut Context<'_>) -> Poll<()> {
         let new = || Box::new(Sleeper::new(link, self.within));
         match &mut self.sleeper.get_or_insert_with(new).until {

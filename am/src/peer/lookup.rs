@@ -1,4 +1,4 @@
-//! Finding the place of a peer's handler by its name.
+//! Finding the places of a peer's named handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crate::kinds::{Kind, LONGEST_LISTING, Missing};
 use crate::link::Link;
 use crate::wire::Ask;
 
-/// Learns what the named handlers of a peer are, if that is not known. Each of its answers is
-/// waited for no longer than that; if nothing is said, no longer than handlers of peers have.
+/// Learns what the named handlers of a peer are, unless that is known. Each of the peer's answers is
+/// waited for no longer than `within`, or than the endpoint's patience if there is no bound.
 pub(crate) async fn learn(link: &Arc<Link>, within: Option<Duration>) -> Result<(), CallError> {
     let within = Some(within.unwrap_or(link.endpoint.config.patience));
     let mut listing = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) async fn learn(link: &Arc<Link>, within: Option<Duration>) -> Result<
             return Err(no_listing(link));
         };
         if listing.len() < len {
-            // A peer that adds nothing would be asked for ever.
+            // A peer that adds nothing would be asked again and again.
             if reply.payload().is_empty() {
                 return Err(no_listing(link));
             }
@@ -41,8 +41,7 @@ fn no_listing(link: &Link) -> CallError {
     CallError::NotSent { call, why: SendError::NoListing { peer: link.peer_text() } }
 }
 
-/// The place of the handler of a kind of message in a peer's table, if the kind or the link says
-/// it.
+/// Returns the place of a handler in a peer's table, if the program has chosen it or it was learnt.
 #[inline]
 pub(crate) fn place<K: Kind>(kind: K, link: &Link) -> Option<u16> {
     match kind.named() {
@@ -51,7 +50,7 @@ pub(crate) fn place<K: Kind>(kind: K, link: &Link) -> Option<u16> {
     }
 }
 
-/// The place of the handler of a kind of message that the peer is to be asked for.
+/// Asks the peer for the place of a handler.
 #[cold]
 pub(crate) async fn place_of<K: Kind>(
     kind: K,

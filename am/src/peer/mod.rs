@@ -28,13 +28,13 @@ pub(crate) use lookup::learn;
 pub use placing::Placing;
 pub(crate) use question::{ask, ask_within, settle};
 
-/// An endpoint's peer, to call and to send to. Clones are handles to the same. It may be used for
-/// as long as the [`Endpoint`](crate::Endpoint) is there; kept for longer, it keeps the memory of
-/// the endpoint's NIC.
+/// A handle to a peer of an endpoint, by which programs call and send. Clones are handles to the same
+/// peer. A handle works for as long as the [`Endpoint`](crate::Endpoint) is there; a handle that is
+/// kept for longer keeps the memory of the endpoint's NIC.
 #[derive(Clone)]
 pub struct Peer {
     link: Arc<Link>,
-    /// How long whoever waits for it by this handle does so.
+    /// The time that waits by this handle may take, if it is bounded.
     within: Option<Duration>,
 }
 
@@ -53,14 +53,14 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// The name, or what there is of it: see [`Peer::name`].
+/// Shows the peer's [name](Peer::name), or its number if this side has not mapped the peer.
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.link.peer_text())
     }
 }
 
-/// Handles to the same peer by the same connection are equal, however long they wait.
+/// Compares the connections of two handles. How long the handles wait does not matter.
 impl PartialEq for Peer {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.link, &other.link)
@@ -81,14 +81,15 @@ impl Peer {
         Self { link, within }
     }
 
-    /// A handle by which calls wait so long for their answers, and requests and payloads for
-    /// credits, whatever the endpoint's [`deadline`](crate::EndpointConfig::deadline) is: for one
-    /// call, or for many. The time of each counts from when it begins to sleep. With
-    /// [`Duration::MAX`] they wait as long as the peer is there.
+    /// Returns a handle with a deadline of its own, in place of the endpoint's
+    /// [`deadline`](crate::EndpointConfig::deadline). By that handle, calls wait for their answers no
+    /// longer than `within`, and requests and payloads wait no longer for credits. The time of each wait
+    /// counts from when it begins to sleep. With [`Duration::MAX`], waits last as long as the peer is
+    /// there.
     ///
-    /// When the time is over a call ends with [`CallError::Deadline`], and what else needs a credit
-    /// with [`SendError::NoCredit`]. A call that was sent is given up then, as one that is dropped:
-    /// its answer, if one comes, goes nowhere.
+    /// When its time is over, a call ends with [`CallError::Deadline`](crate::CallError::Deadline), and
+    /// other waits end with [`SendError::NoCredit`]. A call that was sent is given up then, as if its
+    /// future were dropped, and an answer that comes later is dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -106,21 +107,21 @@ impl Peer {
         Self { link: self.link.clone(), within: Some(within) }
     }
 
-    /// Why it has gone, if it has.
+    /// Returns how the connection to the peer has ended, if it has.
     pub fn ending(&self) -> Option<Ending> {
         self.link.ending()
     }
 
-    /// The name by which this endpoint has connected to the peer, or `None` if only the peer has
+    /// Returns the name by which this endpoint has connected to the peer, or `None` if only the peer has
     /// connected to this endpoint.
     pub fn name(&self) -> Option<Name> {
         self.link.name()
     }
 
-    /// Takes the peer off the endpoint's translation table, wherever it is there, and waits until
-    /// it has handled what was sent there before: see [`Endpoint::unmap`](crate::Endpoint::unmap).
-    /// Who drops a `Peer` instead stays connected, and may [connect](crate::Endpoint::connect)
-    /// again for the same one.
+    /// Takes the peer off all its places of the endpoint's translation table, and waits until the peer has
+    /// handled what was sent to it before: see [`Endpoint::unmap`](crate::Endpoint::unmap). Dropping a
+    /// `Peer` does not disconnect; a program that does so may [connect](crate::Endpoint::connect) again,
+    /// and gets a handle to the same peer.
     ///
     /// # Errors
     /// When this endpoint has not mapped the peer, or has taken it off already.
@@ -131,26 +132,26 @@ impl Peer {
         }
     }
 
-    /// The runtime that serves the endpoint. For layers of this workspace that stand on Active Messages.
+    /// Returns the runtime that serves the endpoint. For layers of this workspace that stand on Active
+    /// Messages.
     #[doc(hidden)]
     pub fn runtime(&self) -> &tokio::runtime::Handle {
         &self.link.endpoint.runtime
     }
 
-    /// The longest payload that it takes in a message.
+    /// Returns the longest payload that the peer takes in a message.
     pub fn longest_payload(&self) -> usize {
         self.link.longest()
     }
 
-    /// Has the peer probed for signs of life until what this gives is dropped.
+    /// Has the peer probed for signs of life until the returned value is dropped.
     pub(crate) fn watch(&self) -> Watch {
         self.link.begin_sleep();
         Watch(self.link.clone())
     }
 
-    /// Demands a sign of life from the peer's NIC, or else the connection ends: for layers of this
-    /// workspace that wait for a peer's messages and do not call it. To be repeated while they
-    /// wait.
+    /// Demands a sign of life from the peer's NIC, without which the connection ends. For layers of this
+    /// workspace that wait for a peer's messages and do not call it, and that repeat this meanwhile.
     #[doc(hidden)]
     pub fn probe(&self) {
         self.link.connection.probe();

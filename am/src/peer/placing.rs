@@ -18,16 +18,16 @@ use crate::link::{Link, fragments};
 use crate::wire::{Content, MOST_WORDS};
 
 impl Peer {
-    /// Places data in the peer's segment, and runs a handler there behind it. What this gives may
-    /// be awaited for the data's memory.
+    /// Places data in the peer's segment, and runs a handler there behind it. The returned value may be
+    /// awaited to get the data's memory back.
     ///
-    /// Where there is a credit this is done at once, and other tasks are not let run. Nothing is
-    /// copied: of registered memory name a [`Segment`](doorbell_verbs::Segment), which is to be
-    /// left alone until then.
+    /// If there is a credit, the data leaves at once, and other tasks are not let run. Nothing is copied:
+    /// name registered memory by a [`Segment`](doorbell_verbs::Segment), and leave the memory alone until
+    /// it comes back.
     ///
     /// # Errors
-    /// When the data does not fit there, or there are more than sixteen words; the peer has gone,
-    /// or this is a handler.
+    /// When the data does not fit into the segment, there are more than sixteen words, the peer has gone,
+    /// or a handler calls this that does not wait.
     pub async fn place<K: OneWay>(
         &self,
         kind: K,
@@ -42,7 +42,7 @@ impl Peer {
         if words.len() > MOST_WORDS {
             return Err(SendError::Words(words.len()));
         }
-        /// The most that the NIC takes at once.
+        /// The most bytes that the NIC takes in one write.
         const MOST: u64 = 1 << 31;
         let (data, link) = (data.into(), &self.link);
         if data.len() > MOST {
@@ -51,7 +51,7 @@ impl Peer {
         if let Some(right) = link.placing_by_messages() {
             link.locate(&link.send_side(), offset, data.len())?;
             let _right = right.lock().await;
-            return carry(link, place, words, offset, data, self.within).await;
+            return place_by_messages(link, place, words, offset, data, self.within).await;
         }
         let source = match link.try_place(place, words, offset, data)? {
             Ok(source) => source,
@@ -64,8 +64,8 @@ impl Peer {
     }
 }
 
-/// Places data by messages.
-async fn carry(
+/// Places data by messages, each of which takes a credit.
+async fn place_by_messages(
     link: &Arc<Link>,
     handler: u16,
     words: &[u64],
@@ -94,32 +94,32 @@ async fn carry(
     Ok(Placing { link: link.clone(), coming, whole: Some(whole) })
 }
 
-/// Data that is being placed. If this is dropped, its memory goes when it comes back.
+/// Data that is being placed. If the value is dropped, the data's memory is dropped once it comes back.
 pub struct Placing {
     link: Arc<Link>,
     coming: Coming<Memory>,
-    /// All of it, if what comes back is a piece.
+    /// The memory of the whole, if only its last fragment comes back.
     whole: Option<Memory>,
 }
 
 impl Placing {
-    /// Waits until all of it is there, and gives the memory back that it came from.
+    /// Waits until all data is in the peer's segment, and returns the memory that it came from.
     ///
     /// # Errors
-    /// When the peer has gone. Whether the data is there is not known then.
+    /// When the peer has gone. Whether the data has arrived is not known then.
     pub async fn done(mut self) -> Result<Memory, SendError> {
         let whole = self.whole.take();
         if !self.coming.is_due() {
             return Ok(whole.unwrap_or(Memory::None));
         }
-        // Of several that are under way most have come when somebody asks.
+        // Fast path: of several placements under way, most are done when somebody asks.
         let here = self.coming.find(&self.link, &mut self.link.send_side());
         let memory = match here {
             Some(found) => found?,
             None => {
                 let deadline = &mut Deadline::of(None);
                 let found = found(&self.link, self.coming.hand_on(), deadline).await;
-                found.expect("its time is not bounded")?
+                found.expect("a wait without a bound gives a result")?
             }
         };
         Ok(whole.unwrap_or(memory))

@@ -11,9 +11,9 @@ use crate::kinds::{Callable, Notice, OneWay, RequestId};
 use crate::wire::Content;
 
 impl Peer {
-    /// Calls a handler of the peer, and waits for its answer, for no longer than
-    /// [that](Self::within) if there is a bound. Of a [`Call`](crate::Call) this gives what the
-    /// handler has returned, of a [`RequestId`] the [`Reply`](crate::Reply).
+    /// Calls a handler of the peer, and waits for the answer, for no longer than [`within`](Self::within)
+    /// says if there is a bound. The result of a [`Call`](crate::Call) is the value that the handler has
+    /// returned, and the result of a [`RequestId`] is the [`Reply`](crate::Reply).
     ///
     /// ```
     /// use doorbell::am::{Call, CallError, Peer};
@@ -25,10 +25,11 @@ impl Peer {
     /// }
     /// ```
     ///
-    /// A call that is dropped, by `select!` or `timeout`, is given up. Its asynchronous handler is
-    /// ended at its next await, within about a second, which gives the call's credit back. Other
-    /// handlers run to their end, and a request that they [keep](crate::Request::keep) has its
-    /// credit until it is answered or the [`patience`](crate::EndpointConfig::patience) is over.
+    /// A call whose future is dropped, by `select!` or `timeout` for example, is given up. An asynchronous
+    /// handler of the call is ended at its next await, within about a second, which gives the call's
+    /// credit back. Other handlers run to their end, and a request that they
+    /// [keep](crate::Request::keep) holds its credit until it is answered or the
+    /// [`patience`](crate::EndpointConfig::patience) is over.
     ///
     /// # Errors
     /// When the call was not sent, not delivered, or not answered, or the handler has failed.
@@ -42,11 +43,11 @@ impl Peer {
         self.call_content(kind, room.content(&arguments)).await
     }
 
-    /// Calls a handler of the peer with a payload beside the arguments, of which a copy is sent.
-    /// The handler finds it in its [request](crate::Request::payload).
+    /// Calls a handler of the peer with a copy of a payload beside the arguments. The handler finds the
+    /// payload in its [request](crate::Request::payload).
     ///
     /// # Errors
-    /// As [`call`](Self::call), and when the peer does not take so long a payload.
+    /// As for [`call`](Self::call), and when the payload is longer than the peer takes.
     #[inline]
     pub async fn call_with<K: Callable>(
         &self,
@@ -97,12 +98,11 @@ impl Peer {
         found.map_err(|why| why.about(Called::new(self.link.peer_text(), None, kind.name())))
     }
 
-    /// Sends a notice, when there is a credit for it. This does not wait until the notice is
-    /// handled.
+    /// Sends a notice once there is a credit for it, and does not wait until the notice is handled.
     ///
-    /// If others are under way to the peer, it goes in company: with what is sent before this task
-    /// lets other tasks run, at the latest then. A task that blocks its thread instead keeps it
-    /// back.
+    /// If other requests to the peer are under way, the notice shares a send with messages that follow.
+    /// It leaves when this task lets other tasks run at the latest; a task that blocks its thread
+    /// instead holds the notice back.
     ///
     /// ```
     /// use doorbell::am::{Notice, Peer, SendError};
@@ -115,7 +115,7 @@ impl Peer {
     /// ```
     ///
     /// # Errors
-    /// When the peer has gone, has no such handler, or this is a handler that does not wait.
+    /// When the peer has gone or has no such handler, or a handler calls this that does not wait.
     #[inline]
     pub async fn notify<A: Arguments>(
         &self,
@@ -126,8 +126,8 @@ impl Peer {
         self.send(notice, room.content(&arguments)).await
     }
 
-    /// Sends a notice at once and without company, if there is a credit now and the place of the
-    /// notice's handler is known. Whether both are so.
+    /// Sends a notice at once, in a send of its own, if there is a credit now and the place of its handler
+    /// is known. Returns whether it was sent.
     ///
     /// # Errors
     /// As [`notify`](Self::notify).
@@ -145,10 +145,10 @@ impl Peer {
         link.try_request_at_once(place, content)
     }
 
-    /// Sends a notice with a payload beside the arguments, of which a copy is sent.
+    /// Sends a notice with a copy of a payload beside the arguments.
     ///
     /// # Errors
-    /// As [`notify`](Self::notify), and when the peer does not take so long a payload.
+    /// As for [`notify`](Self::notify), and when the payload is longer than the peer takes.
     #[inline]
     pub async fn notify_with<A: Arguments>(
         &self,
@@ -160,12 +160,13 @@ impl Peer {
         self.send(notice, room.content_with(&arguments, payload.as_ref())).await
     }
 
-    /// Sends a request to a handler whose place the program has chosen, when there is a credit for
-    /// it. This does not wait until the request is handled; what is replied runs a [reply
-    /// handler](crate::Handlers::reply) here. It goes in company as [`notify`](Self::notify) does.
+    /// Sends a request to a handler whose place the program has chosen, once there is a credit for it,
+    /// and does not wait until the request is handled. A reply runs a [reply
+    /// handler](crate::Handlers::reply) here. The request may share a send, as a
+    /// [notice](Self::notify) may.
     ///
     /// # Errors
-    /// When the peer has gone, or this is a handler that does not wait.
+    /// When the peer has gone, or a handler calls this that does not wait.
     #[inline]
     pub async fn request<A: Arguments>(
         &self,
@@ -176,10 +177,10 @@ impl Peer {
         self.send(id, room.content(&arguments)).await
     }
 
-    /// Sends a request with a payload beside the arguments, of which a copy is sent.
+    /// Sends a request with a copy of a payload beside the arguments.
     ///
     /// # Errors
-    /// As [`request`](Self::request), and when the peer does not take so long a payload.
+    /// As for [`request`](Self::request), and when the payload is longer than the peer takes.
     #[inline]
     pub async fn request_with<A: Arguments>(
         &self,
@@ -202,7 +203,7 @@ impl Peer {
         credit(link, &mut Deadline::of(self.within)).await?.send(place, content)
     }
 
-    /// The place of the handler of a kind of message.
+    /// Returns the place of a handler in the peer's table, which the peer is asked for if need be.
     #[inline]
     pub(super) async fn place_for<K: OneWay>(&self, kind: K) -> Result<u16, SendError> {
         if let Some(place) = place(kind, &self.link) {

@@ -1,4 +1,4 @@
-//! Waiting for what a link brings.
+//! Waiting for what comes by a link, while the progress engine handles what comes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use doorbell_verbs::floor::{AtHand, Look};
 use super::deadline::Deadline;
 use crate::link::{Awaiting, Link, SendSide};
 
-/// Something that comes by a link, or never.
-pub(crate) trait Awaited {
-    /// What it is, or why it does not come.
+/// A result that a task waits for on a link.
+pub(super) trait Awaited {
+    /// The result, or why it does not come.
     type Found;
 
-    /// Where it is put if it comes while it is looked for, where that can be.
+    /// Returns the call whose answer is put into `kept` at once if it comes in this task's own look.
     #[inline]
     fn here<'k>(
         &self,
@@ -25,26 +25,26 @@ pub(crate) trait Awaited {
         None
     }
 
-    /// It was put there.
+    /// Notes that the result was put into `kept`.
     #[inline]
     fn came(&mut self) {}
 
-    /// It, if it has come.
+    /// Takes the result, if it has come.
     fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<Self::Found>;
 
-    /// Has the waker called when it may have come.
+    /// Has the waker woken when the result may have come.
     fn wait(&mut self, out: &mut SendSide, waker: &Waker);
 
-    /// Whether somebody would still have to be told that it is not waited for any more.
+    /// Returns whether the link has to be told when the wait is given up.
     fn is_due(&self) -> bool;
 
-    /// It is not waited for any more.
+    /// Gives the wait up.
     fn leave(&mut self, out: &mut SendSide);
 }
 
-/// Waits until something has come by a link, or the time for that is over.
+/// Waits until a result has come by a link, or the deadline is over, which gives `None`.
 #[inline]
-pub(crate) async fn found<'l, A: Awaited>(
+pub(super) async fn found<'l, A: Awaited>(
     link: &'l Arc<Link>,
     awaited: A,
     deadline: &mut Deadline<'l>,
@@ -54,10 +54,10 @@ pub(crate) async fn found<'l, A: Awaited>(
     kept
 }
 
-/// As [`found`], of what had not come when the link had changed so often. It is kept where the
-/// caller says, and not handed through all that waits for it.
+/// Waits like [`found`], and puts the result where the caller says instead of moving it through futures.
+/// Before the link's count of changes goes beyond `seen`, the result can't have come.
 #[inline]
-pub(crate) async fn found_since<'l, A: Awaited>(
+pub(super) async fn found_since<'l, A: Awaited>(
     link: &'l Arc<Link>,
     seen: Option<u32>,
     awaited: A,
@@ -67,7 +67,7 @@ pub(crate) async fn found_since<'l, A: Awaited>(
     let look = OnLink { link, awaited, seen, sleeps: false, woke: false, kept };
     let mut wait = link.endpoint.nic.wait_for(look);
     let mut pended = 0;
-    // Not a future of its own, which all of this would have to be moved into.
+    // Not a future of its own, since all of this would have to be moved into that.
     std::future::poll_fn(|context| match Pin::new(&mut wait).poll(context) {
         Poll::Pending => pends(&mut pended, wait.look().sleeps, link, deadline, context),
         found => found,
@@ -75,8 +75,8 @@ pub(crate) async fn found_since<'l, A: Awaited>(
     .await;
 }
 
-/// Whether the time is over of somebody who lets others run. It is not looked at for one who only
-/// spins, unless that goes on and on, since other things come all the time.
+/// Returns whether the deadline of a pending wait is over. A task that only spins does not read the
+/// clock, unless it spins on and on because other messages come all the time.
 #[cold]
 fn pends<'l>(
     pended: &mut u8,
@@ -90,13 +90,13 @@ fn pends<'l>(
     if sleeps || *pended == SPINS { deadline.poll(link, context) } else { Poll::Pending }
 }
 
-/// Looks for it, and handles meanwhile what comes.
+/// A task that looks for its result, and handles what comes meanwhile.
 struct OnLink<'l, 'k, A: Awaited> {
     link: &'l Arc<Link>,
     awaited: A,
-    /// What the link had changed when it was looked at last.
+    /// The link's count of changes when the result was last looked for.
     seen: Option<u32>,
-    /// Whether it has slept, or was about to.
+    /// Whether the task has slept, or was about to.
     sleeps: bool,
     woke: bool,
     kept: &'k mut Option<A::Found>,
