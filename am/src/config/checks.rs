@@ -1,4 +1,4 @@
-//! What configurations may say: values that could not be kept are refused, and none is changed.
+//! Checks of configurations: a value that could not be kept is refused, and no value is changed.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
@@ -61,7 +61,7 @@ impl EndpointConfig {
     }
 }
 
-/// Refuses what is not allowed, with the reason for the least, or with that for the most.
+/// Refuses a value that is not allowed, with the reason for the least or for the greatest value.
 fn within<T: PartialOrd + Debug>(
     field: &'static str,
     found: T,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_of_an_endpoint_that_could_not_be_kept_is_refused_by_its_name() {
+    fn a_field_that_could_not_be_kept_is_refused_by_its_name() {
         let good = EndpointConfig::default;
         assert!(good().check().is_ok());
         for (wrong, begins) in [
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_of_queues_that_are_too_short_is_refused() {
+    fn a_bundle_with_too_short_queues_is_refused() {
         for receives in [0, 1] {
             let why = said(BundleConfig { receives, ..BundleConfig::default() }.check());
             let begins = format!("BundleConfig::receives is {receives}, and must be at least 4");

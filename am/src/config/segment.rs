@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use doorbell_verbs::{Region, SharedMemory};
 
-/// Memory in which peers may place payloads.
+/// The memory of an endpoint in which peers may place payloads.
 #[derive(Clone, Debug)]
 pub enum SegmentMemory {
-    /// Of this process alone: peers write there by NICs.
+    /// Memory of this process alone, which peers write by their NICs.
     Own(Region),
-    /// Shared: peers on the same machine that are [admitted](EndpointConfig::admits) map it when
-    /// they first place something, and what they place is one copy from then on. Each of them can
-    /// read and alter all of it, for as long as it likes, whatever becomes of the tag: it is for
-    /// peers that are trusted like oneself. See
+    /// Shared memory, which [admitted](crate::EndpointConfig::admits) peers on the same machine map when
+    /// they first place something. What they place is one copy from then on. Each of them can read and
+    /// alter all of the memory, for as long as it likes, even if it is not admitted any more. So all of
+    /// them must be trusted like this process itself. See
     /// [`Connection::grant`](doorbell_verbs::Connection::grant).
     Shared(Arc<SharedMemory>),
 }
 
 impl SegmentMemory {
-    /// The memory.
+    /// Returns the memory as a region.
     pub fn region(&self) -> &Region {
         match self {
             Self::Own(region) => region,

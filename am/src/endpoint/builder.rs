@@ -1,4 +1,4 @@
-//! What an endpoint can be configured to be.
+//! Opening endpoints, with settings that differ from the defaults.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::handlers::Handlers;
 use crate::progress::Bundle;
 use crate::wire::{Admits, Tag};
 
-/// How an endpoint is made: every setting has a default, and [`open`](Self::open) makes it.
+/// A builder of endpoints. Every setting has a default, and [`open`](Self::open) opens the endpoint.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,10 +38,10 @@ pub struct EndpointBuilder {
 }
 
 impl Endpoint {
-    /// Opens an endpoint of its own: a NIC on a device, and a bundle of that, as
-    /// [configured](Self::builder) by default. When the last handle to the endpoint and to its
-    /// [bundle](Self::bundle) is dropped, the device is closed, and its address can be opened again
-    /// at once; only a handler, which may have the NIC in hand, leaves that to the runtime.
+    /// Opens an endpoint with the default [settings](Self::builder), on a NIC and a bundle of its own.
+    /// When the last handle to the endpoint and to its [bundle](Self::bundle) is dropped, the device is
+    /// closed, and its address can be opened again at once. Only if a handler drops the last handle, the
+    /// runtime closes the device, since the handler may hold the NIC.
     ///
     /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for
     /// any network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see
@@ -69,27 +69,27 @@ impl Endpoint {
         Self::builder().open(device, handlers).await
     }
 
-    /// What an endpoint can be configured to be, from its credits to its NIC.
+    /// Makes a builder, by which an endpoint is configured and opened.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }
 }
 
 impl EndpointBuilder {
-    /// Sets the number by which others know the endpoint at its NIC's address, so that its
+    /// Sets the number by which peers know the endpoint at its NIC's address, so that its
     /// [name](Endpoint::name) is the same whenever it is opened. Without it, the number is one that
     /// nobody can guess.
     pub fn service(self, service: u64) -> Self {
         self.with(|config| config.service = Some(service))
     }
 
-    /// Sets the tag of a group of endpoints: this one admits peers that show it, and shows it to
-    /// those that it [connects](Endpoint::connect) to.
+    /// Sets the tag of a group of endpoints. The endpoint admits peers that show the tag, and shows it to
+    /// peers that it [connects](Endpoint::connect) to.
     pub fn tag(self, tag: Tag) -> Self {
         self.with(|config| (config.admits, config.shows) = (tag.into(), Some(tag)))
     }
 
-    /// Sets whom the endpoint [admits](EndpointConfig::admits); everybody by default.
+    /// Sets which peers the endpoint [admits](EndpointConfig::admits); all of them by default.
     pub fn admits(self, admits: impl Into<Admits>) -> Self {
         let admits = admits.into();
         self.with(|config| config.admits = admits)
@@ -148,27 +148,27 @@ impl EndpointBuilder {
         self.with(|config| config.deadline = Some(deadline))
     }
 
-    /// Sets how messages are [carried](Policy).
+    /// Sets the [policy](Policy) by which messages travel.
     pub fn policy(self, policy: Policy) -> Self {
         self.with(|config| config.policy = policy)
     }
 
-    /// Sets who sees to it that peers do not [send too much](Flow).
+    /// Sets the [flow control](Flow) that keeps peers from sending too much.
     pub fn flow(self, flow: Flow) -> Self {
         self.with(|config| config.flow = flow)
     }
 
-    /// Replaces all that concerns the endpoint alone.
+    /// Replaces the whole configuration of the endpoint.
     pub fn config(self, endpoint: EndpointConfig) -> Self {
         Self { endpoint, ..self }
     }
 
-    /// Sets how large the bundle is that [`open`](Self::open) makes.
+    /// Sets the configuration of the bundle that [`open`](Self::open) makes.
     pub fn bundle(self, bundle: BundleConfig) -> Self {
         Self { bundle, ..self }
     }
 
-    /// Sets how the NIC is run that [`open`](Self::open) makes.
+    /// Sets the configuration of the NIC that [`open`](Self::open) opens.
     pub fn nic(self, nic: Config) -> Self {
         Self { nic, ..self }
     }
@@ -178,9 +178,9 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets how long a peer may be silent before the connection to it ends, whether it is waited
-    /// for or not: both times of [`KeepAlive`] of the NIC that [`open`](Self::open) makes. Unless
-    /// set, that is a second for a peer that is waited for, and half a minute for others.
+    /// Sets how long a peer may be silent before the connection to it ends, whether a task waits for the
+    /// peer or not: both times of [`KeepAlive`] of the NIC that [`open`](Self::open) opens. By default
+    /// these are a second for a peer that a task waits for, and half a minute for others.
     pub fn keep_alive(self, time: Duration) -> Self {
         let keep_alive = KeepAlive { idle: time, busy: time };
         Self { nic: Config { keep_alive, ..self.nic }, ..self }
@@ -189,7 +189,7 @@ impl EndpointBuilder {
     /// Opens the endpoint, with a NIC of its own on a [device](Nic::open).
     ///
     /// # Errors
-    /// When the device can't be opened, or the configuration can't be.
+    /// When the device can't be opened, or the configuration is not valid.
     pub async fn open<S>(self, device: &str, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
         let Self { endpoint, bundle, nic } = self;
         let bundle = Bundle::with_nic(&Nic::open_async(device, nic).await?, &bundle)?;
@@ -199,7 +199,7 @@ impl EndpointBuilder {
     /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
     ///
     /// # Errors
-    /// When the NIC has no room for it, or the configuration can't be.
+    /// When the NIC has no room for the endpoint, or the configuration is not valid.
     pub async fn open_on<S>(
         self,
         bundle: &Bundle,

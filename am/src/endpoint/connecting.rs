@@ -20,7 +20,7 @@ use crate::wire::{Ask, Hello, Nature, Refusal, Size, Tag, memory_of_words};
 const FOUND_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Core {
-    /// A link to a peer: the one that there is, or a new one.
+    /// Becomes a user of a link to a peer, of one that there is or of a new one.
     pub(super) async fn reach(
         self: &Arc<Self>,
         name: &Name,
@@ -35,10 +35,10 @@ impl Core {
         }
     }
 
-    /// Uses a link to the peer that is there already, and shows the tag there. `None` if there is
-    /// none, the link ended meanwhile, or the peer does not answer soon, because its handlers hold
-    /// all credits or a thread: a new connection needs none of those, and shows whether the peer is
-    /// still there.
+    /// Becomes a user of a link to the peer that is there already, and shows the tag there. Returns `None`
+    /// if there is no such link, the link has ended meanwhile, or the peer does not answer soon, because
+    /// its handlers hold all credits or a thread. A new connection needs neither, and shows whether the
+    /// peer is still there.
     async fn find(
         self: &Arc<Self>,
         name: &Name,
@@ -58,15 +58,15 @@ impl Core {
         }
     }
 
-    /// Becomes a user of a link to an endpoint that takes one with that tag, if nobody else can
-    /// have the endpoint's name.
+    /// Becomes a user of a link to an endpoint whose name no other can have, if a link takes a user with
+    /// that tag.
     fn user_of(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Option<User> {
         let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
         let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
         self.find_link(|link| there(&link).then(|| User::of(self, link, tag)).flatten())
     }
 
-    /// Makes a connection to a peer, and a link of which this is the first user.
+    /// Makes a connection to a peer, and becomes the first user of its link.
     async fn connect(
         self: &Arc<Self>,
         name: &Name,
@@ -89,7 +89,7 @@ impl Core {
         let (queues, private) = connected.map_err(refused)?;
         let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
         let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
-        // Before others can find it.
+        // Before other tasks can find the link.
         let user = User::of(self, &fresh.link, tag).expect("nobody has used the link before");
         fresh.link.greeted(hello);
         fresh.link.set_name(name);
@@ -97,7 +97,7 @@ impl Core {
         Ok(user)
     }
 
-    /// Makes a connection to a peer that has the same handlers, as far as both have them.
+    /// Makes a connection to a peer, and makes sure that both sides have the same handlers.
     async fn connect_alike(
         self: &Arc<Self>,
         name: &Name,
@@ -110,7 +110,7 @@ impl Core {
         Ok(user)
     }
 
-    /// Makes three connections, one for each size of messages.
+    /// Makes three connections to a peer, one for each size class of messages.
     async fn connect_per_size(
         self: &Arc<Self>,
         name: &Name,
@@ -124,7 +124,7 @@ impl Core {
         Ok(long)
     }
 
-    /// Shows a peer a tag, or none, from now on, and hears where payloads may be placed.
+    /// Shows a peer a tag, or none, from now on, and learns where payloads may be placed.
     async fn show(&self, link: &Arc<Link>, name: &Name, tag: Option<Tag>) -> Result<(), MapError> {
         let words = [Ask::Show as u64, tag.map_or(0, |Tag(tag)| tag)];
         let words = &words[..1 + usize::from(tag.is_some())];
@@ -136,8 +136,8 @@ impl Core {
         Ok(())
     }
 
-    /// Makes sure that a peer has the same handlers, as far as both have them. Each of its answers
-    /// is waited for no longer than that.
+    /// Makes sure that handlers which both sides have at the same place are the same. Each answer of the
+    /// peer is waited for no longer than `within`.
     async fn compare(
         &self,
         link: &Arc<Link>,
@@ -163,7 +163,7 @@ impl Core {
         Ok(())
     }
 
-    /// What this endpoint says of itself when a connection is made, and the tag that it shows.
+    /// Makes the greeting of this endpoint for a link, with the tag that it shows.
     fn hello(&self, tag: Option<Tag>, link: &Link) -> Hello {
         let nature = Nature {
             // A link for messages of one size does not serve a map of the other side.
@@ -179,6 +179,7 @@ impl Core {
         Hello { size: link.size, tag, segment, handlers: self.local.digest, nature }
     }
 
+    /// Accepts or refuses a connection of a peer.
     async fn accept(self: Arc<Self>, incoming: Incoming) {
         let refuse = |incoming: Incoming, why: Refusal| {
             tracing::debug!(%why, "a peer is refused");
@@ -196,7 +197,7 @@ impl Core {
         let Ok((unconnected, fresh)) = self.prepare(hello.size).await else {
             return refuse(incoming, Refusal::NoRoom);
         };
-        // Whoever maps the peer from here on finds this, and no second connection is made.
+        // A map of the peer finds this link from here on, and makes no second connection.
         fresh.link.greeted(hello);
         let hello = self.hello(None, &fresh.link).to_bytes();
         match unconnected.accept(incoming, &hello).await {
@@ -206,7 +207,7 @@ impl Core {
     }
 }
 
-/// Takes up whoever maps the endpoint.
+/// Accepts connections of peers for as long as the endpoint lives.
 pub(super) async fn accept(core: Arc<Core>, mut listener: Listener) {
     loop {
         let incoming = listener.accept().await;

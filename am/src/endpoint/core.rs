@@ -44,9 +44,9 @@ pub(super) struct Core {
     pub runtime_ended: AtomicBool,
     /// Stops the listener, which a task of the endpoint has.
     listening: StopListening,
-    /// The translation table. Each entry is a user of its link.
+    /// The translation table, each entry of which is a user of its link.
     translation: RwLock<Vec<Option<Arc<Link>>>>,
-    /// All links, whichever side has mapped the other; `None` once the endpoint is closed.
+    /// The links of the endpoint, whichever side has mapped the other; `None` once it is closed.
     links: Mutex<Option<Vec<Arc<Link>>>>,
 }
 
@@ -143,7 +143,7 @@ impl Core {
         let _ = self.events.send(event);
     }
 
-    /// Returns all links.
+    /// Returns all links of the endpoint.
     pub fn links(&self) -> Vec<Arc<Link>> {
         locked(&self.links).clone().unwrap_or_default()
     }

@@ -49,7 +49,7 @@ impl Core {
         link.siblings().iter().for_each(|other| self.end(other, ending.clone()));
     }
 
-    /// Closes the endpoint: all links end, and none is made any more. Another endpoint may get the
+    /// Closes the endpoint. All links end, and none is made any more. Another endpoint may get the
     /// service number.
     pub(super) fn close(&self) {
         let links = self.take_links();

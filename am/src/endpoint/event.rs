@@ -1,17 +1,17 @@
-//! What a program hears of an endpoint without asking.
+//! Events of an endpoint, which programs subscribe to.
 
 use doorbell_verbs::Ending;
 
 use crate::peer::Peer;
 
-/// Something that happens to an endpoint. See [`Endpoint::events`](crate::Endpoint::events).
+/// An event of an endpoint. See [`Endpoint::events`](crate::Endpoint::events).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// There is a link to a peer: it has mapped this endpoint, or this endpoint it.
+    /// A connection to a peer stands, since one side has mapped the other.
     Linked(Peer),
-    /// A link is over, and why.
+    /// The connection to a peer is over, for the given reason.
     Gone(Peer, Ending),
-    /// A peer had more requests under way than it may, and was cut off: its link is over.
+    /// A peer was cut off, since it had more requests under way than it may.
     Overrun(Peer),
 }

@@ -11,7 +11,7 @@ use crate::peer::learn;
 use crate::wire::Tag;
 
 impl Core {
-    /// Maps a peer at a place: by the connection that there is, or by a new one.
+    /// Maps a peer at a place, by a connection that there is or by a new one.
     pub async fn map(
         self: &Arc<Self>,
         index: usize,
@@ -26,7 +26,7 @@ impl Core {
         put(&mut table, (index, most), name, user)
     }
 
-    /// Maps a peer at the first place that is free, and learns what its named handlers are.
+    /// Maps a peer at the first free place, and learns what its named handlers are.
     pub async fn map_anywhere(
         self: &Arc<Self>,
         name: &Name,
@@ -45,18 +45,18 @@ impl Core {
         put(&mut table, (index, self.local.config.places), name, user)
     }
 
-    /// The link by which a peer of that name is mapped, if it stands and shows the same tag, and
-    /// what the peer's named handlers are is known.
+    /// Returns the link by which a peer of that name is mapped, if the link stands and shows the same tag,
+    /// and the peer's named handlers are known.
     fn connected_to(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Option<Arc<Link>> {
         let table = self.places();
         let mut there = table.iter().flatten().filter(|link| {
             link.is_named(name) && link.names().is_some() && link.ending().is_none()
         });
-        // Whoever becomes a user for a moment has the tag looked at.
+        // Becoming a user for a moment checks the tag.
         there.find(|link| User::of(self, link, tag).is_some()).cloned()
     }
 
-    /// Fails if somebody is at a place who has not gone.
+    /// Fails if a peer is mapped at a place and has not gone.
     fn is_free(&self, index: usize, name: &Name) -> Result<(), MapError> {
         match self.place(index) {
             Some(there) if there.ending().is_none() => Err(taken(index, name, &there)),
@@ -65,7 +65,7 @@ impl Core {
     }
 }
 
-/// Fails if a translation table of so many places does not have a place.
+/// Fails if a translation table of `most` places does not have the place `index`.
 fn is_place((index, most): (usize, usize), name: &Name) -> Result<(), MapError> {
     if index < most {
         return Ok(());
@@ -73,7 +73,7 @@ fn is_place((index, most): (usize, usize), name: &Name) -> Result<(), MapError> 
     Err(MapError::Place { name: name.to_string(), index, most })
 }
 
-/// Puts a peer at a place of a translation table of so many places.
+/// Puts a peer at the place `index` of a translation table of `most` places.
 fn put(
     table: &mut Vec<Option<Arc<Link>>>,
     (index, most): (usize, usize),
@@ -86,7 +86,7 @@ fn put(
     }
     match &mut table[index] {
         Some(there) if there.ending().is_none() => Err(taken(index, name, there)),
-        // Of a link that is over, nobody counts the users.
+        // The users of a link that is over need not be counted.
         free => Ok(free.insert(user.stays()).clone()),
     }
 }

@@ -38,17 +38,17 @@ use crate::wire::{Admits, Tag};
 pub use builder::EndpointBuilder;
 pub use event::Event;
 
-/// A place from which requests are sent, and to which they come.
+/// An endpoint: handlers with a name, from which requests are sent and to which they come.
 ///
-/// Clones are handles to the same. When the last is dropped, it is closed, and its peers are told.
-/// What was sent and is not answered is lost then, if it was no farther:
-/// [`unmap_all`](Self::unmap_all) waits for it.
+/// Clones are handles to the same endpoint. When the last is dropped, the endpoint is closed, and its
+/// peers are told. Requests that are not answered by then may be lost:
+/// [`unmap_all`](Self::unmap_all) waits for them.
 ///
 /// An endpoint is closed, too, when the runtime ends in which its bundle was made.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Place>);
 
-/// What closes an endpoint.
+/// The owner of an endpoint's state, which closes the endpoint when it is dropped.
 struct Place {
     core: Arc<Core>,
     /// The tasks that end with the endpoint.
@@ -74,38 +74,38 @@ impl Endpoint {
         Ok(Self(Arc::new(Place { core, _tasks: tasks, bundle })))
     }
 
-    /// Its name, by which others map it.
+    /// Returns the endpoint's name, by which peers map and connect to it.
     pub fn name(&self) -> &Name {
         &self.0.core.name
     }
 
-    /// Whom it admits.
+    /// Returns which peers the endpoint admits.
     pub fn admits(&self) -> Admits {
         self.0.core.local.admits()
     }
 
-    /// Changes whom it admits, from the next message on that is handled: what comes from peers that
-    /// are not admitted any more goes back to them as [`WrongTag`](crate::Undeliverable::WrongTag).
-    /// A peer that was told where the [segment](EndpointConfig::segment) is goes on writing there.
-    /// What has come of a peer that has gone by now is handled as it was admitted then.
+    /// Changes which peers the endpoint admits, from the next message on that is handled. Requests of
+    /// peers that are not admitted any more go back as [`WrongTag`](crate::Undeliverable::WrongTag). A
+    /// peer that was told where the [segment](EndpointConfig::segment) is may go on writing there.
+    /// Messages of a peer that has gone by now are handled as the peer was admitted before.
     pub fn set_admits(&self, admits: impl Into<Admits>) {
         self.0.core.set_admits(admits.into());
     }
 
-    /// What happens to it from here on: peers that come and go. Of a program that does not take
-    /// them, the oldest of 256 are lost.
+    /// Subscribes to the endpoint's events: peers that come and go from here on. A program that does not
+    /// take them loses the oldest, beyond 256.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.core.events.subscribe()
     }
 
-    /// The NIC that the endpoint's bundle is on. For layers of this workspace that stand on Active
+    /// Returns the NIC that the endpoint's bundle is on. For layers of this workspace that stand on Active
     /// Messages.
     #[doc(hidden)]
     pub fn nic(&self) -> &doorbell_verbs::Nic {
         &self.0.core.engine.nic
     }
 
-    /// The bundle that serves it.
+    /// Returns the bundle that serves the endpoint.
     pub fn bundle(&self) -> Bundle {
         self.0.bundle.clone()
     }
@@ -118,20 +118,20 @@ impl Endpoint {
         self.0.core.domain.register(region, Rights::LOCAL_WRITE)
     }
 
-    /// How many receives it had at the most: never more than its peers may have requests under way
-    /// to it, and it to them, and one.
+    /// Returns the most receives that the endpoint ever had. They are never more than the requests that
+    /// its peers may have under way to it, and it to them, and one.
     pub fn most_receives(&self) -> usize {
         self.0.core.most_receives()
     }
 
-    /// The memory in which peers may place payloads.
+    /// Returns the memory in which peers may place payloads.
     pub fn segment(&self) -> Option<&Registered> {
         self.0.core.local.segment.as_ref()
     }
 
-    /// Maps a peer at a place of the translation table: requests may be sent there until that place
-    /// is [unmapped](Self::unmap) or the peer is gone, whatever is mapped and unmapped elsewhere
-    /// meanwhile. The peer's endpoint must have the same handlers, as far as both have them.
+    /// Maps a peer at a place of the translation table. Requests may be sent there until the place is
+    /// [unmapped](Self::unmap) or the peer has gone, whatever is mapped and unmapped at other places
+    /// meanwhile. Handlers that both sides have at the same place must be the same.
     ///
     /// If there is a connection to the peer, because the peer has mapped this endpoint, or this
     /// endpoint maps the peer by the same tag elsewhere, the connection serves all of them.
@@ -139,15 +139,14 @@ impl Endpoint {
     /// connections that are over [rest](doorbell_verbs::Config::time_wait), this waits until one
     /// has rested, for up to 5 s.
     ///
-    /// A future that is dropped has mapped nothing, and takes nothing from others.
+    /// If the future is dropped, nothing is mapped.
     ///
-    /// The tag is what the peer [admits](EndpointConfig::admits) this endpoint by: a [`Tag`], or
-    /// `None` for an endpoint that admits everybody. It is shown with every message that is sent
-    /// there.
+    /// The tag is the one by which the peer [admits](EndpointConfig::admits) this endpoint: a [`Tag`], or
+    /// `None` for an endpoint that admits everybody. It holds for every message that is sent there.
     ///
     /// # Errors
-    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers;
-    /// or something is mapped there already.
+    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers, or a
+    /// peer is mapped at that place already.
     pub async fn map(
         &self,
         index: usize,
@@ -157,13 +156,13 @@ impl Endpoint {
         self.0.core.map(index, name, tag.into()).await.map(Peer::of)
     }
 
-    /// Connects to a peer: maps it at the first place of the translation table that is free, and
-    /// learns which handlers it has. A peer that is connected already is not connected to again; it
-    /// stays so until [`Peer::disconnect`] or until the endpoint is dropped, whatever handles to it
-    /// are. It shows the tag that the endpoint is [configured](EndpointConfig::shows) to show, if
-    /// any.
+    /// Connects to a peer: maps it at the first free place of the translation table, and learns which
+    /// handlers it has. If the peer is connected already, this returns another handle to it. The peer
+    /// stays connected until [`Peer::disconnect`], or until the endpoint is dropped, whatever handles to
+    /// the peer there are. The endpoint shows the tag of its [configuration](EndpointConfig::shows), if
+    /// there is one.
     ///
-    /// The name is what the peer's [`name`](Self::name) says, as a [`Name`] or as text.
+    /// The name is that of the peer's [`name`](Self::name), as a [`Name`] or as text.
     ///
     /// ```no_run
     /// # use doorbell::am::{Endpoint, MapError};
@@ -174,7 +173,7 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// As [`map`](Self::map), and when the name is none.
+    /// As for [`map`](Self::map), and when the text is no name.
     pub async fn connect<N>(&self, name: N) -> Result<Peer, MapError>
     where
         N: TryInto<Name>,
@@ -188,7 +187,7 @@ impl Endpoint {
     /// Maps one peer after the other, at places in a row.
     ///
     /// # Errors
-    /// As [`map`](Self::map). Those before are mapped then.
+    /// As for [`map`](Self::map). Peers before the one that failed stay mapped.
     pub async fn map_all<'n>(
         &self,
         from: usize,
@@ -202,28 +201,29 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes a peer off the translation table, and waits until it has handled what was sent there
-    /// before, as long as its handlers take. If the peer is mapped at no other place, and has not
-    /// mapped this endpoint either, the connection ends, and what handles to the peer that were
-    /// kept send meanwhile comes back.
+    /// Takes a peer off the translation table, and waits until the peer has handled what was sent there
+    /// before, as long as its handlers take. If the peer is mapped at no other place, and has not mapped
+    /// this endpoint either, the connection ends. Requests that kept handles to the peer send meanwhile
+    /// come back.
     ///
-    /// Whoever has less time than that drops the future: the unmap goes on in the background.
+    /// If the future is dropped, the unmap goes on in the background.
     ///
     /// # Errors
-    /// When none is mapped there.
+    /// When no peer is mapped at that place.
     pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
         self.0.core.unmap(index).await
     }
 
-    /// Takes all peers off, one after the other: so whoever is to end leaves nothing behind.
+    /// Takes all peers off the translation table, one after the other. A program that is to end awaits
+    /// this, so that all its requests are handled.
     pub async fn unmap_all(&self) {
         self.0.core.unmap_all().await;
     }
 
-    /// The peer that is mapped at a place.
+    /// Returns the peer that is mapped at a place.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no peer is mapped at that place.
     #[inline]
     pub fn peer(&self, index: usize) -> Result<Peer, SendError> {
         self.0.core.place(index).map(Peer::of).ok_or(SendError::NotMapped(index))
@@ -232,7 +232,7 @@ impl Endpoint {
     /// Sends a request to the peer at a place: see [`Peer::request`].
     ///
     /// # Errors
-    /// As there, and when none is mapped there.
+    /// As for a [`Peer`], and when no peer is mapped at that place.
     #[inline]
     pub async fn request<A: Arguments>(
         &self,
@@ -246,7 +246,7 @@ impl Endpoint {
     /// Sends a request with a payload to the peer at a place: see [`Peer::request_with`].
     ///
     /// # Errors
-    /// As there, and when none is mapped there.
+    /// As for a [`Peer`], and when no peer is mapped at that place.
     #[inline]
     pub async fn request_with<A: Arguments>(
         &self,
@@ -261,7 +261,7 @@ impl Endpoint {
     /// Sends a notice to the peer at a place: see [`Peer::notify`].
     ///
     /// # Errors
-    /// As there, and when none is mapped there.
+    /// As for a [`Peer`], and when no peer is mapped at that place.
     #[inline]
     pub async fn notify<A: Arguments>(
         &self,
@@ -275,7 +275,7 @@ impl Endpoint {
     /// Calls a handler of the peer at a place: see [`Peer::call`].
     ///
     /// # Errors
-    /// As there, and when none is mapped there.
+    /// As for a [`Peer`], and when no peer is mapped at that place.
     #[inline]
     pub async fn call<K: Callable>(
         &self,
@@ -294,10 +294,11 @@ impl Endpoint {
 }
 
 impl Bundle {
-    /// Adds an endpoint.
+    /// Opens an endpoint on the bundle.
     ///
     /// # Errors
-    /// When its name is taken, the NIC has no room for it, or the configuration can't be.
+    /// When the service number is taken, the NIC has no room for the endpoint, or the configuration is
+    /// not valid.
     pub async fn endpoint<S>(
         &self,
         handlers: Handlers<S>,

@@ -1,9 +1,9 @@
-//! Receives that are promised to who does not need them, and taken back for who does.
+//! Recalling receives from links that do not need them, for links that do.
 //!
-//! While there is plenty, each peer is promised all that it may ever need. Later ones would find
-//! nothing, then, and busy ones no more than they have: so what was promised for answers goes back,
-//! and idle peers are asked for all their credits but one. A peer that has given a credit back does
-//! not use it any more, and so each promise stays covered by a receive all the time.
+//! While receives are plenty, each peer is promised all that it may ever need. Later peers would then
+//! find none, and busy peers no more than they have. So links give up receives that they have for
+//! answers and do not need, and idle peers are asked for all their credits but one. A peer does not use
+//! a credit that it has given up, so a receive stands behind each promise all the time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::peer::ask;
 use crate::receives::Buffers;
 use crate::wire::Ask;
 
-/// How long nobody is asked again.
+/// The time between two recalls.
 pub(super) const BETWEEN_RECALLS: Duration = Duration::from_millis(10);
 
-/// How long whoever needs one waits.
+/// The time that a new link waits for receives.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many peers are asked at a time.
+/// The most peers that are asked at a time.
 const AT_ONCE: usize = 64;
 
-/// Takes receives back from idle peers that have some of these; if there must be some, from others,
-/// too. Until one has come back, or not for long while somebody is leaving who has some. Whether
-/// any may.
+/// Takes receives of a pool back from idle peers, and from busy peers, too, if there `must` be some.
+/// Waits until one has come back, but not for long while links of the pool are about to end. Returns
+/// whether any may still come back.
 pub(super) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool) -> bool {
     let have = |link: &Arc<Link>| Arc::ptr_eq(&link.buffers, receives);
     let links: Vec<_> = core.links().into_iter().filter(have).collect();
@@ -50,20 +50,20 @@ pub(super) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool
                 return;
             }
         }
-        // What others have asked for may come instead.
+        // A receive may come back that another recall has asked for.
         if anybody {
             tokio::time::sleep(BETWEEN_RECALLS).await;
         }
     };
-    // What was promised to who has gone may come first.
+    // Receives of a link that ends may come back first.
     let patience = if leaves { BETWEEN_RECALLS } else { PATIENCE };
     let _ = tokio::time::timeout(patience, one).await;
-    // The others go on.
+    // The recalls that have not come back go on.
     recalls.detach_all();
     anybody
 }
 
-/// How many receives come back from a peer.
+/// Asks a peer for its credits. Returns how many receives have come back.
 async fn recall_from(link: Arc<Link>) -> usize {
     let reply = ask(&link, &[Ask::Recall as u64], &[]).await;
     link.set_recalled(false);

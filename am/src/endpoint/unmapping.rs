@@ -10,8 +10,8 @@ use crate::peer::{ask, settle};
 use crate::wire::Ask;
 
 impl Core {
-    /// Takes a peer off its place, and waits until what was sent there is handled, as long as that
-    /// takes. If that leaves the link without users on both sides, the connection ends.
+    /// Takes a peer off its place, and waits until the peer has handled what was sent there, as long as
+    /// that takes. If the link has no users on either side then, the connection ends.
     pub async fn unmap(self: &Arc<Self>, index: usize) -> Result<(), SendError> {
         let link = {
             let mut table = self.places_mut();
@@ -37,21 +37,20 @@ impl Core {
         if found { Ok(()) } else { Err(SendError::NotConnected { peer: link.peer_text() }) }
     }
 
-    /// Takes all peers off. That others take one off meanwhile is all the same.
+    /// Takes all peers off their places. A peer that another task takes off meanwhile is skipped.
     pub async fn unmap_all(self: &Arc<Self>) {
         let places = self.places().len();
         for index in 0..places {
             let _ = self.unmap(index).await;
         }
-        // Some may go on whose future was dropped.
+        // Unmaps whose futures were dropped may go on.
         for link in self.links().iter().filter(|link| link.usage.is_asking()) {
             settle(link).await;
         }
     }
 
-    /// Asks the peer at the end of a link that has lost its last user on this side whether the link
-    /// may end, and ends it then. What was sent there before is handled by then, for the peer
-    /// answers in turn.
+    /// Asks the peer whether a link may end that has lost its last user on this side, and ends the link
+    /// if the peer does not use it. The peer has handled what was sent before, since it answers in turn.
     pub async fn ask_to_end(&self, link: &Arc<Link>) {
         let mut in_use = false;
         for link in link.lanes().iter().chain([link]) {

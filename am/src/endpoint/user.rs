@@ -8,7 +8,7 @@ use crate::endpoint::core::Core;
 use crate::link::Link;
 use crate::wire::Tag;
 
-/// One user of a link: an entry of the translation table, or a map under way.
+/// A user of a link, which is an entry of the translation table, or a map under way.
 pub(super) struct User {
     core: Arc<Core>,
     link: Arc<Link>,
