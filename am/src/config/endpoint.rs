@@ -11,7 +11,7 @@ pub struct EndpointConfig {
     /// The service number by which peers know the endpoint at its NIC's address. Without one, the
     /// endpoint draws a number that nobody can guess.
     pub service: Option<u64>,
-    /// Which peers the endpoint admits: all, those that show a [tag](Tag), or none. Peers that are not
+    /// The peers that the endpoint admits: all, those that show a [tag](Tag), or none. Peers that are not
     /// admitted can't [map](crate::Endpoint::map) the endpoint.
     pub admits: Admits,
     /// The tag that the endpoint shows to peers that it [connects](crate::Endpoint::connect) to, if any.
@@ -36,7 +36,7 @@ pub struct EndpointConfig {
     /// The most peers that the endpoint maps, which are the places of its translation table. An endpoint
     /// that only others map needs none.
     pub places: usize,
-    /// The most receives: at least 4. Each takes a buffer of a payload and some bytes, so this bounds the
+    /// The most receives that the endpoint posts: at least 4. Each takes a buffer of a payload and some bytes, so this bounds the
     /// memory of the endpoint. While half of the receives are free, a new peer has receives for its
     /// [first credits](Self::first_credits), and for as many answers. After that it has a receive for one
     /// request, and gets more as it sends requests. With [`Policy::PerSize`] there are as many receives

@@ -23,7 +23,7 @@ pub(crate) struct RetainedId {
     round: u32,
 }
 
-/// Who still has to answer a retained request, if only by ending.
+/// The parties that still have to answer a retained request, if only by ending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owes {
     /// The holder of the [`Kept`](crate::Kept).
@@ -58,7 +58,7 @@ pub(crate) enum DeferredAnswer {
     Reply { handler: u16, call: u16, words: Vec<u64>, payload: Vec<u8> },
     /// The request goes back, for this reason.
     Returned(Header, Undeliverable),
-    /// Nothing is replied to this call, or to a request that is no call if the number is 0.
+    /// No reply to this call, or to a request that is no call if the number is 0.
     Nothing { call: u16 },
 }
 
@@ -91,7 +91,7 @@ struct Place {
     next: Option<u16>,
 }
 
-/// A retained request.
+/// A retained request, with what is known of its handler.
 struct Request {
     header: Header,
     since: Instant,

@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use crate::lock::locked;
 use crate::wire::Tag;
 
-/// Who uses a link on this side, and whether it may end.
+/// The users of a link on this side, and whether it may end.
 #[derive(Default, Debug)]
 pub(crate) struct Usage(Mutex<State>);
 
@@ -57,7 +57,7 @@ impl Usage {
         locked(&self.0).join(tag)
     }
 
-    /// Removes a user. Returns whether that was the last, so that the peer is to be asked.
+    /// Removes a user of the link. Returns whether that was the last, so that the peer is to be asked.
     pub fn leave(&self) -> bool {
         locked(&self.0).leave()
     }
@@ -78,9 +78,9 @@ enum Stage {
     /// The link takes users.
     #[default]
     Open,
-    /// This side asks the peer whether the link may end.
+    /// A question is under way to the peer whether the link may end.
     Asking,
-    /// One side has told the other that it does not use the link any more.
+    /// The link is given up: a side has told the other that it does not use the link any more.
     GivenUp,
 }
 
@@ -95,7 +95,7 @@ impl State {
         joins
     }
 
-    /// Removes a user. Returns whether that was the last, so that the peer is to be asked.
+    /// Removes a user of the link. Returns whether that was the last, so that the peer is to be asked.
     fn leave(&mut self) -> bool {
         debug_assert!(self.users > 0 && self.stage == Stage::Open, "a user leaves once");
         self.users -= 1;
@@ -136,7 +136,7 @@ mod tests {
         Answer(bool),
     }
 
-    /// One side of a link, with the messages on their way to it, and the answer that has come and that
+    /// A side of a link, with the messages on their way to it, and the answer that has come and that
     /// the asking task has not taken yet.
     #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
     struct Side {

@@ -6,7 +6,7 @@ use doorbell_verbs::floor::AtHand;
 
 use crate::link::{Answer, Awaiting, Link};
 
-/// What came of a look.
+/// The outcome of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Looked {
     /// The number of messages that were handled.

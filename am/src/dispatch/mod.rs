@@ -33,7 +33,7 @@ pub(crate) struct Dispatcher {
     /// Messages of links that are not open yet.
     early: Vec<(Arc<Link>, Arrival)>,
     counters: Arc<Counters>,
-    /// What the thread runs while it runs a handler now.
+    /// The state of the thread while it runs a handler in this look.
     runs: Runs,
 }
 
@@ -69,7 +69,7 @@ impl Dispatcher {
         drop_table(self.tables.get_mut(number).and_then(Option::take));
     }
 
-    /// Opens a link. Messages that came before are handled now, but requests take their turn.
+    /// Opens a link for its messages. Messages that came before are handled now, but requests take their turn.
     pub fn open(&mut self, link: &Link, looked: &mut Looked) {
         if link.is_cut_off() {
             return;

@@ -38,7 +38,7 @@ use crate::wire::{Admits, Tag};
 pub use builder::EndpointBuilder;
 pub use event::Event;
 
-/// An endpoint: handlers with a name, from which requests are sent and to which they come.
+/// A set of handlers with a name, from which requests are sent and to which they come.
 ///
 /// Clones are handles to the same endpoint. When the last is dropped, the endpoint is closed, and its
 /// peers are told. Requests that are not answered by then may be lost:

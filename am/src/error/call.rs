@@ -56,9 +56,9 @@ impl fmt::Display for Called {
 /// The thing that a call waited for when its time was over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitedFor {
-    /// A credit. The request was not sent.
+    /// A credit for the request, which was not sent.
     Credit(Credits),
-    /// The answer. The request was sent, and the handler may have run, or may still run.
+    /// The answer to the request, which was sent. The handler may have run, or may still run.
     Answer,
 }
 
@@ -141,7 +141,7 @@ pub enum CallError {
     },
 }
 
-/// Says why a request was not sent, for an error that has named the peer already.
+/// Returns the text why a request was not sent, for an error that has named the peer already.
 fn told_without_peer(why: &SendError) -> String {
     match why {
         SendError::Gone { ending, .. } => {

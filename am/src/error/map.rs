@@ -21,7 +21,7 @@ pub enum MapError {
         #[source]
         why: ConnectError,
     },
-    /// This endpoint has no room for another peer.
+    /// The endpoint here has no room for another peer.
     #[error("mapping {name}: this endpoint has no room for another peer")]
     NoRoom {
         /// The name of the peer.
@@ -84,7 +84,7 @@ pub enum MapError {
         /// The number of places.
         most: usize,
     },
-    /// Both sides have a handler of the same index, and the two differ.
+    /// The two sides have different handlers of the same index.
     #[error(
         "mapping {name}: the endpoints' handlers differ: at {index} of the {table} it has `{there}`, and \
          this side another, or one with other arguments: both must declare the same"

@@ -30,7 +30,7 @@ pub enum OpenError {
          in a runtime that lasts for as long as they are used"
     )]
     RuntimeEnded,
-    /// There is no Tokio runtime here, which the thing to be opened needs.
+    /// No Tokio runtime is here, which the thing to be opened needs.
     #[error(
         "there is no Tokio runtime here, and {what} is served by the one in which it is opened: open \
          it in async code that a runtime runs, as within `Runtime::block_on`"
@@ -39,7 +39,7 @@ pub enum OpenError {
         /// The thing that was to be opened.
         what: &'static str,
     },
-    /// There is no Tokio runtime here, and none could be made.
+    /// No Tokio runtime is here, and none could be made.
     #[error("starting a thread with a runtime for the bundle, where there is no runtime")]
     Runtime(#[from] io::Error),
     /// A field of the configuration has a value that is not allowed.

@@ -46,7 +46,7 @@ pub enum SendError {
         /// The longest payload that the peer takes.
         most: usize,
     },
-    /// There are more words of arguments than go with placed data.
+    /// The arguments have more words than go with placed data.
     #[error("{0} words are more than the {MOST_WORDS} that go with what is placed")]
     Words(usize),
     /// The data to be placed does not fit into the peer's segment.
@@ -119,7 +119,7 @@ pub enum SendError {
     },
 }
 
-/// Says how a link has ended. If this side has ended it, the text names what the program did.
+/// Returns the text how a link has ended. If this side has ended it, the text names what the program did.
 pub(super) fn ending_text(ending: &Ending) -> String {
     match ending {
         Ending::Left { .. } => {

@@ -22,7 +22,7 @@ pub enum Undeliverable {
          other variants there: both sides must declare the same"
     )]
     Arguments,
-    /// The handler panicked.
+    /// The handler of the request has panicked.
     #[error("the handler panicked, and has not replied: the peer's process has said why")]
     Panicked,
     /// The handler has not replied in time.
@@ -34,13 +34,13 @@ pub enum Undeliverable {
     /// The handler has ended without a reply to a call.
     #[error("the handler has ended without a reply")]
     Unanswered,
-    /// What the handler replied is more than the requester takes.
+    /// The reply of the handler is longer than the requester takes.
     #[error(
         "the handler's reply is longer than this endpoint takes in a message \
          (`EndpointConfig::payload`)"
     )]
     LongReply,
-    /// What was to be placed in the endpoint's segment does not fit.
+    /// The data to be placed does not fit into the endpoint's segment.
     #[error("the endpoint's segment has no room for it there")]
     Segment,
     /// The peer has gone, or the way there is cut.

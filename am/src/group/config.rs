@@ -44,9 +44,8 @@ pub struct GroupConfig {
 }
 
 impl Default for GroupConfig {
-    /// The default configuration: no members, which must be given; no tag, half a minute of
-    /// patience, reports of waits after a minute, 1 GiB at a time, and an endpoint as endpoints are
-    /// by default.
+    /// Returns a configuration without members, which must be given; without a tag, with half a minute of
+    /// patience, reports of waits after a minute, 1 GiB at a time, and the defaults of endpoints.
     fn default() -> Self {
         let endpoint = EndpointConfig::default();
         Self {

@@ -53,7 +53,7 @@ macro_rules! ids {
                 self.0
             }
 
-            /// Returns the name.
+            /// Returns the name, for errors.
             pub const fn name(self) -> &'static str {
                 self.0.name
             }

@@ -81,7 +81,7 @@ impl<A: Arguments> Notice<A> {
 macro_rules! named {
     ($($kind:ident<$($parameter:ident),+>)+) => {$(
         impl<$($parameter),+> $kind<$($parameter),+> {
-            /// Returns the name.
+            /// Returns the name of the kind.
             pub const fn name(self) -> &'static str {
                 self.0.name
             }

@@ -61,12 +61,12 @@ impl Reply {
         &self.data()[..self.words]
     }
 
-    /// Returns the words.
+    /// Returns the words of the reply.
     pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
         each_word(self.word_bytes())
     }
 
-    /// Returns the payload.
+    /// Returns the payload of the reply.
     pub fn payload(&self) -> &[u8] {
         &self.data()[self.words..]
     }

@@ -90,7 +90,7 @@ impl Link {
         }
     }
 
-    /// Sends an answer. A peer that uses most of its credits, and may have more, gets one more with
+    /// Sends an answer, and perhaps a credit with it. A peer that uses most of its credits, and may have more, gets one more with
     /// each answer, as long as there are receives. So idle peers hold few, and busy peers many.
     #[inline]
     fn answer(

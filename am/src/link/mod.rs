@@ -54,7 +54,7 @@ pub(crate) struct LocalEndpoint {
     pub progress: Arc<dyn Progress>,
     pub owner: Weak<dyn Owner>,
     pub tasks: Arc<Tasks>,
-    /// Which peers the endpoint admits. The lock is held while a link's admission is decided.
+    /// The rule which peers the endpoint admits. The lock is held while a link's admission is decided.
     pub admits: Mutex<Admits>,
     /// The digest of the handlers whose places the program has chosen.
     pub digest: u64,
@@ -68,7 +68,7 @@ pub(crate) struct LocalEndpoint {
     pub starving: Starving<Link>,
 }
 
-/// What a link asks of the endpoint that owns it.
+/// The endpoint that owns a link, as far as the link asks it for anything.
 pub(crate) trait Owner: Send + Sync {
     /// Takes receives back from idle peers, since a peer could use more than there are.
     fn recall_receives(self: Arc<Self>, receives: &Arc<Buffers>);
@@ -87,7 +87,7 @@ pub(crate) trait Owner: Send + Sync {
 pub(crate) type Disconnecting<'l> =
     Pin<Box<dyn Future<Output = Result<(), SendError>> + Send + 'l>>;
 
-/// What a waiting task asks of the progress engine.
+/// The progress engine, as far as a waiting task asks it for anything.
 pub(crate) trait Progress: Send + Sync {
     /// Handles what has come to the bundle. Returns whether a task was woken by that.
     fn look<'r>(&self, nic: AtHand<'r>, awaits: Option<Awaiting<'r>>) -> bool;
@@ -101,7 +101,7 @@ pub(crate) struct Awaiting<'r> {
     pub answer: &'r mut Option<Answer>,
 }
 
-/// One connection to a peer's endpoint.
+/// A connection to a peer's endpoint, with all that belongs to it.
 pub(crate) struct Link {
     pub endpoint: Arc<LocalEndpoint>,
     pub connection: Connection,
@@ -109,13 +109,13 @@ pub(crate) struct Link {
     pub size: Size,
     /// The receives for this size class, and buffers of the same length.
     pub buffers: Arc<Buffers>,
-    /// Who uses the link on this side, and whether it may end.
+    /// The users of the link on this side, and whether it may end.
     pub usage: Usage,
-    /// The other links to the same peer, where each size class has a link of its own.
+    /// The siblings of the link, where each size class has a link of its own.
     siblings: OnceLock<Box<Siblings>>,
     /// A payload that the peer places by messages. Only the poller touches it.
     reassembly: OnceLock<Box<Mutex<Reassembly>>>,
-    /// What the peer's greeting said, once the link is open.
+    /// The properties of the peer from its greeting, once the link is open.
     peer: OnceLock<Nature>,
     /// Whether both sides have the same handlers at the places that programs have chosen.
     same_handlers: AtomicBool,
@@ -131,15 +131,15 @@ pub(crate) struct Link {
     own_limit: u16,
     /// The credits that are granted to the peer. No more receives are promised for its requests.
     grants: AtomicU16,
-    /// Requests received. Only the poller counts them.
+    /// The count of received requests, which only the poller writes.
     received: AtomicU32,
-    /// Requests answered. Counted under the lock of the sending side.
+    /// The count of answered requests, written under the lock of the sending side.
     answered: AtomicU32,
     /// The count of received requests when it was last asked whether the link is idle.
     received_at_mark: AtomicU32,
     /// Whether credits are being recalled from the peer.
     recalled: AtomicBool,
-    /// Messages received, which this side's messages acknowledge. Only the poller writes it.
+    /// The count of received messages, which this side's messages acknowledge. Only the poller writes it.
     messages: AtomicU16,
     /// The piggybacked acknowledgement heard last. Only the poller writes it.
     ack_heard: AtomicU16,
@@ -170,15 +170,15 @@ pub(crate) struct SendSide {
     /// Whether the poller and the program know that the link is open. Only then may the end of the
     /// connection end the link, or messages that came first would belong to no known link.
     pub announced: bool,
-    /// The peer's segment.
+    /// The peer's segment, as the peer offers it.
     pub segment: RemoteMemory,
     /// The peer's segment, mapped into this process.
     mapped: Option<Box<Mapped>>,
     /// Whether the peer was asked to share its segment.
     asked_to_map: bool,
-    /// Whether this side's segment was shared with the peer.
+    /// Whether the endpoint's segment was shared with the peer.
     granted_segment: bool,
-    /// Credits left. Like the counts that follow, no more than
+    /// The credits that are left. Like the counts that follow, no more than
     /// [`MOST_CREDITS`](crate::wire::MOST_CREDITS).
     credits: u16,
     /// Requests under way that are no calls.
@@ -201,16 +201,16 @@ pub(crate) struct SendSide {
     waiters: Option<Box<Waiters>>,
 }
 
-/// The other links to the same peer, where each size class has a link of its own.
+/// The siblings of a link: the links to the same peer for other size classes.
 enum Siblings {
-    /// This is the link for the longest messages.
+    /// The link is the one for the longest messages.
     Lanes {
         /// The links for shorter messages, the shortest first.
         shorter: [Arc<Link>; 2],
         /// Held while a payload is placed by messages, so that one follows another.
         placing: tokio::sync::Mutex<()>,
     },
-    /// This is a link for shorter messages, and that the one for the longest.
+    /// The link is for shorter messages, and the given one for the longest.
     Main(Weak<Link>),
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Outbox {
     /// Requests for which the queue had no room: no more than an answer to each of the peer's
     /// requests, and two for each of this side's.
     backlog: VecDeque<WorkRequest>,
-    /// Which sends of few bytes are signalled, so that the backlog hears of room in the queue.
+    /// Decides which sends of few bytes are signalled, so that the backlog hears of room in the queue.
     signalling: SelectiveSignalling,
     /// The bytes in the queue for which the doorbell was not rung: no more than [`MUCH`], and those
     /// of one write.
@@ -55,7 +55,7 @@ pub(crate) const MUCH_MAPPED: u64 = 1 << 18;
 /// Messages that leave soon.
 enum Held {
     Nothing,
-    /// One message, which leaves as if it were alone unless another comes.
+    /// A single message, which leaves as if it were alone unless another comes.
     One(Inline),
     Several(Pack),
 }

@@ -80,7 +80,7 @@ impl Link {
         if admitted { self.call(&mut out, handler, content).map(Some) } else { Ok(None) }
     }
 
-    /// Sends a request. The caller has taken a credit.
+    /// Sends a request that is no call. The caller has taken a credit.
     #[inline]
     pub fn request(
         self: &Arc<Self>,

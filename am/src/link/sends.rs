@@ -19,7 +19,7 @@ impl Link {
         self.endpoint.config.policy == Policy::Together && self.size == Size::Any
     }
 
-    /// Sends a message. With `at_once`, and if nothing is held, the message leaves now, posted
+    /// Sends a message, or holds it for a moment. With `at_once`, and if nothing is held, the message leaves now, posted
     /// through what `at_once` holds. Otherwise it is held to share a send with others. Held
     /// messages leave when a task waits for something of the bundle, when the messages are handled
     /// that they answer, when they are many, and at the latest when their sender lets other tasks

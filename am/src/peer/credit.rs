@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::shared::handles;
 use crate::wire::Content;
 
-/// A credit: the right to have one more request under way to a peer. If it is dropped, another task
+/// A credit is the right to have one more request under way to a peer. If it is dropped, another task
 /// may use it.
 #[must_use = "a credit is given back if nothing is sent by it"]
 pub struct Credit<'p> {

@@ -1,4 +1,4 @@
-//! Bundles: a NIC's endpoints, which one poll serves.
+//! Bundles: the endpoints of a NIC, which are served together.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -20,36 +20,37 @@ use crate::error::OpenError;
 use crate::lock::locked;
 use crate::shared::{Counters, handles};
 
-/// The endpoints of a NIC that are served together: by whoever waits for something of one of them,
-/// by [polling](Self::poll), and when nobody does either, by a task of the runtime that it was made
-/// in.
+/// A bundle of endpoints of one NIC that are served together: by any task that waits for something of
+/// one of them, by [polling](Self::poll), and when nobody does either, by a task of the runtime in
+/// which the bundle was made.
 ///
-/// Clones are handles to the same. When the last is dropped, and all its endpoints, it is gone.
+/// Clones are handles to the same bundle. The bundle ends when the last handle and all its endpoints
+/// are dropped.
 #[derive(Clone)]
 pub struct Bundle(Arc<Owner>);
 
-/// What a bundle has counted.
+/// The counts of what a bundle has handled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Requests that came.
+    /// The requests that have come.
     pub requests: u64,
-    /// Replies that came.
+    /// The replies that have come.
     pub replies: u64,
-    /// Requests that were sent, and came back.
+    /// The requests that were sent and came back.
     pub returned: u64,
-    /// Requests that were sent back, and replies that nobody handles.
+    /// The requests that were sent back to peers, and the replies without a handler.
     pub undelivered: u64,
-    /// What came and is no message.
+    /// The receives whose bytes are no message, or a message that breaks the rules.
     pub malformed: u64,
-    /// Handlers that panicked.
+    /// The panics of handlers.
     pub panics: u64,
-    /// Answers that handlers gave when their time was over.
+    /// The answers that handlers gave when their time was over.
     pub late: u64,
 }
 
-/// What ends a bundle when it is dropped.
+/// The owner of a bundle's engine, which ends the bundle when it is dropped.
 struct Owner {
     engine: Arc<Engine>,
     /// The task that serves the bundle when nobody else does.
@@ -60,7 +61,7 @@ struct Owner {
     owns_nic: bool,
 }
 
-/// A thread with a runtime, where there was none.
+/// A thread that runs a runtime, for a bundle that was made where there is none.
 struct Thread {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
@@ -72,17 +73,17 @@ impl Bundle {
         &self.0.engine
     }
 
-    /// A bundle on a NIC, without endpoints. Where there is no runtime, a thread is started that
-    /// has one.
+    /// Makes a bundle on a NIC, without endpoints. Where there is no Tokio runtime, this starts a thread
+    /// that runs one.
     ///
     /// # Errors
-    /// When the NIC has no room for its completion queues, or the configuration can't be.
+    /// When the NIC has no room for the completion queues, or the configuration is not valid.
     pub fn new(nic: &Nic, config: &BundleConfig) -> Result<Self, OpenError> {
         Self::make(nic, config, false)
     }
 
-    /// A bundle on a NIC that was opened for it: the NIC's device is closed when the last handle to
-    /// the bundle is dropped, and all its endpoints.
+    /// Makes a bundle on a NIC that was opened for it. The NIC's device is closed when the last handle to
+    /// the bundle and all its endpoints are dropped.
     pub(crate) fn with_nic(nic: &Nic, config: &BundleConfig) -> Result<Self, OpenError> {
         Self::make(nic, config, true)
     }
@@ -99,10 +100,10 @@ impl Bundle {
         Ok(Self(Arc::new(Owner { engine, owns_nic, driver, thread })))
     }
 
-    /// Has each of several bundles, on different NICs of one process, served whenever one of the
-    /// others is: by whoever polls or waits for something of it, or by its task. A program that
-    /// reaches some peers over shared memory and others over a network waits at one bundle for
-    /// messages of all. The bundles stay united for as long as they live.
+    /// Unites bundles on different NICs of one process, so that each is served whenever another is: by
+    /// whoever polls or waits for something of it, or by its task. A program that reaches some peers over
+    /// shared memory and others over a network waits at one bundle for the messages of all. The bundles
+    /// stay united for as long as they live.
     ///
     /// ```
     /// use doorbell::am::{Bundle, BundleConfig};
@@ -141,11 +142,12 @@ impl Bundle {
         }
     }
 
-    /// Handles what has come to any of the endpoints, for which the NIC takes a turn if nothing has
-    /// yet; without `requests`, replies only, and requests wait. How many messages were handled.
+    /// Handles what has come to any of the endpoints, and has the NIC take a turn if nothing has come yet.
+    /// Without `requests`, only replies are handled, and requests wait. Returns how many messages were
+    /// handled.
     ///
-    /// Nobody needs to: who waits for something of an endpoint does. It is for programs that say
-    /// themselves when handlers may run. In a handler it does nothing.
+    /// No program needs to poll, since whoever waits for something of an endpoint does. Polling is for
+    /// programs that decide themselves when handlers may run. In a handler this does nothing.
     pub fn poll(&self, requests: bool) -> usize {
         let engine = &self.0.engine;
         if handles() {
@@ -164,18 +166,18 @@ impl Bundle {
         found.unwrap_or(0)
     }
 
-    /// Waits until something was handled, here or by another who waits.
+    /// Waits until a message was handled, by this task or by another.
     pub async fn wait(&self) {
         let before = self.0.engine.handled_by_all();
         self.wait_until(|| (self.0.engine.handled_by_all() != before).then_some(())).await;
     }
 
-    /// Serves the endpoints until `condition` gives something, and returns that.
+    /// Serves the endpoints until `condition` gives a value, and returns the value.
     ///
-    /// The condition is tried after each turn of the NIC while this spins, and once more after each
-    /// message that was handled once this sleeps. So it must depend on what handlers do; a
-    /// condition on memory that peers write without a message needs a bound on how long this may
-    /// sleep, such as [`tokio::time::timeout`].
+    /// The condition is tried after each turn of the NIC while the task spins, and after each handled
+    /// message once the task sleeps. So the condition must depend on what handlers do. A condition on
+    /// memory that peers write without a message needs a bound on how long the task may sleep, such as
+    /// [`tokio::time::timeout`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -204,9 +206,8 @@ impl Bundle {
         self.wait_until_woken(condition, |_| ()).await
     }
 
-    /// Serves the endpoints until `condition` gives something, as [`wait_until`](Self::wait_until)
-    /// does, and sleeps only behind `arm`, which has the waker woken by whatever else the condition
-    /// depends on. For layers of this workspace that stand on Active Messages.
+    /// Serves the endpoints until `condition` gives a value, as [`wait_until`](Self::wait_until) does.
+    /// Before the task sleeps, `arm` has its waker woken by whatever else the condition depends on. For layers of this workspace that stand on Active Messages.
     #[doc(hidden)]
     #[inline]
     pub fn wait_until_woken<T>(
@@ -218,18 +219,18 @@ impl Bundle {
         engine.nic.wait_for(Conditional { engine, condition, arm, woke: false })
     }
 
-    /// The runtime that serves it.
+    /// Returns the runtime that serves the bundle.
     #[doc(hidden)]
     pub fn runtime(&self) -> &Handle {
         &self.0.engine.runtime
     }
 
-    /// The bundle, for whoever wakes those who wait and does not keep it.
+    /// Returns a reference to the engine that does not keep the bundle, for waking tasks that wait.
     pub(crate) fn downgrade(&self) -> Weak<Engine> {
         Arc::downgrade(&self.0.engine)
     }
 
-    /// What was counted.
+    /// Returns the counts of what the bundle has handled.
     pub fn statistics(&self) -> Statistics {
         let Counters { requests, replies, returned, undelivered, malformed, panics, late } =
             &*self.0.engine.counters;
@@ -252,7 +253,7 @@ impl fmt::Debug for Bundle {
     }
 }
 
-/// The runtime here, or a thread that has one.
+/// Returns the current runtime, or starts a thread with one.
 fn runtime() -> Result<(Handle, Option<Thread>), OpenError> {
     if let Ok(here) = Handle::try_current() {
         return Ok((here, None));

@@ -11,7 +11,7 @@ use crate::dispatch::Looked;
 /// down a wait at the first NIC.
 const LOOKS_BETWEEN_TURNS: u32 = 16;
 
-/// What a bundle asks of another that is served with it.
+/// The questions of a bundle to another that is served with it.
 pub(super) trait Served: Send + Sync {
     /// Returns whether a turn of the bundle's NIC is cheap.
     fn has_cheap_turns(&self) -> bool;
@@ -29,13 +29,13 @@ pub(super) trait Served: Send + Sync {
     fn handled(&self) -> u64;
 }
 
-/// The other bundles of a process that are served whenever this bundle is.
+/// The companions of a bundle: other bundles of the process that are served whenever it is.
 #[derive(Default)]
 pub(super) struct Companions {
     others: OnceLock<Box<[Companion]>>,
 }
 
-/// Another bundle that is served with this one.
+/// A bundle that is served whenever another is.
 struct Companion {
     /// Weak, since companions refer to each other.
     bundle: Weak<dyn Served>,

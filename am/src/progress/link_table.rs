@@ -82,7 +82,7 @@ impl LinkTable {
         self.fresh.retain(|fresh| stays(&fresh.link));
     }
 
-    /// Removes a link.
+    /// Removes a link that is over.
     pub fn remove(&mut self, gone: &Arc<Link>) {
         self.recent = None;
         let number = gone.qpn().get();

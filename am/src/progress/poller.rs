@@ -128,7 +128,7 @@ impl Poller {
         looked
     }
 
-    /// Handles completed receives. Returns whether that was a lone message, behind which nothing else is
+    /// Handles the receives that are completed. Returns whether that was a lone message, behind which nothing else is
     /// to be done now.
     #[inline]
     fn look_at_received(&mut self, looking: &mut Looking<'_>) -> bool {
@@ -160,7 +160,7 @@ impl Poller {
         false
     }
 
-    /// Takes completed sends.
+    /// Takes completed sends, and tells their links.
     #[inline]
     fn look_at_sent(&mut self, looked: &mut Looked) {
         for _ in 0..MOST_AT_ONCE {

@@ -11,9 +11,9 @@ use crate::lock::locked;
 
 /// A change of endpoints or links that the poller has to know of.
 pub(crate) enum Update {
-    /// Endpoint with this number is there, with these handlers.
+    /// The endpoint with this number is there, with these handlers.
     Endpoint(usize, Tables),
-    /// Endpoint with this number is closed.
+    /// The endpoint with this number is closed.
     EndpointGone(usize),
     /// A link is being made. Completions with its number are its own only behind so many that had
     /// come to each queue.
@@ -74,7 +74,7 @@ impl Inbox {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// Takes all updates. More may be put while these are taken in, since handlers may run meanwhile.
+    /// Takes all updates at once. More may be put while these are taken in, since handlers may run meanwhile.
     pub fn take(&self) -> Vec<Update> {
         let mut updates = locked(&self.updates);
         self.any.store(false, Ordering::Relaxed);

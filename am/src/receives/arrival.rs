@@ -37,7 +37,7 @@ impl Arrival {
         self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.data.clone()])
     }
 
-    /// Returns the words.
+    /// Returns the words as bytes.
     #[inline]
     pub fn words(&self) -> &[u8] {
         &self.data()[..8 * self.header.words]
@@ -49,7 +49,7 @@ impl Arrival {
         self.data().get(8 * self.header.words..).unwrap_or_default()
     }
 
-    /// Takes the payload. The buffer goes along if the message has it for itself and the payload fills
+    /// Takes the payload out of the message. The buffer goes along if the message has it for itself and the payload fills
     /// enough of it; otherwise the payload is copied.
     pub fn take_payload(&mut self, buffers: &Arc<Buffers>) -> Bytes {
         let payload = self.payload();

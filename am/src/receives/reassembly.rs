@@ -36,7 +36,7 @@ pub(crate) struct Announced {
     next: u64,
 }
 
-/// What became of an announcement or a fragment.
+/// The outcome of an announcement or a fragment.
 pub(crate) enum Reassembled {
     /// The message is handled, and more are to come.
     More,

@@ -1,13 +1,13 @@
-//! Running what may panic.
+//! Catching the panics of handlers.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
-/// Runs what may panic, and returns what it gave, or `None` if it panicked. What it panicked with
-/// is dropped here, and may panic once more at that.
+/// Runs a function of the program, and returns its result, or `None` if it panicked. The payload of the
+/// panic is dropped here, which may panic once more.
 pub(crate) fn contained<R>(run: impl FnOnce() -> R) -> Option<R> {
-    // Handlers that are called again see whatever state a panic left them: their own, and no one
-    // else's.
+    // A handler that is called again sees the state in which its panic has left it, and no other
+    // handler does.
     match std::panic::catch_unwind(AssertUnwindSafe(run)) {
         Ok(gave) => Some(gave),
         Err(panicked) => {
@@ -20,7 +20,7 @@ pub(crate) fn contained<R>(run: impl FnOnce() -> R) -> Option<R> {
 #[cold]
 fn drop_contained(panicked: Box<dyn Any + Send>) {
     if let Err(again) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(panicked))) {
-        // Whoever does that on and on is not followed.
+        // A third panic is not risked: its payload is leaked.
         std::mem::forget(again);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::costs::{Cost, span};
 use crate::shared::{Counters, contained};
 
-/// What a thread runs at the moment.
+/// The kind of handler that a thread runs at the moment, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runs {
     /// The thread runs no handler.

@@ -101,7 +101,7 @@ impl<L> Signals<L> {
         self.stirred.store(true, Ordering::Relaxed);
     }
 
-    /// Begins a look. What stirred the engine before is seen by this look, and whoever stirs the
+    /// Begins a look at the bundle. What stirred the engine before is seen by this look, and whoever stirs the
     /// engine from here on gets another one.
     pub fn begin_look(&self) {
         if self.stirred.load(Ordering::Acquire) {

@@ -70,7 +70,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, by their numbers in the header.
+    /// The kinds in the order of their numbers in the header.
     const ALL: [Self; 8] = [
         Self::Request,
         Self::Reply,
@@ -121,7 +121,7 @@ impl Header {
         if self.is_wide() { 8 } else { 0 }
     }
 
-    /// Encodes the header.
+    /// Encodes the header as an immediate.
     #[inline]
     pub fn imm(self) -> Imm {
         let (kind, words) = (self.kind as u32, self.words.min(WIDE) as u32);
@@ -130,7 +130,7 @@ impl Header {
         Imm(kind << 29 | words << 24 | handler << 12 | call)
     }
 
-    /// Decodes a header. If it [is wide](Self::is_wide), the number of words is the caller's to read.
+    /// Decodes the header in an immediate. If it [is wide](Self::is_wide), the number of words is the caller's to read.
     #[inline]
     pub fn from_imm(Imm(imm): Imm) -> Self {
         let kind = Kind::ALL[(imm >> 29) as usize];

@@ -16,11 +16,11 @@ pub enum Ask {
     /// Do you still use the link, which has no users on this side any more? The answer is 1 for a yes.
     /// After a 0 the link is to be ended: see [`Usage`](crate::credits::Usage).
     Leave = 3,
-    /// Which of your credits do you give up? The answer is their number.
+    /// How many of your credits do you give up? The answer is their number.
     Recall = 4,
     /// Do you share your segment, so that it can be mapped? The answer is 1 for a yes.
     Lend = 5,
-    /// What are your [named](crate::kinds) handlers? The second word is the number of bytes of the
+    /// Can you list your [named](crate::kinds) handlers? The second word is the number of bytes of the
     /// listing that are known. The answer is the length of the listing, and the bytes that follow.
     Names = 6,
 }

@@ -26,7 +26,7 @@ impl Size {
     /// The classes of shorter messages, the shortest first.
     pub const LESS: [Self; 2] = [Self::Short, Self::Medium];
 
-    /// All classes, by their numbers in greetings.
+    /// The classes in the order of their numbers in greetings.
     pub const ALL: [Self; 4] = [Self::Any, Self::Short, Self::Medium, Self::Long];
 
     /// Returns the payload that every endpoint takes in messages of this class.

@@ -22,7 +22,7 @@ impl fmt::Display for Tag {
     }
 }
 
-/// Which peers an endpoint admits: they may map it, and it takes their messages.
+/// The rule which peers an endpoint admits, so that they may map it and it takes their messages.
 ///
 /// ```
 /// use doorbell::am::{Admits, EndpointConfig, Tag};

@@ -23,7 +23,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// No words.
+    /// An empty list of words.
     pub const NONE: Self = Self { words: [0; MOST_WORDS], len: 0 };
 
     /// A copy of these words, or `None` if they are more than sixteen.
