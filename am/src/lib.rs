@@ -2,10 +2,10 @@
 //!
 //! An [`Endpoint`] is a set of handlers with a name on the network. A program connects to another
 //! endpoint by its name, and gets a [`Peer`]. Each message to the peer names a handler there, which
-//! runs as soon as the message has come, with the message's arguments. A [`Call`] comes back with what
-//! the handler returns, a [`Notice`] does not. Credits bound the messages under way, so a message
-//! always finds a buffer that is ready for it. And whoever waits for an answer handles what comes
-//! meanwhile, so that no thread has to be woken.
+//! runs as soon as the message has come, with the message's arguments. A [`Call`] comes back with
+//! what the handler returns, a [`Notice`] does not. Credits bound the messages under way, so a
+//! message always finds a buffer that is ready for it. And whoever waits for an answer handles what
+//! comes meanwhile, so that no thread has to be woken.
 //!
 //! ```
 //! use doorbell::am::{Call, Endpoint, Handlers};
@@ -41,8 +41,8 @@
 //!
 //! Handlers are run by any task that waits for something of the bundle, by a program that
 //! [polls](Bundle::poll) the bundle, and when nobody does either, by a task of the runtime in which
-//! the bundle was made. One thread at a time runs handlers, and others that would do so go on. So no
-//! two handlers of a bundle run at the same time, and a handler has its state for itself. It may
+//! the bundle was made. One thread at a time runs handlers, and others that would do so go on. So
+//! no two handlers of a bundle run at the same time, and a handler has its state for itself. It may
 //! answer, and do nothing else with the network. A handler that waits, or sends messages, is
 //! [asynchronous](Handlers::on_async).
 //!
@@ -60,8 +60,8 @@
 //!
 //! # The wire
 //!
-//! Each pair of endpoints has a reliable connection. Messages are sends, and placed payloads are RDMA
-//! writes. Any bytes that a peer may send are handled, sent back, or counted as
+//! Each pair of endpoints has a reliable connection. Messages are sends, and placed payloads are
+//! RDMA writes. Any bytes that a peer may send are handled, sent back, or counted as
 //! [malformed](Statistics::malformed).
 //!
 //! # The layers of this crate

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use doorbell_verbs::ServiceId;
 use thiserror::Error;
 
-/// The name of an endpoint: the address of its NIC, and its service number there. As text, a name can
-/// be handed to any process that is to connect to the endpoint.
+/// The name of an endpoint: the address of its NIC, and its service number there. As text, a name
+/// can be handed to any process that is to connect to the endpoint.
 ///
 /// ```
 /// use doorbell::am::Name;
@@ -33,8 +33,8 @@ pub struct Name {
 pub struct NameError(String);
 
 impl Name {
-    /// Makes the name of the endpoint with this [service number](crate::EndpointConfig::service) at an
-    /// address.
+    /// Makes the name of the endpoint with this [service number](crate::EndpointConfig::service) at
+    /// an address.
     pub fn at(address: impl Into<Arc<str>>, service: u64) -> Self {
         Self { address: address.into(), service }
     }

@@ -38,8 +38,8 @@ pub trait Field: Sized {
     /// Returns the payload that the value is; nothing if the value is a word.
     fn payload(&self) -> &[u8];
 
-    /// Decodes a value from its words and the payload, or returns `None` if they are no value of this
-    /// type.
+    /// Decodes a value from its words and the payload, or returns `None` if they are no value of
+    /// this type.
     fn take(words: &[u64], payload: &mut Payload<'_>) -> Option<Self>;
 }
 

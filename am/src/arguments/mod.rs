@@ -78,8 +78,8 @@ pub trait Arguments: Sized {
         &[]
     }
 
-    /// Decodes a value from its words and the payload, or returns `None` if they are no value of this
-    /// type.
+    /// Decodes a value from its words and the payload, or returns `None` if they are no value of
+    /// this type.
     fn take(words: &[u64], payload: &mut Payload<'_>) -> Option<Self>;
 }
 

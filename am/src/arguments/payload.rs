@@ -43,9 +43,9 @@ impl<'m> Payload<'m> {
         }
     }
 
-    /// Takes the bytes, and leaves an empty payload. Bytes that came in a packet of their own and fill a
-    /// quarter of the buffer in which they were received are not copied: the buffer goes along, and
-    /// comes back to the endpoint when the last of its `Bytes` is dropped.
+    /// Takes the bytes, and leaves an empty payload. Bytes that came in a packet of their own and
+    /// fill a quarter of the buffer in which they were received are not copied: the buffer goes
+    /// along, and comes back to the endpoint when the last of its `Bytes` is dropped.
     pub fn take(&mut self) -> Bytes {
         match &mut self.0 {
             Holder::Received(received) => received.take_payload(),

@@ -3,8 +3,8 @@
 use crate::arguments::Arguments;
 use crate::wire::{Content, MOST_WORDS, each_word};
 
-/// Room for the words of a message, which are few as a rule, so that nothing is allocated. The room is
-/// filled in place, since moving it costs more than filling it.
+/// Room for the words of a message, which are few as a rule, so that nothing is allocated. The room
+/// is filled in place, since moving it costs more than filling it.
 pub(crate) struct Room {
     few: [u64; MOST_WORDS],
     many: Vec<u64>,
@@ -30,8 +30,8 @@ impl Room {
         Content { words: self.of(arguments), payload: arguments.payload() }
     }
 
-    /// Encodes arguments as the content of a message with a payload beside them. The arguments must have
-    /// no payload of their own.
+    /// Encodes arguments as the content of a message with a payload beside them. The arguments must
+    /// have no payload of their own.
     #[inline]
     pub fn content_with<'c, A: Arguments>(
         &'c mut self,

@@ -9,10 +9,10 @@ use doorbell_verbs::{Region, SharedMemory};
 pub enum SegmentMemory {
     /// Memory of this process alone, which peers write by their NICs.
     Own(Region),
-    /// Shared memory, which [admitted](crate::EndpointConfig::admits) peers on the same machine map when
-    /// they first place something. What they place is one copy from then on. Each of them can read and
-    /// alter all of the memory, for as long as it likes, even if it is not admitted any more. So all of
-    /// them must be trusted like this process itself. See
+    /// Shared memory, which [admitted](crate::EndpointConfig::admits) peers on the same machine map
+    /// when they first place something. What they place is one copy from then on. Each of them can
+    /// read and alter all of the memory, for as long as it likes, even if it is not admitted any
+    /// more. So all of them must be trusted like this process itself. See
     /// [`Connection::grant`](doorbell_verbs::Connection::grant).
     Shared(Arc<SharedMemory>),
 }

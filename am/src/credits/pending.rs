@@ -61,8 +61,8 @@ impl<T> PendingTable<T> {
         self.places.get_mut(usize::from(number).checked_sub(1)?)
     }
 
-    /// Keeps the result of an operation for the task that waits for it. Returns whether the task was
-    /// woken, or `None` if no such operation is under way.
+    /// Keeps the result of an operation for the task that waits for it. Returns whether the task
+    /// was woken, or `None` if no such operation is under way.
     #[inline]
     pub fn complete(&mut self, number: u16, what: T) -> Option<bool> {
         let place = self.place(number)?;
@@ -82,8 +82,8 @@ impl<T> PendingTable<T> {
         }
     }
 
-    /// Ends an operation whose result the caller hands to the waiting task itself. Returns whether a
-    /// task waits.
+    /// Ends an operation whose result the caller hands to the waiting task itself. Returns whether
+    /// a task waits.
     #[inline]
     pub fn hand_over(&mut self, number: u16) -> bool {
         let next = self.free;

@@ -2,8 +2,8 @@
 
 use crate::wire::Taken;
 
-/// The counts of requests posted to a queue: of all, and of those that take a receive, which the peer
-/// counts.
+/// The counts of requests posted to a queue: of all, and of those that take a receive, which the
+/// peer counts.
 #[derive(Default)]
 pub(crate) struct Posted {
     all: u32,
@@ -23,9 +23,9 @@ impl Posted {
         }
     }
 
-    /// Returns how many of all requests have arrived, if the peer has taken `taken` of those that it
-    /// counts. The answer is unknown where a request that takes no receive is behind the last of them,
-    /// and for a while whenever the count comes round.
+    /// Returns how many of all requests have arrived, if the peer has taken `taken` of those that
+    /// it counts. The answer is unknown where a request that takes no receive is behind the last of
+    /// them, and for a while whenever the count comes round.
     pub fn until(&self, taken: Taken) -> Option<u32> {
         let left = self.counted.beyond(taken);
         (left < self.counted.beyond(self.uncounted_at)).then(|| self.all.wrapping_sub(left.into()))

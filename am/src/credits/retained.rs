@@ -34,8 +34,8 @@ pub(crate) enum Owes {
     Task,
 }
 
-/// The retained requests of a link, each until it is answered or its time is over. There are no more
-/// than the peer has credits.
+/// The retained requests of a link, each until it is answered or its time is over. There are no
+/// more than the peer has credits.
 #[derive(Default)]
 pub(crate) struct RetainedRequests {
     places: Vec<Place>,
@@ -132,7 +132,8 @@ impl RetainedRequests {
         });
     }
 
-    /// Returns when the attending task is to look next. If no request is retained, the task is over.
+    /// Returns when the attending task is to look next. If no request is retained, the task is
+    /// over.
     pub fn next_look(&mut self, now: Instant) -> Option<Instant> {
         let Some(first) = self.all().map(|(_, request)| request.until).min() else {
             (self.timed, self.looks_at) = (None, None);
@@ -160,7 +161,8 @@ impl RetainedRequests {
         })
     }
 
-    /// Returns the calls among the requests that their callers have not given up, as far as is known.
+    /// Returns the calls among the requests that their callers have not given up, as far as is
+    /// known.
     fn calls(&self) -> impl Iterator<Item = (RetainedId, &Request)> {
         self.all().filter(|(_, request)| request.header.call != 0 && !request.given_up)
     }
@@ -269,8 +271,8 @@ impl RetainedRequests {
         at.next = self.free.replace(place as u16);
     }
 
-    /// Takes off a request whose time is over, if there is one. Returns its header, whether it may be
-    /// answered now, and the task of its handler if it was a call.
+    /// Takes off a request whose time is over, if there is one. Returns its header, whether it may
+    /// be answered now, and the task of its handler if it was a call.
     pub fn take_overdue(
         &mut self,
         now: Instant,

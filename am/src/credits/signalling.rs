@@ -1,9 +1,10 @@
 //! Selective signalling: which sends report their completion.
 //!
-//! Most sends of few bytes are unsignalled, for a completion costs as much as the send. But a sender
-//! that finds the queue full must hear of room again, so a full queue must hold a signalled send.
-//! Every few sends the room in the queue is looked at, and the next send is signalled if there is
-//! little. Sends behind the last look that found ample room are more than fit the queue together.
+//! Most sends of few bytes are unsignalled, for a completion costs as much as the send. But a
+//! sender that finds the queue full must hear of room again, so a full queue must hold a signalled
+//! send. Every few sends the room in the queue is looked at, and the next send is signalled if
+//! there is little. Sends behind the last look that found ample room are more than fit the queue
+//! together.
 
 /// Selective signalling for one send queue.
 pub(crate) struct SelectiveSignalling {
@@ -24,8 +25,8 @@ impl SelectiveSignalling {
         Self { unsignalled: 0, every, ample }
     }
 
-    /// Counts a send, and returns whether it is to be signalled. `room` says how many sends the queue
-    /// still takes.
+    /// Counts a send, and returns whether it is to be signalled. `room` says how many sends the
+    /// queue still takes.
     #[inline]
     pub fn signals_next(&mut self, room: impl FnOnce() -> usize) -> bool {
         self.unsignalled += 1;

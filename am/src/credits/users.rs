@@ -40,8 +40,8 @@ impl Usage {
         locked(&self.0).stage == Stage::Asking
     }
 
-    /// Answers the peer's question whether this side uses the link. With a no, this side gives the link
-    /// up.
+    /// Answers the peer's question whether this side uses the link. With a no, this side gives the
+    /// link up.
     pub fn is_asked(&self) -> bool {
         locked(&self.0).is_asked()
     }
@@ -57,7 +57,8 @@ impl Usage {
         locked(&self.0).join(tag)
     }
 
-    /// Removes a user of the link. Returns whether that was the last, so that the peer is to be asked.
+    /// Removes a user of the link. Returns whether that was the last, so that the peer is to be
+    /// asked.
     pub fn leave(&self) -> bool {
         locked(&self.0).leave()
     }
@@ -66,8 +67,8 @@ impl Usage {
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 struct State {
     stage: Stage,
-    /// The entries of the translation table that lead to the link, and the maps under way. While there
-    /// are any, the stage is open.
+    /// The entries of the translation table that lead to the link, and the maps under way. While
+    /// there are any, the stage is open.
     users: u32,
     /// The tag that the users show, if they show one.
     shows: Option<Tag>,
@@ -95,7 +96,8 @@ impl State {
         joins
     }
 
-    /// Removes a user of the link. Returns whether that was the last, so that the peer is to be asked.
+    /// Removes a user of the link. Returns whether that was the last, so that the peer is to be
+    /// asked.
     fn leave(&mut self) -> bool {
         debug_assert!(self.users > 0 && self.stage == Stage::Open, "a user leaves once");
         self.users -= 1;
@@ -112,8 +114,8 @@ impl State {
         self.users > 0
     }
 
-    /// Takes in the peer's answer. A link that this side has given up since it asked is ended by the
-    /// peer, which was told so.
+    /// Takes in the peer's answer. A link that this side has given up since it asked is ended by
+    /// the peer, which was told so.
     fn is_answered(&mut self, in_use: bool) -> bool {
         match (in_use, self.stage) {
             (false, _) => self.stage = Stage::GivenUp,
@@ -136,8 +138,8 @@ mod tests {
         Answer(bool),
     }
 
-    /// A side of a link, with the messages on their way to it, and the answer that has come and that
-    /// the asking task has not taken yet.
+    /// A side of a link, with the messages on their way to it, and the answer that has come and
+    /// that the asking task has not taken yet.
     #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
     struct Side {
         life: State,
@@ -192,8 +194,8 @@ mod tests {
         all
     }
 
-    /// Runs through each order in which users of both sides come and go, questions and answers arrive,
-    /// and answers are taken.
+    /// Runs through each order in which users of both sides come and go, questions and answers
+    /// arrive, and answers are taken.
     #[test]
     fn a_link_ends_when_nobody_uses_it_on_either_side_and_not_before_in_every_order_of_events() {
         let mut sides = Sides::default();

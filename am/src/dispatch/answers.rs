@@ -40,8 +40,8 @@ impl Dispatcher {
         }
     }
 
-    /// Ends a call to which nothing was replied, or takes in a question, or the answer to one, about
-    /// calls that are still awaited.
+    /// Ends a call to which nothing was replied, or takes in a question, or the answer to one,
+    /// about calls that are still awaited.
     #[cold]
     pub(super) fn unanswered(
         &mut self,

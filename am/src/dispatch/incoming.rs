@@ -13,8 +13,8 @@ use crate::wire::pack::{self, Message};
 use crate::wire::{Header, Kind, Placement};
 
 impl Dispatcher {
-    /// Handles a completed receive, which came `alone` or with others. Returns the buffer that is to
-    /// be posted in its place, if one is.
+    /// Handles a completed receive, which came `alone` or with others. Returns the buffer that is
+    /// to be posted in its place, if one is.
     #[inline]
     pub fn received(
         &mut self,
@@ -121,8 +121,8 @@ impl Dispatcher {
         rest
     }
 
-    /// Checks a message, and handles it if its link is open. Returns the buffer that is to be posted
-    /// in its place, or that has further messages.
+    /// Checks a message, and handles it if its link is open. Returns the buffer that is to be
+    /// posted in its place, or that has further messages.
     #[inline]
     fn arrive(
         &mut self,

@@ -69,7 +69,8 @@ impl Dispatcher {
         drop_table(self.tables.get_mut(number).and_then(Option::take));
     }
 
-    /// Opens a link for its messages. Messages that came before are handled now, but requests take their turn.
+    /// Opens a link for its messages. Messages that came before are handled now, but requests take
+    /// their turn.
     pub fn open(&mut self, link: &Link, looked: &mut Looked) {
         if link.is_cut_off() {
             return;

@@ -11,7 +11,8 @@ use crate::handlers::Handlers;
 use crate::progress::Bundle;
 use crate::wire::{Admits, Tag};
 
-/// A builder of endpoints. Every setting has a default, and [`open`](Self::open) opens the endpoint.
+/// A builder of endpoints. Every setting has a default, and [`open`](Self::open) opens the
+/// endpoint.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,10 +39,10 @@ pub struct EndpointBuilder {
 }
 
 impl Endpoint {
-    /// Opens an endpoint with the default [settings](Self::builder), on a NIC and a bundle of its own.
-    /// When the last handle to the endpoint and to its [bundle](Self::bundle) is dropped, the device is
-    /// closed, and its address can be opened again at once. Only if a handler drops the last handle, the
-    /// runtime closes the device, since the handler may hold the NIC.
+    /// Opens an endpoint with the default [settings](Self::builder), on a NIC and a bundle of its
+    /// own. When the last handle to the endpoint and to its [bundle](Self::bundle) is dropped, the
+    /// device is closed, and its address can be opened again at once. Only if a handler drops the
+    /// last handle, the runtime closes the device, since the handler may hold the NIC.
     ///
     /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for
     /// any network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see
@@ -83,8 +84,8 @@ impl EndpointBuilder {
         self.with(|config| config.service = Some(service))
     }
 
-    /// Sets the tag of a group of endpoints. The endpoint admits peers that show the tag, and shows it to
-    /// peers that it [connects](Endpoint::connect) to.
+    /// Sets the tag of a group of endpoints. The endpoint admits peers that show the tag, and shows
+    /// it to peers that it [connects](Endpoint::connect) to.
     pub fn tag(self, tag: Tag) -> Self {
         self.with(|config| (config.admits, config.shows) = (tag.into(), Some(tag)))
     }
@@ -178,9 +179,10 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets how long a peer may be silent before the connection to it ends, whether a task waits for the
-    /// peer or not: both times of [`KeepAlive`] of the NIC that [`open`](Self::open) opens. By default
-    /// these are a second for a peer that a task waits for, and half a minute for others.
+    /// Sets how long a peer may be silent before the connection to it ends, whether a task waits
+    /// for the peer or not: both times of [`KeepAlive`] of the NIC that [`open`](Self::open) opens.
+    /// By default these are a second for a peer that a task waits for, and half a minute for
+    /// others.
     pub fn keep_alive(self, time: Duration) -> Self {
         let keep_alive = KeepAlive { idle: time, busy: time };
         Self { nic: Config { keep_alive, ..self.nic }, ..self }

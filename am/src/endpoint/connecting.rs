@@ -35,10 +35,10 @@ impl Core {
         }
     }
 
-    /// Becomes a user of a link to the peer that is there already, and shows the tag there. Returns `None`
-    /// if there is no such link, the link has ended meanwhile, or the peer does not answer soon, because
-    /// its handlers hold all credits or a thread. A new connection needs neither, and shows whether the
-    /// peer is still there.
+    /// Becomes a user of a link to the peer that is there already, and shows the tag there. Returns
+    /// `None` if there is no such link, the link has ended meanwhile, or the peer does not answer
+    /// soon, because its handlers hold all credits or a thread. A new connection needs neither, and
+    /// shows whether the peer is still there.
     async fn find(
         self: &Arc<Self>,
         name: &Name,
@@ -58,8 +58,8 @@ impl Core {
         }
     }
 
-    /// Becomes a user of a link to an endpoint whose name no other can have, if a link takes a user with
-    /// that tag.
+    /// Becomes a user of a link to an endpoint whose name no other can have, if a link takes a user
+    /// with that tag.
     fn user_of(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Option<User> {
         let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
         let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
@@ -136,8 +136,8 @@ impl Core {
         Ok(())
     }
 
-    /// Makes sure that handlers which both sides have at the same place are the same. Each answer of the
-    /// peer is waited for no longer than `within`.
+    /// Makes sure that handlers which both sides have at the same place are the same. Each answer
+    /// of the peer is waited for no longer than `within`.
     async fn compare(
         &self,
         link: &Arc<Link>,

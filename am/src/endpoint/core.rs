@@ -34,7 +34,8 @@ pub(super) struct Core {
     pub shorter: Mutex<[Option<Arc<Buffers>>; 2]>,
     pub domain: Domain,
     pub name: Name,
-    /// The listing of the handlers whose places the program has chosen, in pieces that fit messages.
+    /// The listing of the handlers whose places the program has chosen, in pieces that fit
+    /// messages.
     pub listing: Vec<Vec<u8>>,
     /// The events of the endpoint, for programs that listen.
     pub events: broadcast::Sender<Event>,

@@ -36,7 +36,8 @@ impl Core {
         }
     }
 
-    /// Ends a link, and the links that are of no use without it. Does nothing if it is over already.
+    /// Ends a link, and the links that are of no use without it. Does nothing if it is over
+    /// already.
     pub(super) fn end(&self, link: &Arc<Link>, ending: Ending) {
         let Some(lost) = link.end(ending.clone()) else { return };
         let promised = link.take_promised();

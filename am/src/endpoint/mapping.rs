@@ -45,8 +45,8 @@ impl Core {
         put(&mut table, (index, self.local.config.places), name, user)
     }
 
-    /// Returns the link by which a peer of that name is mapped, if the link stands and shows the same tag,
-    /// and the peer's named handlers are known.
+    /// Returns the link by which a peer of that name is mapped, if the link stands and shows the
+    /// same tag, and the peer's named handlers are known.
     fn connected_to(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Option<Arc<Link>> {
         let table = self.places();
         let mut there = table.iter().flatten().filter(|link| {

@@ -40,8 +40,8 @@ pub use event::Event;
 
 /// A set of handlers with a name, from which requests are sent and to which they come.
 ///
-/// Clones are handles to the same endpoint. When the last is dropped, the endpoint is closed, and its
-/// peers are told. Requests that are not answered by then may be lost:
+/// Clones are handles to the same endpoint. When the last is dropped, the endpoint is closed, and
+/// its peers are told. Requests that are not answered by then may be lost:
 /// [`unmap_all`](Self::unmap_all) waits for them.
 ///
 /// An endpoint is closed, too, when the runtime ends in which its bundle was made.
@@ -84,22 +84,23 @@ impl Endpoint {
         self.0.core.local.admits()
     }
 
-    /// Changes which peers the endpoint admits, from the next message on that is handled. Requests of
-    /// peers that are not admitted any more go back as [`WrongTag`](crate::Undeliverable::WrongTag). A
-    /// peer that was told where the [segment](EndpointConfig::segment) is may go on writing there.
-    /// Messages of a peer that has gone by now are handled as the peer was admitted before.
+    /// Changes which peers the endpoint admits, from the next message on that is handled. Requests
+    /// of peers that are not admitted any more go back as
+    /// [`WrongTag`](crate::Undeliverable::WrongTag). A peer that was told where the
+    /// [segment](EndpointConfig::segment) is may go on writing there. Messages of a peer that has
+    /// gone by now are handled as the peer was admitted before.
     pub fn set_admits(&self, admits: impl Into<Admits>) {
         self.0.core.set_admits(admits.into());
     }
 
-    /// Subscribes to the endpoint's events: peers that come and go from here on. A program that does not
-    /// take them loses the oldest, beyond 256.
+    /// Subscribes to the endpoint's events: peers that come and go from here on. A program that
+    /// does not take them loses the oldest, beyond 256.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.core.events.subscribe()
     }
 
-    /// Returns the NIC that the endpoint's bundle is on. For layers of this workspace that stand on Active
-    /// Messages.
+    /// Returns the NIC that the endpoint's bundle is on. For layers of this workspace that stand on
+    /// Active Messages.
     #[doc(hidden)]
     pub fn nic(&self) -> &doorbell_verbs::Nic {
         &self.0.core.engine.nic
@@ -118,8 +119,8 @@ impl Endpoint {
         self.0.core.domain.register(region, Rights::LOCAL_WRITE)
     }
 
-    /// Returns the most receives that the endpoint ever had. They are never more than the requests that
-    /// its peers may have under way to it, and it to them, and one.
+    /// Returns the most receives that the endpoint ever had. They are never more than the requests
+    /// that its peers may have under way to it, and it to them, and one.
     pub fn most_receives(&self) -> usize {
         self.0.core.most_receives()
     }
@@ -129,9 +130,9 @@ impl Endpoint {
         self.0.core.local.segment.as_ref()
     }
 
-    /// Maps a peer at a place of the translation table. Requests may be sent there until the place is
-    /// [unmapped](Self::unmap) or the peer has gone, whatever is mapped and unmapped at other places
-    /// meanwhile. Handlers that both sides have at the same place must be the same.
+    /// Maps a peer at a place of the translation table. Requests may be sent there until the place
+    /// is [unmapped](Self::unmap) or the peer has gone, whatever is mapped and unmapped at other
+    /// places meanwhile. Handlers that both sides have at the same place must be the same.
     ///
     /// If there is a connection to the peer, because the peer has mapped this endpoint, or this
     /// endpoint maps the peer by the same tag elsewhere, the connection serves all of them.
@@ -141,12 +142,13 @@ impl Endpoint {
     ///
     /// If the future is dropped, nothing is mapped.
     ///
-    /// The tag is the one by which the peer [admits](EndpointConfig::admits) this endpoint: a [`Tag`], or
-    /// `None` for an endpoint that admits everybody. It holds for every message that is sent there.
+    /// The tag is the one by which the peer [admits](EndpointConfig::admits) this endpoint: a
+    /// [`Tag`], or `None` for an endpoint that admits everybody. It holds for every message that is
+    /// sent there.
     ///
     /// # Errors
-    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers, or a
-    /// peer is mapped at that place already.
+    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers,
+    /// or a peer is mapped at that place already.
     pub async fn map(
         &self,
         index: usize,
@@ -156,11 +158,11 @@ impl Endpoint {
         self.0.core.map(index, name, tag.into()).await.map(Peer::of)
     }
 
-    /// Connects to a peer: maps it at the first free place of the translation table, and learns which
-    /// handlers it has. If the peer is connected already, this returns another handle to it. The peer
-    /// stays connected until [`Peer::disconnect`], or until the endpoint is dropped, whatever handles to
-    /// the peer there are. The endpoint shows the tag of its [configuration](EndpointConfig::shows), if
-    /// there is one.
+    /// Connects to a peer: maps it at the first free place of the translation table, and learns
+    /// which handlers it has. If the peer is connected already, this returns another handle to it.
+    /// The peer stays connected until [`Peer::disconnect`], or until the endpoint is dropped,
+    /// whatever handles to the peer there are. The endpoint shows the tag of its
+    /// [configuration](EndpointConfig::shows), if there is one.
     ///
     /// The name is that of the peer's [`name`](Self::name), as a [`Name`] or as text.
     ///
@@ -201,10 +203,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes a peer off the translation table, and waits until the peer has handled what was sent there
-    /// before, as long as its handlers take. If the peer is mapped at no other place, and has not mapped
-    /// this endpoint either, the connection ends. Requests that kept handles to the peer send meanwhile
-    /// come back.
+    /// Takes a peer off the translation table, and waits until the peer has handled what was sent
+    /// there before, as long as its handlers take. If the peer is mapped at no other place, and has
+    /// not mapped this endpoint either, the connection ends. Requests that kept handles to the peer
+    /// send meanwhile come back.
     ///
     /// If the future is dropped, the unmap goes on in the background.
     ///
@@ -214,8 +216,8 @@ impl Endpoint {
         self.0.core.unmap(index).await
     }
 
-    /// Takes all peers off the translation table, one after the other. A program that is to end awaits
-    /// this, so that all its requests are handled.
+    /// Takes all peers off the translation table, one after the other. A program that is to end
+    /// awaits this, so that all its requests are handled.
     pub async fn unmap_all(&self) {
         self.0.core.unmap_all().await;
     }
@@ -297,8 +299,8 @@ impl Bundle {
     /// Opens an endpoint on the bundle.
     ///
     /// # Errors
-    /// When the service number is taken, the NIC has no room for the endpoint, or the configuration is
-    /// not valid.
+    /// When the service number is taken, the NIC has no room for the endpoint, or the configuration
+    /// is not valid.
     pub async fn endpoint<S>(
         &self,
         handlers: Handlers<S>,

@@ -104,8 +104,8 @@ impl Core {
         }
     }
 
-    /// Makes a queue pair. If all are taken, some by connections that are over, this waits until the
-    /// numbers of one have rested.
+    /// Makes a queue pair. If all are taken, some by connections that are over, this waits until
+    /// the numbers of one have rested.
     async fn queue_pair(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, OpenError> {
         let deadline = Instant::now() + REST_PATIENCE;
         let mut hope = true;

@@ -1,9 +1,9 @@
 //! Recalling receives from links that do not need them, for links that do.
 //!
-//! While receives are plenty, each peer is promised all that it may ever need. Later peers would then
-//! find none, and busy peers no more than they have. So links give up receives that they have for
-//! answers and do not need, and idle peers are asked for all their credits but one. A peer does not use
-//! a credit that it has given up, so a receive stands behind each promise all the time.
+//! While receives are plenty, each peer is promised all that it may ever need. Later peers would
+//! then find none, and busy peers no more than they have. So links give up receives that they have
+//! for answers and do not need, and idle peers are asked for all their credits but one. A peer does
+//! not use a credit that it has given up, so a receive stands behind each promise all the time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +25,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// The most peers that are asked at a time.
 const AT_ONCE: usize = 64;
 
-/// Takes receives of a pool back from idle peers, and from busy peers, too, if there `must` be some.
-/// Waits until one has come back, but not for long while links of the pool are about to end. Returns
-/// whether any may still come back.
+/// Takes receives of a pool back from idle peers, and from busy peers, too, if there `must` be
+/// some. Waits until one has come back, but not for long while links of the pool are about to end.
+/// Returns whether any may still come back.
 pub(super) async fn recall(core: &Arc<Core>, receives: &Arc<Buffers>, must: bool) -> bool {
     let have = |link: &Arc<Link>| Arc::ptr_eq(&link.buffers, receives);
     let links: Vec<_> = core.links().into_iter().filter(have).collect();

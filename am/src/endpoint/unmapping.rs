@@ -10,8 +10,8 @@ use crate::peer::{ask, settle};
 use crate::wire::Ask;
 
 impl Core {
-    /// Takes a peer off its place, and waits until the peer has handled what was sent there, as long as
-    /// that takes. If the link has no users on either side then, the connection ends.
+    /// Takes a peer off its place, and waits until the peer has handled what was sent there, as
+    /// long as that takes. If the link has no users on either side then, the connection ends.
     pub async fn unmap(self: &Arc<Self>, index: usize) -> Result<(), SendError> {
         let link = {
             let mut table = self.places_mut();
@@ -49,8 +49,9 @@ impl Core {
         }
     }
 
-    /// Asks the peer whether a link may end that has lost its last user on this side, and ends the link
-    /// if the peer does not use it. The peer has handled what was sent before, since it answers in turn.
+    /// Asks the peer whether a link may end that has lost its last user on this side, and ends the
+    /// link if the peer does not use it. The peer has handled what was sent before, since it
+    /// answers in turn.
     pub async fn ask_to_end(&self, link: &Arc<Link>) {
         let mut in_use = false;
         for link in link.lanes().iter().chain([link]) {

@@ -26,14 +26,14 @@ impl User {
         &self.link
     }
 
-    /// Removes the user from the link. If it was the last, a task asks the peer whether the link may
-    /// end, and goes on to its end whether it is waited for or not.
+    /// Removes the user from the link. If it was the last, a task asks the peer whether the link
+    /// may end, and goes on to its end whether it is waited for or not.
     pub fn leave(mut self) -> Option<JoinHandle<()>> {
         self.leave_once()
     }
 
-    /// Leaves the user on the link, as an entry of the translation table, or for as long as the link
-    /// stands.
+    /// Leaves the user on the link, as an entry of the translation table, or for as long as the
+    /// link stands.
     pub fn stays(mut self) -> Arc<Link> {
         self.has_left = true;
         self.link.clone()

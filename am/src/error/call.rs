@@ -9,8 +9,8 @@ use thiserror::Error;
 use super::send::{Credits, SendError, ending_text, known_text, other_types_text};
 use super::undeliverable::Undeliverable;
 
-/// The call that an error is about. As text: "`add` of udp:127.0.0.1:4000#2a", with the index of the
-/// handler if the program has chosen that.
+/// The call that an error is about. As text: "`add` of udp:127.0.0.1:4000#2a", with the index of
+/// the handler if the program has chosen that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Called(Box<Which>);
 
@@ -184,8 +184,8 @@ impl CallError {
         self
     }
 
-    /// Returns the error of a message that is no call, and that was not sent because this question about
-    /// its handler has no answer.
+    /// Returns the error of a message that is no call, and that was not sent because this question
+    /// about its handler has no answer.
     #[cold]
     pub(crate) fn of_a_question(self, peer: Box<str>) -> SendError {
         match self {
@@ -203,8 +203,8 @@ impl CallError {
         }
     }
 
-    /// Returns the reason why the request was not delivered or not answered, if the request was sent and
-    /// the reason is known.
+    /// Returns the reason why the request was not delivered or not answered, if the request was
+    /// sent and the reason is known.
     pub fn undeliverable(&self) -> Option<Undeliverable> {
         match self {
             Self::Undeliverable { why, .. } => Some(*why),

@@ -119,7 +119,8 @@ pub enum SendError {
     },
 }
 
-/// Returns the text how a link has ended. If this side has ended it, the text names what the program did.
+/// Returns the text how a link has ended. If this side has ended it, the text names what the
+/// program did.
 pub(super) fn ending_text(ending: &Ending) -> String {
     match ending {
         Ending::Left { .. } => {
@@ -165,8 +166,8 @@ fn segment_text(room: u64) -> String {
 pub struct Credits {
     /// The number of requests under way, calls among them.
     pub under_way: u16,
-    /// The number of calls among them that this side has given up, by dropping them or because their
-    /// time was over, and whose handlers go on.
+    /// The number of calls among them that this side has given up, by dropping them or because
+    /// their time was over, and whose handlers go on.
     pub given_up: u16,
 }
 

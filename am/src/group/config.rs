@@ -44,8 +44,9 @@ pub struct GroupConfig {
 }
 
 impl Default for GroupConfig {
-    /// Returns a configuration without members, which must be given; without a tag, with half a minute of
-    /// patience, reports of waits after a minute, 1 GiB at a time, and the defaults of endpoints.
+    /// Returns a configuration without members, which must be given; without a tag, with half a
+    /// minute of patience, reports of waits after a minute, 1 GiB at a time, and the defaults of
+    /// endpoints.
     fn default() -> Self {
         let endpoint = EndpointConfig::default();
         Self {

@@ -23,9 +23,9 @@ use crate::wire::{ANSWER, Content, FAILED, Header};
 /// thread, and within the [`patience`](crate::EndpointConfig::patience) of its sender's endpoint. A
 /// later answer is dropped.
 ///
-/// If the value is dropped, the caller is told that nothing was replied. For an asynchronous handler,
-/// the caller is told so when the handler ends, unless the handler has given the value away and it is
-/// still held then.
+/// If the value is dropped, the caller is told that nothing was replied. For an asynchronous
+/// handler, the caller is told so when the handler ends, unless the handler has given the value
+/// away and it is still held then.
 pub struct Kept {
     link: Arc<Link>,
     /// The request's header and its place in the link's table, until it is answered.
@@ -53,8 +53,8 @@ impl Kept {
     }
 
     /// Returns whether the sender still waits for the answer. It does not once its
-    /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has given its
-    /// call up, which is known here within about a second.
+    /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has
+    /// given its call up, which is known here within about a second.
     pub fn is_awaited(&self) -> bool {
         self.id().is_some_and(|id| self.link.awaits(id))
     }
@@ -74,8 +74,8 @@ impl Kept {
         self.placed.clone()
     }
 
-    /// Takes the payload, and leaves an empty [`payload`](Self::payload). The bytes are not copied if they
-    /// fill a quarter of their buffer.
+    /// Takes the payload, and leaves an empty [`payload`](Self::payload). The bytes are not copied
+    /// if they fill a quarter of their buffer.
     pub fn take_payload(&mut self) -> Bytes {
         let range = std::mem::replace(&mut self.payload, 0..0);
         let Some(buffer) = self.buffer.take() else { return Bytes::new() };
@@ -93,8 +93,8 @@ impl Kept {
         Received::new(self.link.clone(), self.id(), payload, placed)
     }
 
-    /// Answers the request with a reply. If the reply is longer than the peer takes, the peer is told so
-    /// by [`LongReply`](Undeliverable::LongReply).
+    /// Answers the request with a reply. If the reply is longer than the peer takes, the peer is
+    /// told so by [`LongReply`](Undeliverable::LongReply).
     ///
     /// While other requests of the peer have no answer yet, the reply leaves together with other
     /// messages, and at the latest when this task lets other tasks run.
@@ -181,8 +181,8 @@ impl Drop for Kept {
     }
 }
 
-/// The debt of an asynchronous handler's task to its request. If the value is dropped while no answer
-/// was given and nobody else owes one, the caller is told that there is none.
+/// The debt of an asynchronous handler's task to its request. If the value is dropped while no
+/// answer was given and nobody else owes one, the caller is told that there is none.
 pub(crate) struct TaskDebt {
     link: Arc<Link>,
     owed: (Header, RetainedId),
@@ -207,8 +207,8 @@ impl Drop for TaskDebt {
     }
 }
 
-/// Ends a request without an answer from its holder, or from its task. If nobody else owes an answer,
-/// the caller is told that there is none.
+/// Ends a request without an answer from its holder, or from its task. If nobody else owes an
+/// answer, the caller is told that there is none.
 fn ends_without_answer(
     link: &Arc<Link>,
     (header, id): (Header, RetainedId),

@@ -101,8 +101,8 @@ impl Tables {
         pieces
     }
 
-    /// Compares the handlers with a listing of the other side. Returns the first handler that both sides
-    /// have and that differs.
+    /// Compares the handlers with a listing of the other side. Returns the first handler that both
+    /// sides have and that differs.
     pub(crate) fn differs(&self, mut listing: &[u8]) -> Option<Difference> {
         while let Some(theirs) = Entry::take(&mut listing) {
             let same_place =

@@ -26,8 +26,8 @@ pub(crate) use table::Tables;
 
 /// The handlers of an endpoint.
 ///
-/// The handler of a [`Call`](crate::Call) is a function that returns the answer, and the handler of a
-/// [`Notice`](crate::Notice) returns nothing. Both are called with the request and its arguments:
+/// The handler of a [`Call`](crate::Call) is a function that returns the answer, and the handler of
+/// a [`Notice`](crate::Notice) returns nothing. Both are called with the request and its arguments:
 ///
 /// ```
 /// use doorbell::am::{Call, Handlers, Notice};
@@ -42,8 +42,8 @@ pub(crate) use table::Tables;
 ///
 /// Handlers of [`with`](Self::with) share a state, which is their first argument.
 ///
-/// Programs that choose the places of their handlers themselves, as in the paper of Active Messages,
-/// add [requests](Self::request) and [replies](Self::reply):
+/// Programs that choose the places of their handlers themselves, as in the paper of Active
+/// Messages, add [requests](Self::request) and [replies](Self::reply):
 ///
 /// ```
 /// # use doorbell::am::{Handlers, ReplyId, RequestId};
@@ -89,8 +89,8 @@ impl<S> Handlers<S> {
 }
 
 impl<S> From<Handlers<WithState<S>>> for Handlers {
-    /// Makes handlers without a state of handlers with one. Those keep their state; handlers that are
-    /// added from here on have none.
+    /// Makes handlers without a state of handlers with one. Those keep their state; handlers that
+    /// are added from here on have none.
     fn from(handlers: Handlers<WithState<S>>) -> Self {
         Self { tables: handlers.tables, state: Stateless }
     }

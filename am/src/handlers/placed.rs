@@ -8,10 +8,10 @@ use crate::arguments::{Arguments, Payload};
 use crate::kinds::{ReplyId, RequestId};
 
 impl<S> Handlers<S> {
-    /// Adds the handler of a kind of request. The handler runs to its end, and no other handler runs at
-    /// the same time. The NIC waits meanwhile: peers over a network would take this process for gone if
-    /// the handler took long. A handler that asks the NIC for anything would wait for itself, and
-    /// panics. Make such handlers [asynchronous](Self::request_async).
+    /// Adds the handler of a kind of request. The handler runs to its end, and no other handler
+    /// runs at the same time. The NIC waits meanwhile: peers over a network would take this process
+    /// for gone if the handler took long. A handler that asks the NIC for anything would wait for
+    /// itself, and panics. Make such handlers [asynchronous](Self::request_async).
     ///
     /// # Panics
     /// When there is a handler of that index already.
@@ -26,17 +26,17 @@ impl<S> Handlers<S> {
         self
     }
 
-    /// Adds an asynchronous handler of a kind of request. The handler runs as a task, and may wait and
-    /// send requests. The endpoint's [`tasks`](crate::EndpointConfig::tasks) bound how many run at a
-    /// time.
+    /// Adds an asynchronous handler of a kind of request. The handler runs as a task, and may wait
+    /// and send requests. The endpoint's [`tasks`](crate::EndpointConfig::tasks) bound how many run
+    /// at a time.
     ///
-    /// The request is under way until the handler has replied, or its future ends. Then a caller is told
-    /// that nothing was replied, or that the handler panicked. The future of a *call* is dropped at its
-    /// next await if nobody waits for the answer any more: when the caller has dropped the call or its
-    /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
-    /// requester's [`patience`](crate::EndpointConfig::patience) is over; when the requester has gone.
-    /// Work that must be done to its end all the same belongs into a task of its own. A request that is
-    /// no call is handled to its end.
+    /// The request is under way until the handler has replied, or its future ends. Then a caller is
+    /// told that nothing was replied, or that the handler panicked. The future of a *call* is
+    /// dropped at its next await if nobody waits for the answer any more: when the caller has
+    /// dropped the call or its [deadline](crate::Peer::within) is over, which is known here within
+    /// about a second; when the requester's [`patience`](crate::EndpointConfig::patience) is over;
+    /// when the requester has gone. Work that must be done to its end all the same belongs into a
+    /// task of its own. A request that is no call is handled to its end.
     ///
     /// # Panics
     /// As [`request`](Self::request).

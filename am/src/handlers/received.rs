@@ -40,15 +40,15 @@ impl Received {
         &self.payload
     }
 
-    /// Returns the range of the endpoint's segment in which a payload was [placed](crate::Peer::place), if
-    /// one was.
+    /// Returns the range of the endpoint's segment in which a payload was
+    /// [placed](crate::Peer::place), if one was.
     pub fn placed(&self) -> Option<Range<u64>> {
         self.placed.clone()
     }
 
     /// Returns whether the sender still waits for the answer. It does not once its
-    /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has given its
-    /// call up, which is known here within about a second.
+    /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has
+    /// given its call up, which is known here within about a second.
     pub fn is_awaited(&self) -> bool {
         self.id.is_some_and(|id| self.link.awaits(id))
     }

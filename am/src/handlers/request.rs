@@ -19,8 +19,8 @@ use crate::wire::{ANSWER, Content, FAILED};
 
 /// A request, as its handler gets it. It may be answered once.
 ///
-/// If the request is dropped, a caller is told that nothing was replied, and any other sender gets the
-/// credit back some time. A handler answers once:
+/// If the request is dropped, a caller is told that nothing was replied, and any other sender gets
+/// the credit back some time. A handler answers once:
 ///
 /// ```
 /// # use doorbell::am::{Handlers, ReplyId, RequestId};
@@ -62,7 +62,8 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// ```
 pub struct Request<'r>(&'r mut Asked<'r>);
 
-/// The content of a request, on the stack of the dispatcher, so that a [`Request`] is a mere pointer.
+/// The content of a request, on the stack of the dispatcher, so that a [`Request`] is a mere
+/// pointer.
 pub(crate) struct Asked<'r> {
     link: &'r Arc<Link>,
     arrival: &'r mut Arrival,
@@ -117,29 +118,29 @@ impl<'r> Request<'r> {
         Payload::of(self.0)
     }
 
-    /// Has the task that serves the endpoint let other tasks run as soon as this handler has returned.
-    /// A handler calls it when it has woken a task of the same thread. Otherwise that task would wait
-    /// until the serving task has found nothing more for some time.
+    /// Has the task that serves the endpoint let other tasks run as soon as this handler has
+    /// returned. A handler calls it when it has woken a task of the same thread. Otherwise that
+    /// task would wait until the serving task has found nothing more for some time.
     pub fn note_woken(&self) {
         self.0.link.endpoint.signals.note_woken();
     }
 
-    /// Returns the number of the look in which the request is handled. Requests of the same look had all
-    /// come when the look began. For layers of this workspace that stand on Active
+    /// Returns the number of the look in which the request is handled. Requests of the same look
+    /// had all come when the look began. For layers of this workspace that stand on Active
     /// Messages.
     #[doc(hidden)]
     pub fn look(&self) -> u64 {
         self.0.link.endpoint.signals.looks()
     }
 
-    /// Takes the payload, and leaves an empty [`payload`](Self::payload). The bytes are not copied if they
-    /// came in a packet of their own and fill a quarter of their buffer.
+    /// Takes the payload, and leaves an empty [`payload`](Self::payload). The bytes are not copied
+    /// if they came in a packet of their own and fill a quarter of their buffer.
     pub fn take_payload(&mut self) -> Bytes {
         self.parts().take()
     }
 
-    /// Answers the request with a reply. If the reply is longer than the peer takes, the peer is told so
-    /// by [`LongReply`](Undeliverable::LongReply).
+    /// Answers the request with a reply. If the reply is longer than the peer takes, the peer is
+    /// told so by [`LongReply`](Undeliverable::LongReply).
     #[inline]
     pub fn reply<A: Arguments>(self, id: ReplyId<A>, arguments: A) {
         let mut room = Room::new();
@@ -149,8 +150,8 @@ impl<'r> Request<'r> {
     /// Answers the request with a reply that has a copy of a payload beside the arguments.
     ///
     /// # Errors
-    /// When the payload is longer than the peer takes, or there are too many words. The peer is told so
-    /// by [`LongReply`](Undeliverable::LongReply).
+    /// When the payload is longer than the peer takes, or there are too many words. The peer is
+    /// told so by [`LongReply`](Undeliverable::LongReply).
     #[inline]
     pub fn reply_with<A: Arguments>(
         self,
@@ -199,8 +200,8 @@ impl<'r> Request<'r> {
         );
     }
 
-    /// Keeps the request, with its payload, to be answered later. Another buffer takes the place of the
-    /// buffer in which the request was received.
+    /// Keeps the request, with its payload, to be answered later. Another buffer takes the place of
+    /// the buffer in which the request was received.
     pub fn keep(self) -> Kept {
         self.keep_by(Owes::Holder)
     }
@@ -217,10 +218,10 @@ impl<'r> Request<'r> {
         Kept::new(self.0.link.clone(), (header, id), buffer, payload, placed)
     }
 
-    /// Has a task of the runtime answer the request, by the future that `handler` makes of it. If the
-    /// task ends without an answer, or panics, the caller is told so. If nobody waits for the answer any
-    /// more, the future is dropped at its next await. If the most asynchronous handlers are under way
-    /// already, the request goes back as [`Busy`](Undeliverable::Busy).
+    /// Has a task of the runtime answer the request, by the future that `handler` makes of it. If
+    /// the task ends without an answer, or panics, the caller is told so. If nobody waits for the
+    /// answer any more, the future is dropped at its next await. If the most asynchronous handlers
+    /// are under way already, the request goes back as [`Busy`](Undeliverable::Busy).
     pub fn spawn<F>(self, handler: impl FnOnce(Kept) -> F)
     where
         F: Future<Output = ()> + Send + 'static,

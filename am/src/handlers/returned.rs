@@ -8,8 +8,8 @@ use crate::link::Link;
 use crate::peer::Peer;
 use crate::wire::{Header, each_word};
 
-/// A request that was not delivered, as the handler of [returned](crate::Handlers::returned) requests
-/// gets it.
+/// A request that was not delivered, as the handler of [returned](crate::Handlers::returned)
+/// requests gets it.
 pub struct Returned<'r> {
     pub(crate) why: Undeliverable,
     pub(crate) link: &'r Arc<Link>,
@@ -27,8 +27,8 @@ impl Returned<'_> {
         Peer::of(self.link.clone())
     }
 
-    /// Returns the index of the handler that the request was for. If the peer has gone, the index is not
-    /// known, since nobody knows which of the requests under way were handled.
+    /// Returns the index of the handler that the request was for. If the peer has gone, the index
+    /// is not known, since nobody knows which of the requests under way were handled.
     pub fn handler(&self) -> Option<u16> {
         self.what.map(|(header, _)| header.handler)
     }

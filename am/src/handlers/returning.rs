@@ -21,9 +21,9 @@ impl Handlers {
     /// returns the answer, or a `Result`, whose error reaches the caller as
     /// [`CallError::Failed`](crate::CallError::Failed) with its text.
     ///
-    /// The handler runs to its end, no other handler runs at the same time, and the NIC waits meanwhile.
-    /// A handler that takes longer than some microseconds, waits for anything, or sends messages must be
-    /// [asynchronous](Self::on_async).
+    /// The handler runs to its end, no other handler runs at the same time, and the NIC waits
+    /// meanwhile. A handler that takes longer than some microseconds, waits for anything, or sends
+    /// messages must be [asynchronous](Self::on_async).
     ///
     /// ```
     /// use doorbell::am::{Call, Handlers};
@@ -53,16 +53,16 @@ impl Handlers {
         self
     }
 
-    /// Adds an asynchronous handler of a kind of message. The handler runs as a task of the runtime, and
-    /// may wait and send messages. The endpoint's [`tasks`](crate::EndpointConfig::tasks) bound how many
-    /// run at a time.
+    /// Adds an asynchronous handler of a kind of message. The handler runs as a task of the
+    /// runtime, and may wait and send messages. The endpoint's
+    /// [`tasks`](crate::EndpointConfig::tasks) bound how many run at a time.
     ///
-    /// A call is under way until the future has its output. The future is dropped at its next await if
-    /// nobody waits for the answer any more: when the caller has dropped the call or its
+    /// A call is under way until the future has its output. The future is dropped at its next await
+    /// if nobody waits for the answer any more: when the caller has dropped the call or its
     /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
-    /// caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has gone. Work
-    /// that must be done to its end all the same belongs into a task of its own. A notice is handled to
-    /// its end.
+    /// caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has gone.
+    /// Work that must be done to its end all the same belongs into a task of its own. A notice is
+    /// handled to its end.
     ///
     /// ```
     /// use std::time::Duration;
@@ -96,8 +96,8 @@ impl Handlers {
 }
 
 impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
-    /// Makes handlers that share a state, which is the first argument of each. Asynchronous handlers get
-    /// a clone of the state, others a reference.
+    /// Makes handlers that share a state, which is the first argument of each. Asynchronous
+    /// handlers get a clone of the state, others a reference.
     ///
     /// ```
     /// use std::collections::HashMap;

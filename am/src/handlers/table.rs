@@ -28,8 +28,8 @@ pub(crate) type OnReply = Box<dyn FnMut(Replied<'_>, &[u64]) -> bool + Send>;
 /// A handler of requests that came back.
 pub(crate) type OnReturned = Box<dyn FnMut(Returned<'_>) + Send>;
 
-/// The handlers of an endpoint: a table for requests, a table for replies, and a handler of requests
-/// that came back.
+/// The handlers of an endpoint: a table for requests, a table for replies, and a handler of
+/// requests that came back.
 #[derive(Default)]
 pub(crate) struct Tables {
     pub requests: Table<OnRequest>,

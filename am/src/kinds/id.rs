@@ -8,8 +8,8 @@ use crate::arguments::{Arguments, Shape};
 use crate::wire::{MOST_HANDLERS, Words};
 
 /// A kind of request by the place that its handler has in the table, as in the paper of Active
-/// Messages. It has a place, a name for errors, and the type of the arguments. Both sides declare the
-/// same.
+/// Messages. It has a place, a name for errors, and the type of the arguments. Both sides declare
+/// the same.
 ///
 /// A [`Call`](crate::Call) or a [`Notice`](crate::Notice) needs no place.
 ///

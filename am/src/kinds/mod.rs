@@ -300,8 +300,8 @@ impl<A: Arguments> Handled for Notice<A> {
     const ANSWERS: bool = false;
 }
 
-/// A value that a handler returns: the answer, or a `Result` whose error reaches the caller with its
-/// text and the texts of its sources.
+/// A value that a handler returns: the answer, or a `Result` whose error reaches the caller with
+/// its text and the texts of its sources.
 #[diagnostic::on_unimplemented(
     message = "a handler of this kind of message returns `{R}` or `Result<{R}, E>`, and not `{Self}`",
     note = "a handler that is `async` is added with `on_async`, and one that only panics needs a return \

@@ -16,12 +16,14 @@ use crate::wire::MOST_HANDLERS;
 /// The most bytes of the types' text in a listing.
 const LONGEST_TYPES: usize = 1000;
 
-/// The length of the longest listing that there can be, 5 MB. Endpoints take no longer one of a peer.
+/// The length of the longest listing that there can be, 5 MB. Endpoints take no longer one of a
+/// peer.
 pub(crate) const LONGEST_LISTING: usize = MOST_HANDLERS * (13 + LONGEST_NAME + LONGEST_TYPES);
 
 /// The named handlers of an endpoint, by the numbers that stand for their names and types.
 pub(crate) struct Names {
-    /// A hash table with open addressing. Its length is a power of two, and at least half of it is free.
+    /// A hash table with open addressing. Its length is a power of two, and at least half of it is
+    /// free.
     places: Box<[Option<(u64, u16)>]>,
     listing: Box<[u8]>,
 }

@@ -71,7 +71,8 @@ impl Reply {
         &self.data()[self.words..]
     }
 
-    /// Returns the payload, which is not copied if it fills a quarter of the buffer in which it came.
+    /// Returns the payload, which is not copied if it fills a quarter of the buffer in which it
+    /// came.
     pub fn into_payload(mut self) -> Bytes {
         self.take_all()
     }

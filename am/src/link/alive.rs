@@ -1,8 +1,8 @@
 //! Probing a peer for signs of life while a task waits for it.
 //!
-//! A NIC expects nothing of a peer that has acknowledged all that was sent. If such a peer dies, the
-//! NIC notices only once the connection has been idle for long. So the peer is asked for a sign of
-//! life while a task sleeps until it answers.
+//! A NIC expects nothing of a peer that has acknowledged all that was sent. If such a peer dies,
+//! the NIC notices only once the connection has been idle for long. So the peer is asked for a sign
+//! of life while a task sleeps until it answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

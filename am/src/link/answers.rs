@@ -78,8 +78,8 @@ impl Link {
         self.answer(&mut out, header, Content::encoded(&[]), AtHand::nothing());
     }
 
-    /// Reports the requests that are done, if they are a quarter of all that the peer may have under
-    /// way.
+    /// Reports the requests that are done, if they are a quarter of all that the peer may have
+    /// under way.
     #[inline]
     pub(super) fn report_done(self: &Arc<Self>, out: &mut SendSide) {
         let limit = self.peer().map_or(1, |peer| peer.limit.into());
@@ -90,8 +90,9 @@ impl Link {
         }
     }
 
-    /// Sends an answer, and perhaps a credit with it. A peer that uses most of its credits, and may have more, gets one more with
-    /// each answer, as long as there are receives. So idle peers hold few, and busy peers many.
+    /// Sends an answer, and perhaps a credit with it. A peer that uses most of its credits, and may
+    /// have more, gets one more with each answer, as long as there are receives. So idle peers hold
+    /// few, and busy peers many.
     #[inline]
     fn answer(
         self: &Arc<Self>,
@@ -125,8 +126,8 @@ impl Link {
         self.received.load(Ordering::Relaxed) == self.answered.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the peer may have more credits, and uses those that it has: more than half of
-    /// them were under way when `answered` requests were answered, or several requests came
+    /// Returns whether the peer may have more credits, and uses those that it has: more than half
+    /// of them were under way when `answered` requests were answered, or several requests came
     /// together.
     #[inline]
     fn wants_credits(&self, answered: u32) -> bool {

@@ -82,9 +82,9 @@ impl Link {
         woke
     }
 
-    /// Takes in the answer to a call, and with it the call's credit. The answer is put `here` if the
-    /// looking task waits for it, and into the reply table otherwise. Returns whether a task was
-    /// woken.
+    /// Takes in the answer to a call, and with it the call's credit. The answer is put `here` if
+    /// the looking task waits for it, and into the reply table otherwise. Returns whether a task
+    /// was woken.
     #[inline]
     pub fn answered(
         &self,
@@ -188,8 +188,8 @@ impl Link {
         unused.into()
     }
 
-    /// Takes all receives from the link, which is over. Returns how many of the shared receives were
-    /// promised for it.
+    /// Takes all receives from the link, which is over. Returns how many of the shared receives
+    /// were promised for it.
     pub fn take_promised(&self) -> usize {
         let out = &mut *self.send_side();
         out.least_leases = 0;

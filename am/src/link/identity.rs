@@ -22,7 +22,8 @@ impl LocalEndpoint {
         self.segment.as_ref().map_or(0, |segment| segment.region().len() as u64)
     }
 
-    /// Returns the named handlers of a peer, from its listing, or `None` if the bytes are no listing.
+    /// Returns the named handlers of a peer, from its listing, or `None` if the bytes are no
+    /// listing.
     pub fn names_of_peer(&self, listing: Vec<u8>) -> Option<Arc<Names>> {
         let mut known = locked(&self.peer_names);
         known.retain(|names| names.strong_count() > 0);

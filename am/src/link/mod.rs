@@ -54,7 +54,8 @@ pub(crate) struct LocalEndpoint {
     pub progress: Arc<dyn Progress>,
     pub owner: Weak<dyn Owner>,
     pub tasks: Arc<Tasks>,
-    /// The rule which peers the endpoint admits. The lock is held while a link's admission is decided.
+    /// The rule which peers the endpoint admits. The lock is held while a link's admission is
+    /// decided.
     pub admits: Mutex<Admits>,
     /// The digest of the handlers whose places the program has chosen.
     pub digest: u64,
@@ -139,14 +140,15 @@ pub(crate) struct Link {
     received_at_mark: AtomicU32,
     /// Whether credits are being recalled from the peer.
     recalled: AtomicBool,
-    /// The count of received messages, which this side's messages acknowledge. Only the poller writes it.
+    /// The count of received messages, which this side's messages acknowledge. Only the poller
+    /// writes it.
     messages: AtomicU16,
     /// The piggybacked acknowledgement heard last. Only the poller writes it.
     ack_heard: AtomicU16,
     /// The piggybacked acknowledgement used last. Only the poller writes it.
     ack_used: AtomicU16,
-    /// By how many messages an acknowledgement must be ahead to be used; `None` where acknowledgements
-    /// are not piggybacked.
+    /// By how many messages an acknowledgement must be ahead to be used; `None` where
+    /// acknowledgements are not piggybacked.
     ack_step: Option<NonZeroU16>,
     /// Counts what may end a task's waiting: answers, credits, the end.
     changes: AtomicU32,

@@ -27,14 +27,16 @@ fn few(header: Header, content: Content<'_>, taken: Taken) -> Option<Inline> {
 /// The send queue of an open link, and what waits to leave by it.
 pub(crate) struct Outbox {
     queue: SendQueue,
-    /// Whether messages that leave at once are copied straight into the device. That needs a lossless
-    /// device, and a receive at the peer for whatever is sent, so that nothing is sent twice.
+    /// Whether messages that leave at once are copied straight into the device. That needs a
+    /// lossless device, and a receive at the peer for whatever is sent, so that nothing is sent
+    /// twice.
     copies: bool,
     held: Held,
     /// Requests for which the queue had no room: no more than an answer to each of the peer's
     /// requests, and two for each of this side's.
     backlog: VecDeque<WorkRequest>,
-    /// Decides which sends of few bytes are signalled, so that the backlog hears of room in the queue.
+    /// Decides which sends of few bytes are signalled, so that the backlog hears of room in the
+    /// queue.
     signalling: SelectiveSignalling,
     /// The bytes in the queue for which the doorbell was not rung: no more than [`MUCH`], and those
     /// of one write.
@@ -143,8 +145,8 @@ impl Outbox {
         self.signalling.signals_next(room)
     }
 
-    /// Puts a request behind the held messages, to leave with them soon, or at once if they are much.
-    /// Returns whether the queue has begun to hold something by that.
+    /// Puts a request behind the held messages, to leave with them soon, or at once if they are
+    /// much. Returns whether the queue has begun to hold something by that.
     pub fn put(&mut self, request: impl Into<WorkRequest>, len: u64) -> bool {
         let first = !self.holds();
         match std::mem::replace(&mut self.held, Held::Nothing) {
@@ -179,9 +181,9 @@ impl Outbox {
         }
     }
 
-    /// Puts a write, and holds the message that announces it. Writes go in a row, and their messages
-    /// follow together, once there are `much` bytes or the `most` messages. Returns whether the queue
-    /// has begun to hold something by that.
+    /// Puts a write, and holds the message that announces it. Writes go in a row, and their
+    /// messages follow together, once there are `much` bytes or the `most` messages. Returns
+    /// whether the queue has begun to hold something by that.
     pub fn put_announced(
         &mut self,
         (write, len): (Write, u64),
@@ -220,8 +222,8 @@ impl Outbox {
         }
     }
 
-    /// Puts a message into a buffer, with its header in front, or in the immediate if the header would
-    /// make it a packet more.
+    /// Puts a message into a buffer, with its header in front, or in the immediate if the header
+    /// would make it a packet more.
     fn in_buffer(&self, header: Header, content: Content<'_>, buffers: &Buffers) -> Send {
         /// A length that divides the length of packets.
         const PACKET: usize = 1024;
@@ -239,8 +241,8 @@ impl Outbox {
         }
     }
 
-    /// Holds a message, and sends all held messages if they are the `most`. Returns whether the queue
-    /// has begun to hold something by that.
+    /// Holds a message, and sends all held messages if they are the `most`. Returns whether the
+    /// queue has begun to hold something by that.
     pub fn hold(
         &mut self,
         header: Header,

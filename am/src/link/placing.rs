@@ -27,8 +27,8 @@ impl Link {
         })
     }
 
-    /// [Places](Self::place) data at an offset of the peer's segment if there is a credit, and gives
-    /// the data back if there is none.
+    /// [Places](Self::place) data at an offset of the peer's segment if there is a credit, and
+    /// gives the data back if there is none.
     #[inline]
     pub fn try_place(
         self: &Arc<Self>,

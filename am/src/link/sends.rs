@@ -19,11 +19,11 @@ impl Link {
         self.endpoint.config.policy == Policy::Together && self.size == Size::Any
     }
 
-    /// Sends a message, or holds it for a moment. With `at_once`, and if nothing is held, the message leaves now, posted
-    /// through what `at_once` holds. Otherwise it is held to share a send with others. Held
-    /// messages leave when a task waits for something of the bundle, when the messages are handled
-    /// that they answer, when they are many, and at the latest when their sender lets other tasks
-    /// run.
+    /// Sends a message, or holds it for a moment. With `at_once`, and if nothing is held, the
+    /// message leaves now, posted through what `at_once` holds. Otherwise it is held to share a
+    /// send with others. Held messages leave when a task waits for something of the bundle, when
+    /// the messages are handled that they answer, when they are many, and at the latest when their
+    /// sender lets other tasks run.
     #[inline]
     pub(super) fn send(
         self: &Arc<Self>,
@@ -84,8 +84,8 @@ impl Link {
         self.ack_heard.store(taken.0, Ordering::Relaxed);
     }
 
-    /// Returns whether the acknowledgement heard last is far enough ahead of the one used last. That
-    /// is so before this side has so much under way that the NIC asks for acknowledgements.
+    /// Returns whether the acknowledgement heard last is far enough ahead of the one used last.
+    /// That is so before this side has so much under way that the NIC asks for acknowledgements.
     #[inline]
     pub fn has_useful_ack(&self) -> bool {
         let [heard, used] =

@@ -14,8 +14,8 @@ use crate::link::Link;
 use crate::shared::handles;
 use crate::wire::Content;
 
-/// A credit is the right to have one more request under way to a peer. If it is dropped, another task
-/// may use it.
+/// A credit is the right to have one more request under way to a peer. If it is dropped, another
+/// task may use it.
 #[must_use = "a credit is given back if nothing is sent by it"]
 pub struct Credit<'p> {
     link: &'p Arc<Link>,
@@ -75,7 +75,8 @@ impl Credit<'_> {
         self.send(id.index(), content)
     }
 
-    /// Sends a request with a copy of a payload beside the arguments by this credit, without waiting.
+    /// Sends a request with a copy of a payload beside the arguments by this credit, without
+    /// waiting.
     ///
     /// # Errors
     /// As [`request`](Self::request), and when the peer does not take so long a payload.

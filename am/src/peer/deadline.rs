@@ -10,8 +10,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::link::Link;
 
-/// The deadline of a wait, which counts from when the task begins to sleep. While the task spins, no
-/// clock is read and there is no timer.
+/// The deadline of a wait, which counts from when the task begins to sleep. While the task spins,
+/// no clock is read and there is no timer.
 pub(super) struct Deadline<'l> {
     within: Option<Duration>,
     /// The timer, once the task has begun to sleep.

@@ -9,8 +9,8 @@ use crate::kinds::{Kind, LONGEST_LISTING, Missing};
 use crate::link::Link;
 use crate::wire::Ask;
 
-/// Learns what the named handlers of a peer are, unless that is known. Each of the peer's answers is
-/// waited for no longer than `within`, or than the endpoint's patience if there is no bound.
+/// Learns what the named handlers of a peer are, unless that is known. Each of the peer's answers
+/// is waited for no longer than `within`, or than the endpoint's patience if there is no bound.
 pub(crate) async fn learn(link: &Arc<Link>, within: Option<Duration>) -> Result<(), CallError> {
     let within = Some(within.unwrap_or(link.endpoint.config.patience));
     let mut listing = Vec::new();

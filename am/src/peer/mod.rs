@@ -28,9 +28,9 @@ pub(crate) use lookup::learn;
 pub use placing::Placing;
 pub(crate) use question::{ask, ask_within, settle};
 
-/// A handle to a peer of an endpoint, by which programs call and send. Clones are handles to the same
-/// peer. A handle works for as long as the [`Endpoint`](crate::Endpoint) is there; a handle that is
-/// kept for longer keeps the memory of the endpoint's NIC.
+/// A handle to a peer of an endpoint, by which programs call and send. Clones are handles to the
+/// same peer. A handle works for as long as the [`Endpoint`](crate::Endpoint) is there; a handle
+/// that is kept for longer keeps the memory of the endpoint's NIC.
 #[derive(Clone)]
 pub struct Peer {
     link: Arc<Link>,
@@ -82,14 +82,14 @@ impl Peer {
     }
 
     /// Returns a handle with a deadline of its own, in place of the endpoint's
-    /// [`deadline`](crate::EndpointConfig::deadline). By that handle, calls wait for their answers no
-    /// longer than `within`, and requests and payloads wait no longer for credits. The time of each wait
-    /// counts from when it begins to sleep. With [`Duration::MAX`], waits last as long as the peer is
-    /// there.
+    /// [`deadline`](crate::EndpointConfig::deadline). By that handle, calls wait for their answers
+    /// no longer than `within`, and requests and payloads wait no longer for credits. The time of
+    /// each wait counts from when it begins to sleep. With [`Duration::MAX`], waits last as long as
+    /// the peer is there.
     ///
-    /// When its time is over, a call ends with [`CallError::Deadline`](crate::CallError::Deadline), and
-    /// other waits end with [`SendError::NoCredit`]. A call that was sent is given up then, as if its
-    /// future were dropped, and an answer that comes later is dropped.
+    /// When its time is over, a call ends with [`CallError::Deadline`](crate::CallError::Deadline),
+    /// and other waits end with [`SendError::NoCredit`]. A call that was sent is given up then, as
+    /// if its future were dropped, and an answer that comes later is dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -112,16 +112,17 @@ impl Peer {
         self.link.ending()
     }
 
-    /// Returns the name by which this endpoint has connected to the peer, or `None` if only the peer has
-    /// connected to this endpoint.
+    /// Returns the name by which this endpoint has connected to the peer, or `None` if only the
+    /// peer has connected to this endpoint.
     pub fn name(&self) -> Option<Name> {
         self.link.name()
     }
 
-    /// Takes the peer off all its places of the endpoint's translation table, and waits until the peer has
-    /// handled what was sent to it before: see [`Endpoint::unmap`](crate::Endpoint::unmap). Dropping a
-    /// `Peer` does not disconnect; a program that does so may [connect](crate::Endpoint::connect) again,
-    /// and gets a handle to the same peer.
+    /// Takes the peer off all its places of the endpoint's translation table, and waits until the
+    /// peer has handled what was sent to it before: see
+    /// [`Endpoint::unmap`](crate::Endpoint::unmap). Dropping a `Peer` does not disconnect; a
+    /// program that does so may [connect](crate::Endpoint::connect) again, and gets a handle to the
+    /// same peer.
     ///
     /// # Errors
     /// When this endpoint has not mapped the peer, or has taken it off already.
@@ -132,8 +133,8 @@ impl Peer {
         }
     }
 
-    /// Returns the runtime that serves the endpoint. For layers of this workspace that stand on Active
-    /// Messages.
+    /// Returns the runtime that serves the endpoint. For layers of this workspace that stand on
+    /// Active Messages.
     #[doc(hidden)]
     pub fn runtime(&self) -> &tokio::runtime::Handle {
         &self.link.endpoint.runtime
@@ -150,8 +151,9 @@ impl Peer {
         Watch(self.link.clone())
     }
 
-    /// Demands a sign of life from the peer's NIC, without which the connection ends. For layers of this
-    /// workspace that wait for a peer's messages and do not call it, and that repeat this meanwhile.
+    /// Demands a sign of life from the peer's NIC, without which the connection ends. For layers of
+    /// this workspace that wait for a peer's messages and do not call it, and that repeat this
+    /// meanwhile.
     #[doc(hidden)]
     pub fn probe(&self) {
         self.link.connection.probe();

@@ -18,16 +18,16 @@ use crate::link::{Link, fragments};
 use crate::wire::{Content, MOST_WORDS};
 
 impl Peer {
-    /// Places data in the peer's segment, and runs a handler there behind it. The returned value may be
-    /// awaited to get the data's memory back.
+    /// Places data in the peer's segment, and runs a handler there behind it. The returned value
+    /// may be awaited to get the data's memory back.
     ///
-    /// If there is a credit, the data leaves at once, and other tasks are not let run. Nothing is copied:
-    /// name registered memory by a [`Segment`](doorbell_verbs::Segment), and leave the memory alone until
-    /// it comes back.
+    /// If there is a credit, the data leaves at once, and other tasks are not let run. Nothing is
+    /// copied: name registered memory by a [`Segment`](doorbell_verbs::Segment), and leave the
+    /// memory alone until it comes back.
     ///
     /// # Errors
-    /// When the data does not fit into the segment, there are more than sixteen words, the peer has gone,
-    /// or a handler calls this that does not wait.
+    /// When the data does not fit into the segment, there are more than sixteen words, the peer has
+    /// gone, or a handler calls this that does not wait.
     pub async fn place<K: OneWay>(
         &self,
         kind: K,
@@ -94,7 +94,8 @@ async fn place_by_messages(
     Ok(Placing { link: link.clone(), coming, whole: Some(whole) })
 }
 
-/// Data that is being placed. If the value is dropped, the data's memory is dropped once it comes back.
+/// Data that is being placed. If the value is dropped, the data's memory is dropped once it comes
+/// back.
 pub struct Placing {
     link: Arc<Link>,
     coming: Coming<Memory>,

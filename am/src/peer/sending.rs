@@ -11,9 +11,10 @@ use crate::kinds::{Callable, Notice, OneWay, RequestId};
 use crate::wire::Content;
 
 impl Peer {
-    /// Calls a handler of the peer, and waits for the answer, for no longer than [`within`](Self::within)
-    /// says if there is a bound. The result of a [`Call`](crate::Call) is the value that the handler has
-    /// returned, and the result of a [`RequestId`] is the [`Reply`](crate::Reply).
+    /// Calls a handler of the peer, and waits for the answer, for no longer than
+    /// [`within`](Self::within) says if there is a bound. The result of a [`Call`](crate::Call) is
+    /// the value that the handler has returned, and the result of a [`RequestId`] is the
+    /// [`Reply`](crate::Reply).
     ///
     /// ```
     /// use doorbell::am::{Call, CallError, Peer};
@@ -25,9 +26,9 @@ impl Peer {
     /// }
     /// ```
     ///
-    /// A call whose future is dropped, by `select!` or `timeout` for example, is given up. An asynchronous
-    /// handler of the call is ended at its next await, within about a second, which gives the call's
-    /// credit back. Other handlers run to their end, and a request that they
+    /// A call whose future is dropped, by `select!` or `timeout` for example, is given up. An
+    /// asynchronous handler of the call is ended at its next await, within about a second, which
+    /// gives the call's credit back. Other handlers run to their end, and a request that they
     /// [keep](crate::Request::keep) holds its credit until it is answered or the
     /// [`patience`](crate::EndpointConfig::patience) is over.
     ///
@@ -43,8 +44,8 @@ impl Peer {
         self.call_content(kind, room.content(&arguments)).await
     }
 
-    /// Calls a handler of the peer with a copy of a payload beside the arguments. The handler finds the
-    /// payload in its [request](crate::Request::payload).
+    /// Calls a handler of the peer with a copy of a payload beside the arguments. The handler finds
+    /// the payload in its [request](crate::Request::payload).
     ///
     /// # Errors
     /// As for [`call`](Self::call), and when the payload is longer than the peer takes.
@@ -71,8 +72,8 @@ impl Peer {
         };
         let link = self.link.lane(content);
         let (mut deadline, mut answer) = (Deadline::of(self.within), None);
-        // Spelled out as in `ask_within`: called from here, that would store its arguments only to load
-        // them again.
+        // Spelled out as in `ask_within`: called from here, that would store its arguments only to
+        // load them again.
         let begun = match begin(link, place, content) {
             Ok(Some(begun)) => begun,
             Ok(None) => match begin_later(link, place, content, &mut deadline).await {
@@ -100,9 +101,9 @@ impl Peer {
 
     /// Sends a notice once there is a credit for it, and does not wait until the notice is handled.
     ///
-    /// If other requests to the peer are under way, the notice shares a send with messages that follow.
-    /// It leaves when this task lets other tasks run at the latest; a task that blocks its thread
-    /// instead holds the notice back.
+    /// If other requests to the peer are under way, the notice shares a send with messages that
+    /// follow. It leaves when this task lets other tasks run at the latest; a task that blocks its
+    /// thread instead holds the notice back.
     ///
     /// ```
     /// use doorbell::am::{Notice, Peer, SendError};
@@ -126,8 +127,8 @@ impl Peer {
         self.send(notice, room.content(&arguments)).await
     }
 
-    /// Sends a notice at once, in a send of its own, if there is a credit now and the place of its handler
-    /// is known. Returns whether it was sent.
+    /// Sends a notice at once, in a send of its own, if there is a credit now and the place of its
+    /// handler is known. Returns whether it was sent.
     ///
     /// # Errors
     /// As [`notify`](Self::notify).
@@ -160,8 +161,8 @@ impl Peer {
         self.send(notice, room.content_with(&arguments, payload.as_ref())).await
     }
 
-    /// Sends a request to a handler whose place the program has chosen, once there is a credit for it,
-    /// and does not wait until the request is handled. A reply runs a [reply
+    /// Sends a request to a handler whose place the program has chosen, once there is a credit for
+    /// it, and does not wait until the request is handled. A reply runs a [reply
     /// handler](crate::Handlers::reply) here. The request may share a send, as a
     /// [notice](Self::notify) may.
     ///

@@ -15,7 +15,8 @@ pub(super) trait Awaited {
     /// The result, or why it does not come.
     type Found;
 
-    /// Returns the call whose answer is put into `kept` at once if it comes in this task's own look.
+    /// Returns the call whose answer is put into `kept` at once if it comes in this task's own
+    /// look.
     #[inline]
     fn here<'k>(
         &self,
@@ -54,8 +55,8 @@ pub(super) async fn found<'l, A: Awaited>(
     kept
 }
 
-/// Waits like [`found`], and puts the result where the caller says instead of moving it through futures.
-/// Before the link's count of changes goes beyond `seen`, the result can't have come.
+/// Waits like [`found`], and puts the result where the caller says instead of moving it through
+/// futures. Before the link's count of changes goes beyond `seen`, the result can't have come.
 #[inline]
 pub(super) async fn found_since<'l, A: Awaited>(
     link: &'l Arc<Link>,

@@ -20,12 +20,12 @@ use crate::error::OpenError;
 use crate::lock::locked;
 use crate::shared::{Counters, handles};
 
-/// A bundle of endpoints of one NIC that are served together: by any task that waits for something of
-/// one of them, by [polling](Self::poll), and when nobody does either, by a task of the runtime in
-/// which the bundle was made.
+/// A bundle of endpoints of one NIC that are served together: by any task that waits for something
+/// of one of them, by [polling](Self::poll), and when nobody does either, by a task of the runtime
+/// in which the bundle was made.
 ///
-/// Clones are handles to the same bundle. The bundle ends when the last handle and all its endpoints
-/// are dropped.
+/// Clones are handles to the same bundle. The bundle ends when the last handle and all its
+/// endpoints are dropped.
 #[derive(Clone)]
 pub struct Bundle(Arc<Owner>);
 
@@ -73,8 +73,8 @@ impl Bundle {
         &self.0.engine
     }
 
-    /// Makes a bundle on a NIC, without endpoints. Where there is no Tokio runtime, this starts a thread
-    /// that runs one.
+    /// Makes a bundle on a NIC, without endpoints. Where there is no Tokio runtime, this starts a
+    /// thread that runs one.
     ///
     /// # Errors
     /// When the NIC has no room for the completion queues, or the configuration is not valid.
@@ -82,8 +82,8 @@ impl Bundle {
         Self::make(nic, config, false)
     }
 
-    /// Makes a bundle on a NIC that was opened for it. The NIC's device is closed when the last handle to
-    /// the bundle and all its endpoints are dropped.
+    /// Makes a bundle on a NIC that was opened for it. The NIC's device is closed when the last
+    /// handle to the bundle and all its endpoints are dropped.
     pub(crate) fn with_nic(nic: &Nic, config: &BundleConfig) -> Result<Self, OpenError> {
         Self::make(nic, config, true)
     }
@@ -100,10 +100,10 @@ impl Bundle {
         Ok(Self(Arc::new(Owner { engine, owns_nic, driver, thread })))
     }
 
-    /// Unites bundles on different NICs of one process, so that each is served whenever another is: by
-    /// whoever polls or waits for something of it, or by its task. A program that reaches some peers over
-    /// shared memory and others over a network waits at one bundle for the messages of all. The bundles
-    /// stay united for as long as they live.
+    /// Unites bundles on different NICs of one process, so that each is served whenever another is:
+    /// by whoever polls or waits for something of it, or by its task. A program that reaches some
+    /// peers over shared memory and others over a network waits at one bundle for the messages of
+    /// all. The bundles stay united for as long as they live.
     ///
     /// ```
     /// use doorbell::am::{Bundle, BundleConfig};
@@ -142,12 +142,12 @@ impl Bundle {
         }
     }
 
-    /// Handles what has come to any of the endpoints, and has the NIC take a turn if nothing has come yet.
-    /// Without `requests`, only replies are handled, and requests wait. Returns how many messages were
-    /// handled.
+    /// Handles what has come to any of the endpoints, and has the NIC take a turn if nothing has
+    /// come yet. Without `requests`, only replies are handled, and requests wait. Returns how many
+    /// messages were handled.
     ///
-    /// No program needs to poll, since whoever waits for something of an endpoint does. Polling is for
-    /// programs that decide themselves when handlers may run. In a handler this does nothing.
+    /// No program needs to poll, since whoever waits for something of an endpoint does. Polling is
+    /// for programs that decide themselves when handlers may run. In a handler this does nothing.
     pub fn poll(&self, requests: bool) -> usize {
         let engine = &self.0.engine;
         if handles() {
@@ -174,10 +174,10 @@ impl Bundle {
 
     /// Serves the endpoints until `condition` gives a value, and returns the value.
     ///
-    /// The condition is tried after each turn of the NIC while the task spins, and after each handled
-    /// message once the task sleeps. So the condition must depend on what handlers do. A condition on
-    /// memory that peers write without a message needs a bound on how long the task may sleep, such as
-    /// [`tokio::time::timeout`].
+    /// The condition is tried after each turn of the NIC while the task spins, and after each
+    /// handled message once the task sleeps. So the condition must depend on what handlers do. A
+    /// condition on memory that peers write without a message needs a bound on how long the task
+    /// may sleep, such as [`tokio::time::timeout`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -206,8 +206,9 @@ impl Bundle {
         self.wait_until_woken(condition, |_| ()).await
     }
 
-    /// Serves the endpoints until `condition` gives a value, as [`wait_until`](Self::wait_until) does.
-    /// Before the task sleeps, `arm` has its waker woken by whatever else the condition depends on. For layers of this workspace that stand on Active Messages.
+    /// Serves the endpoints until `condition` gives a value, as [`wait_until`](Self::wait_until)
+    /// does. Before the task sleeps, `arm` has its waker woken by whatever else the condition
+    /// depends on. For layers of this workspace that stand on Active Messages.
     #[doc(hidden)]
     #[inline]
     pub fn wait_until_woken<T>(

@@ -13,8 +13,8 @@ pub(super) struct LinkTable {
     all: HashMap<u32, Arc<Link>, BuildHasherDefault<NumberHasher>>,
     /// The link that was looked up last, which the next completion belongs to as a rule.
     recent: Option<(u32, Arc<Link>)>,
-    /// New links, the oldest first. Completions that come first may belong to another link, which had
-    /// the number before.
+    /// New links, the oldest first. Completions that come first may belong to another link, which
+    /// had the number before.
     fresh: VecDeque<Fresh>,
 }
 
@@ -25,8 +25,8 @@ struct Fresh {
 }
 
 impl LinkTable {
-    /// Returns the link with this number, for the completion that was taken from a queue behind `taken`
-    /// others.
+    /// Returns the link with this number, for the completion that was taken from a queue behind
+    /// `taken` others.
     #[inline]
     pub fn get(&mut self, number: u32, (queue, taken): (usize, usize)) -> Option<&Arc<Link>> {
         if !self.fresh.is_empty() {
@@ -46,7 +46,8 @@ impl LinkTable {
         fresh.or_else(|| self.all.get(&number))
     }
 
-    /// Looks a link up in the table. Out of line, since the next completion is the same link's as a rule.
+    /// Looks a link up in the table. Out of line, since the next completion is the same link's as a
+    /// rule.
     #[inline(never)]
     fn look_up(&mut self, number: u32) {
         self.recent = self.all.get(&number).map(|link| (number, link.clone()));

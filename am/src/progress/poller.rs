@@ -101,7 +101,8 @@ impl Poller {
         }
     }
 
-    /// Handles what has come: receives first, then completed sends. Without `requests`, requests wait.
+    /// Handles what has come: receives first, then completed sends. Without `requests`, requests
+    /// wait.
     #[inline]
     pub fn look(&mut self, requests: bool, mut looking: Looking<'_>) -> Looked {
         self.served.take_in(&self.inbox, &mut looking.looked);
@@ -128,8 +129,8 @@ impl Poller {
         looked
     }
 
-    /// Handles the receives that are completed. Returns whether that was a lone message, behind which nothing else is
-    /// to be done now.
+    /// Handles the receives that are completed. Returns whether that was a lone message, behind
+    /// which nothing else is to be done now.
     #[inline]
     fn look_at_received(&mut self, looking: &mut Looking<'_>) -> bool {
         let is_one = self.receives.waiting() == 1 && self.served.departures.is_empty();

@@ -74,7 +74,8 @@ impl Inbox {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// Takes all updates at once. More may be put while these are taken in, since handlers may run meanwhile.
+    /// Takes all updates at once. More may be put while these are taken in, since handlers may run
+    /// meanwhile.
     pub fn take(&self) -> Vec<Update> {
         let mut updates = locked(&self.updates);
         self.any.store(false, Ordering::Relaxed);

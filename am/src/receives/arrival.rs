@@ -49,8 +49,8 @@ impl Arrival {
         self.data().get(8 * self.header.words..).unwrap_or_default()
     }
 
-    /// Takes the payload out of the message. The buffer goes along if the message has it for itself and the payload fills
-    /// enough of it; otherwise the payload is copied.
+    /// Takes the payload out of the message. The buffer goes along if the message has it for itself
+    /// and the payload fills enough of it; otherwise the payload is copied.
     pub fn take_payload(&mut self, buffers: &Arc<Buffers>) -> Bytes {
         let payload = self.payload();
         let is_copied = |buffer| is_copied(payload.len(), buffer);
@@ -64,8 +64,8 @@ impl Arrival {
         Bytes::from_owner(ReceivedBuffer { buffer, range, buffers: Arc::downgrade(buffers) })
     }
 
-    /// Returns whether the message is no longer than one with a payload of this length. Words beyond
-    /// sixteen, and the word with their number, take the place of payload.
+    /// Returns whether the message is no longer than one with a payload of this length. Words
+    /// beyond sixteen, and the word with their number, take the place of payload.
     #[inline]
     pub fn fits(&self, payload: usize) -> bool {
         let Header { kind, words, .. } = self.header;
@@ -74,7 +74,8 @@ impl Arrival {
         self.data.len() + more <= 8 * words.min(few) + payload
     }
 
-    /// Takes the buffer if the message has it for itself, or else a copy of the message in a spare buffer.
+    /// Takes the buffer if the message has it for itself, or else a copy of the message in a spare
+    /// buffer.
     pub fn detach(&mut self, buffers: &Buffers) -> Option<Buf> {
         if self.whole {
             return self.buffer.take();
@@ -85,8 +86,8 @@ impl Arrival {
         Some(copy)
     }
 
-    /// Ends the handling of the message. Returns the buffer that is to be posted in its place, or that has
-    /// further messages, if there is one.
+    /// Ends the handling of the message. Returns the buffer that is to be posted in its place, or
+    /// that has further messages, if there is one.
     #[inline]
     pub fn leave(&mut self, buffers: &Buffers) -> Option<Buf> {
         let buffer = self.buffer.take();
@@ -98,8 +99,8 @@ impl Arrival {
         None
     }
 
-    /// Moves the message into a buffer of its own, so that it may be kept. Returns it with the buffer in
-    /// which it was, if that has other messages.
+    /// Moves the message into a buffer of its own, so that it may be kept. Returns it with the
+    /// buffer in which it was, if that has other messages.
     pub fn detached(&mut self, buffers: &Buffers) -> (Self, Option<Buf>) {
         let data = if self.whole { self.data.clone() } else { 0..self.data.len() };
         let buffer = self.detach(buffers);

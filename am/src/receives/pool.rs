@@ -25,7 +25,8 @@ pub(crate) struct Buffers {
     receives: AtomicUsize,
     /// The most receives that there ever were.
     most: AtomicUsize,
-    /// Receives that are promised to links that are over, and messages of which are not all handled.
+    /// Receives that are promised to links that are over, and messages of which are not all
+    /// handled.
     retiring: AtomicUsize,
 }
 
@@ -63,14 +64,14 @@ impl Buffers {
         self.receives.load(Ordering::Relaxed) + more <= self.limit / 2
     }
 
-    /// Promises up to `count` receives for the requests of a new peer. Some are left for answers, so that
-    /// this side can send. Returns how many were promised.
+    /// Promises up to `count` receives for the requests of a new peer. Some are left for answers,
+    /// so that this side can send. Returns how many were promised.
     pub fn promise_to_peer(&self, count: usize) -> usize {
         self.promise(count, self.limit - (self.limit / 4).clamp(1, 64))
     }
 
-    /// Promises up to `count` more receives to a peer that has some. A quarter is left for new peers and
-    /// for answers. Returns how many were promised.
+    /// Promises up to `count` more receives to a peer that has some. A quarter is left for new
+    /// peers and for answers. Returns how many were promised.
     pub fn promise_more(&self, count: usize) -> usize {
         self.promise(count, self.limit / 4 * 3)
     }
@@ -86,8 +87,8 @@ impl Buffers {
             found = count.min(limit.saturating_sub(receives));
             Some(receives + found)
         };
-        // A link that finds none has put itself on the list of starving links before. So either it sees
-        // what `release` has freed, or the caller of `release` sees the link.
+        // A link that finds none has put itself on the list of starving links before. So either it
+        // sees what `release` has freed, or the caller of `release` sees the link.
         let before = self.receives.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
         let receives = before.unwrap_or_else(|all| all) + found;
         self.most.fetch_max(receives, Ordering::Relaxed);
@@ -106,8 +107,9 @@ impl Buffers {
         self.receives.fetch_sub(count, Ordering::SeqCst);
     }
 
-    /// Notes that the promise of `count` receives to a link that is over will be taken back once all its
-    /// messages are handled. The receives are posted again only then, and nobody may have them before.
+    /// Notes that the promise of `count` receives to a link that is over will be taken back once
+    /// all its messages are handled. The receives are posted again only then, and nobody may have
+    /// them before.
     pub fn retire(&self, count: usize) {
         self.retiring.fetch_add(count, Ordering::SeqCst);
     }

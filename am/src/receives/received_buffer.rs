@@ -7,9 +7,9 @@ use doorbell_verbs::Buf;
 
 use crate::receives::Buffers;
 
-/// Returns whether a payload of this length is copied out of the buffer in which it was received, so
-/// that the buffer serves for other messages. Payloads that a program keeps hold no more than four
-/// times their bytes.
+/// Returns whether a payload of this length is copied out of the buffer in which it was received,
+/// so that the buffer serves for other messages. Payloads that a program keeps hold no more than
+/// four times their bytes.
 pub(crate) fn is_copied(payload: usize, buffer: &Buf) -> bool {
     4 * payload < buffer.capacity()
 }

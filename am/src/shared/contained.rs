@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
-/// Runs a function of the program, and returns its result, or `None` if it panicked. The payload of the
-/// panic is dropped here, which may panic once more.
+/// Runs a function of the program, and returns its result, or `None` if it panicked. The payload of
+/// the panic is dropped here, which may panic once more.
 pub(crate) fn contained<R>(run: impl FnOnce() -> R) -> Option<R> {
     // A handler that is called again sees the state in which its panic has left it, and no other
     // handler does.

@@ -101,8 +101,8 @@ impl<L> Signals<L> {
         self.stirred.store(true, Ordering::Relaxed);
     }
 
-    /// Begins a look at the bundle. What stirred the engine before is seen by this look, and whoever stirs the
-    /// engine from here on gets another one.
+    /// Begins a look at the bundle. What stirred the engine before is seen by this look, and
+    /// whoever stirs the engine from here on gets another one.
     pub fn begin_look(&self) {
         if self.stirred.load(Ordering::Acquire) {
             self.stirred.swap(false, Ordering::AcqRel);

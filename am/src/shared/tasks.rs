@@ -44,8 +44,8 @@ impl Tasks {
         (self.begun.fetch_add(1, Ordering::Relaxed) < self.most).then_some(reserved)
     }
 
-    /// Starts a task, which runs once it has a permit. The task owns `debt` until its end, and calls
-    /// `panicked` with it if the future panics.
+    /// Starts a task, which runs once it has a permit. The task owns `debt` until its end, and
+    /// calls `panicked` with it if the future panics.
     pub fn spawn<D: Send + 'static>(
         &self,
         reserved: Reserved,
@@ -67,8 +67,8 @@ impl Tasks {
     }
 }
 
-/// Runs a task to its end, drops it, and returns whether it ended without a panic. A panic's payload
-/// is dropped here, since dropping it may panic again.
+/// Runs a task to its end, drops it, and returns whether it ended without a panic. A panic's
+/// payload is dropped here, since dropping it may panic again.
 async fn ends(mut task: Pin<Box<impl Future<Output = ()>>>) -> bool {
     let ended = poll_fn(|context| match contained(|| task.as_mut().poll(context)) {
         Some(poll) => poll.map(|()| true),

@@ -51,21 +51,21 @@ pub enum Kind {
     Request,
     /// Answers a request by a reply handler, or a call by its future.
     Reply,
-    /// Sends back a request that was not delivered. The first word is the reason; the others, and the
-    /// payload, are the request's.
+    /// Sends back a request that was not delivered. The first word is the reason; the others, and
+    /// the payload, are the request's.
     Returned,
     /// Answers as many requests as the call field says, none of which was a call or had a reply.
     Done,
-    /// Answers a call to which nothing was replied, or [asks](crate::wire::awaits) whether calls are
-    /// still awaited.
+    /// Answers a call to which nothing was replied, or [asks](crate::wire::awaits) whether calls
+    /// are still awaited.
     Unanswered,
     /// Grants as many further credits as the call field says.
     Grant,
     /// Runs a request handler for a payload that was placed in the segment. The first two words are
     /// the payload's offset and length.
     Placed,
-    /// Announces a payload like `Placed` does, or carries a fragment of the announced payload if the
-    /// message has no words.
+    /// Announces a payload like `Placed` does, or carries a fragment of the announced payload if
+    /// the message has no words.
     Fragment,
 }
 
@@ -130,7 +130,8 @@ impl Header {
         Imm(kind << 29 | words << 24 | handler << 12 | call)
     }
 
-    /// Decodes the header in an immediate. If it [is wide](Self::is_wide), the number of words is the caller's to read.
+    /// Decodes the header in an immediate. If it [is wide](Self::is_wide), the number of words is
+    /// the caller's to read.
     #[inline]
     pub fn from_imm(Imm(imm): Imm) -> Self {
         let kind = Kind::ALL[(imm >> 29) as usize];

@@ -100,8 +100,8 @@ impl Pack {
         true
     }
 
-    /// Fills the pack up to the length of a packet, if it is nearly as long. Packs of one length leave
-    /// as one run of packets.
+    /// Fills the pack up to the length of a packet, if it is nearly as long. Packs of one length
+    /// leave as one run of packets.
     pub fn filled(mut self, taken: Taken) -> Self {
         let rest = self.most() - self.buffer.len();
         if (HEAD..=MOST_ZEROS).contains(&rest) {

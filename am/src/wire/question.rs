@@ -6,22 +6,23 @@ use crate::wire::MOST_WORDS;
 /// [`SYSTEM`](crate::wire::SYSTEM).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// Are the handlers listed in the payload the same as yours, as far as both sides have them? The
-    /// answer's payload is the first difference, if there is one.
+    /// Are the handlers listed in the payload the same as yours, as far as both sides have them?
+    /// The answer's payload is the first difference, if there is one.
     Compare = 1,
-    /// Do you admit the tag in the second word, or no tag if there is no second word? A yes says where
-    /// payloads may be placed: an address, a key and a length. A no has no words, and leaves the tag
-    /// that was shown before.
+    /// Do you admit the tag in the second word, or no tag if there is no second word? A yes says
+    /// where payloads may be placed: an address, a key and a length. A no has no words, and leaves
+    /// the tag that was shown before.
     Show = 2,
-    /// Do you still use the link, which has no users on this side any more? The answer is 1 for a yes.
-    /// After a 0 the link is to be ended: see [`Usage`](crate::credits::Usage).
+    /// Do you still use the link, which has no users on this side any more? The answer is 1 for a
+    /// yes. After a 0 the link is to be ended: see [`Usage`](crate::credits::Usage).
     Leave = 3,
     /// How many of your credits do you give up? The answer is their number.
     Recall = 4,
     /// Do you share your segment, so that it can be mapped? The answer is 1 for a yes.
     Lend = 5,
-    /// Can you list your [named](crate::kinds) handlers? The second word is the number of bytes of the
-    /// listing that are known. The answer is the length of the listing, and the bytes that follow.
+    /// Can you list your [named](crate::kinds) handlers? The second word is the number of bytes of
+    /// the listing that are known. The answer is the length of the listing, and the bytes that
+    /// follow.
     Names = 6,
 }
 
@@ -32,8 +33,8 @@ pub mod awaits {
     /// The side that handles the [calls](super::packed) in the words asks whether they are still
     /// awaited.
     pub const ASKED: u16 = 1;
-    /// The caller answers with a bit for each call, from the lowest on. A set bit means that the call was
-    /// given up.
+    /// The caller answers with a bit for each call, from the lowest on. A set bit means that the
+    /// call was given up.
     pub const TOLD: u16 = 2;
 }
 

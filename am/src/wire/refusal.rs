@@ -7,7 +7,8 @@ use std::fmt;
 pub(crate) enum Refusal {
     /// The private data of the request is no greeting.
     NoHello,
-    /// The two sides differ in their policy: a connection for each size class, or one for all messages.
+    /// The two sides differ in their policy: a connection for each size class, or one for all
+    /// messages.
     Policy,
     /// The endpoint does not admit the tag that was shown.
     Tag,

@@ -22,9 +22,9 @@ impl Taken {
         self.0.wrapping_sub(before.0) & Self::MASK
     }
 
-    /// The most credits with which a count can't have come round before it is used. While a message is
-    /// on its way, its reader sends no more than its own requests and answers to those of the other
-    /// side, since whatever would let it send more comes behind that message. It sends as many again
-    /// until the count is used, or another message comes.
+    /// The most credits with which a count can't have come round before it is used. While a message
+    /// is on its way, its reader sends no more than its own requests and answers to those of the
+    /// other side, since whatever would let it send more comes behind that message. It sends as
+    /// many again until the count is used, or another message comes.
     pub const MOST_CREDITS: usize = 1 << (Self::BITS - 3);
 }
