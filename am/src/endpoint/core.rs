@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use doorbell_verbs::floor::StopListening;
-use doorbell_verbs::{Domain, Ending, Listener, Private, Rights, ServiceId};
+use doorbell_verbs::{
+    Domain, Ending, Listener, Private, RegisterError, Registered, Rights, ServiceId,
+};
 use tokio::sync::broadcast;
 
 use super::event::Event;
@@ -68,15 +70,7 @@ impl Core {
         let len = buffer_len(config.payload).max(pack::MOST);
         let service = config.service.unwrap_or_else(unguessable);
         let listener = engine.nic.listen(ServiceId(service)).await?;
-        let segment = match &config.segment {
-            Some(SegmentMemory::Own(region)) => {
-                Some(domain.register(region.clone(), Rights::REMOTE_WRITE)?)
-            }
-            Some(SegmentMemory::Shared(memory)) => {
-                Some(domain.register_shared(memory.clone(), Rights::REMOTE_WRITE)?)
-            }
-            None => None,
-        };
+        let segment = register(&domain, config.segment.as_ref())?;
         let (number, runtime) = (engine.next_number(), engine.runtime.clone());
         let tasks = Tasks::new(
             runtime.clone(),
@@ -204,6 +198,23 @@ impl Core {
     pub fn places_mut(&self) -> RwLockWriteGuard<'_, Vec<Option<Arc<Link>>>> {
         self.translation.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Registers the segment of an endpoint, if it has one, so that peers may write it.
+fn register(
+    domain: &Domain,
+    segment: Option<&SegmentMemory>,
+) -> Result<Option<Registered>, RegisterError> {
+    let registered = match segment {
+        Some(SegmentMemory::Own(region)) => {
+            domain.register(region.clone(), Rights::REMOTE_WRITE)?
+        }
+        Some(SegmentMemory::Shared(memory)) => {
+            domain.register_shared(memory.clone(), Rights::REMOTE_WRITE)?
+        }
+        None => return Ok(None),
+    };
+    Ok(Some(registered))
 }
 
 /// Returns how a link ends that this side has ended.
