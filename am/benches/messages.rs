@@ -62,7 +62,8 @@ impl Case for Sends {
     }
 }
 
-/// The same with the NIC in hand, by which the answer goes at once and acknowledgements later.
+/// A ping-pong of sends by a task that holds the NIC: answers leave at once, acknowledgements
+/// later.
 struct InHand(Sends);
 
 impl InHand {

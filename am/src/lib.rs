@@ -1,5 +1,12 @@
 //! Active Messages for Tokio: a message names the handler that it runs.
 //!
+//! An [`Endpoint`] is a set of handlers with a name on the network. A program connects to another
+//! endpoint by its name, and gets a [`Peer`]. Each message to the peer names a handler there, which
+//! runs as soon as the message has come, with the message's arguments. A [`Call`] comes back with
+//! what the handler returns, a [`Notice`] does not. Credits bound the messages under way, so a
+//! message always finds a buffer that is ready for it. And whoever waits for an answer handles what
+//! comes meanwhile, so that no thread has to be woken.
+//!
 //! ```
 //! use doorbell::am::{Call, Endpoint, Handlers};
 //!
@@ -7,7 +14,8 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> anyhow::Result<()> {
-//!     let server = Endpoint::open("udp:127.0.0.1:0", Handlers::new().on(ADD, |_, (a, b)| a + b)).await?;
+//!     let adds = Handlers::new().on(ADD, |_, (a, b)| a + b);
+//!     let server = Endpoint::open("udp:127.0.0.1:0", adds).await?;
 //!     let client = Endpoint::open("udp:127.0.0.1:0", Handlers::new()).await?;
 //!     let peer = client.connect(server.name()).await?;
 //!     assert_eq!(peer.call(ADD, (2, 3)).await?, 5);
@@ -19,118 +27,99 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Call`], [`Notice`] | kinds of messages: a name, and the types of what goes there and comes back |
-//! | [`Handlers`] | what messages run: functions that return the answer, at once or [asynchronously](Handlers::on_async) |
-//! | [`Endpoint`] | handlers, a device, and a [name](Name) by which others [connect](Endpoint::connect); [configured](Endpoint::builder) by a builder |
-//! | [`Peer`] | an endpoint that was connected to: [calls](Peer::call), [notices](Peer::notify), [placed payloads](Peer::place), [credits](Credit) |
+//! | [`Call`], [`Notice`] | kinds of messages: a name, and the types of the arguments and the answer |
+//! | [`Handlers`] | functions that messages run, and that return the answer at once or [asynchronously](Handlers::on_async) |
+//! | [`Endpoint`] | handlers on a device, with a [name](Name) by which others [connect](Endpoint::connect); [configured](Endpoint::builder) by a builder |
+//! | [`Peer`] | a handle to an endpoint that was connected to: for [calls](Peer::call), [notices](Peer::notify), [placed payloads](Peer::place) and [credits](Credit) |
 //! | [`Arguments`], [`Word`], [`Plain`] | types that messages carry, with derives |
-//! | [`Event`] | what happens to an endpoint: peers come and go |
-//! | [`Bundle`] | several endpoints of one NIC, which one poll serves |
+//! | [`Event`] | events of an endpoint: peers come and go |
+//! | [`Bundle`] | several endpoints of one NIC that are served together |
 //! | [`group`] | processes that run collectives together |
-//! | [`RequestId`], [`ReplyId`], [`Request`], [`Kept`], [`Reply`] | handlers at places that the program chooses, and replies that run handlers, as Active Messages II has them |
+//! | [`RequestId`], [`ReplyId`], [`Request`], [`Kept`], [`Reply`] | handlers at places that the program chooses, and replies that run handlers, as in Active Messages II |
 //!
 //! # Who runs handlers
 //!
-//! Whoever waits for something of a bundle, who [polls](Bundle::poll) it, and when nobody does
-//! either, a task of the runtime in which it was made. One thread at a time does, and the others go
-//! on: no handler meets another, and a handler has its state for itself. It may answer, and do
-//! nothing else with the network; what waits, or sends messages, is
+//! Handlers are run by any task that waits for something of the bundle, by a program that
+//! [polls](Bundle::poll) the bundle, and when nobody does either, by a task of the runtime in which
+//! the bundle was made. One thread at a time runs handlers, and others that would do so go on. So
+//! no two handlers of a bundle run at the same time, and a handler has its state for itself. It may
+//! answer, and do nothing else with the network. A handler that waits, or sends messages, is
 //! [asynchronous](Handlers::on_async).
 //!
-//! # How much it holds
+//! # How much memory it holds
 //!
 //! | what | at most |
 //! |---|---|
-//! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload, and 144 bytes, and a packet of 4096 at least; by [`Policy::PerSize`] so many of each size |
-//! | the same with [`Flow::Nic`] | so many of each peer |
-//! | buffers beside | as many, and those that handlers and callers keep: of handlers, no more than requests may be under way |
-//! | requests under way to a peer | its credits, and no more than this side's |
-//! | what a peer tells of its named handlers | 5 MB if it has 4094 of the longest names; once for all peers that have the same |
-//! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold their requests' credits |
-//! | those that wait, of peers that have gone, too | three times [`receives`](EndpointConfig::receives); more are refused as [`Busy`](Undeliverable::Busy) |
+//! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload and 144 bytes, and at least a packet of 4096 bytes; with [`Policy::PerSize`] as many of each size class |
+//! | receives of an endpoint with [`Flow::Nic`] | the configured number for each peer |
+//! | spare buffers | as many as receives, and those that handlers and callers keep; handlers keep no more than there may be requests under way |
+//! | requests under way to a peer | the credits that the peer grants, and this side's own [`credits`](EndpointConfig::credits) |
+//! | the listing of a peer's named handlers | 5 MB if the peer has 4094 handlers of the longest names; once for all peers that have the same |
+//! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold the credits of their requests |
+//! | asynchronous handlers that wait, also for peers that have gone | three times [`receives`](EndpointConfig::receives); more are refused as [`Busy`](Undeliverable::Busy) |
 //!
 //! # The wire
 //!
-//! Sends of a reliable connection for each pair of endpoints, and RDMA writes for what is placed.
-//! Any bytes that a peer may send are handled, sent back, or counted as
+//! Each pair of endpoints has a reliable connection. Messages are sends, and placed payloads are
+//! RDMA writes. Any bytes that a peer may send are handled, sent back, or counted as
 //! [malformed](Statistics::malformed).
+//!
+//! # The layers of this crate
+//!
+//! Each folder imports from those above it in this list, and from none below.
+//!
+//! | folder | what it is for |
+//! |---|---|
+//! | `wire`, `arguments`, `config`, `error` | data: formats, values, settings, errors |
+//! | `receives`, `kinds`, `credits` | bookkeeping: buffers, kinds of messages, credits and calls under way |
+//! | `shared` | signals between links, handlers and the progress engine |
+//! | `link` | one connection: sends, credits, answers, retained requests |
+//! | `peer` | the program's handle to a link, and the waiting for what comes back |
+//! | `handlers` | functions of the program, and the messages as they see them |
+//! | `dispatch` | from a received message to the handler that it runs |
+//! | `progress` | the engine that polls the NIC and has what came dispatched |
+//! | `endpoint` | endpoints: opened, connected, closed |
+//! | `group` | collectives among processes |
 
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod arrival;
-mod buffers;
-mod builder;
-mod bundle;
-mod carried;
-mod checks;
-mod companions;
-mod contained;
-mod content;
+mod config;
 // Public for the layer above, whose spans are of the same kind.
 #[doc(hidden)]
 pub mod costs;
+mod credits;
+mod dispatch;
 mod endpoint;
 mod error;
-mod event;
-mod expected;
 pub mod group;
 mod handlers;
-mod handling;
-mod kept;
 mod kinds;
-mod life;
-mod limit;
 mod link;
-mod links;
-mod listing;
-mod lookup;
-mod message;
+mod lock;
 mod name;
-mod names;
-mod news;
-mod numbered;
-mod outbox;
-mod owed;
-mod pack;
 mod peer;
-mod poller;
-mod proofs;
-mod recall;
-mod received;
-mod received_buffer;
+mod progress;
 mod receives;
-mod refusal;
-mod reply;
-mod room;
-mod sizes;
+mod shared;
 #[doc(hidden)]
 pub mod stall;
-mod tag;
-mod tasks;
-mod telling;
-mod waiting;
 mod wire;
-mod words;
 
 #[doc(hidden)]
 pub use arguments::single;
 pub use arguments::{Arguments, Field, Payload, Plain, Shape, Word};
-pub use builder::EndpointBuilder;
-pub use bundle::{Bundle, BundleConfig, Statistics};
+pub use config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
 pub use doorbell_macros::{Arguments, Plain, Word};
-pub use endpoint::{Endpoint, EndpointConfig, Flow, Policy, SegmentMemory};
+pub use endpoint::{Endpoint, EndpointBuilder, Event};
 pub use error::{
     CallError, Called, Credits, MapError, OpenError, SendError, Undeliverable, WaitedFor,
 };
-pub use event::Event;
-pub use handlers::{Handlers, ReplyId, RequestId, Stateless, WithState};
-pub use kinds::{Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay};
-pub use message::{Replied, Request, Returned};
+pub use handlers::{Handlers, Kept, Received, Replied, Request, Returned, Stateless, WithState};
+pub use kinds::{
+    Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay, Reply, ReplyId, RequestId,
+};
 pub use name::{Name, NameError};
-pub use owed::Kept;
 pub use peer::{Credit, Peer, Placing};
-pub use received::Received;
-pub use reply::Reply;
-pub use tag::{Admits, Tag};
-pub use words::{MOST_WORDS, ManyWords, Words};
+pub use progress::{Bundle, Statistics};
+pub use wire::{Admits, MOST_WORDS, ManyWords, Tag, Words};

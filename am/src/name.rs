@@ -1,4 +1,4 @@
-//! What endpoints are called.
+//! Names of endpoints.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use doorbell_verbs::ServiceId;
 use thiserror::Error;
 
-/// An endpoint's name: where its NIC is, and which one there it is. It is text, which goes wherever
-/// it is needed.
+/// The name of an endpoint: the address of its NIC, and its service number there. As text, a name
+/// can be handed to any process that is to connect to the endpoint.
 ///
 /// ```
 /// use doorbell::am::Name;
@@ -33,23 +33,23 @@ pub struct Name {
 pub struct NameError(String);
 
 impl Name {
-    /// The endpoint that listens to a [number of its own](crate::EndpointConfig::service) at an
-    /// address.
+    /// Makes the name of the endpoint with this [service number](crate::EndpointConfig::service) at
+    /// an address.
     pub fn at(address: impl Into<Arc<str>>, service: u64) -> Self {
         Self { address: address.into(), service }
     }
 
-    /// Where its NIC is.
+    /// Returns the address of the endpoint's NIC.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The address, for whoever keeps it beside others.
+    /// Returns the address, to be shared by many names.
     pub(crate) fn shared_address(&self) -> &Arc<str> {
         &self.address
     }
 
-    /// Which one it is there.
+    /// Returns the service number of the endpoint at its NIC.
     pub fn service(&self) -> ServiceId {
         ServiceId(self.service)
     }
@@ -76,7 +76,7 @@ impl FromStr for Name {
 
 #[cfg(feature = "serde")]
 impl serde::Serialize for Name {
-    /// As text.
+    /// Serializes the name as text.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

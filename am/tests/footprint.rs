@@ -1,4 +1,4 @@
-//! What a peer that is idle costs.
+//! The memory that an idle peer takes.
 
 use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag};
 use doorbell_kit::Allocated;
@@ -11,8 +11,8 @@ const ASK: RequestId<u64> = RequestId::new(0, "ask");
 const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 const PEERS: usize = 1000;
 
-/// Both ends are in this process, and each peer has answered a call. There is one receive for each,
-/// and a seventh more for those who are busy.
+/// Maps a thousand peers, each of which has answered a call, with both ends in this process. Each
+/// peer has one receive, and busy peers share a seventh more.
 #[tokio::test]
 async fn an_idle_peer_takes_8_kib_at_most() {
     let config = Config { queue_pairs: PEERS + 1, ..Config::default() };
@@ -32,7 +32,7 @@ async fn an_idle_peer_takes_8_kib_at_most() {
     let mut before = 0;
     for number in 0..PEERS {
         if number == 1 {
-            // What is there once for all is there by now.
+            // From the second peer on, memory that all peers share is allocated.
             before = HELD.bytes();
         }
         let peer = near.map(number, far.name(), Tag(1)).await.expect("it is there");

@@ -14,7 +14,7 @@ const PING: RequestId<(u64, u64)> = RequestId::new(0, "ping");
 const ECHO: Call<(u64, u64), (u64, u64)> = Call::new("echo");
 const PONG: ReplyId<(u64, u64)> = ReplyId::new(0, "pong");
 
-/// What is done once.
+/// A measured case, one round of which is `once`.
 pub trait Case {
     const NAME: &'static str;
     fn once(&mut self);
@@ -128,7 +128,7 @@ impl Case for TypedCalls {
     }
 }
 
-/// What callgrind counts: everything in here, by its name.
+/// Runs all rounds of a case. Callgrind counts what happens in here, by the function's name.
 #[inline(never)]
 pub fn counted<C: Case>(case: &mut C) {
     for _ in 0..ROUNDS {

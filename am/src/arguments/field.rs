@@ -22,24 +22,24 @@ use super::word::Word;
     note = "a payload, which is the last field, is `Bytes`, `String`, `Vec<T>` or `Box<[T]>`"
 )]
 pub trait Field: Sized {
-    /// What tells this type from other types, when endpoints compare their handlers.
+    /// The shape of the type, by which endpoints compare their handlers.
     const SHAPE: Shape;
-    /// How many words a value is: one, or none if it is the payload.
+    /// The number of words of a value: one, or none if the value is the payload.
     const WORDS: usize;
 
-    /// The name of the type, for errors.
+    /// Returns the name of the type, for errors.
     fn type_name() -> Cow<'static, str> {
         type_name::<Self>()
     }
 
-    /// Puts the value into as many words as it is.
+    /// Encodes the value into its words.
     fn put(&self, words: &mut [u64]);
 
-    /// The payload that the value is; nothing if it is a word.
+    /// Returns the payload that the value is; nothing if the value is a word.
     fn payload(&self) -> &[u8];
 
-    /// The value that was received as these words and that payload, or `None` if they are no value
-    /// of this type.
+    /// Decodes a value from its words and the payload, or returns `None` if they are no value of
+    /// this type.
     fn take(words: &[u64], payload: &mut Payload<'_>) -> Option<Self>;
 }
 

@@ -1,8 +1,12 @@
-//! Arguments: what messages carry, and the types that programs have for it.
+//! Arguments of messages, and the types that programs have for them.
+//!
+//! The folder turns values into words and a payload, and back. It knows nothing of how messages
+//! travel.
 
 mod field;
 mod payload;
 mod plain;
+mod room;
 mod shape;
 mod word;
 
@@ -12,22 +16,22 @@ pub use field::{Field, single};
 pub(crate) use payload::HasPayload;
 pub use payload::Payload;
 pub use plain::Plain;
+pub(crate) use room::Room;
 pub use shape::Shape;
 pub use word::Word;
 
-use crate::words::{ManyWords, Words};
+use crate::wire::{ManyWords, Words};
 
-/// What a message carries: a number of words, and a payload.
+/// A type of arguments, which a message carries as words and a payload. These types are:
 ///
-/// * A [`Word`] is: a number, a `bool`, a type with `#[derive(Word)]`.
-/// * A payload is: [`Bytes`](bytes::Bytes), `String`, `Vec<T>` and `Box<[T]>` of [plain
-///   data](Plain).
-/// * Tuples of up to eight words are, of which the last may be a payload; and arrays of words.
-/// * A struct is that derives it, of the same kinds of fields.
-/// * An `Option` of any of these is.
-/// * [`Words`] and [`ManyWords`] are for programs that count their words at run time.
+/// * a [`Word`]: a number, a `bool`, or a type with `#[derive(Word)]`;
+/// * a payload: [`Bytes`](bytes::Bytes), `String`, `Vec<T>` and `Box<[T]>` of [plain data](Plain);
+/// * tuples of up to eight words, the last of which may be a payload, and arrays of words;
+/// * structs of such fields with `#[derive(Arguments)]`;
+/// * an `Option` of any of these;
+/// * [`Words`] and [`ManyWords`], for programs that count their words at run time.
 ///
-/// Of more than sixteen words, those beyond take the place of payload, and eight bytes besides.
+/// Words beyond the first sixteen, and eight bytes more, take the place of payload.
 ///
 /// ```
 /// use doorbell::am::{Arguments, Call};
@@ -52,30 +56,30 @@ use crate::words::{ManyWords, Words};
             the last may be one of those, and structs with `#[derive(Arguments)]`"
 )]
 pub trait Arguments: Sized {
-    /// What tells this type from others, when endpoints compare their handlers.
+    /// The shape of the type, by which endpoints compare their handlers.
     const SHAPE: Shape;
     /// Whether values have a payload, so that no other payload can go beside them.
     const HAS_PAYLOAD: bool = false;
 
-    /// The name of the type, for errors.
+    /// Returns the name of the type, for errors.
     fn type_name() -> Cow<'static, str> {
         shape::type_name::<Self>()
     }
 
-    /// How many words the value is.
+    /// Returns the number of words of the value.
     fn count(&self) -> usize;
 
-    /// Puts the value into as many words as it is.
+    /// Encodes the value into its words.
     fn put(&self, words: &mut [u64]);
 
-    /// The payload of the value, of which a copy is sent.
+    /// Returns the payload of the value, of which a copy is sent.
     #[inline]
     fn payload(&self) -> &[u8] {
         &[]
     }
 
-    /// The value that was received as these words and that payload, or `None` if they are no value
-    /// of this type.
+    /// Decodes a value from its words and the payload, or returns `None` if they are no value of
+    /// this type.
     fn take(words: &[u64], payload: &mut Payload<'_>) -> Option<Self>;
 }
 
@@ -282,8 +286,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::room::Room;
-    use crate::words::put_words;
+    use crate::wire::put_words;
 
     fn there_and_back<A>(arguments: A, expected: &[u64], payload: &[u8])
     where
@@ -366,7 +369,7 @@ mod tests {
         }
     }
 
-    /// A name for the shape that is not ambiguous.
+    /// Returns an unambiguous name for the shape.
     trait OfArguments: Arguments {
         const SHAPE_OF_ARGUMENTS: Shape = <Self as Arguments>::SHAPE;
     }

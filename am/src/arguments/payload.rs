@@ -4,16 +4,16 @@ use std::fmt;
 
 use bytes::Bytes;
 
-/// The payload of a message, where it was received. [`Arguments::take`](crate::Arguments::take)
-/// makes values of it.
+/// The payload of a received message, of which [`Arguments::take`](crate::Arguments::take) makes
+/// values.
 pub struct Payload<'m>(Holder<'m>);
 
-/// What has received a payload, and gives it away.
+/// A received message that gives its payload away.
 pub(crate) trait HasPayload {
-    /// The bytes, where they were received.
+    /// Returns the bytes, in the buffer in which they were received.
     fn payload(&self) -> &[u8];
 
-    /// Takes the bytes, and leaves none.
+    /// Takes the bytes, and leaves an empty payload.
     fn take_payload(&mut self) -> Bytes;
 }
 
@@ -23,18 +23,18 @@ enum Holder<'m> {
 }
 
 impl<'m> Payload<'m> {
-    /// The payload of a message that was received.
+    /// Makes the payload of a message that was received.
     #[inline]
     pub(crate) fn of(received: &'m mut dyn HasPayload) -> Self {
         Self(Holder::Received(received))
     }
 
-    /// A payload that lies in memory of the program's own, for tests of a type of arguments.
+    /// Makes a payload of the program's own memory, for tests of a type of arguments.
     pub fn new(bytes: &'m [u8]) -> Self {
         Self(Holder::Bytes(bytes))
     }
 
-    /// The bytes, where they were received.
+    /// Returns the bytes, in the buffer in which they were received.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
@@ -43,9 +43,9 @@ impl<'m> Payload<'m> {
         }
     }
 
-    /// Takes the bytes, and leaves none. Bytes that came in a packet of their own and fill a
-    /// quarter of the buffer in which they were received are not copied: the buffer goes along, and
-    /// comes back to the endpoint when the last of its `Bytes` is dropped.
+    /// Takes the bytes, and leaves an empty payload. Bytes that came in a packet of their own and
+    /// fill a quarter of the buffer in which they were received are not copied: the buffer goes
+    /// along, and comes back to the endpoint when the last of its `Bytes` is dropped.
     pub fn take(&mut self) -> Bytes {
         match &mut self.0 {
             Holder::Received(received) => received.take_payload(),

@@ -48,7 +48,7 @@ plain_numbers! { u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64 }
 /// The name of this machine's order of bytes.
 pub(crate) const ORDER: &str = if cfg!(target_endian = "little") { "little" } else { "big" };
 
-/// The values whose bytes these are, or `None` if they are not a whole number of values.
+/// Decodes bytes as values, or returns `None` if they are not a whole number of values.
 pub(crate) fn values<T: Plain>(bytes: &[u8]) -> Option<Vec<T>> {
     let size = size_of::<T>();
     if size == 0 || !bytes.len().is_multiple_of(size) {

@@ -1,4 +1,4 @@
-//! Shapes: what tells one type of arguments from another, in programs that were built apart.
+//! Shapes: hashes that tell types of arguments apart in programs that were built separately.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use std::borrow::Cow;
 pub struct Shape(pub(crate) u64);
 
 impl Shape {
-    /// The shape of a type of this name.
+    /// Returns the shape of a type of this name.
     pub const fn of(name: &str) -> Self {
         // FNV-1a, <http://www.isthe.com/chongo/tech/comp/fnv/>.
         Self(0xCBF2_9CE4_8422_2325).and(name)
     }
 
-    /// The shape of a type that has, behind what this shape describes, a part of this name.
+    /// Returns the shape of a type that continues this one with a part of this name.
     #[must_use]
     pub const fn and(self, name: &str) -> Self {
         let Self(mut hash) = self;
@@ -25,7 +25,7 @@ impl Shape {
         Self(step(hash, 0xFF))
     }
 
-    /// The shape of a type that has, behind what this shape describes, a part of that shape.
+    /// Returns the shape of a type that continues this one with a part of that shape.
     #[must_use]
     pub const fn with(self, Self(part): Self) -> Self {
         let Self(mut hash) = self;
@@ -43,7 +43,7 @@ const fn step(hash: u64, byte: u8) -> u64 {
     (hash ^ byte as u64).wrapping_mul(0x0100_0000_01B3)
 }
 
-/// The name of a type as a program writes it: without the modules that the compiler puts in front.
+/// Returns the name of a type as a program writes it, without the modules in front.
 pub(crate) fn type_name<T>() -> Cow<'static, str> {
     let full = std::any::type_name::<T>();
     if !full.contains("::") {

@@ -1,4 +1,4 @@
-//! Words: values of which each is one argument.
+//! Words: values that each travel as eight bytes.
 
 /// A value that travels as one word of eight bytes: an integer, a float, a `bool`, or a type of a
 /// program's own.
@@ -32,10 +32,10 @@ pub trait Word: Copy {
     /// The name by which endpoints tell this word from others when they compare their handlers.
     const KIND: &'static str;
 
-    /// The value as a word.
+    /// Encodes the value as a word.
     fn word(self) -> u64;
 
-    /// The value that a word is, or `None` if it is no value of this type.
+    /// Decodes a word, or returns `None` if it is no value of this type.
     fn from_word(word: u64) -> Option<Self>;
 }
 

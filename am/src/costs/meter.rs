@@ -31,7 +31,7 @@ thread_local! {
     };
 }
 
-/// What a thread spends its time on. Categories are kept as their numbers.
+/// The meter of a thread, which notes what its time is spent on. Categories are kept as numbers.
 struct Meter {
     /// The category of the innermost span.
     now: Cell<u8>,

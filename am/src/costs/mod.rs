@@ -18,14 +18,14 @@ pub use unmeasured::{Span, span};
 /// A category of what a thread's time is spent on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
-    /// Calls into verbs: requests are posted, doorbells are rung, the NIC takes turns.
+    /// Calls into verbs that post requests, ring doorbells, or have the NIC take turns.
     Base,
-    /// Finding out that something has happened: completion queues are polled.
+    /// Notification: completion queues are polled to find out what has happened.
     Notification,
-    /// Credits, and the receives that stand behind them.
+    /// Flow control by credits, and the receives that stand behind them.
     FlowControl,
-    /// Making messages, taking messages apart, and what they ask for.
+    /// Semantics: messages are made, taken apart, and carried out.
     Semantics,
-    /// Handlers, as far as they do nothing of the other categories.
+    /// Handlers, without the parts of them that belong to other categories.
     Handlers,
 }

@@ -6,7 +6,7 @@ use super::Cost;
 #[derive(Debug)]
 pub struct Span;
 
-/// Does nothing.
+/// Begins a span that is not measured.
 #[inline(always)]
 pub fn span(_: Cost) -> Span {
     Span

@@ -14,7 +14,7 @@ pub struct Collective {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// A barrier: [`Group::barrier`](super::Group::barrier),
+    /// The barrier of [`Group::barrier`](super::Group::barrier) and
     /// [`Group::arrive`](super::Group::arrive), or one that a team runs by itself to hold up
     /// members which are far ahead.
     Barrier,
@@ -91,6 +91,9 @@ impl Operation {
 }
 
 impl Collective {
+    /// The collective that a barrier is.
+    pub(super) const BARRIER: Self = Self::of(Operation::Barrier);
+
     /// A collective without a root.
     pub(super) const fn of(operation: Operation) -> Self {
         Self { operation, root: 0 }

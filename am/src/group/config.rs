@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::error::GroupError;
-use super::wire::MOST_MEMBERS;
-use crate::endpoint::EndpointConfig;
+use crate::config::EndpointConfig;
+use crate::group::error::GroupError;
+use crate::group::wire::MOST_MEMBERS;
 use crate::name::Name;
-use crate::tag::{Admits, Tag};
+use crate::wire::{Admits, Tag};
 
 /// The configuration of a group, and the rank of this process there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,9 +44,9 @@ pub struct GroupConfig {
 }
 
 impl Default for GroupConfig {
-    /// The default configuration: no members, which must be given; no tag, half a minute of
-    /// patience, reports of waits after a minute, 1 GiB at a time, and an endpoint as endpoints are
-    /// by default.
+    /// Returns a configuration without members, which must be given; without a tag, with half a
+    /// minute of patience, reports of waits after a minute, 1 GiB at a time, and the defaults of
+    /// endpoints.
     fn default() -> Self {
         let endpoint = EndpointConfig::default();
         Self {

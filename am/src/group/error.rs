@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::collective::Collective;
 use crate::error::OpenError;
+use crate::group::collective::Collective;
 use crate::name::Name;
 
 /// The reason why a group was not joined, or why a collective has failed.

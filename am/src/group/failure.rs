@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::collective::Collective;
-use super::error::GroupError;
-use super::team::Team;
+use crate::group::collective::Collective;
+use crate::group::error::GroupError;
+use crate::group::team::Team;
 
 /// The failure of a member, and the collectives that it concerns.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::collective::{Collective, Operation};
+use super::collectives::run::Run;
+use super::collectives::{barrier, begin, folds, moves};
 use super::config::GroupConfig;
-use super::core::Core;
 use super::error::GroupError;
-use super::leaving::Membership;
-use super::run::Run;
-use super::{barrier, folds, moves};
-use crate::bundle::Bundle;
+use super::member::core::Core;
+use super::member::leaving::{Membership, leave};
+use crate::progress::Bundle;
 
 /// A process's place in a group, or in a team of it, by which the process runs collectives with the
 /// other members. See the [module](super).
@@ -122,7 +122,7 @@ impl Group {
 
     /// Waits until all members have reached the barrier.
     pub fn barrier(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
-        let run = self.begin(barrier::BARRIER);
+        let run = self.begin(Collective::BARRIER);
         async move { barrier::run(run?).await }
     }
 
@@ -157,7 +157,7 @@ impl Group {
     /// ```
     pub fn arrive(&self) -> impl Future<Output = Result<(), GroupError>> + Send + use<> {
         let runtime = self.0.core.bundle.runtime().clone();
-        let run = self.begin(barrier::BARRIER);
+        let run = self.begin(Collective::BARRIER);
         let begun = run.map(|run| (barrier::try_begin(&run), run));
         let waits = begun.map(|(sent, run)| match sent {
             Ok(false) => Err(runtime.spawn(barrier::run(run))),
@@ -350,8 +350,28 @@ impl Group {
         }
     }
 
+    /// Leaves the team, once everything is done that this member has begun there. When the future
+    /// is done, the other members have taken what was sent to them, and have been told that this
+    /// member takes part in no further collective; a member that takes nothing for ten seconds is
+    /// not waited for. A later collective that needs this member fails for them with
+    /// [`Left`](super::GroupError::Left). A member leaves the whole group when it is in no team of
+    /// the group any more; then its connections end.
+    ///
+    /// Only members with a connection to this one are told. If there are none, nobody is told: to a
+    /// member that tries to connect later, this one seems never to have come.
+    ///
+    /// Collectives that other handles to the same place begin fail from then on. The future may be
+    /// dropped: the member then leaves in the background.
+    pub async fn leave(self) {
+        let Membership { core, team } = &*self.0;
+        if core.mailbox.begins_to_leave(team.context) {
+            let left = core.bundle.runtime().spawn(leave(core.clone(), team.clone()));
+            let _ = left.await;
+        }
+    }
+
     pub(super) fn begin(&self, collective: Collective) -> Result<Run, GroupError> {
-        Run::begin(&self.0.core, &self.0.team, collective)
+        begin(&self.0.core, &self.0.team, collective)
     }
 
     fn begin_at(&self, operation: Operation, root: usize) -> Result<Run, GroupError> {

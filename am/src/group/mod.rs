@@ -83,25 +83,16 @@
 //! an error that names its sender, and a late message is dropped. A peer that the group's
 //! [tag](GroupConfig::tag) admits is believed to be the member that it says it is.
 
-mod barrier;
-mod blocks;
 mod collective;
+mod collectives;
 mod config;
-mod context;
-mod core;
 mod error;
 mod failure;
-mod folds;
 mod handle;
-mod leaving;
 mod mailbox;
-mod moves;
-mod run;
-mod schedule;
+mod member;
 mod split;
 mod team;
-mod together;
-mod waiting;
 mod wire;
 
 pub use collective::{Collective, Operation};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Group;
-use super::collective::{Collective, Operation};
-use super::error::GroupError;
-use super::failure::{Cause, Failure};
-use super::leaving::Membership;
-use super::moves;
-use super::run::Run;
-use super::team::{Team, context_of};
+use crate::group::collective::{Collective, Operation};
+use crate::group::collectives::moves;
+use crate::group::collectives::run::Run;
+use crate::group::error::GroupError;
+use crate::group::failure::{Cause, Failure};
+use crate::group::member::leaving::Membership;
+use crate::group::team::{Team, context_of};
 
 /// The wish of a member in a split: its colour, if it is to be in a team, and the key by which the
 /// team is ordered.

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::collective::{Collective, Operation};
-use super::failure::{Cause, Failure};
+use crate::group::collective::{Collective, Operation};
+use crate::group::failure::{Cause, Failure};
 use crate::kinds::{Call, Notice};
 
 /// The most members of a group: ranks take 20 bits of a word.

@@ -1,19 +1,33 @@
-//! Handlers: what messages run, by their names or their places.
+//! Handlers: the functions that messages run, by name or by place.
+//!
+//! The folder is told which handlers a program has, and turns each into a function of a received
+//! message. Its types are what handlers see of a message, and answer with. Only the dispatcher
+//! runs handlers.
 
-mod id;
+mod kept;
+mod listing;
 mod placed;
+mod received;
+mod replied;
+mod request;
+mod returned;
 mod returning;
 mod table;
 
-pub(crate) use id::Id;
-pub use id::{ReplyId, RequestId};
+pub use kept::Kept;
+pub(crate) use listing::Difference;
+pub use received::Received;
+pub use replied::Replied;
+pub(crate) use request::Asked;
+pub use request::Request;
+pub use returned::Returned;
 pub use returning::{Stateless, WithState};
 pub(crate) use table::Tables;
 
 /// The handlers of an endpoint.
 ///
-/// A handler of a [`Call`](crate::Call) is a function that returns the answer, one of a
-/// [`Notice`](crate::Notice) returns nothing. It is called with the request and its arguments:
+/// The handler of a [`Call`](crate::Call) is a function that returns the answer, and the handler of
+/// a [`Notice`](crate::Notice) returns nothing. Both are called with the request and its arguments:
 ///
 /// ```
 /// use doorbell::am::{Call, Handlers, Notice};
@@ -28,8 +42,8 @@ pub(crate) use table::Tables;
 ///
 /// Handlers of [`with`](Self::with) share a state, which is their first argument.
 ///
-/// Programs that choose the places of their handlers themselves, as the paper of Active Messages
-/// has it, add [requests](Self::request) and [replies](Self::reply):
+/// Programs that choose the places of their handlers themselves, as in the paper of Active
+/// Messages, add [requests](Self::request) and [replies](Self::reply):
 ///
 /// ```
 /// # use doorbell::am::{Handlers, ReplyId, RequestId};
@@ -41,8 +55,8 @@ pub(crate) use table::Tables;
 ///     .returned(|returned| eprintln!("{returned}"));
 /// ```
 ///
-/// An ordinary handler runs to its end while the NIC waits: what takes long, waits for anything, or
-/// sends requests of its own is [asynchronous](Self::on_async).
+/// An ordinary handler runs to its end while the NIC waits. A handler that takes long, waits for
+/// anything, or sends requests must be [asynchronous](Self::on_async).
 pub struct Handlers<S = Stateless> {
     pub(crate) tables: Tables,
     pub(crate) state: S,
@@ -55,14 +69,14 @@ impl Default for Handlers {
 }
 
 impl Handlers {
-    /// Handlers without a state; none yet.
+    /// Makes an empty set of handlers without a state.
     pub fn new() -> Self {
         Self { tables: Tables::default(), state: Stateless }
     }
 }
 
 impl<S> Handlers<S> {
-    /// Adds all handlers of another set, which may have another state.
+    /// Adds all handlers of another set, which may share another state.
     ///
     /// # Panics
     /// When both have a handler of the same name or index.
@@ -75,7 +89,8 @@ impl<S> Handlers<S> {
 }
 
 impl<S> From<Handlers<WithState<S>>> for Handlers {
-    /// The same handlers, which keep their state; what is added from here on has none.
+    /// Makes handlers without a state of handlers with one. Those keep their state; handlers that
+    /// are added from here on have none.
     fn from(handlers: Handlers<WithState<S>>) -> Self {
         Self { tables: handlers.tables, state: Stateless }
     }

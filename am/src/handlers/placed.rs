@@ -3,19 +3,18 @@
 use std::future::Future;
 
 use super::table::with_arguments;
-use super::{Handlers, ReplyId, RequestId};
+use super::{Handlers, Kept, Replied, Request, Returned};
 use crate::arguments::{Arguments, Payload};
-use crate::message::{Replied, Request, Returned};
-use crate::owed::Kept;
+use crate::kinds::{ReplyId, RequestId};
 
 impl<S> Handlers<S> {
-    /// Adds the handler of a kind of request, which runs to its end whenever such a request is
-    /// found, and no other at the same time. The NIC waits for it: what takes long is to be
-    /// [asynchronous](Self::request_async), or peers over a network take this one for gone; and
-    /// what asks the NIC for anything is, too, or it waits for itself, and panics.
+    /// Adds the handler of a kind of request. The handler runs to its end, and no other handler
+    /// runs at the same time. The NIC waits meanwhile: peers over a network would take this process
+    /// for gone if the handler took long. A handler that asks the NIC for anything would wait for
+    /// itself, and panics. Make such handlers [asynchronous](Self::request_async).
     ///
     /// # Panics
-    /// When there is one of that index already.
+    /// When there is a handler of that index already.
     #[must_use]
     #[track_caller]
     pub fn request<A: Arguments>(
@@ -23,20 +22,21 @@ impl<S> Handlers<S> {
         id: RequestId<A>,
         handler: impl FnMut(Request<'_>, A) + Send + 'static,
     ) -> Self {
-        self.tables.put_request(id.0, with_arguments(handler));
+        self.tables.put_request(id.id(), with_arguments(handler));
         self
     }
 
-    /// Adds a handler that goes on as a task, which may wait, and send requests. As many run at a
-    /// time as the endpoint [is to have](crate::EndpointConfig::tasks).
+    /// Adds an asynchronous handler of a kind of request. The handler runs as a task, and may wait
+    /// and send requests. The endpoint's [`tasks`](crate::EndpointConfig::tasks) bound how many run
+    /// at a time.
     ///
-    /// Its request is under way until it has replied, or its future ends: then a caller is told
-    /// that nothing was replied, or that the handler panicked. If nobody waits for the answer of a
-    /// *call* any more, the future is dropped at its next await: when the caller has dropped the
-    /// call or its [deadline](crate::Peer::within) is over, which is known here within about a
-    /// second; when the requester's [`patience`](crate::EndpointConfig::patience) is over; when the
-    /// requester has gone. What is to be done to its end all the same belongs into a task of its
-    /// own. A request that is no call is handled to its end.
+    /// The request is under way until the handler has replied, or its future ends. Then a caller is
+    /// told that nothing was replied, or that the handler panicked. The future of a *call* is
+    /// dropped at its next await if nobody waits for the answer any more: when the caller has
+    /// dropped the call or its [deadline](crate::Peer::within) is over, which is known here within
+    /// about a second; when the requester's [`patience`](crate::EndpointConfig::patience) is over;
+    /// when the requester has gone. Work that must be done to its end all the same belongs into a
+    /// task of its own. A request that is no call is handled to its end.
     ///
     /// # Panics
     /// As [`request`](Self::request).
@@ -54,7 +54,7 @@ impl<S> Handlers<S> {
         let run = with_arguments(move |request: Request<'_>, arguments| {
             request.spawn(|kept| handler(kept, arguments));
         });
-        self.tables.put_request(id.0, run);
+        self.tables.put_request(id.id(), run);
         self
     }
 
@@ -73,11 +73,11 @@ impl<S> Handlers<S> {
             let found = A::take(words, &mut Payload::new(reply.payload()));
             found.map(|arguments| handler(reply, arguments)).is_some()
         };
-        self.tables.replies.put(id.0, Box::new(run));
+        self.tables.replies.put(id.id(), Box::new(run));
         self
     }
 
-    /// Has this run for each request that comes back, instead of a warning being traced.
+    /// Adds the handler of requests that come back. Without it, a warning is traced for each.
     #[must_use]
     pub fn returned(mut self, handler: impl FnMut(Returned<'_>) + Send + 'static) -> Self {
         self.tables.returned = Some(Box::new(handler));

@@ -1,19 +1,18 @@
-//! Handlers that return their answers.
+//! Handlers of named messages, which return their answers.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use super::Handlers;
 use super::table::with_arguments;
+use crate::handlers::{Received, Request};
 use crate::kinds::{Handled, IntoAnswer, Named};
-use crate::message::Request;
-use crate::received::Received;
 
-/// Says that [`Handlers`] have no state.
+/// The state of [`Handlers`] that have none.
 #[derive(Clone, Copy, Debug)]
 pub struct Stateless;
 
-/// Says that [`Handlers`] share a state.
+/// The state that [`Handlers`] share.
 #[derive(Debug)]
 pub struct WithState<S>(Arc<S>);
 
@@ -22,9 +21,9 @@ impl Handlers {
     /// returns the answer, or a `Result`, whose error reaches the caller as
     /// [`CallError::Failed`](crate::CallError::Failed) with its text.
     ///
-    /// It runs to its end whenever such a message is found, no other handler at the same time, and
-    /// the NIC waits for it: what takes longer than some microseconds, waits for anything, or sends
-    /// messages of its own is [asynchronous](Self::on_async).
+    /// The handler runs to its end, no other handler runs at the same time, and the NIC waits
+    /// meanwhile. A handler that takes longer than some microseconds, waits for anything, or sends
+    /// messages must be [asynchronous](Self::on_async).
     ///
     /// ```
     /// use doorbell::am::{Call, Handlers};
@@ -54,15 +53,15 @@ impl Handlers {
         self
     }
 
-    /// Adds the handler of a kind of message that goes on as a task of the runtime, which may wait,
-    /// and send messages. As many run at a time as the endpoint [is to
-    /// have](crate::EndpointConfig::tasks).
+    /// Adds an asynchronous handler of a kind of message. The handler runs as a task of the
+    /// runtime, and may wait and send messages. The endpoint's
+    /// [`tasks`](crate::EndpointConfig::tasks) bound how many run at a time.
     ///
-    /// The call is under way until the future has its output. If nobody waits for the answer of a
-    /// call any more, the future is dropped at its next await: when the caller has dropped the call
-    /// or its [deadline](crate::Peer::within) is over, which is known here within about a second;
-    /// when the caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has
-    /// gone. What is to be done to its end all the same belongs into a task of its own. A notice is
+    /// A call is under way until the future has its output. The future is dropped at its next await
+    /// if nobody waits for the answer any more: when the caller has dropped the call or its
+    /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
+    /// caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has gone.
+    /// Work that must be done to its end all the same belongs into a task of its own. A notice is
     /// handled to its end.
     ///
     /// ```
@@ -97,8 +96,8 @@ impl Handlers {
 }
 
 impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
-    /// Handlers that share a state, which is the first argument of each: a reference to it for
-    /// those that run to their end at once, a clone for asynchronous ones.
+    /// Makes handlers that share a state, which is the first argument of each. Asynchronous
+    /// handlers get a clone of the state, others a reference.
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -145,7 +144,7 @@ impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
     }
 
     /// Adds an asynchronous handler of a kind of message, as [`Handlers::on_async`] of handlers
-    /// without a state does. It gets a clone of the state.
+    /// without a state does. The handler gets a clone of the state.
     ///
     /// # Panics
     /// When there is a handler of that name already.

@@ -1,17 +1,16 @@
-//! Tables of handlers.
+//! Tables of handlers, by index and by name.
 
 use std::fmt;
 
-use super::id::Id;
+use super::{Replied, Request, Returned};
 use crate::arguments::{Arguments, Shape};
-use crate::kinds::Named;
-use crate::message::{Replied, Request, Returned};
-use crate::names::list;
+use crate::kinds::{Id, Named, list};
 use crate::wire::MOST_HANDLERS;
 
-/// What runs for a request that came, with its words, which may be none of the handler's arguments.
+/// A request handler that decodes the arguments itself, from the request and its words.
 pub(crate) type OnRequest = Box<dyn FnMut(Request<'_>, &[u64]) + Send>;
-/// What runs for a request whose arguments are of a type. Others are sent back.
+
+/// Makes a request handler that decodes arguments of a type, and sends back requests with others.
 pub(super) fn with_arguments<A: Arguments>(
     mut run: impl FnMut(Request<'_>, A) + Send + 'static,
 ) -> OnRequest {
@@ -24,13 +23,13 @@ pub(super) fn with_arguments<A: Arguments>(
     })
 }
 
-/// What runs for a reply. It returns whether the words were its arguments.
+/// A reply handler, which returns whether the words were its arguments.
 pub(crate) type OnReply = Box<dyn FnMut(Replied<'_>, &[u64]) -> bool + Send>;
-/// What runs for a request that came back.
+/// A handler of requests that came back.
 pub(crate) type OnReturned = Box<dyn FnMut(Returned<'_>) + Send>;
 
-/// The handlers of an endpoint: one table for requests, one for replies, and a handler for what was
-/// not delivered.
+/// The handlers of an endpoint: a table for requests, a table for replies, and a handler of
+/// requests that came back.
 #[derive(Default)]
 pub(crate) struct Tables {
     pub requests: Table<OnRequest>,
@@ -39,17 +38,17 @@ pub(crate) struct Tables {
     named: Vec<NamedHandler>,
 }
 
-/// A handler that has no place yet, and its types for errors.
+/// A named handler that has no place yet, with its types for errors.
 struct NamedHandler {
     named: Named,
     types: String,
     run: OnRequest,
 }
 
-/// Handlers by their indices.
+/// A table of handlers by index.
 pub(crate) struct Table<H> {
     places: Vec<Option<H>>,
-    /// Those whose index the program has chosen.
+    /// The handlers whose index the program has chosen.
     ids: Vec<Id>,
 }
 
@@ -60,6 +59,7 @@ impl<H> Default for Table<H> {
 }
 
 impl<H> Table<H> {
+    /// Puts a handler at the index that the program has chosen.
     #[track_caller]
     pub fn put(&mut self, id: Id, handler: H) {
         let index = usize::from(id.index);
@@ -75,7 +75,7 @@ impl<H> Table<H> {
         self.ids.push(id);
     }
 
-    /// Puts a handler at the first place that is free from an index on, and returns which one.
+    /// Puts a handler at the first free place from an index on, and returns the place.
     fn put_from(&mut self, index: usize, handler: H) -> usize {
         let rest = self.places.get(index..).unwrap_or_default();
         let free = rest.iter().position(Option::is_none);
@@ -87,19 +87,19 @@ impl<H> Table<H> {
         free
     }
 
-    /// The handler of an index, if there is one.
+    /// Returns the handler at an index, if there is one.
     #[inline]
     pub fn get_mut(&mut self, index: u16) -> Option<&mut H> {
         self.places.get_mut(usize::from(index))?.as_mut()
     }
 
-    /// All handlers whose index the program has chosen.
+    /// Returns the handlers whose index the program has chosen.
     fn into_placed(self) -> impl Iterator<Item = (Id, H)> {
         let Self { mut places, ids } = self;
         ids.into_iter().filter_map(move |id| Some((id, places[usize::from(id.index)].take()?)))
     }
 
-    /// All indices that the program has chosen.
+    /// Returns the indices that the program has chosen.
     pub fn ids(&self) -> impl Iterator<Item = Id> {
         self.ids.iter().copied()
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for Tables {
 }
 
 impl Tables {
-    /// Adds a handler at a place that the program has chosen.
+    /// Adds a request handler at a place that the program has chosen.
     #[track_caller]
     pub fn put_request(&mut self, id: Id, run: OnRequest) {
         self.has_room_for(id.name);
@@ -133,7 +133,7 @@ impl Tables {
         );
     }
 
-    /// Adds a handler that peers find by its name.
+    /// Adds a request handler that peers find by its name.
     #[track_caller]
     pub fn put_named(&mut self, named: Named, types: String, run: OnRequest) {
         let Named { name, .. } = named;
@@ -144,7 +144,7 @@ impl Tables {
         self.named.push(NamedHandler { named, types, run });
     }
 
-    /// Adds all of other tables.
+    /// Adds all handlers of other tables.
     #[track_caller]
     pub fn merge(&mut self, other: Self) {
         let Self { requests, replies, returned, named } = other;
@@ -156,7 +156,7 @@ impl Tables {
         });
     }
 
-    /// Gives each named handler a place, and returns the [listing](crate::names) of them all.
+    /// Gives each named handler a place, and returns the listing of the named handlers.
     pub fn place_named(&mut self) -> Vec<u8> {
         let (mut listing, mut next) = (Vec::new(), 0);
         for NamedHandler { named, types, run } in self.named.drain(..) {
@@ -167,7 +167,7 @@ impl Tables {
         listing
     }
 
-    /// What tells these tables from others, as far as the program has chosen the places.
+    /// Returns a digest of the handlers whose places the program has chosen.
     pub fn digest(&self) -> u64 {
         let mut all: Vec<(usize, Id)> = self.requests.ids().map(|id| (0, id)).collect();
         all.extend(self.replies.ids().map(|id| (1, id)));

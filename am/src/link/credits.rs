@@ -1,80 +1,90 @@
-//! Credits, and the receives that stand behind them.
+//! Credits of a link, and the receives that stand behind them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::task::Waker;
 
-use super::{Answer, Link, Out};
+use doorbell_verbs::Buf;
+
+use super::{Answer, Link, SendSide};
 use crate::costs::{Cost, span};
 use crate::error::{Credits, SendError};
 use crate::wire::MOST_CREDITS;
 
 impl Link {
-    /// Takes a credit, if there is one, and a receive for the answer. Whether there were.
+    /// Takes a credit, and a receive for the answer, if there are both. Returns whether there were.
     #[inline]
-    pub fn admit(self: &Arc<Self>, out: &mut Out) -> Result<bool, SendError> {
+    pub fn admit(self: &Arc<Self>, out: &mut SendSide) -> Result<bool, SendError> {
         let _flow = span(Cost::FlowControl);
-        self.stands(out)?;
-        let admitted = out.credits > 0 && (out.taken < out.leases || self.leases(out));
+        self.check_stands(out)?;
+        let admitted = out.credits > 0 && (out.under_way < out.leases || self.lease(out));
         if admitted {
             out.credits -= 1;
-            out.taken += 1;
+            out.under_way += 1;
         }
         Ok(admitted)
     }
 
-    /// Looks for a receive for one more answer, or has this be told when there may be one.
+    /// Has a receive promised for one more answer. If there is none, the link is told when there
+    /// may be one.
     #[cold]
-    fn leases(self: &Arc<Self>, out: &mut Out) -> bool {
-        if usize::from(out.leases) >= self.credits() {
+    fn lease(self: &Arc<Self>, out: &mut SendSide) -> bool {
+        if usize::from(out.leases) >= self.most_credits() {
             return false;
         }
         let mut found = self.buffers.promise_for_answers(1);
         if found == 0 {
-            self.endpoint.starves(self.clone());
-            // What was released before that was known has told nobody.
+            self.endpoint.starving.add(self.clone());
+            // A receive that was released before the link was on the list has told nobody.
             found = self.buffers.promise_for_answers(1);
         }
         out.leases += found as u16;
         found > 0
     }
 
-    /// There may be a receive for one more answer.
-    pub fn fed(&self) {
-        let out = &mut *self.out();
+    /// Has a task try again for a credit, since there may be a receive for one more answer.
+    fn fed(&self) {
+        let out = &mut *self.send_side();
         out.wake(1);
         self.changed(out);
     }
 
-    /// Gives a credit back that was not used.
+    /// Tells the links that lack a receive for an answer that there may be one.
+    fn feed_starving(&self) {
+        self.endpoint.starving.take().into_iter().for_each(|link| link.fed());
+    }
+
+    /// Gives back a credit that was not used.
     pub fn put_back(&self) {
-        let mut out = self.out();
+        let mut out = self.send_side();
         out.credits += 1;
         self.come_back(out, 1);
     }
 
-    /// Credits come back with an answer. Whether somebody was woken.
+    /// Takes in credits that come back with an answer. Returns whether a task was woken.
     #[inline]
-    pub fn credited(&self, count: u16) -> bool {
-        let mut out = self.out();
-        let count = count.min(out.plain);
-        out.plain -= count;
+    pub fn credit(&self, count: u16) -> bool {
+        let mut out = self.send_side();
+        let count = count.min(out.one_way);
+        out.one_way -= count;
         out.credits += count;
         self.come_back(out, count)
     }
 
-    /// More requests may be under way than before. Whether somebody was woken.
+    /// Takes in credits that the peer grants beyond those it has granted before. Returns whether a
+    /// task was woken.
     #[cold]
     pub fn granted(&self, count: u16) -> bool {
-        let mut out = self.out();
-        out.credits = (out.credits + count).min(MOST_CREDITS as u16 - out.taken);
+        let mut out = self.send_side();
+        out.credits = (out.credits + count).min(MOST_CREDITS as u16 - out.under_way);
         let woke = out.wake(count.into());
         self.changed(&mut out);
         woke
     }
 
-    /// An answer to a call, and with it its credit; put here, if whoever looks waits for it.
-    /// Whether somebody was woken.
+    /// Takes in the answer to a call, and with it the call's credit. The answer is put `here` if
+    /// the looking task waits for it, and into the reply table otherwise. Returns whether a task
+    /// was woken.
     #[inline]
     pub fn answered(
         &self,
@@ -82,13 +92,13 @@ impl Link {
         answer: impl FnOnce() -> Answer,
         here: Option<&mut Option<Answer>>,
     ) -> bool {
-        let (mut out, mut later) = (self.out(), None);
+        let (mut out, mut later) = (self.send_side(), None);
         let here = here.filter(|_| out.calls.hand_over(call));
-        // Made once, so that it is compiled in here, and lies where it is to be at once.
+        // Called in one place, so that it is inlined here and writes the answer where it belongs.
         *here.unwrap_or(&mut later) = Some(answer());
         let woke = match later {
             None => false,
-            Some(answer) => match out.calls.came(call, answer) {
+            Some(answer) => match out.calls.complete(call, answer) {
                 Some(woke) => woke,
                 None => return false,
             },
@@ -97,45 +107,46 @@ impl Link {
         woke | self.come_back(out, 1)
     }
 
-    /// So many requests are answered, or were not sent. Whether somebody was woken.
+    /// Takes off requests that were answered or not sent, and releases receives that are not needed
+    /// for their answers any more. Returns whether a task was woken.
     #[inline]
-    fn come_back(&self, mut out: MutexGuard<'_, Out>, count: u16) -> bool {
+    fn come_back(&self, mut out: MutexGuard<'_, SendSide>, count: u16) -> bool {
         let _flow = span(Cost::FlowControl);
         if out.ending.is_some() {
             return false;
         }
-        out.taken -= count;
-        let more = out.leases - out.lease.max(out.taken.min(out.leases));
+        out.under_way -= count;
+        let more = out.leases - out.least_leases.max(out.under_way.min(out.leases));
         out.leases -= more;
         let woke = out.wake(count.into());
         self.changed(&mut out);
         drop(out);
-        self.gives_back(more.into());
+        self.release_receives(more.into());
         woke
     }
 
-    /// So many receives are promised no more: whoever waits for one is told.
-    pub fn gives_back(&self, count: usize) {
+    /// Releases receives that were promised for the link.
+    pub fn release_receives(&self, count: usize) {
         if count > 0 {
             self.buffers.release(count);
-            self.endpoint.feed();
+            self.feed_starving();
         }
     }
 
-    /// The same of one that is over, of which all is handled that came.
-    pub fn retired(&self, count: usize) {
+    /// Releases the receives of a link that is over, all of whose messages are handled.
+    pub fn retire_receives(&self, count: usize) {
         if count > 0 {
             self.buffers.retired(count);
-            self.endpoint.feed();
+            self.feed_starving();
         }
     }
 
-    /// Whether credits may be recalled from the peer: not while it is being asked.
+    /// Returns whether credits may be recalled from the peer: not while it is being asked.
     pub fn can_be_recalled(&self) -> bool {
         self.is_open() && self.grants() > 1 && !self.is_recalled()
     }
 
-    /// Whether the peer is just being asked for some.
+    /// Returns whether the peer is being asked to give up credits.
     pub fn is_recalled(&self) -> bool {
         self.recalled.load(Ordering::Relaxed)
     }
@@ -144,97 +155,106 @@ impl Link {
         self.recalled.store(recalled, Ordering::Relaxed);
     }
 
-    /// Whether no request has come since this was asked before.
+    /// Returns whether no request has come since this was asked before.
     pub fn is_idle(&self) -> bool {
-        let came = self.came.load(Ordering::Relaxed);
-        self.marked.swap(came, Ordering::Relaxed) == came
+        let received = self.received.load(Ordering::Relaxed);
+        self.received_at_mark.swap(received, Ordering::Relaxed) == received
     }
 
-    /// The peer gives up so many of its credits. How many it had beside one.
-    pub fn gives_up(self: &Arc<Self>, count: usize) -> usize {
+    /// Takes back up to `count` credits that the peer gives up, but leaves it one. Returns how many
+    /// were taken back.
+    pub fn take_back(self: &Arc<Self>, count: usize) -> usize {
         let mut given = 0;
         let _ = self.grants.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |grants| {
             given = count.min(usize::from(grants.saturating_sub(1)));
             Some(grants - given as u16)
         });
-        let mut out = self.out();
-        if out.owed > 0 {
-            // What was not worth telling of before may be all that is under way now.
-            self.tells(&mut out);
+        let mut out = self.send_side();
+        if out.unreported > 0 {
+            // Too few to be reported before, they may be all that the peer has under way now.
+            self.report_done(&mut out);
         }
         given
     }
 
-    /// Gives receives up that were promised for answers, and that nothing under way needs. How
-    /// many.
-    pub fn yields_leases(&self) -> usize {
-        let out = &mut *self.out();
-        // As many are kept as the peer may have answered without telling.
-        out.lease = out.lease.min((self.limit / 4).max(1));
-        let unused = out.leases.saturating_sub(out.taken.max(out.lease));
+    /// Gives up receives that are promised for answers and that no request under way needs. Returns
+    /// how many.
+    pub fn yield_leases(&self) -> usize {
+        let out = &mut *self.send_side();
+        // As many stay as the peer may have handled requests without reporting them.
+        out.least_leases = out.least_leases.min((self.own_limit / 4).max(1));
+        let unused = out.leases.saturating_sub(out.under_way.max(out.least_leases));
         out.leases -= unused;
         unused.into()
     }
 
-    /// How many receives are promised for it. It needs none any more.
-    pub fn promised(&self) -> usize {
-        let out = &mut *self.out();
-        out.lease = 0;
+    /// Takes all receives from the link, which is over. Returns how many of the shared receives
+    /// were promised for it.
+    pub fn take_promised(&self) -> usize {
+        let out = &mut *self.send_side();
+        out.least_leases = 0;
         let leases = usize::from(std::mem::take(&mut out.leases));
         let all = usize::from(self.grants.swap(0, Ordering::Relaxed)) + leases;
-        if self.own.is_some() { 0 } else { all }
+        if self.own_receives.is_some() { 0 } else { all }
+    }
+
+    /// Posts a buffer that was received into, or another in its place.
+    #[inline]
+    pub fn post(&self, buffer: Buf) {
+        match &self.own_receives {
+            None => self.buffers.post(buffer),
+            Some(own) => own.post(buffer),
+        }
+    }
+
+    /// Takes back a receive's buffer that the NIC has flushed. Returns the buffer if it is to be
+    /// posted again, since other links share it.
+    pub fn flushed(&self, buffer: Buf) -> Option<Buf> {
+        if self.own_receives.is_none() {
+            return Some(buffer);
+        }
+        self.buffers.give(buffer);
+        None
     }
 }
 
-impl Out {
-    /// Who has the credits.
+impl SendSide {
+    /// Returns who has the credits, for errors.
     #[cold]
     pub fn who_has_credits(&self) -> Credits {
-        Credits { under_way: self.taken, given_up: self.calls.abandoned() as u16 }
+        Credits { under_way: self.under_way, given_up: self.calls.abandoned() as u16 }
     }
 
-    /// Gives up all credits but one, which are wanted elsewhere. How many those were.
-    pub fn yields(&mut self) -> usize {
-        let kept = u16::from(self.taken == 0);
+    /// Gives up all credits but one, since the peer recalls them. Returns how many were given up.
+    pub fn yield_credits(&mut self) -> usize {
+        let kept = u16::from(self.under_way == 0);
         let given = self.credits.saturating_sub(kept);
         self.credits -= given;
         given.into()
     }
 
-    /// Has the waker called when there is a credit.
-    pub fn wait(&mut self, place: &mut Option<u64>, waker: &Waker) {
-        let waiting = self.waiting.get_or_insert_default();
-        let number = *place.get_or_insert_with(|| {
-            waiting.last += 1;
-            waiting.last
-        });
-        match waiting.queue.iter_mut().find(|(place, _)| *place == number) {
-            Some((_, there)) => there.clone_from(waker),
-            None => waiting.queue.push_back((number, waker.clone())),
-        }
+    /// Has `waker` woken when there is a credit. The task gets a `ticket` when it first waits.
+    pub fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
+        self.waiters.get_or_insert_default().wait(ticket, waker);
     }
 
-    /// Waits no more. If it was called and did not come, another is called.
-    pub fn leave(&mut self, place: u64) {
-        let Some(waiting) = &mut self.waiting else { return };
-        let before = waiting.queue.len();
-        waiting.queue.retain(|(number, _)| *number != place);
-        if waiting.queue.len() == before && self.credits > 0 {
+    /// Takes a task off those that wait for a credit. If it was woken and leaves a credit behind,
+    /// the next task is woken.
+    pub fn leave(&mut self, ticket: u64) {
+        let Some(waiters) = &mut self.waiters else { return };
+        if waiters.leave(ticket) && self.credits > 0 {
             self.wake(1);
         }
     }
 
-    /// Calls so many who wait.
+    /// Wakes up to `count` tasks that wait for a credit. Returns whether there were any.
     #[inline]
     pub(super) fn wake(&mut self, count: usize) -> bool {
-        self.waiting.is_some() && self.wake_some(count)
+        self.waiters.is_some() && self.wake_some(count)
     }
 
     #[cold]
     fn wake_some(&mut self, count: usize) -> bool {
-        let Some(waiting) = &mut self.waiting else { return false };
-        let count = count.min(waiting.queue.len());
-        waiting.queue.drain(..count).for_each(|(_, waker)| waker.wake());
-        count > 0
+        self.waiters.as_mut().is_some_and(|waiters| waiters.wake(count))
     }
 }

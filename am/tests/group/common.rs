@@ -90,7 +90,7 @@ pub fn each_size<F>(
     }
 }
 
-/// What a member gives to a collective: other bytes for each member and each `salt`.
+/// Makes the bytes that a member gives to a collective, different for each member and each `salt`.
 pub fn bytes(rank: usize, salt: usize, len: usize) -> Bytes {
     (0..len).map(|at| (at * 7 + rank * 31 + salt * 101) as u8).collect()
 }

@@ -38,8 +38,8 @@ fn comes_once(device: &str) {
     });
 }
 
-/// Those who wait for the member that is killed, and those who wait for them, end with an error
-/// that names that one; and so do those who come later.
+/// Kills a member. Members that wait for it, and those that wait for them, end with an error that
+/// names the killed member; and so do members that come later.
 fn killed(test: &'static str, device: impl Fn(usize) -> String) {
     if let Some(device) = child::part() {
         return comes_once(&device);

@@ -293,7 +293,7 @@ fn a_member_that_does_not_show_the_tag_is_not_admitted() {
 }
 
 #[test]
-fn what_is_longer_than_members_take_is_refused_to_all() {
+fn a_message_longer_than_members_take_is_refused_to_all() {
     in_time(1, async {
         let devices = Devices::shm(4);
         let config = GroupConfig { longest: 10_000, ..GroupConfig::default() };

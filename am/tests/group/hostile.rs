@@ -9,7 +9,7 @@ use doorbell_verbs::{Config, Nic};
 use crate::common::{in_time, join, names, spmd};
 use crate::devices::Devices;
 
-/// What members tell each other, as a stranger declares it.
+/// The messages between members, as a stranger declares them.
 const HELLO: Call<(u32, u32, u64), u64> = Call::new("doorbell.group.hello");
 const PIECE: Notice<(u64, u64, u64, u64, Bytes)> = Notice::new("doorbell.group.piece");
 const CLEAR: Notice<(u64, u64, u64)> = Notice::new("doorbell.group.clear");
@@ -63,7 +63,7 @@ async fn stranger(members: &[doorbell_am::Name]) -> (Endpoint, doorbell_am::Peer
     (endpoint, peer)
 }
 
-/// Says anything, and stops when the member does not listen any more.
+/// Sends random messages until the member does not take them any more.
 async fn says_anything(peer: &doorbell_am::Peer, draw: &mut Draw, messages: usize) {
     for _ in 0..messages {
         let context = draw.number();
@@ -129,7 +129,7 @@ fn strangers_who_say_anything_end_collectives_at_the_worst() {
 }
 
 #[test]
-fn what_names_no_rank_or_no_team_is_counted_and_changes_nothing() {
+fn a_message_of_no_rank_or_no_team_is_counted_and_changes_nothing() {
     in_time(1, async {
         let devices = Devices::shm(3);
         let groups = join(&devices.nics, &GroupConfig::default()).await;
@@ -152,7 +152,7 @@ fn what_names_no_rank_or_no_team_is_counted_and_changes_nothing() {
 }
 
 #[test]
-fn what_belongs_to_no_schedule_ends_collectives_and_names_who_is_said_to_have_sent_it() {
+fn a_message_of_no_schedule_ends_collectives_with_an_error_that_names_its_sender() {
     in_time(1, async {
         let devices = Devices::shm(3);
         let groups = join(&devices.nics, &GroupConfig::default()).await;

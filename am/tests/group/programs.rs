@@ -37,7 +37,7 @@ impl Team {
         self.wholes[self.group.rank()]
     }
 
-    /// What members give to an operation: of the lengths that the program has drawn.
+    /// Returns what each member gives to an operation, in lengths that the program has drawn.
     fn given(&self, salt: usize, longest: usize) -> impl Fn(usize) -> Bytes + Clone + use<> {
         let wholes = self.wholes.clone();
         move |rank| {

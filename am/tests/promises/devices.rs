@@ -104,7 +104,7 @@ impl Devices {
         self.network().with(|network| network.start_recording(64 << 20));
     }
 
-    /// What was kept, as a capture.
+    /// Returns the recorded frames as a capture.
     pub fn recorded(&self) -> Vec<u8> {
         self.network().with(|network| network.pcap())
     }

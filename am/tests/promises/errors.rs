@@ -15,7 +15,7 @@ fn name() -> String {
     PEER.to_owned()
 }
 
-/// One of each kind.
+/// Makes an error of sending of each kind.
 fn of_sending() -> Vec<SendError> {
     let ending = || Ending::PeerLeft { private: Private::default() };
     vec![

@@ -41,7 +41,7 @@ struct Flood {
 /// How many requests came, and the number of the last by each way.
 type Came = (u64, [Option<u64>; 3]);
 
-/// What an endpoint has seen of each other.
+/// The messages that an endpoint has seen of each other endpoint.
 #[derive(Default)]
 struct Seen {
     came: Mutex<HashMap<u64, Came>>,
@@ -51,8 +51,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// A request came: in the order of its pair, and so once; or of those of its size, if they have
-    /// a way of their own.
+    /// Counts a request, and checks that it came once and in the order of its pair, or of its size
+    /// class if that has a connection of its own.
     fn count(&self, policy: Policy, (from, number): Sent, len: usize) {
         let mut came = self.came.lock().unwrap_or_else(|held| held.into_inner());
         let (count, last) = came.entry(from).or_default();
@@ -67,7 +67,7 @@ impl Seen {
     }
 }
 
-/// What a request of a kind carries.
+/// Makes the payload of a request.
 fn payload(sent: Sent, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at as u64 * 7 + sent.0 * 31 + sent.1) as u8).collect()
 }
@@ -129,7 +129,7 @@ impl Draw {
     }
 }
 
-/// What an endpoint has sent.
+/// The counts of what an endpoint has sent.
 #[derive(Default)]
 struct Model {
     /// How many to each that are handled.

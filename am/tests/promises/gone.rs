@@ -12,7 +12,7 @@ use crate::devices::Devices;
 const KEEP: RequestId<u64> = RequestId::new(0, "keep");
 
 #[tokio::test]
-async fn what_is_under_way_to_a_peer_that_goes_comes_back() {
+async fn requests_under_way_to_a_peer_that_goes_come_back() {
     let devices = Devices::shm(2);
     let bundle = |number: usize| Bundle::new(&devices.nics[number], &BundleConfig::default());
     let (near, far) = (bundle(0).expect("room"), bundle(1).expect("room"));

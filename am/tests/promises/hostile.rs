@@ -13,7 +13,7 @@ const ASK: RequestId<u64> = RequestId::new(0, "ask");
 const ANY: RequestId<Words> = RequestId::new(1, "any");
 const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 
-/// What an endpoint says when it asks for a connection, as any program can.
+/// Makes the greeting of an endpoint that asks for a connection, as any program can.
 pub fn hello() -> Vec<u8> {
     let mut hello = b"AM\x04\x12".to_vec();
     hello.extend(1_u64.to_be_bytes()); // its service
@@ -89,7 +89,7 @@ async fn babble(nic: &Nic, service: doorbell_verbs::ServiceId, to: &str, seed: u
 }
 
 #[tokio::test]
-async fn whatever_a_peer_sends_others_are_served_and_nobody_panics() {
+async fn a_peer_that_sends_anything_causes_no_panic_and_others_are_served() {
     let devices = Devices::shm(3);
     let segment = Region::new(4096);
     let bundle = |number: usize| Bundle::new(&devices.nics[number], &BundleConfig::default());
@@ -117,7 +117,7 @@ async fn whatever_a_peer_sends_others_are_served_and_nobody_panics() {
 
 /// A hello that would have no message fit, and one for other messages than were asked for.
 #[tokio::test]
-async fn who_answers_with_no_sound_hello_is_not_mapped() {
+async fn a_peer_that_answers_without_a_sound_greeting_is_not_mapped() {
     let devices = Devices::shm(2);
     let bundle = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
     let config = EndpointConfig { policy: Policy::PerSize, ..EndpointConfig::default() };

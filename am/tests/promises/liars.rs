@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(600);
 const NAMES: u64 = 6;
 const REPLY: u32 = 1;
 
-/// What is said to who knows so many bytes of the listing: how many there are, and more of them.
+/// A false listing: for the number of bytes that the asking side knows, the length and more bytes.
 type Lie = dyn Fn(u64) -> (u64, Vec<u8>);
 
 /// A message as endpoints send them: its header, its words and its payload.
@@ -30,7 +30,7 @@ fn message(header: u32, words: &[u64], payload: &[u8]) -> Buf {
     Buf::from(bytes)
 }
 
-/// What a listing says of a handler.
+/// Makes the entry of a handler in a listing.
 fn entry(key: u64, place: u16, name: &str, types: &str) -> Vec<u8> {
     let mut bytes = key.to_le_bytes().to_vec();
     bytes.extend(place.to_le_bytes());
@@ -73,7 +73,7 @@ async fn answer((mut queues, mut completions): (Queues, CompletionQueue), lie: &
 }
 
 #[tokio::test]
-async fn what_is_no_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
+async fn a_false_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
     let devices = Devices::shm(2);
     let bundle = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
     let endpoint = bundle.endpoint(Handlers::new(), EndpointConfig::default()).await.expect("room");

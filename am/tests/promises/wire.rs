@@ -18,18 +18,18 @@ const ADD: RequestId<u64> = RequestId::new(2, "add");
 const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 
 const REQUESTS: usize = 64;
-/// What is placed, and the longest payload of a message.
+/// The length of placed data, and the longest payload of a message.
 const PLACE: usize = 8192;
 const PAYLOAD: usize = 2048;
 
-/// Opcodes of RoCE: sends and writes of reliable connections, and their acknowledgement.
+/// The opcodes of RoCE for sends and writes of reliable connections, and for acknowledgements.
 const SENDS: std::ops::RangeInclusive<u8> = 0x00..=0x05;
 const WRITES: std::ops::RangeInclusive<u8> = 0x06..=0x0B;
 const ACKNOWLEDGE: u8 = 0x11;
 /// In an acknowledgement, that nothing is said of receives; bits above are none of their number.
 const NO_CREDITS: u8 = 0x1F;
 
-/// What went over the cable.
+/// The packets that went over the cable.
 #[derive(Default, Debug)]
 struct Seen {
     /// The sender's packets by their opcodes, and the queue pairs that they went to.
@@ -119,9 +119,9 @@ async fn streamed(devices: &Devices, len: impl Fn(u64) -> u64) -> (u64, u64) {
     (after.packets_sent - before.packets_sent, after.frames_sent - before.frames_sent)
 }
 
-/// What is held goes when a quarter of the credits are in it, though nobody waits for anything.
+/// Held messages leave when they use a quarter of the credits, though no task waits for anything.
 #[test]
-fn a_quarter_of_the_credits_goes_together() {
+fn messages_of_a_quarter_of_the_credits_leave_together() {
     const CREDITS: usize = 32;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -168,13 +168,13 @@ fn messages_of_many_lengths_go_in_runs() {
 /// Of any seven in a row eight bytes more are wanting to a packet than one more would take: so what
 /// fills it is longer than messages may be.
 #[test]
-fn what_fills_a_send_is_no_message() {
+fn the_filling_of_a_send_is_no_message() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let len = |number: u64| if number.is_multiple_of(7) { 328 } else { STREAMED as u64 };
     runtime.expect("a runtime").block_on(async { streamed(&Devices::shm(2), len).await });
 }
 
-/// What a capture says.
+/// Reads a capture into counts of packets.
 fn read(capture: &[u8]) -> Seen {
     let (mut seen, mut near) = (Seen::default(), None);
     for record in Reader::new(capture).expect("a capture") {
@@ -221,7 +221,7 @@ fn sizes_have_connections_of_their_own_and_nothing_is_written() {
 }
 
 #[test]
-fn the_nic_says_how_many_receives_there_are_where_it_sees_to_them() {
+fn acknowledgements_count_receives_where_the_nic_controls_the_flow() {
     let credits = seen(Policy::Apart, Flow::Credits);
     assert_eq!(credits.credits, 0, "{credits:?}");
     let nic = seen(Policy::Apart, Flow::Nic { receives: 64 });
@@ -262,7 +262,7 @@ fn acknowledgements_of_calls() -> usize {
 }
 
 #[test]
-fn what_is_answered_is_acknowledged_by_its_answer() {
+fn an_answer_acknowledges_its_request() {
     let acknowledgements = acknowledgements_of_calls();
     // By count and by time there are some. Were it not for the answers, each side's queue of eight
     // would ask with every fourth message.

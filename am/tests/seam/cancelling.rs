@@ -112,8 +112,8 @@ fn a_dropped_call_ends_its_asynchronous_handler_and_gives_its_credit_back() {
     });
 }
 
-/// Whoever asks about calls slept for as long as the handler of a request that is no call may take,
-/// and heard of no call that came meanwhile.
+/// Regression: the task that asks about calls slept for as long as the handler of a request that is
+/// no call may take, and did not notice calls that came meanwhile.
 #[test]
 fn a_dropped_call_gives_its_credit_back_beside_a_request_that_is_kept_for_long() {
     everywhere(|over| async move {
@@ -150,7 +150,7 @@ fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
     });
 }
 
-/// One runs, and the others wait until it is done.
+/// Runs one asynchronous handler at a time, while the others wait for it.
 #[test]
 fn a_dropped_call_is_taken_off_those_that_wait_for_a_task() {
     everywhere(|over| async move {
@@ -219,9 +219,10 @@ fn handlers_that_peers_leave_behind_are_not_heaped_up_without_bound() {
     });
 }
 
-/// It may be anywhere, and cannot be taken away: but it can be asked.
+/// A kept request can't be taken away from its holder, but the holder can ask whether it is
+/// awaited.
 #[test]
-fn whoever_keeps_the_request_of_a_dropped_call_can_see_that_and_holds_its_credit() {
+fn a_kept_request_of_a_dropped_call_says_that_nobody_awaits_it_and_holds_its_credit() {
     everywhere(|over| async move {
         let running = Running::default();
         let (keeps, mut kept) = unbounded_channel::<Kept>();
@@ -252,7 +253,7 @@ fn whoever_keeps_the_request_of_a_dropped_call_can_see_that_and_holds_its_credit
     });
 }
 
-/// All but one, which is under way already.
+/// Drops seven calls whose requests are kept, beside one that is under way already.
 async fn drop_eight_kept(peer: &Peer, running: &Running) {
     let tasks: Vec<_> = (0..7)
         .map(|number| {

@@ -27,7 +27,7 @@ pub fn messages(nic: &Nic) -> u64 {
     counters.received - counters.management - counters.management_dropped
 }
 
-/// What a bundle may be over.
+/// The devices that bundles are tested over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
     Shm,

@@ -110,7 +110,7 @@ fn the_time_of_calls_is_the_endpoints_unless_they_have_one_of_their_own() {
     });
 }
 
-/// It would spin for as long as something comes for others.
+/// Regression: a caller spun for as long as answers to other calls came.
 #[test]
 fn a_call_ends_in_its_time_beside_others_that_are_answered_all_the_time() {
     everywhere(|over| async move {
@@ -145,7 +145,7 @@ fn a_thread_without_a_runtime_waits_no_longer_than_its_calls_have() {
     });
 }
 
-/// This runtime has no timers, and panics where one is made.
+/// Calls in a runtime without timers, which panics where a timer is made.
 #[test]
 fn a_call_that_is_answered_while_its_caller_spins_has_no_timer() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();

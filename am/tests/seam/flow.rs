@@ -61,10 +61,10 @@ fn messages_of_all_sizes_come_in_their_order_with_however_many_credits() {
     });
 }
 
-/// What one side grants is its own affair: a peer that leaves it to the NIC may have no receive,
-/// and is sent what it refused once more.
+/// Mixes flow control by credits on one side with flow control by the NIC on the other. A peer that
+/// leaves it to its NIC may have no receive, and is sent again what it refused.
 #[test]
-fn who_counts_receives_and_who_leaves_that_to_the_nic_understand_each_other() {
+fn an_endpoint_with_credits_and_one_with_flow_control_by_the_nic_understand_each_other() {
     everywhere(|over| async move {
         for nic_at_the_near_end in [true, false] {
             let next = Arc::new(AtomicU64::new(0));
@@ -142,9 +142,9 @@ fn a_credit_can_be_tried_awaited_and_given_up() {
     });
 }
 
-/// It must be told of what is done before it has nothing left to send.
+/// A sender with few credits must be told of handled requests before it runs out of credits.
 #[test]
-fn who_sends_less_than_it_may_goes_on() {
+fn a_sender_that_uses_fewer_credits_than_it_is_granted_goes_on() {
     everywhere(|over| async move {
         let next = Arc::new(AtomicU64::new(0));
         let near = endpoint_with(over, Handlers::new(), credits(2)).await;
@@ -184,7 +184,7 @@ fn replies_run_their_handlers_and_what_comes_back_another() {
 }
 
 #[test]
-fn who_has_mapped_is_mapped_over_the_same_connection() {
+fn a_peer_that_has_mapped_the_endpoint_is_mapped_over_the_same_connection() {
     everywhere(|over| async move {
         let serve =
             || Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
@@ -315,7 +315,7 @@ async fn given_up(over: Over, policy: Policy) {
 }
 
 #[test]
-fn who_shows_no_tag_does_not_learn_where_the_segment_is() {
+fn a_peer_that_shows_no_tag_does_not_learn_where_the_segment_is() {
     everywhere(|over| async move {
         let config = EndpointConfig {
             segment: Some(Region::new(64).into()),
@@ -421,7 +421,7 @@ fn a_handler_that_sends_a_request_is_told_that_it_may_not() {
 }
 
 #[test]
-fn what_is_placed_lies_in_the_segment_when_its_handler_runs() {
+fn placed_data_lies_in_the_segment_when_its_handler_runs() {
     everywhere(|over| async move {
         for policy in [Policy::Together, Policy::Apart, Policy::PerSize] {
             placed_and_handled(over, policy, Region::new(1 << 20).into()).await;
@@ -464,7 +464,8 @@ async fn placed_and_handled(over: Over, policy: Policy, segment: SegmentMemory) 
     assert!(beyond.ends_with(&format!("it ends at {room}")), "{beyond}");
 }
 
-/// Who maps it writes there himself: what he places is there, and in order, before and after.
+/// The peer that has mapped the segment writes there itself. What it places is there in order,
+/// before and after the mapping.
 #[test]
 fn a_shared_segment_is_mapped_when_something_is_placed() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -48,14 +48,15 @@ fn asking_twice(
     });
 }
 
-/// What a NIC had completed when the handler began, and had received when the new peer answered.
+/// The counts of a NIC: completed when the handler began, and received when the new peer answered.
 struct Before {
     completed: u64,
     received: Option<u64>,
 }
 
-/// What a program does with a peer that it maps while the handler of one of two requests runs,
-/// which are looked at together. That handler ends when the NIC has `brought` what it is about.
+/// Maps a peer while the handler of one of two requests runs that are looked at together, and runs
+/// `does` with the peer. The handler ends once the NIC has `brought` the messages that the test is
+/// about.
 fn mapped_in_a_look<R: Send + 'static>(
     name: &str,
     handler: u32,
@@ -115,7 +116,7 @@ fn mapped_in_a_look<R: Send + 'static>(
     })
 }
 
-/// What is looked at was there, or came meanwhile: so did the link that it came by.
+/// A look takes messages that came while it goes on, by a link that was made while it goes on.
 #[test]
 fn the_first_answer_by_a_link_that_was_made_while_a_handler_ran_is_heard() {
     let brought =
@@ -128,7 +129,7 @@ fn the_first_answer_by_a_link_that_was_made_while_a_handler_ran_is_heard() {
 
 /// And what was sent by it first: that is looked at behind all that was received.
 #[test]
-fn the_first_that_was_placed_by_a_link_that_was_made_while_a_handler_ran_is_known_to_be_there() {
+fn the_first_placed_data_by_a_link_that_was_made_while_a_handler_ran_is_reported_done() {
     let brought = |near: &Nic, before: Before| near.statistics().nic.completed > before.completed;
     mapped_in_a_look("placing", 2, brought, async |peer| {
         let placing = peer.place(GO_ON, (), 0, Buf::from(vec![7; 64])).await.expect("it fits");
@@ -142,7 +143,7 @@ struct HeldUp {
     endpoint: Endpoint,
     /// Whose request that handler is of.
     asks: (Endpoint, Peer),
-    /// Lets it go: when this is dropped, too.
+    /// Lets the handler go on, by a message or by being dropped.
     ends: mpsc::Sender<()>,
 }
 
@@ -271,7 +272,7 @@ async fn maps_when_it_can(nic: &Nic, name: &Name, tag: Tag) -> (Endpoint, Peer) 
 /// Each of two peers whose queue pairs have the same number, one after the other, sends what is
 /// handled when both have: the tag that the first showed is right, and the second's is not.
 #[test]
-fn what_came_by_a_number_that_serves_again_is_of_who_had_it_then() {
+fn messages_by_a_queue_pair_number_that_is_used_again_belong_to_the_link_that_had_it_then() {
     let name = format!("shm:am-again-{}", std::process::id());
     let (adds, added) = mpsc::channel();
     let handlers = Handlers::new().request(ADD, move |request, (a, b)| {

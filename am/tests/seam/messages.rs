@@ -98,7 +98,7 @@ fn words_beyond_sixteen_take_the_place_of_payload() {
 }
 
 #[test]
-fn what_is_not_delivered_says_why() {
+fn a_request_that_is_not_delivered_comes_back_with_the_reason() {
     everywhere(|over| async move {
         let (_near, peer, far) = mapped(over, Handlers::new(), server()).await;
         assert_eq!(undeliverable(peer.call(PANIC, ()).await), Undeliverable::Panicked);
@@ -121,7 +121,7 @@ fn what_is_not_delivered_says_why() {
 
 /// By whichever connection it went, whatever of it was still to leave.
 #[test]
-fn who_takes_peers_off_leaves_nothing_unhandled() {
+fn an_endpoint_that_unmaps_all_peers_leaves_no_request_unhandled() {
     const LENGTHS: [usize; 6] = [0, 3000, 300, 30, 3, 3000];
     everywhere(|over| async move {
         for policy in [Policy::Together, Policy::Apart, Policy::PerSize] {

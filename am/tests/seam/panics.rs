@@ -95,7 +95,7 @@ fn an_asynchronous_handler_that_drops_its_request_is_under_way_until_its_future_
     });
 }
 
-/// One answer to each, or the credits would not be right.
+/// Each request must have one answer, or the credits would not be right.
 #[test]
 fn a_handler_that_panics_after_its_reply_has_replied() {
     everywhere(|over| async move {
@@ -139,7 +139,7 @@ fn a_handler_whose_panic_panics_again_when_it_is_dropped_is_contained() {
     });
 }
 
-/// What a handler holds is dropped when its endpoint is closed, by whoever polls then.
+/// A closed endpoint's handlers are dropped by the thread that polls next, with what they own.
 #[test]
 fn a_handler_that_panics_when_it_is_dropped_does_not_end_the_others_of_its_bundle() {
     everywhere(|over| async move {

@@ -26,7 +26,7 @@ struct Stage {
     asked: Peer,
     answer: Option<Kept>,
     there: Runtime,
-    /// Who asks, and goes.
+    /// The peer that sends a request, and goes.
     passing: Option<(Nic, Endpoint, Peer)>,
     /// The handler of a reply says that it runs, and waits.
     entered: mpsc::Receiver<()>,
@@ -91,7 +91,7 @@ impl Stage {
         until(what, || (messages(&self.near) > before).then_some(()));
     }
 
-    /// The reply comes.
+    /// Has the reply come to the endpoint.
     fn is_answered(&mut self) {
         let answer = self.answer.take().expect("it is answered once");
         self.comes("the reply", || answer.reply(SUM, 3));
@@ -105,7 +105,7 @@ impl Stage {
         });
     }
 
-    /// Whoever polls is held up by the reply's handler.
+    /// Polls on a thread, which the reply's handler holds up.
     fn is_held_up(&self) -> JoinHandle<usize> {
         let bundle = self.bundle.clone();
         let polls = std::thread::spawn(move || bundle.poll(false));
@@ -123,7 +123,7 @@ impl Stage {
         });
     }
 
-    /// Whether there is a receive for one more answer than the one that was left.
+    /// Returns whether there is a receive for one more answer than the one that was left.
     fn has_receive(&self) -> bool {
         let credit = || self.asked.try_credit().expect("it is there");
         let left = credit();

@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 
 use crate::common::{ADD, GO_ON, SUM, messages, runtime};
 
-/// Adds: at once, but for the first sum only when it is told to, and then asks the other to go on.
+/// Serves sums at once, except for the first: that is answered on command, and then the other side
+/// is asked to go on.
 fn adding(
     nic: &Nic,
     (names, other): (mpsc::Sender<Name>, mpsc::Receiver<Name>),
@@ -40,7 +41,7 @@ fn adding(
     });
 }
 
-/// What an answer is worth that comes while a handler runs, on a thread that another one runs on.
+/// Calls on another thread than the one that runs a handler, and returns the answer.
 fn asks_when_told(peer: &Peer, told: &mpsc::Receiver<()>) -> u64 {
     told.recv().expect("the handler runs");
     let answer = async { tokio::time::timeout(PATIENCE, peer.call(ADD, (20, 2))).await };
@@ -48,10 +49,10 @@ fn asks_when_told(peer: &Peer, told: &mpsc::Receiver<()>) -> u64 {
     answer.expect("it is answered").arguments(SUM).expect("a sum")
 }
 
-/// Who looks finds the answer to his call, and in the same look that to another's, which was begun
-/// in between and is known by the same number.
+/// A task finds the answer to its call, and in the same look the answer to a call of another task,
+/// which was begun in between and has the same number.
 #[test]
-fn a_number_that_serves_again_while_somebody_looks_is_the_others() {
+fn a_call_number_that_is_used_again_during_a_look_belongs_to_the_new_call() {
     let own = std::process::id();
     let progress = Progress::Dedicated { core: None };
     let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
@@ -99,7 +100,7 @@ fn a_number_that_serves_again_while_somebody_looks_is_the_others() {
     assert_eq!(sums, (Ok(3), 22));
 }
 
-/// Whoever polls has not the NIC in hand that a thread runs: so its handlers keep that from
+/// A task that polls does not hold a NIC that a thread runs. So its handlers keep the thread from
 /// nothing, and may even wait for the NIC.
 #[test]
 fn a_handler_that_is_polled_does_not_hold_up_the_thread_that_runs_the_nic() {

@@ -39,7 +39,7 @@ fn an_endpoint_that_admits_everybody_is_mapped_by_any_tag_and_without() {
     });
 }
 
-/// It was mapped, and its calls failed.
+/// Regression: the peer was mapped, and its calls failed.
 #[test]
 fn a_map_by_a_tag_that_is_not_admitted_fails_and_says_what_to_do() {
     everywhere(|over| async move {

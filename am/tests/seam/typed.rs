@@ -107,9 +107,10 @@ fn a_payload_beside_the_arguments_is_found_in_the_request() {
     });
 }
 
-/// Whoever keeps what it received holds the buffers in which it came, and others serve meanwhile.
+/// A program that keeps payloads holds the buffers in which they came, and other buffers serve
+/// meanwhile.
 #[test]
-fn what_was_received_may_be_kept_for_as_long_as_one_likes() {
+fn received_payloads_may_be_kept_for_any_time() {
     everywhere(|over| async move {
         const KEEP: Call<(u64, Bytes)> = Call::new("keep");
         let kept = Arc::<Mutex<Vec<(u64, Bytes)>>>::default();
@@ -411,7 +412,8 @@ fn functions_are_handlers_too() {
     });
 }
 
-/// Eight at first; each answer to a peer that uses most of what it has brings one more.
+/// A peer has eight credits at first, and gets one more with each answer while it uses most of
+/// them.
 #[test]
 fn a_peer_that_has_many_calls_under_way_gets_more_credits() {
     everywhere(|over| async move {
@@ -458,7 +460,7 @@ fn a_peer_that_has_many_calls_under_way_gets_more_credits() {
     });
 }
 
-/// All first credits are of calls that wait for a call behind them.
+/// Spends all first credits on calls that wait for a call behind them.
 #[test]
 fn calls_that_all_wait_leave_credits_for_what_they_wait_for() {
     everywhere(|over| async move {
@@ -489,7 +491,7 @@ fn calls_that_all_wait_leave_credits_for_what_they_wait_for() {
     });
 }
 
-/// What was received may be kept for longer than the endpoint; its NIC goes all the same.
+/// Keeps received bytes for longer than the endpoint, whose NIC goes all the same.
 #[tokio::test]
 async fn bytes_that_are_kept_do_not_keep_a_device() {
     let server = endpoint(Over::Udp, Handlers::new().on(REVERSE, |_, bytes| bytes)).await;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Held, Mailbox};
-use crate::buffers::locked;
-use crate::group::context::Context;
 use crate::group::failure::{Cause, Failure};
+use crate::group::mailbox::context::Context;
 use crate::group::team::Team;
 use crate::group::wire::{BROKEN, words_of_failure};
+use crate::lock::locked;
 use crate::peer::Peer;
 
 /// How long a notice of a failure waits for a credit. A member that takes nothing for longer finds
@@ -99,7 +99,7 @@ impl Mailbox {
     }
 
     /// Tells a member that has just been connected to of all failures so far.
-    pub(super) fn tell_all_failures(&self, rank: u32, peer: &Peer) {
+    pub(in crate::group) fn tell_all_failures(&self, rank: u32, peer: &Peer) {
         let failures: Vec<(u64, Failure)> = {
             let state = locked(&self.state);
             let gone = state.gone.iter().map(|failure| (0, failure.clone()));

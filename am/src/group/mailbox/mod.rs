@@ -1,5 +1,6 @@
 //! The mailbox of a group: what has arrived from members, until collectives take it.
 
+pub(in crate::group) mod context;
 mod failures;
 mod peers;
 
@@ -10,14 +11,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::context::{Context, Wrong};
-use super::failure::{Cause, Failure};
-use super::team::Team;
-use super::wire::Label;
-use crate::buffers::locked;
-use crate::bundle::{Bundle, Shared};
+use self::context::{Context, Wrong};
+use crate::group::failure::{Cause, Failure};
+use crate::group::team::Team;
+use crate::group::wire::Label;
+use crate::lock::locked;
 use crate::name::Name;
 use crate::peer::Peer;
+use crate::progress::{Bundle, Engine};
 
 /// The most messages of each member that are held for teams which this member has not made yet.
 const HELD_OF_EACH: usize = 64;
@@ -40,7 +41,7 @@ struct Early {
 
 /// The mailbox of a group at one member: messages for its collectives, connections to other
 /// members, and failures. Handlers of messages fill the mailbox, and collectives empty it.
-pub(super) struct Mailbox {
+pub(in crate::group) struct Mailbox {
     /// The rank of this process in the whole group.
     pub own: u32,
     pub names: Arc<[Name]>,
@@ -55,7 +56,7 @@ pub(super) struct Mailbox {
     peers: Box<[OnceLock<Peer>]>,
     /// The rank of the member at the other end of each connection.
     ranks: Mutex<HashMap<Peer, u32>>,
-    bundle: Weak<Shared>,
+    bundle: Weak<Engine>,
     pub runtime: Handle,
 }
 

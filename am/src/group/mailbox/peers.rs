@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Mailbox;
-use crate::buffers::locked;
 use crate::error::SendError;
+use crate::lock::locked;
 use crate::peer::Peer;
 
 impl Mailbox {

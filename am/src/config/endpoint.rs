@@ -1,0 +1,152 @@
+//! The configuration of an endpoint.
+
+use std::time::Duration;
+
+use crate::config::SegmentMemory;
+use crate::wire::{Admits, LISTED, SHORT, Size, Tag};
+
+/// The configuration of an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The service number by which peers know the endpoint at its NIC's address. Without one, the
+    /// endpoint draws a number that nobody can guess.
+    pub service: Option<u64>,
+    /// The peers that the endpoint admits: all, those that show a [tag](Tag), or none. Peers that
+    /// are not admitted can't [map](crate::Endpoint::map) the endpoint.
+    pub admits: Admits,
+    /// The tag that the endpoint shows to peers that it [connects](crate::Endpoint::connect) to, if
+    /// any.
+    pub shows: Option<Tag>,
+    /// The most requests that each peer may have under way to the endpoint: at least 1, at most
+    /// 4095.
+    pub credits: usize,
+    /// The [credits](Self::credits) that a new peer has: at least 1. A peer that uses its credits
+    /// gets another with each answer, up to all of them, as long as there are
+    /// [receives](Self::receives): so it has twice as many each time that all of them have come
+    /// back. It gets twice as many, too, a tenth of a second after calls of most of them were left
+    /// unanswered. The send queue to each peer is as deep as this number, too. A program that
+    /// streams payloads of kilobytes sets it to the number of credits.
+    pub first_credits: usize,
+    /// The longest payload of a message that the endpoint takes: at least 512 bytes, which
+    /// endpoints send each other when they meet, and at most a MiB. The endpoint takes up to seven
+    /// bytes more, since buffers are multiples of eight.
+    pub payload: usize,
+    /// The memory in which peers may place payloads.
+    pub segment: Option<SegmentMemory>,
+    /// The most asynchronous handlers that run at a time: at least 1.
+    pub tasks: usize,
+    /// The most peers that the endpoint maps, which are the places of its translation table. An
+    /// endpoint that only others map needs none.
+    pub places: usize,
+    /// The most receives that the endpoint posts: at least 4. Each takes a buffer of a payload and
+    /// some bytes, so this bounds the memory of the endpoint. While half of the receives are free,
+    /// a new peer has receives for its [first credits](Self::first_credits), and for as many
+    /// answers. After that it has a receive for one request, and gets more as it sends requests.
+    /// With [`Policy::PerSize`] there are as many receives for each size class.
+    pub receives: usize,
+    /// The time that handlers of peers have to answer requests of this endpoint. The peers send
+    /// back requests that are not answered by then, as [`NoReply`](crate::Undeliverable::NoReply).
+    /// So a handler that is stuck does not hold a credit for ever. For callers that have less time
+    /// there is a [deadline](Self::deadline).
+    pub patience: Duration,
+    /// The time that calls of this endpoint wait for their answers, and that tasks wait for a
+    /// credit, unless [`Peer::within`](crate::Peer::within) says otherwise. Without a deadline a
+    /// call waits until the [`patience`](Self::patience) is over, which is all the time that
+    /// handlers have.
+    pub deadline: Option<Duration>,
+    /// The policy by which messages travel.
+    pub policy: Policy,
+    /// The flow control that keeps peers from sending too much.
+    pub flow: Flow,
+}
+
+impl Default for EndpointConfig {
+    /// Returns a configuration with eight credits at first and up to 256, payloads of 4096 bytes,
+    /// no segment, 64 asynchronous handlers, 1024 peers, half a minute of patience and no deadline.
+    fn default() -> Self {
+        Self {
+            service: None,
+            admits: Admits::Everybody,
+            shows: None,
+            credits: 256,
+            first_credits: 8,
+            payload: 4096,
+            segment: None,
+            tasks: 64,
+            places: 1024,
+            receives: 4096,
+            patience: Duration::from_secs(30),
+            deadline: None,
+            policy: Policy::Together,
+            flow: Flow::Credits,
+        }
+    }
+}
+
+/// The policy by which the messages of an endpoint travel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Policy {
+    /// Short messages to one peer share a send if several are to leave. Placed data of at most a
+    /// packet, without words of arguments, is announced by the metadata of its write, if the peer
+    /// takes that.
+    #[default]
+    Together,
+    /// Each message is a send of its own, and a message announces placed data. The third version of
+    /// AMVIA, by Begel, Buonadonna, Culler and Gay, worked like that. For comparisons.
+    Apart,
+    /// Each message is a send of its own, and short, medium and long messages have a connection
+    /// each, with receives and credits of their own: short ones as many credits as configured, the
+    /// others half and a quarter as many. So shorter messages may overtake longer ones. A
+    /// [credit](crate::Peer::credit) is one for the longest messages. A reply, or a request to the
+    /// sender of a request, leaves by the connection by which that came, and may be no longer than
+    /// the connection allows: 64 bytes, 512, or the most. Data is placed by messages, of buffers by
+    /// copies, and the peer copies it into its segment, one payload after the other. Of data that
+    /// is given up meanwhile, a part may arrive. Both endpoints must have this policy. The first
+    /// version of AMVIA worked like that. For comparisons.
+    PerSize,
+}
+
+/// The flow control that keeps peers from sending what finds no receive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Flow {
+    /// The endpoint grants credits for the receives that it has posted. Every message finds a
+    /// receive.
+    #[default]
+    Credits,
+    /// The NIC controls the flow. Peers may have any number of requests under way, and each peer
+    /// has a receive queue of its own. With each acknowledgement, the peer's NIC is told how many
+    /// receives are left. A message that finds none all the same is refused, and sent again later.
+    /// For comparisons.
+    Nic {
+        /// The receives that each peer has.
+        receives: usize,
+    },
+}
+
+impl EndpointConfig {
+    /// Returns the longest payload of a message of this size class.
+    pub(crate) fn payload_of(&self, size: Size) -> usize {
+        match size {
+            Size::Any | Size::Long => self.payload,
+            Size::Medium => LISTED,
+            Size::Short => SHORT,
+        }
+    }
+
+    /// Returns the most requests of this size class that a peer may have under way. Messages that
+    /// take less memory get more credits.
+    pub(crate) fn credits_of(&self, size: Size) -> usize {
+        match size {
+            Size::Any | Size::Short => self.credits,
+            Size::Medium => self.credits.div_ceil(2),
+            Size::Long => self.credits.div_ceil(4),
+        }
+    }
+
+    /// Returns the credits of this size class that a new peer has.
+    pub(crate) fn first_credits_of(&self, size: Size) -> usize {
+        self.credits_of(size).min(self.first_credits)
+    }
+}

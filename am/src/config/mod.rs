@@ -1,0 +1,12 @@
+//! Configurations of endpoints and bundles, with the bounds that their values must keep.
+//!
+//! The folder holds plain data and checks it. It knows nothing of what is built from it.
+
+mod bundle;
+mod checks;
+mod endpoint;
+mod segment;
+
+pub use bundle::BundleConfig;
+pub use endpoint::{EndpointConfig, Flow, Policy};
+pub use segment::SegmentMemory;

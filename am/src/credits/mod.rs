@@ -1,0 +1,21 @@
+//! Bookkeeping of what is under way on a link: credits, calls without an answer yet, retained
+//! requests, users, and sends whose completion is to be signalled.
+//!
+//! The folder is told what was sent and what has come, and says what may be sent and who is to be
+//! woken. It does no input or output, and knows neither links nor endpoints.
+
+mod pending;
+mod posted;
+mod retained;
+mod signalling;
+mod starving;
+mod users;
+mod waiters;
+
+pub(crate) use pending::PendingTable;
+pub(crate) use posted::Posted;
+pub(crate) use retained::{DeferredAnswer, Owes, Release, RetainedId, RetainedRequests};
+pub(crate) use signalling::SelectiveSignalling;
+pub(crate) use starving::Starving;
+pub(crate) use users::Usage;
+pub(crate) use waiters::Waiters;

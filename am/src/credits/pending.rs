@@ -1,0 +1,195 @@
+//! Numbered operations under way, such as calls, and their results.
+
+use std::task::Waker;
+
+/// A table of operations under way, with the tasks that wait for their results: the reply table of
+/// calls, for example. Each operation has a number from 1 on, which messages carry. The table grows
+/// to the most operations that were under way at a time.
+pub(crate) struct PendingTable<T> {
+    places: Vec<Place<T>>,
+    /// The number of the first free place, which holds the number of the next; 0 if there is none.
+    free: u16,
+}
+
+enum Place<T> {
+    Free {
+        next: u16,
+    },
+    /// The result is to come. The waker is that of the task that sleeps until then, if one does.
+    Awaited(Option<Waker>),
+    /// The result has come.
+    Here(T),
+    /// The result is to come, and no task waits for it any more.
+    Abandoned,
+}
+
+impl<T> Default for PendingTable<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: 0 }
+    }
+}
+
+impl<T> PendingTable<T> {
+    /// Begins an operation, and returns its number.
+    #[inline]
+    pub fn begin(&mut self) -> u16 {
+        let number = self.free;
+        if let Some(place @ &mut Place::Free { next }) = self.place(number) {
+            *place = Place::Awaited(None);
+            self.free = next;
+            return number;
+        }
+        // Exactly as much as is needed, since there may be thousands of idle peers.
+        if self.places.len() == self.places.capacity() {
+            self.places.reserve_exact(self.places.len().max(1));
+        }
+        self.places.push(Place::Awaited(None));
+        self.places.len() as u16
+    }
+
+    /// Frees a place, and returns what was there.
+    #[inline]
+    fn leave(&mut self, number: u16) -> Option<Place<T>> {
+        let free = Place::Free { next: self.free };
+        let left = std::mem::replace(self.place(number)?, free);
+        self.free = number;
+        Some(left)
+    }
+
+    #[inline]
+    fn place(&mut self, number: u16) -> Option<&mut Place<T>> {
+        self.places.get_mut(usize::from(number).checked_sub(1)?)
+    }
+
+    /// Keeps the result of an operation for the task that waits for it. Returns whether the task
+    /// was woken, or `None` if no such operation is under way.
+    #[inline]
+    pub fn complete(&mut self, number: u16, what: T) -> Option<bool> {
+        let place = self.place(number)?;
+        match place {
+            Place::Awaited(waker) => {
+                let waker = waker.take();
+                *place = Place::Here(what);
+                let woke = waker.is_some();
+                waker.into_iter().for_each(Waker::wake);
+                Some(woke)
+            }
+            Place::Abandoned => {
+                self.leave(number);
+                Some(false)
+            }
+            Place::Free { .. } | Place::Here(_) => None,
+        }
+    }
+
+    /// Ends an operation whose result the caller hands to the waiting task itself. Returns whether
+    /// a task waits.
+    #[inline]
+    pub fn hand_over(&mut self, number: u16) -> bool {
+        let next = self.free;
+        let Some(place @ Place::Awaited(_)) = self.place(number) else { return false };
+        *place = Place::Free { next };
+        self.free = number;
+        true
+    }
+
+    /// Takes the result of an operation, if it has come.
+    #[inline]
+    pub fn take(&mut self, number: u16) -> Option<T> {
+        self.place(number).filter(|place| matches!(place, Place::Here(_)))?;
+        let Some(Place::Here(what)) = self.leave(number) else { return None };
+        Some(what)
+    }
+
+    /// Has `waker` woken when the result comes.
+    pub fn wait(&mut self, number: u16, waker: &Waker) {
+        if let Some(Place::Awaited(there)) = self.place(number) {
+            there.get_or_insert_with(|| waker.clone()).clone_from(waker);
+        }
+    }
+
+    /// Notes that no task waits for the result any more.
+    pub fn abandon(&mut self, number: u16) {
+        match self.place(number) {
+            Some(place @ Place::Awaited(_)) => *place = Place::Abandoned,
+            _ => drop(self.take(number)),
+        }
+    }
+
+    /// Returns whether the result is still to come.
+    pub fn is_pending(&self, number: u16) -> bool {
+        let place = usize::from(number).checked_sub(1).and_then(|at| self.places.get(at));
+        matches!(place, Some(Place::Awaited(_) | Place::Abandoned))
+    }
+
+    /// Returns whether the result is still to come, and no task waits for it any more.
+    pub fn is_abandoned(&self, number: u16) -> bool {
+        let place = usize::from(number).checked_sub(1).and_then(|at| self.places.get(at));
+        matches!(place, Some(Place::Abandoned))
+    }
+
+    /// Returns the number of results that are still to come and that no task waits for any more.
+    pub fn abandoned(&self) -> usize {
+        self.places.iter().filter(|place| matches!(place, Place::Abandoned)).count()
+    }
+
+    /// Wakes all waiting tasks, since no result will come any more.
+    #[cold]
+    pub fn end(&mut self) {
+        let waits = |place| {
+            if let &mut Place::Awaited(ref mut waker) = place { waker.take() } else { None }
+        };
+        self.places.iter_mut().filter_map(waits).for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_handed_over_once_and_only_if_a_task_awaits_it() {
+        let mut table = PendingTable::default();
+        let [here, abandoned, awaited] = [(); 3].map(|()| table.begin());
+        assert_eq!(table.complete(here, "here"), Some(false));
+        table.abandon(abandoned);
+        let others = [0, here, abandoned, awaited + 1];
+        assert!(!others.iter().any(|&number| table.hand_over(number)));
+        assert!(table.hand_over(awaited) && !table.hand_over(awaited));
+        assert_eq!(table.begin(), awaited, "it serves again");
+        assert_eq!(
+            (table.take(here), table.complete(abandoned, "late")),
+            (Some("here"), Some(false))
+        );
+    }
+
+    #[test]
+    fn an_operation_has_one_result_and_its_number_is_used_again() {
+        let mut table = PendingTable::default();
+        let (one, two) = (table.begin(), table.begin());
+        assert_eq!((one, two), (1, 2));
+        assert_eq!((table.take(one), table.complete(one, 'a')), (None, Some(false)));
+        assert_eq!(table.complete(one, 'b'), None, "it is there already");
+        assert_eq!((table.take(one), table.take(one)), (Some('a'), None));
+        assert_eq!((table.complete(one, 'c'), table.complete(3, 'c')), (None, None));
+        assert_eq!(table.begin(), one);
+    }
+
+    #[test]
+    fn an_abandoned_operation_keeps_its_number_until_the_result_comes() {
+        let mut table = PendingTable::default();
+        let number = table.begin();
+        table.abandon(number);
+        let other = table.begin();
+        assert_ne!(other, number, "it may still come");
+        assert!(table.is_abandoned(number) && !table.is_abandoned(other));
+        assert!([number, other].iter().all(|&number| table.is_pending(number)));
+        assert!(!table.is_pending(0) && !table.is_pending(other + 1));
+        assert_eq!(table.abandoned(), 1);
+        assert_eq!((table.complete(number, ()), table.take(number)), (Some(false), None));
+        assert_eq!(table.begin(), number);
+        table.complete(other, ());
+        table.abandon(other);
+        assert_eq!(table.begin(), other, "it had come");
+    }
+}

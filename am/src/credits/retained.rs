@@ -1,0 +1,378 @@
+//! The requests of a link that handlers have retained, and for how long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::error::Undeliverable;
+use crate::wire::{CALLS_ASKED, Header};
+
+/// The time that a call is retained before its caller is asked whether it still awaits the answer.
+const SOON: Duration = Duration::from_millis(100);
+/// The longest time between two such questions.
+const LATEST: Duration = Duration::from_secs(1);
+
+/// The place of a retained request in its link's table, distinct from requests that had the place
+/// before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RetainedId {
+    place: usize,
+    round: u32,
+}
+
+/// The parties that still have to answer a retained request, if only by ending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owes {
+    /// The holder of the [`Kept`](crate::Kept).
+    Holder,
+    /// The holder of the [`Kept`](crate::Kept), and behind it the task of an asynchronous handler.
+    HolderAndTask,
+    /// The task, whose `Kept` was dropped without a reply.
+    Task,
+}
+
+/// The retained requests of a link, each until it is answered or its time is over. There are no
+/// more than the peer has credits.
+#[derive(Default)]
+pub(crate) struct RetainedRequests {
+    places: Vec<Place>,
+    /// The first free place, which holds the number of the next.
+    free: Option<u16>,
+    /// The task that attends to the requests when their time has come, if one runs, and what wakes
+    /// it earlier than it meant to.
+    timed: Option<(AbortHandle, Arc<Notify>)>,
+    /// The time for which that task has set its timer.
+    looks_at: Option<Instant>,
+    question: Option<Question>,
+    /// The place from which on calls are asked about next.
+    next_asked: usize,
+}
+
+/// An answer that is held back until the peer has answered a question.
+#[derive(Debug)]
+pub(crate) enum DeferredAnswer {
+    /// A reply, for this handler and call.
+    Reply { handler: u16, call: u16, words: Vec<u64>, payload: Vec<u8> },
+    /// The request goes back, for this reason.
+    Returned(Header, Undeliverable),
+    /// No reply to this call, or to a request that is no call if the number is 0.
+    Nothing { call: u16 },
+}
+
+/// Whether an answer to a retained request may be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Release {
+    /// The answer may be sent now.
+    Now,
+    /// The answer is held back until the peer has answered a question.
+    Deferred,
+    /// The answer comes too late, or another owes it.
+    Never,
+}
+
+/// A question to the peer which of its calls it still awaits. The question takes the receive that
+/// the peer has for the answer to one of these calls, the carrier. So the carrier may not be
+/// answered before the peer has answered the question.
+struct Question {
+    carrier: (RetainedId, u16),
+    calls: Vec<(RetainedId, u16)>,
+    answer: Option<DeferredAnswer>,
+}
+
+/// A place of the table, with a request or free.
+struct Place {
+    /// The number of requests that had the place before.
+    round: u32,
+    request: Option<Request>,
+    /// The next free place, if this one is free.
+    next: Option<u16>,
+}
+
+/// A retained request, with what is known of its handler.
+struct Request {
+    header: Header,
+    since: Instant,
+    until: Instant,
+    owes: Owes,
+    /// The task of the asynchronous handler, once it is known.
+    task: Option<AbortHandle>,
+    /// Whether the caller has said that it gave the call up.
+    given_up: bool,
+}
+
+impl RetainedRequests {
+    /// Retains a request for as long as its sender's patience lasts.
+    pub fn retain(&mut self, header: Header, patience: Duration, owes: Owes) -> RetainedId {
+        let place = self.free.map_or(self.places.len(), usize::from);
+        if place == self.places.len() {
+            self.places.push(Place { round: 0, request: None, next: None });
+        }
+        let since = Instant::now();
+        let until = since + patience;
+        // The attending task may sleep until the patience of requests that are no calls is over.
+        if header.call != 0 && self.looks_at.is_some_and(|at| at > since + LATEST) {
+            self.looks_at = None;
+            self.timed.iter().for_each(|(_, sooner)| sooner.notify_one());
+        }
+        let Place { round, request, next } = &mut self.places[place];
+        self.free = next.take();
+        *request = Some(Request { header, since, until, owes, task: None, given_up: false });
+        RetainedId { place, round: *round }
+    }
+
+    /// Starts the task that attends to the requests, unless it runs. `starts` gets what wakes the
+    /// task when it is to look earlier.
+    pub fn time(&mut self, starts: impl FnOnce(Arc<Notify>) -> AbortHandle) {
+        self.timed.get_or_insert_with(|| {
+            let sooner = Arc::new(Notify::new());
+            (starts(sooner.clone()), sooner)
+        });
+    }
+
+    /// Returns when the attending task is to look next. If no request is retained, the task is
+    /// over.
+    pub fn next_look(&mut self, now: Instant) -> Option<Instant> {
+        let Some(first) = self.all().map(|(_, request)| request.until).min() else {
+            (self.timed, self.looks_at) = (None, None);
+            return None;
+        };
+        let oldest = self.calls().map(|(_, request)| request.since).min();
+        let ask = oldest.map(|since| now + (now - since).clamp(SOON, LATEST));
+        self.looks_at = Some(ask.map_or(first, |ask| ask.min(first)));
+        self.looks_at
+    }
+
+    /// Ends the attending task, since the link is over. Returns the tasks of the handlers of calls,
+    /// whose answers nobody awaits any more.
+    pub fn end(&mut self) -> Vec<AbortHandle> {
+        self.timed.take().iter().for_each(|(task, _)| task.abort());
+        let requests = self.places.iter_mut().filter_map(|place| place.request.as_mut());
+        let calls = requests.filter(|request| request.header.call != 0);
+        calls.filter_map(|call| call.task.take()).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = (RetainedId, &Request)> {
+        let places = self.places.iter().enumerate();
+        places.filter_map(|(place, &Place { round, ref request, .. })| {
+            Some((RetainedId { place, round }, request.as_ref()?))
+        })
+    }
+
+    /// Returns the calls among the requests that their callers have not given up, as far as is
+    /// known.
+    fn calls(&self) -> impl Iterator<Item = (RetainedId, &Request)> {
+        self.all().filter(|(_, request)| request.header.call != 0 && !request.given_up)
+    }
+
+    /// Begins a question about calls that were retained for long, unless one is under way. Returns
+    /// the call that carries the question, and all calls that the question is about.
+    pub fn ask(&mut self, now: Instant) -> Option<(u16, Vec<u16>)> {
+        if self.question.is_some() {
+            return None;
+        }
+        let long = self.calls().filter(|(_, request)| now - request.since >= SOON);
+        let mut calls: Vec<_> = long.map(|(id, request)| (id, request.header.call)).collect();
+        let &carrier = calls.first()?;
+        // Calls that are too many for one question take turns.
+        let behind = calls.iter().position(|(id, _)| id.place >= self.next_asked);
+        calls.rotate_left(behind.unwrap_or(0));
+        calls.truncate(CALLS_ASKED);
+        self.next_asked = calls.last().map_or(0, |(id, _)| id.place + 1);
+        let numbers = calls.iter().map(|&(_, call)| call).collect();
+        self.question = Some(Question { carrier, calls, answer: None });
+        Some((carrier.1, numbers))
+    }
+
+    /// Takes in the peer's answer to the question that `call` carried: a bit for each call that it
+    /// has given up. Returns the tasks to be ended and the answer that was held back, or `None` if
+    /// the peer was not asked.
+    pub fn hear(
+        &mut self,
+        call: u16,
+        given_up: u64,
+    ) -> Option<(Vec<AbortHandle>, Option<DeferredAnswer>)> {
+        let Question { calls, answer, .. } =
+            self.question.take_if(|question| question.carrier.1 == call)?;
+        let given_up = calls.iter().enumerate().filter(|(at, _)| given_up >> at & 1 == 1);
+        // A place may be another request's by now, which has another identity.
+        let tasks = given_up.filter_map(|(_, &(id, _))| self.give_up(id)).collect();
+        Some((tasks, answer))
+    }
+
+    fn get(&mut self, id: RetainedId) -> Option<&mut Request> {
+        let place = self.places.get_mut(id.place).filter(|place| place.round == id.round)?;
+        place.request.as_mut()
+    }
+
+    /// Returns whether the sender still waits for the answer.
+    pub fn is_awaited(&mut self, id: RetainedId) -> bool {
+        self.get(id).is_some_and(|request| !request.given_up)
+    }
+
+    /// Notes the task of the asynchronous handler, unless the handler has answered already.
+    pub fn set_task(&mut self, id: RetainedId, task: AbortHandle) {
+        if let Some(request) = self.get(id) {
+            request.task = Some(task);
+        }
+    }
+
+    /// Notes that the caller has given the call up. Returns the task that is to be ended, if any.
+    fn give_up(&mut self, id: RetainedId) -> Option<AbortHandle> {
+        let request = self.get(id)?;
+        request.given_up = true;
+        request.task.take()
+    }
+
+    /// Takes off a request that is answered. `answer` makes the answer that is held back, if it has
+    /// to be.
+    pub fn release(&mut self, id: RetainedId, answer: impl FnOnce() -> DeferredAnswer) -> Release {
+        if self.get(id).is_none() {
+            return Release::Never;
+        }
+        self.vacate(id.place);
+        self.hold_back(id, answer)
+    }
+
+    /// Notes that the holder of a request, or its task, has ended without an answer. If nobody else
+    /// owes one, the request is released, and the peer is to be told.
+    pub fn end_unanswered(
+        &mut self,
+        id: RetainedId,
+        who: Owes,
+        answer: impl FnOnce() -> DeferredAnswer,
+    ) -> Release {
+        let Some(request) = self.get(id) else { return Release::Never };
+        match (request.owes, who) {
+            (Owes::HolderAndTask, Owes::Holder) => request.owes = Owes::Task,
+            (Owes::HolderAndTask, _) => (request.owes, request.task) = (Owes::Holder, None),
+            _ => return self.release(id, answer),
+        }
+        Release::Never
+    }
+
+    /// Holds back the answer of a request that was taken off, if the request carries a question.
+    fn hold_back(&mut self, id: RetainedId, answer: impl FnOnce() -> DeferredAnswer) -> Release {
+        match &mut self.question {
+            Some(question) if question.carrier.0 == id => {
+                question.answer = Some(answer());
+                Release::Deferred
+            }
+            _ => Release::Now,
+        }
+    }
+
+    fn vacate(&mut self, place: usize) {
+        let at = &mut self.places[place];
+        at.request = None;
+        at.round = at.round.wrapping_add(1);
+        at.next = self.free.replace(place as u16);
+    }
+
+    /// Takes off a request whose time is over, if there is one. Returns its header, whether it may
+    /// be answered now, and the task of its handler if it was a call.
+    pub fn take_overdue(
+        &mut self,
+        now: Instant,
+        answer: impl FnOnce(Header) -> DeferredAnswer,
+    ) -> Option<(Header, Release, Option<AbortHandle>)> {
+        let over = |place: &Place| place.request.as_ref().is_some_and(|one| one.until <= now);
+        let place = self.places.iter().position(over)?;
+        let id = RetainedId { place, round: self.places[place].round };
+        let Request { header, task, .. } = self.places[place].request.take()?;
+        self.vacate(place);
+        let release = self.hold_back(id, || answer(header));
+        Some((header, release, task.filter(|_| header.call != 0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Kind;
+
+    fn header(call: u16) -> Header {
+        Header { kind: Kind::Request, words: 0, handler: 0, call }
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn later() -> DeferredAnswer {
+        DeferredAnswer::Nothing { call: 0 }
+    }
+
+    fn release(retained: &mut RetainedRequests, id: RetainedId) -> bool {
+        retained.release(id, later) == Release::Now
+    }
+
+    #[test]
+    fn a_request_is_released_or_overdue_but_not_both() {
+        let mut retained = RetainedRequests::default();
+        let mut keep = |call, patience| retained.retain(header(call), patience, Owes::Holder);
+        let (one, other) = (keep(1, Duration::ZERO), keep(2, LONG));
+        let now = Instant::now();
+        let overdue = |retained: &mut RetainedRequests| {
+            retained.take_overdue(now, |_| later()).map(|(it, ..)| it.call)
+        };
+        assert_eq!((overdue(&mut retained), overdue(&mut retained)), (Some(1), None));
+        let next = retained.retain(header(3), LONG, Owes::Holder);
+        assert!(!release(&mut retained, one), "its place belongs to another request");
+        assert!(release(&mut retained, other) && !release(&mut retained, other));
+        assert!(release(&mut retained, next) && retained.next_look(now).is_none());
+    }
+
+    #[test]
+    fn only_the_last_who_owes_an_answer_reports_that_there_is_none() {
+        let mut retained = RetainedRequests::default();
+        let mut keep = |owes| retained.retain(header(1), LONG, owes);
+        let all = [Owes::Holder, Owes::HolderAndTask, Owes::HolderAndTask].map(&mut keep);
+        let answered = keep(Owes::HolderAndTask);
+        let mut ends = |id, who| retained.end_unanswered(id, who, later) == Release::Now;
+        assert!(ends(all[0], Owes::Holder) && !ends(all[0], Owes::Holder));
+        assert!(!ends(all[1], Owes::Holder) && ends(all[1], Owes::Task));
+        assert!(!ends(all[2], Owes::Task) && ends(all[2], Owes::Holder));
+        assert!(release(&mut retained, answered));
+        assert_eq!(retained.end_unanswered(answered, Owes::Task, later), Release::Never);
+    }
+
+    #[test]
+    fn a_caller_is_asked_about_calls_that_are_kept_long_and_not_given_up() {
+        let mut retained = RetainedRequests::default();
+        let ids = [0, 1, 2, 3].map(|call| retained.retain(header(call), LONG, Owes::Holder));
+        let now = Instant::now();
+        assert_eq!(retained.ask(now), None);
+        let next = retained.next_look(now).expect("some are retained");
+        assert!(next >= now + SOON && next <= now + LATEST);
+        let then = now + SOON;
+        assert_eq!(retained.ask(then), Some((1, vec![1, 2, 3])));
+        assert_eq!(retained.ask(then), None, "one question at a time");
+        // Only the answer of the call that carries the question waits.
+        assert_eq!(retained.release(ids[1], later), Release::Deferred);
+        assert!(release(&mut retained, ids[3]));
+        let other = retained.retain(header(3), LONG, Owes::Holder);
+        assert!(retained.hear(2, 0).is_none(), "it was not asked by that call");
+        let (tasks, answer) = retained.hear(1, 0b110).expect("it was asked");
+        assert!(tasks.is_empty() && answer.is_some() && retained.hear(1, 0).is_none());
+        assert!(!retained.is_awaited(ids[2]) && retained.is_awaited(other));
+        assert!(release(&mut retained, ids[2]), "its answer is owed still");
+    }
+
+    #[test]
+    fn calls_that_are_too_many_for_one_question_take_turns() {
+        let mut retained = RetainedRequests::default();
+        let count = CALLS_ASKED as u16 + 10;
+        for call in 1..=count {
+            retained.retain(header(call), LONG, Owes::Holder);
+        }
+        let then = Instant::now() + SOON;
+        let mut asked = Vec::new();
+        for _ in 0..2 {
+            let (carrier, calls) = retained.ask(then).expect("they were retained long");
+            asked.extend(calls);
+            retained.hear(carrier, 0);
+        }
+        assert_eq!(asked[..usize::from(count)], (1..=count).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,47 @@
+//! Tasks that wait for a credit, in the order in which they came.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+/// The tasks that wait for a credit of a link.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    /// The tasks, each with its ticket. The task that has waited longest is first.
+    queue: VecDeque<(u64, Waker)>,
+    /// The ticket that was given out last.
+    last: u64,
+}
+
+impl Waiters {
+    /// Has `waker` woken when there is a credit. A task without a ticket gets one, and goes to the
+    /// end of the queue; a task with a ticket keeps its place as long as it was not woken.
+    pub fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
+        let number = *ticket.get_or_insert_with(|| {
+            self.last += 1;
+            self.last
+        });
+        match self.queue.iter_mut().find(|(ticket, _)| *ticket == number) {
+            Some((_, there)) => there.clone_from(waker),
+            None => self.queue.push_back((number, waker.clone())),
+        }
+    }
+
+    /// Takes a task off the queue, and returns whether the task was woken before that.
+    pub fn leave(&mut self, ticket: u64) -> bool {
+        let before = self.queue.len();
+        self.queue.retain(|(number, _)| *number != ticket);
+        self.queue.len() == before
+    }
+
+    /// Wakes up to `count` tasks, and returns whether there were any.
+    pub fn wake(&mut self, count: usize) -> bool {
+        let count = count.min(self.queue.len());
+        self.queue.drain(..count).for_each(|(_, waker)| waker.wake());
+        count > 0
+    }
+
+    /// Wakes all tasks, since the link is over.
+    pub fn wake_all(self) {
+        self.queue.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}

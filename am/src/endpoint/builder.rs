@@ -1,0 +1,212 @@
+//! Opening endpoints, with settings that differ from the defaults.
+
+use std::time::Duration;
+
+use doorbell_verbs::{Config, KeepAlive, Nic};
+
+use super::Endpoint;
+use crate::config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
+use crate::error::OpenError;
+use crate::handlers::Handlers;
+use crate::progress::Bundle;
+use crate::wire::{Admits, Tag};
+
+/// A builder of endpoints. Every setting has a default, and [`open`](Self::open) opens the
+/// endpoint.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use doorbell::am::{Endpoint, Handlers, Tag};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let endpoint = Endpoint::builder()
+///     .tag(Tag(42))
+///     .deadline(Duration::from_secs(2))
+///     .payload(64 << 10)
+///     .open("shm", Handlers::new())
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Default, Debug)]
+#[must_use = "nothing is open before `open`"]
+pub struct EndpointBuilder {
+    endpoint: EndpointConfig,
+    bundle: BundleConfig,
+    nic: Config,
+}
+
+impl Endpoint {
+    /// Opens an endpoint with the default [settings](Self::builder), on a NIC and a bundle of its
+    /// own. When the last handle to the endpoint and to its [bundle](Self::bundle) is dropped, the
+    /// device is closed, and its address can be opened again at once. Only if a handler drops the
+    /// last handle, the runtime closes the device, since the handler may hold the NIC.
+    ///
+    /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for
+    /// any network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see
+    /// [`Nic::open`](doorbell_verbs::Nic::open).
+    ///
+    /// ```
+    /// use doorbell::am::{Call, Endpoint, Handlers};
+    ///
+    /// const ADD: Call<(u64, u64), u64> = Call::new("add");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let adds = Handlers::new().on(ADD, |_, (a, b)| a + b);
+    /// let server = Endpoint::open("shm", adds).await?;
+    /// let client = Endpoint::open("shm", Handlers::new()).await?;
+    /// let peer = client.connect(server.name()).await?;
+    /// assert_eq!(peer.call(ADD, (2, 3)).await?, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the device can't be opened.
+    pub async fn open<S>(device: &str, handlers: Handlers<S>) -> Result<Self, OpenError> {
+        Self::builder().open(device, handlers).await
+    }
+
+    /// Makes a builder, by which an endpoint is configured and opened.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+}
+
+impl EndpointBuilder {
+    /// Sets the number by which peers know the endpoint at its NIC's address, so that its
+    /// [name](Endpoint::name) is the same whenever it is opened. Without it, the number is one that
+    /// nobody can guess.
+    pub fn service(self, service: u64) -> Self {
+        self.with(|config| config.service = Some(service))
+    }
+
+    /// Sets the tag of a group of endpoints. The endpoint admits peers that show the tag, and shows
+    /// it to peers that it [connects](Endpoint::connect) to.
+    pub fn tag(self, tag: Tag) -> Self {
+        self.with(|config| (config.admits, config.shows) = (tag.into(), Some(tag)))
+    }
+
+    /// Sets which peers the endpoint [admits](EndpointConfig::admits); all of them by default.
+    pub fn admits(self, admits: impl Into<Admits>) -> Self {
+        let admits = admits.into();
+        self.with(|config| config.admits = admits)
+    }
+
+    /// Sets how many messages each peer may have [under way](EndpointConfig::credits) to the
+    /// endpoint, from the first one on. By default it is eight [at first](Self::first_credits), and
+    /// up to 256 for a peer that uses them.
+    pub fn credits(self, credits: usize) -> Self {
+        self.with(|config| (config.credits, config.first_credits) = (credits, credits))
+    }
+
+    /// Sets how many of its [credits](Self::credits) a new peer has; it [gets
+    /// more](EndpointConfig::first_credits) as it uses them.
+    pub fn first_credits(self, credits: usize) -> Self {
+        self.with(|config| config.first_credits = credits)
+    }
+
+    /// Sets the longest [payload](EndpointConfig::payload) of a message; 4096 bytes by default.
+    pub fn payload(self, bytes: usize) -> Self {
+        self.with(|config| config.payload = bytes)
+    }
+
+    /// Sets the memory in which peers may [place](crate::Peer::place) payloads; none by default.
+    pub fn segment(self, segment: impl Into<SegmentMemory>) -> Self {
+        let segment = segment.into();
+        self.with(|config| config.segment = Some(segment))
+    }
+
+    /// Sets the most [asynchronous handlers](EndpointConfig::tasks) that run at a time; 64 by
+    /// default.
+    pub fn tasks(self, tasks: usize) -> Self {
+        self.with(|config| config.tasks = tasks)
+    }
+
+    /// Sets the most [peers](EndpointConfig::places) that the endpoint maps; 1024 by default.
+    pub fn places(self, places: usize) -> Self {
+        self.with(|config| config.places = places)
+    }
+
+    /// Sets the most [receives](EndpointConfig::receives), which bounds the memory that messages
+    /// take; 4096 by default.
+    pub fn receives(self, receives: usize) -> Self {
+        self.with(|config| config.receives = receives)
+    }
+
+    /// Sets how long handlers of peers have to [answer](EndpointConfig::patience) what this
+    /// endpoint sends; half a minute by default.
+    pub fn patience(self, patience: Duration) -> Self {
+        self.with(|config| config.patience = patience)
+    }
+
+    /// Sets how long calls wait for their [answers](EndpointConfig::deadline), unless
+    /// [`Peer::within`](crate::Peer::within) says otherwise; as long as the patience by default.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.with(|config| config.deadline = Some(deadline))
+    }
+
+    /// Sets the [policy](Policy) by which messages travel.
+    pub fn policy(self, policy: Policy) -> Self {
+        self.with(|config| config.policy = policy)
+    }
+
+    /// Sets the [flow control](Flow) that keeps peers from sending too much.
+    pub fn flow(self, flow: Flow) -> Self {
+        self.with(|config| config.flow = flow)
+    }
+
+    /// Replaces the whole configuration of the endpoint.
+    pub fn config(self, endpoint: EndpointConfig) -> Self {
+        Self { endpoint, ..self }
+    }
+
+    /// Sets the configuration of the bundle that [`open`](Self::open) makes.
+    pub fn bundle(self, bundle: BundleConfig) -> Self {
+        Self { bundle, ..self }
+    }
+
+    /// Sets the configuration of the NIC that [`open`](Self::open) opens.
+    pub fn nic(self, nic: Config) -> Self {
+        Self { nic, ..self }
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut EndpointConfig)) -> Self {
+        set(&mut self.endpoint);
+        self
+    }
+
+    /// Sets how long a peer may be silent before the connection to it ends, whether a task waits
+    /// for the peer or not: both times of [`KeepAlive`] of the NIC that [`open`](Self::open) opens.
+    /// By default these are a second for a peer that a task waits for, and half a minute for
+    /// others.
+    pub fn keep_alive(self, time: Duration) -> Self {
+        let keep_alive = KeepAlive { idle: time, busy: time };
+        Self { nic: Config { keep_alive, ..self.nic }, ..self }
+    }
+
+    /// Opens the endpoint, with a NIC of its own on a [device](Nic::open).
+    ///
+    /// # Errors
+    /// When the device can't be opened, or the configuration is not valid.
+    pub async fn open<S>(self, device: &str, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
+        let Self { endpoint, bundle, nic } = self;
+        let bundle = Bundle::with_nic(&Nic::open_async(device, nic).await?, &bundle)?;
+        bundle.endpoint(handlers, endpoint).await
+    }
+
+    /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint, or the configuration is not valid.
+    pub async fn open_on<S>(
+        self,
+        bundle: &Bundle,
+        handlers: Handlers<S>,
+    ) -> Result<Endpoint, OpenError> {
+        bundle.endpoint(handlers, self.endpoint).await
+    }
+}

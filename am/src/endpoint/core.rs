@@ -1,0 +1,238 @@
+//! The state of an endpoint: its links, its translation table, and its receives.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use doorbell_verbs::floor::StopListening;
+use doorbell_verbs::{
+    Domain, Ending, Listener, Private, RegisterError, Registered, Rights, ServiceId,
+};
+use tokio::sync::broadcast;
+
+use super::event::Event;
+use crate::config::{EndpointConfig, Flow, SegmentMemory};
+use crate::credits::Starving;
+use crate::error::OpenError;
+use crate::handlers::Tables;
+use crate::link::{Link, LocalEndpoint, Owner};
+use crate::lock::locked;
+use crate::name::Name;
+use crate::progress::{Engine, Update};
+use crate::receives::Buffers;
+use crate::shared::Tasks;
+use crate::wire::{Admits, LISTED, MOST_CREDITS, buffer_len, pack};
+
+/// The events that are kept for a program that does not take them.
+const EVENTS: usize = 256;
+
+/// The state of an endpoint.
+pub(super) struct Core {
+    pub engine: Arc<Engine>,
+    /// The part of the state that the links see.
+    pub local: Arc<LocalEndpoint>,
+    /// The receives of links that carry messages of any size, or the longest.
+    pub buffers: Arc<Buffers>,
+    /// The receives of links that carry shorter messages, once there are such links.
+    pub shorter: Mutex<[Option<Arc<Buffers>>; 2]>,
+    pub domain: Domain,
+    pub name: Name,
+    /// The listing of the handlers whose places the program has chosen, in pieces that fit
+    /// messages.
+    pub listing: Vec<Vec<u8>>,
+    /// The events of the endpoint, for programs that listen.
+    pub events: broadcast::Sender<Event>,
+    /// Whether receives are being recalled from idle peers.
+    pub recalling: AtomicBool,
+    /// Whether the endpoint is closed because its runtime has ended.
+    pub runtime_ended: AtomicBool,
+    /// Stops the listener, which a task of the endpoint has.
+    listening: StopListening,
+    /// The translation table, each entry of which is a user of its link.
+    translation: RwLock<Vec<Option<Arc<Link>>>>,
+    /// The links of the endpoint, whichever side has mapped the other; `None` once it is closed.
+    links: Mutex<Option<Vec<Arc<Link>>>>,
+}
+
+impl Core {
+    /// Opens an endpoint, and tells the poller of it. Returns the listener for peers that map it,
+    /// too.
+    pub async fn open(
+        engine: Arc<Engine>,
+        mut handlers: Tables,
+        config: EndpointConfig,
+    ) -> Result<(Arc<Self>, Listener), OpenError>
+    where
+        Self: Owner,
+    {
+        let domain = engine.nic.domain();
+        let queue = engine.shared_receives(&domain, config.receives)?;
+        // At least as long as a packet, which several messages may share.
+        let len = buffer_len(config.payload).max(pack::MOST);
+        let service = config.service.unwrap_or_else(unguessable);
+        let listener = engine.nic.listen(ServiceId(service)).await?;
+        let segment = register(&domain, config.segment.as_ref())?;
+        let (number, runtime) = (engine.next_number(), engine.runtime.clone());
+        let tasks = Tasks::new(
+            runtime.clone(),
+            engine.counters.clone(),
+            config.tasks,
+            most_requests(&config),
+        );
+        let (digest, listing) = (handlers.digest(), handlers.listing(LISTED));
+        let names = handlers.place_named();
+        let core = Arc::new_cyclic(|core: &std::sync::Weak<Self>| {
+            let name = Name::at(engine.nic.address().to_string(), service);
+            let buffers = Arc::new(Buffers::new(queue, len, config.receives));
+            let local = LocalEndpoint {
+                number,
+                admits: Mutex::new(config.admits),
+                config,
+                nic: engine.nic.clone(),
+                runtime,
+                counters: engine.counters.clone(),
+                signals: engine.signals.clone(),
+                progress: engine.clone(),
+                owner: core.clone(),
+                tasks,
+                digest,
+                names,
+                peer_names: Mutex::default(),
+                segment,
+                starving: Starving::default(),
+            };
+            Self {
+                engine,
+                local: Arc::new(local),
+                buffers,
+                shorter: Mutex::default(),
+                domain,
+                name,
+                listing,
+                events: broadcast::Sender::new(EVENTS),
+                recalling: AtomicBool::new(false),
+                runtime_ended: AtomicBool::new(false),
+                listening: listener.stop(),
+                translation: RwLock::default(),
+                links: Mutex::new(Some(Vec::new())),
+            }
+        });
+        core.engine.tell(Update::Endpoint(number, handlers));
+        Ok((core, listener))
+    }
+
+    /// Changes which peers the endpoint admits.
+    pub fn set_admits(&self, admits: Admits) {
+        let mut now = locked(&self.local.admits);
+        *now = admits;
+        self.links().iter().for_each(|link| link.admission.decide(admits));
+    }
+
+    /// Returns the most receives that there ever were.
+    pub fn most_receives(&self) -> usize {
+        let shorter = locked(&self.shorter);
+        self.buffers.most() + shorter.iter().flatten().map(|buffers| buffers.most()).sum::<usize>()
+    }
+
+    /// Sends an event to programs that listen, if any do.
+    pub fn send_event(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+
+    /// Returns all links of the endpoint.
+    pub fn links(&self) -> Vec<Arc<Link>> {
+        locked(&self.links).clone().unwrap_or_default()
+    }
+
+    /// Returns the first link that `pick` gives something for.
+    pub fn find_link<T>(&self, pick: impl FnMut(&Arc<Link>) -> Option<T>) -> Option<T> {
+        locked(&self.links).iter().flatten().find_map(pick)
+    }
+
+    /// Adds a link, and runs `told` before anybody can say that the link or the endpoint is gone.
+    pub fn add_link(&self, link: &Arc<Link>, told: impl FnOnce()) -> Result<(), OpenError> {
+        let mut links = locked(&self.links);
+        links.as_mut().ok_or_else(|| self.why_closed())?.push(link.clone());
+        told();
+        Ok(())
+    }
+
+    /// Removes a link that is over.
+    pub fn remove_link(&self, link: &Arc<Link>) {
+        if let Some(links) = &mut *locked(&self.links) {
+            links.retain(|there| !Arc::ptr_eq(there, link));
+        }
+    }
+
+    /// Takes all links from the endpoint, which takes no more of them.
+    pub fn take_links(&self) -> Vec<Arc<Link>> {
+        self.listening.stop();
+        locked(&self.links).take().unwrap_or_default()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        locked(&self.links).is_none()
+    }
+
+    /// Returns why the endpoint, which is closed, takes no links.
+    #[cold]
+    fn why_closed(&self) -> OpenError {
+        match self.runtime_ended.load(Ordering::Acquire) {
+            true => OpenError::RuntimeEnded,
+            false => OpenError::Closed,
+        }
+    }
+
+    /// Returns the link to the peer at a place of the translation table.
+    #[inline]
+    pub fn place(&self, index: usize) -> Option<Arc<Link>> {
+        self.places().get(index)?.clone()
+    }
+
+    /// Locks the translation table for reading.
+    #[inline]
+    pub fn places(&self) -> RwLockReadGuard<'_, Vec<Option<Arc<Link>>>> {
+        self.translation.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Locks the translation table for writing.
+    pub fn places_mut(&self) -> RwLockWriteGuard<'_, Vec<Option<Arc<Link>>>> {
+        self.translation.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Registers the segment of an endpoint, if it has one, so that peers may write it.
+fn register(
+    domain: &Domain,
+    segment: Option<&SegmentMemory>,
+) -> Result<Option<Registered>, RegisterError> {
+    let registered = match segment {
+        Some(SegmentMemory::Own(region)) => {
+            domain.register(region.clone(), Rights::REMOTE_WRITE)?
+        }
+        Some(SegmentMemory::Shared(memory)) => {
+            domain.register_shared(memory.clone(), Rights::REMOTE_WRITE)?
+        }
+        None => return Ok(None),
+    };
+    Ok(Some(registered))
+}
+
+/// Returns how a link ends that this side has ended.
+pub(super) fn left() -> Ending {
+    Ending::Left { private: Private::default() }
+}
+
+/// Returns how many requests all peers together may have under way to an endpoint.
+fn most_requests(config: &EndpointConfig) -> usize {
+    match config.flow {
+        Flow::Credits => 3 * config.receives,
+        Flow::Nic { .. } => config.places.saturating_mul(MOST_CREDITS),
+    }
+}
+
+/// Returns a number that nobody can guess.
+fn unguessable() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // The standard library seeds the hasher from the system.
+    RandomState::new().hash_one(0)
+}

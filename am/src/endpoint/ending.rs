@@ -1,0 +1,105 @@
+//! Links that open and end, and endpoints that close.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use doorbell_verbs::{AsyncEvent, Ending, Queues, Stand};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use super::core::{Core, left};
+use super::event::Event;
+use crate::link::Link;
+use crate::peer::Peer;
+use crate::progress::{Departure, Update};
+
+impl Core {
+    /// Opens a link, since its connection stands, and tells the poller and the program.
+    pub(super) fn open_link(&self, link: &Arc<Link>, queues: Queues) {
+        if !link.open(queues) {
+            return;
+        }
+        self.engine.tell(Update::Opened(link.clone()));
+        if !link.is_for_shorter() {
+            self.send_event(Event::Linked(Peer::of(link.clone())));
+        }
+        link.send_side().announced = true;
+        // The connection may have ended before that.
+        self.check(link);
+    }
+
+    /// Ends a link if its connection has ended.
+    fn check(&self, link: &Arc<Link>) {
+        if link.send_side().announced
+            && let Stand::Ended(ending) = link.connection.stand()
+        {
+            self.end(link, ending);
+        }
+    }
+
+    /// Ends a link, and the links that are of no use without it. Does nothing if it is over
+    /// already.
+    pub(super) fn end(&self, link: &Arc<Link>, ending: Ending) {
+        let Some(lost) = link.end(ending.clone()) else { return };
+        let promised = link.take_promised();
+        link.buffers.retire(promised);
+        if !link.is_for_shorter() {
+            self.send_event(Event::Gone(Peer::of(link.clone()), ending.clone()));
+        }
+        self.remove_link(link);
+        self.engine.tell(Update::LinkGone(Departure::new(link.clone(), lost, promised)));
+        link.siblings().iter().for_each(|other| self.end(other, ending.clone()));
+    }
+
+    /// Closes the endpoint. All links end, and none is made any more. Another endpoint may get the
+    /// service number.
+    pub(super) fn close(&self) {
+        let links = self.take_links();
+        self.engine.tell(Update::EndpointGone(self.local.number));
+        links.into_iter().for_each(|link| self.end(&link, left()));
+        self.places_mut().clear();
+        // The links on that list would keep the endpoint's state.
+        self.local.starving.clear();
+    }
+}
+
+/// Closes an endpoint when the runtime ends that has run the endpoint's tasks. Without the tasks
+/// nobody would notice that a peer has gone, and requests would run no asynchronous handlers.
+struct ClosesWithRuntime(Arc<Core>);
+
+impl Drop for ClosesWithRuntime {
+    fn drop(&mut self) {
+        let core = &self.0;
+        if !core.is_closed() {
+            core.runtime_ended.store(true, Ordering::Release);
+            core.close();
+        }
+    }
+}
+
+/// Ends links when their connections end, for as long as the endpoint lives.
+pub(super) fn watch(
+    core: Arc<Core>,
+    mut events: broadcast::Receiver<AsyncEvent>,
+) -> impl Future<Output = ()> {
+    // Made here, so that the task has it even if it never runs.
+    let closes = ClosesWithRuntime(core);
+    async move {
+        let core = &closes.0;
+        loop {
+            match events.recv().await {
+                Ok(AsyncEvent::Ended(qpn)) => {
+                    let is = |link: &Arc<Link>| (link.qpn() == qpn).then(|| link.clone());
+                    core.find_link(is).iter().for_each(|link| core.check(link));
+                }
+                // All messages of the link may be handled by now.
+                Ok(AsyncEvent::LastReceive(_)) => core.engine.signals.stir(),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => {
+                    core.links().iter().for_each(|link| core.check(link));
+                    core.engine.signals.stir();
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Endpoints: opened on a bundle, connected to peers, and closed.
+//!
+//! The folder is told what a program wants of an endpoint. It makes links and ends them, keeps the
+//! translation table, recalls receives from idle peers, and tells the progress engine and the
+//! program what has become of which peer.
+
+mod builder;
+mod connecting;
+mod core;
+mod ending;
+mod event;
+mod mapping;
+mod owner;
+mod preparing;
+mod recall;
+mod unmapping;
+mod user;
+
+use std::fmt;
+use std::sync::Arc;
+
+use doorbell_verbs::{Region, RegisterError, Registered, Rights};
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+
+use self::connecting::accept;
+use self::core::Core;
+use self::ending::watch;
+use crate::arguments::Arguments;
+use crate::config::EndpointConfig;
+use crate::error::{CallError, Called, MapError, OpenError, SendError};
+use crate::handlers::{Handlers, Tables};
+use crate::kinds::{Callable, Notice, RequestId};
+use crate::name::{Name, NameError};
+use crate::peer::Peer;
+use crate::progress::Bundle;
+use crate::wire::{Admits, Tag};
+pub use builder::EndpointBuilder;
+pub use event::Event;
+
+/// A set of handlers with a name, from which requests are sent and to which they come.
+///
+/// Clones are handles to the same endpoint. When the last is dropped, the endpoint is closed, and
+/// its peers are told. Requests that are not answered by then may be lost:
+/// [`unmap_all`](Self::unmap_all) waits for them.
+///
+/// An endpoint is closed, too, when the runtime ends in which its bundle was made.
+#[derive(Clone)]
+pub struct Endpoint(Arc<Place>);
+
+/// The owner of an endpoint's state, which closes the endpoint when it is dropped.
+struct Place {
+    core: Arc<Core>,
+    /// The tasks that end with the endpoint.
+    _tasks: JoinSet<()>,
+    /// Dropped behind the endpoint, which the bundle serves until then.
+    bundle: Bundle,
+}
+
+impl Endpoint {
+    /// Opens an endpoint on a bundle.
+    async fn open_in(
+        bundle: Bundle,
+        handlers: Tables,
+        config: EndpointConfig,
+    ) -> Result<Self, OpenError> {
+        config.check()?;
+        let payload = config.payload.next_multiple_of(8);
+        let config = EndpointConfig { payload, ..config };
+        let (core, listener) = Core::open(bundle.engine().clone(), handlers, config).await?;
+        let (runtime, mut tasks) = (&core.local.runtime, JoinSet::new());
+        tasks.spawn_on(watch(core.clone(), core.engine.nic.events()), runtime);
+        tasks.spawn_on(accept(core.clone(), listener), runtime);
+        Ok(Self(Arc::new(Place { core, _tasks: tasks, bundle })))
+    }
+
+    /// Returns the endpoint's name, by which peers map and connect to it.
+    pub fn name(&self) -> &Name {
+        &self.0.core.name
+    }
+
+    /// Returns which peers the endpoint admits.
+    pub fn admits(&self) -> Admits {
+        self.0.core.local.admits()
+    }
+
+    /// Changes which peers the endpoint admits, from the next message on that is handled. Requests
+    /// of peers that are not admitted any more go back as
+    /// [`WrongTag`](crate::Undeliverable::WrongTag). A peer that was told where the
+    /// [segment](EndpointConfig::segment) is may go on writing there. Messages of a peer that has
+    /// gone by now are handled as the peer was admitted before.
+    pub fn set_admits(&self, admits: impl Into<Admits>) {
+        self.0.core.set_admits(admits.into());
+    }
+
+    /// Subscribes to the endpoint's events: peers that come and go from here on. A program that
+    /// does not take them loses the oldest, beyond 256.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.core.events.subscribe()
+    }
+
+    /// Returns the NIC that the endpoint's bundle is on. For layers of this workspace that stand on
+    /// Active Messages.
+    #[doc(hidden)]
+    pub fn nic(&self) -> &doorbell_verbs::Nic {
+        &self.0.core.engine.nic
+    }
+
+    /// Returns the bundle that serves the endpoint.
+    pub fn bundle(&self) -> Bundle {
+        self.0.bundle.clone()
+    }
+
+    /// Registers memory, parts of which can then be [placed](Peer::place) at peers without a copy.
+    ///
+    /// # Errors
+    /// When there are as many registrations as the NIC has room for.
+    pub fn register(&self, region: Region) -> Result<Registered, RegisterError> {
+        self.0.core.domain.register(region, Rights::LOCAL_WRITE)
+    }
+
+    /// Returns the most receives that the endpoint ever had. They are never more than the requests
+    /// that its peers may have under way to it, and it to them, and one.
+    pub fn most_receives(&self) -> usize {
+        self.0.core.most_receives()
+    }
+
+    /// Returns the memory in which peers may place payloads.
+    pub fn segment(&self) -> Option<&Registered> {
+        self.0.core.local.segment.as_ref()
+    }
+
+    /// Maps a peer at a place of the translation table. Requests may be sent there until the place
+    /// is [unmapped](Self::unmap) or the peer has gone, whatever is mapped and unmapped at other
+    /// places meanwhile. Handlers that both sides have at the same place must be the same.
+    ///
+    /// If there is a connection to the peer, because the peer has mapped this endpoint, or this
+    /// endpoint maps the peer by the same tag elsewhere, the connection serves all of them.
+    /// Otherwise a new one is made. If the NIC has no queue pair left because the numbers of
+    /// connections that are over [rest](doorbell_verbs::Config::time_wait), this waits until one
+    /// has rested, for up to 5 s.
+    ///
+    /// If the future is dropped, nothing is mapped.
+    ///
+    /// The tag is the one by which the peer [admits](EndpointConfig::admits) this endpoint: a
+    /// [`Tag`], or `None` for an endpoint that admits everybody. It holds for every message that is
+    /// sent there.
+    ///
+    /// # Errors
+    /// When the peer is not reached, is no endpoint, does not admit the tag, or has other handlers,
+    /// or a peer is mapped at that place already.
+    pub async fn map(
+        &self,
+        index: usize,
+        name: &Name,
+        tag: impl Into<Option<Tag>>,
+    ) -> Result<Peer, MapError> {
+        self.0.core.map(index, name, tag.into()).await.map(Peer::of)
+    }
+
+    /// Connects to a peer: maps it at the first free place of the translation table, and learns
+    /// which handlers it has. If the peer is connected already, this returns another handle to it.
+    /// The peer stays connected until [`Peer::disconnect`], or until the endpoint is dropped,
+    /// whatever handles to the peer there are. The endpoint shows the tag of its
+    /// [configuration](EndpointConfig::shows), if there is one.
+    ///
+    /// The name is that of the peer's [`name`](Self::name), as a [`Name`] or as text.
+    ///
+    /// ```no_run
+    /// # use doorbell::am::{Endpoint, MapError};
+    /// # async fn connects(endpoint: Endpoint) -> Result<(), MapError> {
+    /// let peer = endpoint.connect("udp:node7:5000#2a").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`map`](Self::map), and when the text is no name.
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, MapError>
+    where
+        N: TryInto<Name>,
+        N::Error: Into<NameError>,
+    {
+        let name = name.try_into().map_err(|why| MapError::Name(why.into()))?;
+        let tag = self.0.core.local.config.shows;
+        self.0.core.map_anywhere(&name, tag).await.map(Peer::of)
+    }
+
+    /// Maps one peer after the other, at places in a row.
+    ///
+    /// # Errors
+    /// As for [`map`](Self::map). Peers before the one that failed stay mapped.
+    pub async fn map_all<'n>(
+        &self,
+        from: usize,
+        names: impl IntoIterator<Item = &'n Name>,
+        tag: impl Into<Option<Tag>>,
+    ) -> Result<(), MapError> {
+        let tag = tag.into();
+        for (index, name) in (from..).zip(names) {
+            self.map(index, name, tag).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a peer off the translation table, and waits until the peer has handled what was sent
+    /// there before, as long as its handlers take. If the peer is mapped at no other place, and has
+    /// not mapped this endpoint either, the connection ends. Requests that kept handles to the peer
+    /// send meanwhile come back.
+    ///
+    /// If the future is dropped, the unmap goes on in the background.
+    ///
+    /// # Errors
+    /// When no peer is mapped at that place.
+    pub async fn unmap(&self, index: usize) -> Result<(), SendError> {
+        self.0.core.unmap(index).await
+    }
+
+    /// Takes all peers off the translation table, one after the other. A program that is to end
+    /// awaits this, so that all its requests are handled.
+    pub async fn unmap_all(&self) {
+        self.0.core.unmap_all().await;
+    }
+
+    /// Returns the peer that is mapped at a place.
+    ///
+    /// # Errors
+    /// When no peer is mapped at that place.
+    #[inline]
+    pub fn peer(&self, index: usize) -> Result<Peer, SendError> {
+        self.0.core.place(index).map(Peer::of).ok_or(SendError::NotMapped(index))
+    }
+
+    /// Sends a request to the peer at a place: see [`Peer::request`].
+    ///
+    /// # Errors
+    /// As for a [`Peer`], and when no peer is mapped at that place.
+    #[inline]
+    pub async fn request<A: Arguments>(
+        &self,
+        to: usize,
+        id: RequestId<A>,
+        arguments: A,
+    ) -> Result<(), SendError> {
+        self.peer(to)?.request(id, arguments).await
+    }
+
+    /// Sends a request with a payload to the peer at a place: see [`Peer::request_with`].
+    ///
+    /// # Errors
+    /// As for a [`Peer`], and when no peer is mapped at that place.
+    #[inline]
+    pub async fn request_with<A: Arguments>(
+        &self,
+        to: usize,
+        id: RequestId<A>,
+        arguments: A,
+        payload: impl AsRef<[u8]>,
+    ) -> Result<(), SendError> {
+        self.peer(to)?.request_with(id, arguments, payload).await
+    }
+
+    /// Sends a notice to the peer at a place: see [`Peer::notify`].
+    ///
+    /// # Errors
+    /// As for a [`Peer`], and when no peer is mapped at that place.
+    #[inline]
+    pub async fn notify<A: Arguments>(
+        &self,
+        to: usize,
+        notice: Notice<A>,
+        arguments: A,
+    ) -> Result<(), SendError> {
+        self.peer(to)?.notify(notice, arguments).await
+    }
+
+    /// Calls a handler of the peer at a place: see [`Peer::call`].
+    ///
+    /// # Errors
+    /// As for a [`Peer`], and when no peer is mapped at that place.
+    #[inline]
+    pub async fn call<K: Callable>(
+        &self,
+        to: usize,
+        kind: K,
+        arguments: K::Arguments,
+    ) -> Result<K::Answer, CallError> {
+        match self.peer(to) {
+            Ok(peer) => peer.call(kind, arguments).await,
+            Err(why) => {
+                let call = Called::new(format!("place {to}").into(), kind.index(), kind.name());
+                Err(CallError::NotSent { call, why })
+            }
+        }
+    }
+}
+
+impl Bundle {
+    /// Opens an endpoint on the bundle.
+    ///
+    /// # Errors
+    /// When the service number is taken, the NIC has no room for the endpoint, or the configuration
+    /// is not valid.
+    pub async fn endpoint<S>(
+        &self,
+        handlers: Handlers<S>,
+        config: EndpointConfig,
+    ) -> Result<Endpoint, OpenError> {
+        Endpoint::open_in(self.clone(), handlers.tables, config).await
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &format_args!("{}", self.name())).finish()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.core.close();
+    }
+}

@@ -1,0 +1,53 @@
+//! What links ask of the endpoint that owns them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::time::timeout;
+
+use super::core::{Core, left};
+use super::event::Event;
+use super::recall::{BETWEEN_RECALLS, PATIENCE, recall};
+use crate::link::{Disconnecting, Link, Owner};
+use crate::peer::{Peer, ask};
+use crate::receives::Buffers;
+use crate::wire::Ask;
+
+impl Owner for Core {
+    #[cold]
+    fn recall_receives(self: Arc<Self>, receives: &Arc<Buffers>) {
+        if self.recalling.load(Ordering::Relaxed) || self.recalling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (core, receives) = (self, receives.clone());
+        core.local.runtime.clone().spawn(async move {
+            recall(&core, &receives, false).await;
+            tokio::time::sleep(BETWEEN_RECALLS).await;
+            core.recalling.store(false, Ordering::Relaxed);
+        });
+    }
+
+    fn map_segment(&self, link: Arc<Link>) {
+        self.local.runtime.spawn(async move {
+            let answer = ask(&link, &[Ask::Lend as u64], &[]).await;
+            let lent = answer.is_ok_and(|reply| reply.words().eq([1]));
+            if !lent {
+                return;
+            }
+            let segment = link.send_side().segment;
+            // While somebody waits for a grant, the device is asked for it again and again.
+            if let Ok(Ok(mapped)) = timeout(PATIENCE, link.connection.map(segment)).await {
+                link.send_side().set_mapped(mapped);
+            }
+        });
+    }
+
+    fn end_overrun(&self, link: &Arc<Link>) {
+        self.send_event(Event::Overrun(Peer::of(link.clone())));
+        self.end(link, left());
+    }
+
+    fn disconnect<'l>(self: Arc<Self>, link: &'l Arc<Link>) -> Disconnecting<'l> {
+        Box::pin(async move { self.unmap_link(link).await })
+    }
+}

@@ -1,0 +1,16 @@
+//! What links, handlers and the progress engine of a bundle tell each other without calling.
+//!
+//! Links say here that they hold messages, handlers that they have woken tasks; the progress
+//! engine reads both. The folder counts events, and knows whether this thread runs a handler.
+
+mod contained;
+mod counters;
+mod running;
+mod signals;
+mod tasks;
+
+pub(crate) use contained::contained;
+pub(crate) use counters::{Counters, count};
+pub(crate) use running::{Runs, handles, handles_several, run_handler};
+pub(crate) use signals::{Gauge, Signals};
+pub(crate) use tasks::Tasks;

@@ -1,0 +1,30 @@
+//! What endpoints write to each other: headers, arguments as words, packed messages, greetings.
+//!
+//! The folder turns values into bytes and bytes into values, and knows nothing of connections,
+//! credits or handlers. Bytes that a peer sent come in as slices; each parser returns `None` for
+//! bytes that no endpoint writes.
+
+mod content;
+mod header;
+mod hello;
+pub(crate) mod pack;
+mod question;
+mod refusal;
+mod size;
+mod tag;
+mod taken;
+mod words;
+
+pub(crate) use content::Content;
+pub(crate) use header::{
+    ANSWER, FAILED, Header, Kind, MOST_CREDITS, MOST_HANDLERS, Placement, SYSTEM, WIDE,
+};
+pub(crate) use hello::{Hello, NOWHERE, Nature, memory_of_words, words_of_memory};
+pub(crate) use question::{Ask, CALLS_ASKED, awaits, packed, unpacked};
+pub(crate) use refusal::Refusal;
+pub(crate) use size::{LISTED, SHORT, Size, buffer_len};
+pub(crate) use tag::Admission;
+pub use tag::{Admits, Tag};
+pub(crate) use taken::Taken;
+pub use words::{MOST_WORDS, ManyWords, Words};
+pub(crate) use words::{each_word, put_words};

@@ -1,0 +1,78 @@
+//! Questions that endpoints ask each other, beside the messages of programs.
+
+use crate::wire::MOST_WORDS;
+
+/// A question of an endpoint to another. The first word of a request to the handler
+/// [`SYSTEM`](crate::wire::SYSTEM).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Are the handlers listed in the payload the same as yours, as far as both sides have them?
+    /// The answer's payload is the first difference, if there is one.
+    Compare = 1,
+    /// Do you admit the tag in the second word, or no tag if there is no second word? A yes says
+    /// where payloads may be placed: an address, a key and a length. A no has no words, and leaves
+    /// the tag that was shown before.
+    Show = 2,
+    /// Do you still use the link, which has no users on this side any more? The answer is 1 for a
+    /// yes. After a 0 the link is to be ended: see [`Usage`](crate::credits::Usage).
+    Leave = 3,
+    /// How many of your credits do you give up? The answer is their number.
+    Recall = 4,
+    /// Do you share your segment, so that it can be mapped? The answer is 1 for a yes.
+    Lend = 5,
+    /// Can you list your [named](crate::kinds) handlers? The second word is the number of bytes of
+    /// the listing that are known. The answer is the length of the listing, and the bytes that
+    /// follow.
+    Names = 6,
+}
+
+/// The handler indices of messages of [`Kind::Unanswered`](crate::wire::Kind::Unanswered).
+pub mod awaits {
+    /// The call ends without a reply.
+    pub const ENDS: u16 = 0;
+    /// The side that handles the [calls](super::packed) in the words asks whether they are still
+    /// awaited.
+    pub const ASKED: u16 = 1;
+    /// The caller answers with a bit for each call, from the lowest on. A set bit means that the
+    /// call was given up.
+    pub const TOLD: u16 = 2;
+}
+
+/// The most calls that one question is about. Their numbers fit the words of any message.
+pub const CALLS_ASKED: usize = 4 * MOST_WORDS;
+
+/// Packs the numbers of calls into words, four in each, the first lowest, with zeros behind them.
+pub fn packed(calls: &[u16]) -> impl Iterator<Item = u64> {
+    let word = |four: &[u16]| four.iter().rev().fold(0, |word, &call| word << 16 | u64::from(call));
+    calls.chunks(4).map(word)
+}
+
+/// Unpacks the numbers of calls that [`packed`] has put into words.
+pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
+    let four = |&word: &u64| [0, 16, 32, 48].map(|shift| (word >> shift) as u16);
+    words.iter().flat_map(four).take(CALLS_ASKED)
+}
+
+impl Ask {
+    pub fn from_word(word: u64) -> Option<Self> {
+        [Self::Compare, Self::Show, Self::Leave, Self::Recall, Self::Lend, Self::Names]
+            .into_iter()
+            .find(|&ask| ask as u64 == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_calls_are_read_as_they_were_packed() {
+        for count in 1..=CALLS_ASKED {
+            let calls: Vec<u16> = (1..=count as u16).map(|call| call * 60).collect();
+            let words: Vec<u64> = packed(&calls).collect();
+            assert!(words.len() <= MOST_WORDS);
+            let read: Vec<u16> = unpacked(&words).filter(|&call| call != 0).collect();
+            assert_eq!(read, calls);
+        }
+    }
+}
