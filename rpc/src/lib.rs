@@ -43,6 +43,7 @@ mod metadata;
 mod meters;
 mod method;
 mod observed;
+mod router;
 mod server;
 mod status;
 mod stream;
@@ -60,7 +61,8 @@ pub use metadata::{MOST_METADATA, Metadata, Value};
 #[cfg(feature = "metrics")]
 pub use meters::record_nic;
 pub use method::{Method, MethodId};
-pub use server::{Router, Server, ServerBuilder};
+pub use router::Router;
+pub use server::{Server, ServerBuilder};
 pub use status::{Code, Status};
 pub use trace::{InvalidTraceContext, TraceContext};
 pub use usage::Usage;

@@ -1,6 +1,5 @@
-//! Meters: what is counted and timed of calls, for the recorder of the crate `metrics` that the
-//! program has installed. Without the feature `metrics` there is nothing of that, and nothing is
-//! paid for it.
+//! Meters: counters and timers of calls, for the recorder of the crate `metrics` that the program
+//! has installed. Without the feature `metrics`, all of this is compiled to nothing.
 
 #[cfg_attr(feature = "metrics", path = "on.rs")]
 #[cfg_attr(not(feature = "metrics"), path = "off.rs")]

@@ -1,5 +1,5 @@
-//! Traces: which trace a call belongs to, as the W3C recommendation "Trace Context" has it, and the
-//! spans that a `tracing` subscriber sees of each call.
+//! Traces: the trace context that calls carry, as the W3C recommendation "Trace Context" defines
+//! it, and the span of each call that `tracing` subscribers see.
 
 mod context;
 mod spans;

@@ -1,4 +1,4 @@
-//! What clients and servers say to each other, as Active Messages.
+//! The wire protocol of RPC: the messages that clients and servers exchange as Active Messages.
 //!
 //! | message | by | what it carries |
 //! |---|---|---|
@@ -17,35 +17,37 @@ pub mod piece;
 use doorbell_am::{ReplyId, RequestId};
 
 pub use content::{Content, Received, split};
-pub use head::{CallHead, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWords};
+pub use head::{CallHead, CallKey, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWords};
 pub use piece::PieceKind;
 
-/// The version of what is said. Ends of different versions refuse each other.
+/// The version of the protocol. Ends of different versions refuse each other.
 pub const VERSION: u64 = 3;
 
 pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
 pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");
 pub const CANCEL: RequestId<[u64; 2]> = RequestId::new(2, "rpc cancel");
 
-/// The session and the number of a call, and flags.
+/// Words: the session and the number of a call, and flags. Payload: metadata and body.
 pub const RESPONSE: RequestId<[u64; 3]> = RequestId::new(3, "rpc response");
-/// The session and the number of a call, and a [`PieceKind`].
+/// Words: the session and the number of a call, and a [`PieceKind`]. Payload: pieces, or a fragment
+/// of one.
 pub const PIECE: RequestId<[u64; 3]> = RequestId::new(4, "rpc piece");
-/// The session and the number of a call, and a number of bytes.
+/// Words: the session and the number of a call, and how many more bytes of its stream may be sent.
 pub const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
 
-/// The session and the number of a call; behind them memory that is lent.
+/// Words: the session and the number of a call. Payload: the remote memory that is lent for its
+/// body.
 pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
-/// The session and the number of a call, and one if all of its body was written. Each [`LEND`] is
-/// followed by this word, even if the body is not wanted any more.
+/// Words: the session and the number of a call, and one if all of its body was written. Each
+/// [`LEND`] is followed by this message, even if the body is not wanted any more.
 pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
 
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
-/// The number of the call, and flags.
+/// Words: the number of a call, and flags. Payload: metadata and body.
 pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
-/// As [`GRANT`].
+/// The words of a [`GRANT`], in reply to a piece.
 pub const GRANTED: ReplyId<[u64; 3]> = ReplyId::new(2, "rpc granted");
 
-/// How the message begins with which a server refuses a call of a method that it does not have. The
-/// client adds the path, of which the server has seen the number alone.
+/// The beginning of the status message with which a server refuses a call of a method that it does
+/// not have. The client adds the path of the method, because the server knows only its number.
 pub const NO_METHOD: &str = "the server has no method of that path";
