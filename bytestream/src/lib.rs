@@ -52,19 +52,14 @@
 
 #![forbid(unsafe_code)]
 
-mod buffers;
-mod closing;
 mod config;
 mod endpoint;
 mod error;
-mod halves;
 mod hub;
 mod link;
 mod listener;
 mod name;
-mod poller;
-mod questions;
-mod slices;
+mod shared;
 mod stream;
 mod wire;
 

@@ -7,8 +7,8 @@ use std::task::Waker;
 
 use doorbell_verbs::Buf;
 
-use crate::buffers::locked;
 use crate::error::Over;
+use crate::shared::locked;
 use crate::wire::Violation;
 
 /// What comes next in a stream.
