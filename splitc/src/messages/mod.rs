@@ -7,4 +7,4 @@ mod served;
 
 pub(crate) use entry::{LONGEST, LONGEST_HEAP, Operation};
 pub(crate) use outbox::{Batch, Entry, Outbox, Row, Target};
-pub(crate) use served::{Answer, ENDED, OPERATIONS, Refusals, STORES, Served, WAKE, locked};
+pub(crate) use served::{Answer, ENDED, OPERATIONS, Refusals, STORES, Served, WAKE};

@@ -25,7 +25,7 @@ use crate::config::Carrier;
 use crate::error::{AccessError, Error, ErrorKind};
 use crate::fates::Fates;
 use crate::functions::Defined;
-use crate::global_ptr::{GlobalPtr, Raw};
+use crate::global_ptr::{ALONE, GlobalPtr, Raw};
 use crate::heap::Heap;
 use crate::landing::Slot;
 use crate::messages::Served;
@@ -166,7 +166,7 @@ impl World {
         let bytes = bytes_of::<T>(len)?;
         let offset = self.0.heap.allocate_alone(bytes)?;
         let rank = self.0.rank as u32;
-        Ok(GlobalPtr::new(Raw { rank, block: crate::heap::ALONE, offset }))
+        Ok(GlobalPtr::new(Raw { rank, block: ALONE, offset }))
     }
 
     /// Frees memory that this process has [allocated](Self::allocate) for itself. The program must
@@ -184,7 +184,7 @@ impl World {
         if rank as usize != self.0.rank {
             return Err(AccessError::NotMine { owner: rank as usize }.into());
         }
-        if block != crate::heap::ALONE {
+        if block != ALONE {
             return Err(crate::error::HeapError::NotAllocated { offset }.into());
         }
         Ok(self.0.heap.free_alone(offset)?)
