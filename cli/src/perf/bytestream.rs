@@ -9,9 +9,9 @@ use doorbell_bytestream::{Config, Endpoint, ServiceId, Stream};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::figures::{Figures, Found};
 use super::pattern::{Pattern, wholly};
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::verbs::{Beat, Guard, open};
 use super::{Place, Plan};
 

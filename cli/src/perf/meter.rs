@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Amount;
+use super::amount::Amount;
 
 /// A bar, which is drawn when it is told something, and at no other time: not by a thread of its
 /// own, which would take the processor of what is measured.

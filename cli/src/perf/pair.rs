@@ -13,7 +13,8 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::peer::Peer;
-use super::{Args, Place, Plan, cable, play};
+use super::play::play;
+use super::{Args, Place, Plan, cable};
 use crate::processors;
 
 /// The devices, as --pair takes them.

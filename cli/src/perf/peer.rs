@@ -8,7 +8,8 @@ use anyhow::{Context, Error, anyhow, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use serde_json::{Value, json};
 
-use super::{Amount, Plan};
+use super::amount::Amount;
+use super::plan::Plan;
 
 /// How long the other end may take for its part: opening a device, reaching this one.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::figures::{Figures, Found};
 use super::ledger::Ledger;
 use super::patience::Patience;
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::{Amount, Plan};
 
 /// How long no report may come before one is asked for.

@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use doorbell_splitc::Carrier;
 use thiserror::Error;
 
-use super::Amount;
+use super::amount::Amount;
 
 /// What can be measured today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,8 +10,8 @@ use doorbell_verbs::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
+use super::args::{Args, Transport};
 use super::rally::{End, Players, RECEIVE};
-use super::{Args, Transport};
 
 /// What `ibv_ud_pingpong` has agreed upon.
 const KEY: Qkey = Qkey(0x1111_1111);

@@ -9,7 +9,7 @@ use doorbell_verbs::{
     Queues, ReceiveQueue, SendQueue, WorkRequest,
 };
 
-use super::Args;
+use super::args::Args;
 use super::content::Content;
 
 /// What marks the completions of receives, and of sends.

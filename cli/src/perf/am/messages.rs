@@ -8,7 +8,6 @@ use bytes::Bytes;
 use doorbell_am::{Arguments, Call, Handlers, MOST_WORDS, ReplyId, RequestId, Words};
 use tokio::sync::Notify;
 
-use super::count;
 use crate::perf::Plan;
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::test::Am;
@@ -23,6 +22,11 @@ pub struct Told {
     pub count: AtomicU64,
     pub wrong: AtomicU64,
     pub ended: Notify,
+}
+
+/// Adds one to a counter of the end that follows.
+pub fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Arguments that are made of the words of a message.

@@ -9,7 +9,7 @@ mod messages;
 mod stream;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -20,8 +20,8 @@ use doorbell_am::{
 use doorbell_verbs::{Region, SharedMemory};
 use serde_json::json;
 
+use super::figures::{Figures, Found};
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::test::Am;
 use super::verbs::{Beat, Guard, open};
 use super::{Carriage, Place, Plan};
@@ -194,11 +194,6 @@ async fn follow(guard: &Guard, told: &Told) -> anyhow::Result<()> {
             }
         })
         .await
-}
-
-/// What is counted at the end that follows.
-pub fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// How an endpoint carries messages.

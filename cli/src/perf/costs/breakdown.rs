@@ -13,7 +13,7 @@ use anyhow::Context;
 use doorbell_am_costs::costs::{Cost, span, watch};
 use doorbell_logp::Estimate;
 
-use super::Exchange;
+use super::exchange::Exchange;
 use crate::perf::Plan;
 
 /// The categories, in the order in which they are told.

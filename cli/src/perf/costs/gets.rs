@@ -4,7 +4,7 @@ use anyhow::ensure;
 use doorbell_verbs::Nic;
 
 use super::splitc::{Carrier, Config, GlobalPtr, World};
-use crate::perf::costs::Exchange;
+use crate::perf::costs::exchange::Exchange;
 use crate::perf::patience::Patience;
 
 /// What is got.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::breakdown::{Breakdown, COSTS};
 use crate::perf::Plan;
-use crate::perf::report::Figures;
+use crate::perf::figures::Figures;
 use crate::perf::test::{Costs, Test};
 
 /// How each part is told, in the order of [`COSTS`].

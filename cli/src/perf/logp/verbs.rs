@@ -9,7 +9,8 @@ use doorbell_verbs::{
     Rights, SendQueue, WorkRequest,
 };
 
-use super::{Known, LONGEST, WINDOW, Waiting, measure};
+use super::known::Known;
+use super::rounds::{LONGEST, WINDOW, Waiting, measure};
 use crate::perf::Plan;
 use crate::perf::peer::Peer;
 use crate::perf::verbs::{Beat, End, Guard, listen};

@@ -8,9 +8,9 @@ use doorbell_verbs::{Buf, Data, Memory, QueuePair, QueuePairConfig, RemoteMemory
 use super::contents::{Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 use crate::perf::test::Verb;
 
 /// How many operations make a piece, each with memory of its own: of long ones fewer.

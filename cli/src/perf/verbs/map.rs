@@ -5,9 +5,9 @@ use doorbell_verbs::{QueuePairConfig, Region, Rights, SharedMemory};
 
 use super::end::End;
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 
 /// Looks at the word before others may run.
 const LOOKS: u32 = 10_000;

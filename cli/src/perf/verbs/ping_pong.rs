@@ -11,9 +11,9 @@ use doorbell_verbs::{
 use super::contents::{Contents, Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 use crate::perf::test::Verb;
 
 /// For how many messages there are buffers and receives. Of each end one is under way.

@@ -8,10 +8,10 @@ use doorbell_verbs::{Completion, Done, Imm, Memory, RemoteMemory, WorkRequest};
 
 use super::super::contents::{Landing, Layout, Source};
 use super::super::end::End;
-use super::{LAST, Line, Shape};
+use super::shape::{LAST, Line, Shape};
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::pattern::wholly;
-use crate::perf::report::Found;
 use crate::perf::test::Verb;
 
 /// Makes requests.
