@@ -8,7 +8,7 @@ use syn::{
     parse_quote, parse_quote_spanned,
 };
 
-use super::Errors;
+use super::errors::Errors;
 use super::message::Message;
 use super::options::{MethodOptions, is_rpc};
 use crate::refusal::refuse;
