@@ -75,7 +75,7 @@ impl Endpoint {
         Ok(Self(Arc::new(Owner::new(nic, config)?)))
     }
 
-    /// Returns the NIC.
+    /// Returns the NIC that carries the streams.
     pub fn nic(&self) -> &Nic {
         &self.0.hub.shared.nic
     }

@@ -61,7 +61,7 @@ pub trait Codec<T>: 'static {
     }
 }
 
-/// The codec postcard: a compact format for every type with serde's `Serialize` and `Deserialize`.
+/// The codec postcard, a compact format for every type with serde's `Serialize` and `Deserialize`.
 ///
 /// Fields are identified by their order alone, so client and server must have the same types.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::trace::TraceContext;
 
-/// What calls inherit that are made while a handler works on a call.
+/// The deadline and the trace context that calls made by a handler inherit.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Inherited {
     /// The deadline of the handler's caller; `None` if the caller waits for ever.
@@ -31,12 +31,13 @@ impl Inherited {
         INHERITED.sync_scope(self, step)
     }
 
-    /// Whether there is neither a deadline nor a trace context to inherit.
+    /// Returns whether there is neither a deadline nor a trace context to inherit.
     pub fn is_empty(&self) -> bool {
         self.deadline.is_none() && self.trace.is_none()
     }
 
-    /// What calls of the running task inherit; nothing outside of a handler.
+    /// The deadline and the trace context that calls of the running task inherit. Both are empty
+    /// outside of a handler.
     pub fn here() -> Self {
         INHERITED.try_with(Clone::clone).unwrap_or_default()
     }

@@ -60,7 +60,8 @@ impl Body {
         }
     }
 
-    /// Another body with the same bytes; `None` for a stream, whose pieces can be read only once.
+    /// Returns a second body with the same bytes; `None` for a stream, whose pieces can be read
+    /// only once.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         match self {
@@ -85,7 +86,8 @@ impl fmt::Debug for Body {
     }
 }
 
-/// A request: the method that is called, the body, metadata, and the caller's deadline.
+/// A request of a client, with the method that is called, the body, metadata, and the caller's
+/// deadline.
 #[derive(Debug)]
 pub struct Request<T> {
     method: MethodId,
@@ -181,8 +183,8 @@ impl<T> Request<T> {
 }
 
 impl Request<Body> {
-    /// Another request with the same body, for callers that may have to send it again; `None` if
-    /// the body is a stream.
+    /// Returns a second request with the same body, for callers that may have to send it again;
+    /// `None` if the body is a stream.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         let Self { method, metadata, deadline, body } = self;
@@ -197,8 +199,8 @@ impl<T> From<T> for Request<T> {
     }
 }
 
-/// What a client can pass to a method that takes a stream: a stream of messages, or a [`Request`]
-/// whose body is one and whose metadata and deadline are sent along.
+/// Something that a client can pass to a method that takes a stream: a stream of messages, or a
+/// [`Request`] whose body is one and whose metadata and deadline are sent along.
 ///
 /// ```
 /// use doorbell::rpc::{IntoStreamingRequest, Request};
@@ -239,7 +241,7 @@ impl<M: Stream + Send + 'static> IntoStreamingRequest for Request<M> {
     }
 }
 
-/// A response: the body, and metadata.
+/// A response of a server, with the body and metadata.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Response<T> {
     metadata: Metadata,
@@ -312,7 +314,7 @@ impl<T> From<T> for Response<T> {
 /// follows an error.
 pub struct Streaming<T> {
     messages: Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>,
-    /// Whether there was an error, after which nothing follows.
+    /// Whether an error has ended the stream, after which nothing follows.
     over: bool,
 }
 

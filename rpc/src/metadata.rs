@@ -43,7 +43,7 @@ impl Metadata {
         Self { pairs: Vec::new() }
     }
 
-    /// Whether there are no pairs.
+    /// Returns whether the metadata has no pairs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
@@ -61,12 +61,12 @@ impl Metadata {
         self.get(name).and_then(|value| str::from_utf8(value).ok())
     }
 
-    /// All values of a name, in their order.
+    /// Returns all values of a name, in their order.
     pub fn all<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m Bytes> {
         self.pairs.iter().filter(move |(one, _)| one == name).map(|(_, value)| value)
     }
 
-    /// All pairs, in their order.
+    /// Returns all pairs of names and values, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Bytes)> {
         self.pairs.iter().map(|(name, value)| (&**name, value))
     }

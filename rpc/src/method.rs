@@ -28,8 +28,8 @@ impl MethodId {
         Self { path, number: hash(path), schema: "", schema_number: 0, idempotent: false }
     }
 
-    /// Sets the schema: a text that describes the types. A server refuses calls whose schema
-    /// differs from its own, before it reads their bodies.
+    /// Sets the schema of the method: a text that describes the types. A server refuses calls whose
+    /// schema differs from its own, before it reads their bodies.
     #[must_use]
     pub const fn schema(self, schema: &'static str) -> Self {
         Self { schema, schema_number: hash(schema), ..self }

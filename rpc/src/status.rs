@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Code {
-    /// The call succeeded.
+    /// The call has succeeded.
     Ok = 0,
     /// The caller has given the call up.
     Cancelled = 1,

@@ -18,7 +18,7 @@ use mixed::{COUNT, Company, ECHO, ENDLESS, FOREVER, MIRROR, SUM, holds_nothing, 
 /// The longest that anything here may take.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What becomes of the client's process.
+/// The fate of the client's process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Killed,

@@ -71,7 +71,8 @@ impl Poller {
         link
     }
 
-    /// Forgets a link. Returns whether the poller knew the link.
+    /// Forgets a link, so that no more completions go to it. Returns whether the poller knew the
+    /// link.
     pub fn forget(&mut self, link: &Arc<Link>) -> bool {
         self.recent = None;
         self.parting.retain(|parting| !Arc::ptr_eq(&parting.link, link));
@@ -80,13 +81,13 @@ impl Poller {
         is_there && self.links.remove(&number).is_some()
     }
 
-    /// Forgets all links.
+    /// Forgets all links, because the endpoint is over.
     pub fn clear(&mut self) {
         (self.links, self.recent) = (HashMap::new(), None);
         self.parting = Vec::new();
     }
 
-    /// Returns all links.
+    /// Returns the links of all streams.
     pub fn links(&self) -> Vec<Arc<Link>> {
         self.links.values().cloned().collect()
     }
@@ -103,7 +104,8 @@ impl Poller {
         }
     }
 
-    /// Hands out completions. Returns whether a task was woken, and whether more are waiting.
+    /// Hands out completions to their links. Returns whether a task was woken, and whether more
+    /// completions are waiting.
     pub fn look(&mut self, buffers: &Buffers) -> (bool, bool) {
         let (mut woke, mut taken) = (false, 0);
         while taken < MOST_AT_ONCE && self.take(buffers, &mut woke) {

@@ -220,7 +220,7 @@ impl Hub {
         }
     }
 
-    /// Returns all links.
+    /// Returns the links of all streams.
     pub fn links(&self) -> Vec<Arc<Link>> {
         locked(&self.poller).links()
     }

@@ -11,14 +11,14 @@ use super::question::Question;
 use crate::error::Over;
 use crate::shared::Shared;
 
-/// What the two directions of a link share.
+/// The state of a link that both of its directions use.
 pub(crate) struct Common {
     pub shared: Arc<Shared>,
     pub connection: Connection,
     /// The peer's name, for errors. Set when the connection is established.
     peer: OnceLock<String>,
     pub credits: Credits,
-    /// Whether this end waits for an answer of the peer, and for how long.
+    /// For how long this end has waited for an answer of the peer, if it waits for one.
     pub question: Question,
     /// Whether the connection is over and all its completions were handled.
     drained: AtomicBool,

@@ -50,7 +50,7 @@ pub(crate) struct Outbound {
     state: Mutex<State>,
 }
 
-/// What a write has come to.
+/// The outcome of a write.
 pub(crate) struct Written {
     /// How many bytes were posted, or why none can be; `None` if there is too little room, and the
     /// writer must wait.

@@ -46,8 +46,8 @@ impl Question {
         }
     }
 
-    /// Counts a tick. Returns whether the peer is to be probed, or `None` if the stream waits for
-    /// no answer.
+    /// Counts a tick of half a second. Returns whether the peer is to be probed, or `None` if the
+    /// stream waits for no answer.
     pub fn tick(&self) -> Option<bool> {
         let more = |ticks: u32| match ticks {
             NOTHING => None,

@@ -30,8 +30,9 @@ impl Stream {
         Self { reader, writer, open: Arc::new(open) }
     }
 
-    /// The peer's name. For a stream that this program opened, the name of the listener; for a stream
-    /// that was accepted, the address of the peer's NIC, where the device has such addresses.
+    /// Returns the name of the peer. For a stream that this program opened, that is the name of the
+    /// listener; for a stream that was accepted, the address of the peer's NIC, where the device
+    /// has such addresses.
     pub fn peer_name(&self) -> &str {
         self.open.link.common.peer()
     }

@@ -25,7 +25,7 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Offers a body: from now on the receiver of the call may lend memory for it.
+    /// Offers a body to its receiver: from now on the receiver may lend memory for it.
     pub fn new(transfers: &Arc<Transfers>, key: CallKey, peer: &Peer, body: Bytes) -> Self {
         let lent = transfers.offer(key, peer);
         Self { transfers: transfers.clone(), key, peer: peer.clone(), body, lent }

@@ -17,7 +17,7 @@ pub struct Pool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// One permit for each unit that is not in use.
+    /// The units that are not in use, as permits.
     room: Arc<Semaphore>,
     units: usize,
     /// Regions that are not in use. They were written before, so using them again costs no page
@@ -86,7 +86,7 @@ impl Inner {
 #[derive(Clone, Debug)]
 pub struct Share {
     pool: Pool,
-    /// One permit for each unit of the share that is not in use.
+    /// The units of the share that are not in use, as permits.
     room: Arc<Semaphore>,
     units: usize,
 }
@@ -147,7 +147,7 @@ impl Lent {
 
 /// A received body, whose memory goes back to its pool when this is dropped.
 struct Received {
-    /// The memory; `None` only while this is being dropped.
+    /// The memory of the body; `None` only while this is being dropped.
     frozen: Option<Frozen>,
     reserved: Option<Reserved>,
     pool: Pool,

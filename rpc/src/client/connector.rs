@@ -21,7 +21,8 @@ use crate::status::{Code, Status};
 pub struct Backoff {
     /// The pause after the first attempt that fails.
     pub first: Duration,
-    /// The longest pause. Each pause is twice as long as the one before, up to this.
+    /// The longest pause between two attempts. Each pause is twice as long as the one before, up to
+    /// this.
     pub most: Duration,
 }
 
@@ -103,8 +104,8 @@ impl Connector {
         current.as_ref().filter(|connection| connection.is_up()).cloned()
     }
 
-    /// Returns the connection. If there is none, waits until one is made, until the deadline or,
-    /// without one, for as long as the channel waits for connections.
+    /// Returns the connection of the channel. If there is none, waits until one is made, until the
+    /// deadline or, without one, for as long as the channel waits for connections.
     ///
     /// # Errors
     /// The reason why there is no connection in time.

@@ -32,8 +32,8 @@ impl HeldStream {
 }
 
 impl HeldStream {
-    /// Ends the call: drops the pieces, which also ends a request stream that the server has not
-    /// read to its end, and gives the permit back.
+    /// Ends the call of the response: drops the pieces, which also ends a request stream that the
+    /// server has not read to its end, and gives the permit back.
     fn end(&mut self) {
         // The pieces are dropped first, so that whoever gets the permit finds the call over.
         self.pieces = None;

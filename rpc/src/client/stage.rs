@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::status::Status;
 
-/// What a call that was sent is waiting for.
+/// A stage of a call that was sent: the thing that the call is waiting for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Stage {

@@ -34,8 +34,8 @@ where
         Ok(self.0.unary(CHECK, service.to_owned()).await?.into_inner())
     }
 
-    /// Watches a service. The stream begins with the present status, and then yields each change.
-    /// While the server has no status for the service, the status is
+    /// Watches the status of a service. The stream begins with the present status, and then yields
+    /// each change. While the server has no status for the service, the status is
     /// [`ServiceUnknown`](ServingStatus::ServiceUnknown). If several changes come before the stream
     /// is read, the stream yields the last one.
     ///

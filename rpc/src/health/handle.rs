@@ -58,8 +58,9 @@ impl Health {
         self.0.send_if_modified(|table| table.set(service, status));
     }
 
-    /// Removes a service. Checks of it fail with [`NotFound`](crate::Code::NotFound), and clients
-    /// that watch it are told [`ServiceUnknown`](ServingStatus::ServiceUnknown).
+    /// Removes a service from the health. Checks of it fail with
+    /// [`NotFound`](crate::Code::NotFound), and clients that watch it are told
+    /// [`ServiceUnknown`](ServingStatus::ServiceUnknown).
     pub fn remove(&self, service: &str) {
         self.set(service, ServingStatus::ServiceUnknown);
     }

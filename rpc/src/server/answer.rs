@@ -17,7 +17,7 @@ use crate::wire::{ANSWER, CallHead, Content, Flags, RESPONSE};
 /// The longest status message that is sent to a client, in bytes. Longer messages are cut off.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// An encoded answer: the content of its message, and a stream of pieces if its body is one.
+/// An answer as it is sent: the content of its message, and a stream of pieces if its body is one.
 pub struct Encoded {
     content: Content,
     /// The pieces of the body, if the body is a stream.
@@ -45,7 +45,7 @@ impl Encoded {
         }
     }
 
-    /// Encodes an error.
+    /// Encodes an error as an answer.
     #[cold]
     pub fn error(status: &Status) -> Self {
         let flags = Flags { code: status.error_code().number(), ..Flags::default() };

@@ -36,7 +36,7 @@ pub struct Queue {
 /// The value of a time that is not known.
 const NEVER: u64 = u64::MAX;
 
-/// One part in so many of a new measurement's difference changes the mean.
+/// The weight of a new measurement in the mean: one part in this many.
 const WEIGHT: u64 = 16;
 
 impl Queue {

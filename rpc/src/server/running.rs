@@ -43,7 +43,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Calls the handler. The future that the handler returns is not polled yet.
+    /// Calls the handler of a call. The future that the handler returns is not polled yet.
     pub fn begin(
         core: &Arc<Core>,
         peer: am::Peer,

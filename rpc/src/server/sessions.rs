@@ -217,13 +217,13 @@ impl Sessions {
         });
     }
 
-    /// Whether there is a session with this number whose client is connected.
+    /// Returns whether a session has this number and a client that is connected.
     pub fn is_connected(&self, number: u64) -> bool {
         let session = self.by_number.get(&number);
         session.is_some_and(|session| session.peer.ending().is_none())
     }
 
-    /// Whether there is a session with this number.
+    /// Returns whether a session has this number.
     pub fn contains(&self, number: u64) -> bool {
         self.by_number.contains_key(&number)
     }
@@ -253,7 +253,7 @@ impl Sessions {
 struct RecentCalls {
     /// The number of the call that the first bit of the first word stands for.
     first: u64,
-    /// One bit for each call, 64 calls in a word.
+    /// A bit for each call that tells whether it was added, 64 calls in a word.
     words: VecDeque<u64>,
 }
 
@@ -265,8 +265,8 @@ impl RecentCalls {
         word.is_some_and(|word| word >> (call % 64) & 1 == 1)
     }
 
-    /// Adds a call. Returns whether the call is new; a call that may have been forgotten counts as
-    /// old.
+    /// Adds a call to the set. Returns whether the call is new; a call that may have been forgotten
+    /// counts as old.
     fn insert(&mut self, call: u64) -> bool {
         if call < self.first {
             return false;

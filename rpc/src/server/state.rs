@@ -49,9 +49,9 @@ const SETTLES: Duration = Duration::from_secs(1);
 pub struct Counts(AtomicU64);
 
 impl Counts {
-    /// One running handler: handlers are counted in the lower half of the word.
+    /// The unit in which running handlers are counted, in the lower half of the word.
     const HANDLER: u64 = 1;
-    /// One call that is not answered: calls are counted in the upper half of the word.
+    /// The unit in which unanswered calls are counted, in the upper half of the word.
     const CALL: u64 = 1 << 32;
 
     /// The number of handlers that run.

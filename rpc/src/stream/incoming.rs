@@ -49,7 +49,7 @@ struct Whole {
     _reserved: Option<Reserved>,
 }
 
-/// What the caller must do because of something that has arrived.
+/// The duties of the caller that has put something into a stream.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// How much more the sender is to be granted at once; zero for nothing.
@@ -311,7 +311,8 @@ pub trait Feedback: Send + Unpin {
     fn grant(&self, part: usize);
     /// Starts to [reserve](Incoming::reserve) memory for a piece.
     fn wants(&self, incoming: &Arc<Incoming>, wanted: MemoryRequest);
-    /// Forgets the stream. Tells the sender to stop, unless the stream has `ended`.
+    /// Forgets the stream, because its reader is dropped. Tells the sender to stop, unless the
+    /// stream has `ended`.
     fn leave(&self, ended: bool);
 }
 

@@ -30,5 +30,5 @@ pub use table::Streams;
 /// How many bytes of a stream may be under way that the reader has not taken.
 pub const WINDOW: usize = 256 * 1024;
 
-/// What each fragment counts beyond its bytes, so that empty fragments are bounded, too.
+/// The cost of each fragment beyond its bytes, so that empty fragments are bounded, too.
 pub const OVERHEAD: usize = 64;

@@ -48,7 +48,7 @@ impl Partial {
         Ok(Self { bytes, len, cost: 0, asked: None, reserved: None })
     }
 
-    /// Appends a fragment.
+    /// Appends a fragment to those that have arrived.
     ///
     /// # Errors
     /// When the piece is then longer than was announced.

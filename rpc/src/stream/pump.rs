@@ -57,7 +57,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Status {
     Status::internal("the stream panicked where its messages are made")
 }
 
-/// Sends all pieces. Pieces that are ready at the same time share messages.
+/// Sends all pieces of a stream. Pieces that are ready at the same time share messages.
 ///
 /// # Errors
 /// `Some` with the error that the stream has ended with, or `None` if the reader wants no more.

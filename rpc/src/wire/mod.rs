@@ -27,23 +27,27 @@ pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
 pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");
 pub const CANCEL: RequestId<[u64; 2]> = RequestId::new(2, "rpc cancel");
 
-/// Words: the session and the number of a call, and flags. Payload: metadata and body.
+/// The answer to a call that was accepted before. Its words are the session and the number of the
+/// call, and flags; its payload is metadata and body.
 pub const RESPONSE: RequestId<[u64; 3]> = RequestId::new(3, "rpc response");
-/// Words: the session and the number of a call, and a [`PieceKind`]. Payload: pieces, or a fragment
-/// of one.
+/// A message about a stream. Its words are the session and the number of the call, and a
+/// [`PieceKind`]; its payload is pieces, or a fragment of one.
 pub const PIECE: RequestId<[u64; 3]> = RequestId::new(4, "rpc piece");
-/// Words: the session and the number of a call, and how many more bytes of its stream may be sent.
+/// A grant of a stream's reader. Its words are the session and the number of the call, and how many
+/// more bytes may be sent.
 pub const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
 
-/// Words: the session and the number of a call. Payload: the remote memory that is lent for its
-/// body.
+/// A loan of memory for a long body. Its words are the session and the number of the call; its
+/// payload is the remote memory.
 pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
-/// Words: the session and the number of a call, and one if all of its body was written. Each
-/// [`LEND`] is followed by this message, even if the body is not wanted any more.
+/// The end of the writes into lent memory. Its words are the session and the number of the call,
+/// and one if all of the body was written. Each [`LEND`] is followed by this message, even if the
+/// body is not wanted any more.
 pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
 
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
-/// Words: the number of a call, and flags. Payload: metadata and body.
+/// The answer to a call, in reply to its request. Its words are the number of the call, and flags;
+/// its payload is metadata and body.
 pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
 /// The words of a [`GRANT`], in reply to a piece.
 pub const GRANTED: ReplyId<[u64; 3]> = ReplyId::new(2, "rpc granted");
