@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints an error. Returns the status of the program.
+/// Prints an error, and returns the exit status for it.
 fn failed(why: &Error) -> ExitCode {
     // In one piece: the two ends of a pair speak at once.
     eprint!("{}", told(why));

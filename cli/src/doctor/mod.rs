@@ -18,7 +18,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What was found.
+/// The findings of the checks.
 struct Findings {
     machine: Machine,
     /// How long a cache line takes from one processor to another, in nanoseconds.

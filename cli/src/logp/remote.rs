@@ -163,7 +163,7 @@ pub struct Connected {
     control: Control,
     address: String,
     here: SocketAddr,
-    /// The other machine, as reports describe it.
+    /// The description of the other machine, as reports show it.
     pub machine: Vec<(String, String)>,
 }
 

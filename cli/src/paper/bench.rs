@@ -106,7 +106,8 @@ impl Bench {
         Some(line)
     }
 
-    /// What the host's time is spent on: the line that the test prints, of each of several runs.
+    /// Measures a breakdown of the host's time several times. Returns the line that the test prints
+    /// in each run.
     pub fn costs(&mut self, run: Run<'_>) -> Vec<Value> {
         self.bar.inc(1);
         let times = 0..self.choose(REPETITIONS);

@@ -10,7 +10,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Whether this round, which is counted from 1, is the last one.
+    /// Returns whether this round is the last one. Rounds are counted from 1.
     #[inline]
     pub fn is_over(self, round: u64, passed: impl FnOnce() -> Duration) -> bool {
         match self {

@@ -6,10 +6,10 @@ use super::costs::Breakdown;
 use super::latencies::Summary;
 use super::logp::Known;
 
-/// What a test found.
+/// The result of a test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figures {
-    /// The device's name; nothing for the kernel's own sockets.
+    /// The name of the device; `None` for the kernel's own sockets.
     pub device: Option<&'static str>,
     /// Round trips, or messages.
     pub iters: u64,
@@ -19,12 +19,12 @@ pub struct Figures {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Found {
     Latency(Summary),
-    /// Messages a second.
+    /// A rate in messages a second.
     Rate(f64),
     /// A share of a processor.
     Share(f64),
     /// The parameters of LogP, and what the device can do that they were measured on.
     LogP(Box<Known>, Capabilities),
-    /// What the host's time is spent on.
+    /// A breakdown of the host's time.
     Costs(Box<Breakdown>),
 }

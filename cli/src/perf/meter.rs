@@ -27,12 +27,12 @@ impl Meter {
         Self { bar, amount }
     }
 
-    /// None.
+    /// Makes a meter that shows nothing.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), amount: Amount::Times(0) }
     }
 
-    /// So many are done, in such a time.
+    /// Shows that `count` rounds are done after the time `passed`.
     pub fn at(&self, count: u64, passed: Duration) {
         self.bar.set_position(match self.amount {
             Amount::Times(_) => count,

@@ -10,7 +10,7 @@ use super::args::{Args, Carriage};
 use super::meter::Meter;
 use super::test::{Am, Costs, Layer, Rpc, SplitC, Test};
 
-/// What both ends agree on.
+/// The plan of a test, on which both ends agree.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub test: Test,
@@ -91,7 +91,7 @@ impl Plan {
         plan.judge().map(|()| plan)
     }
 
-    /// Whether it can be done, as far as one knows beforehand.
+    /// Checks that the test can be run as planned, as far as that is known beforehand.
     fn judge(&self) -> anyhow::Result<()> {
         let (Self { size, .. }, name) = (self, self.test.name());
         if self.others > MOST_OTHERS {
@@ -251,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// What shows how far it is.
+    /// Makes the meter that shows the progress of the test.
     pub fn meter(&self) -> Meter {
         Meter::new(self.test.name(), self.amount)
     }

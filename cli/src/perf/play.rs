@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::test::Test;
 use super::{am, bytestream, frames, logp, report, rpc, sockets, splitc, verbs};
 
-/// One end of a test: agrees with the other, measures, and tells.
+/// Runs one end of a test: agrees with the other end, measures, and prints the figures.
 pub fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<()> {
     peer.agree(plan)?;
     let figures = match plan.test {

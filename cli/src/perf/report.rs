@@ -23,7 +23,7 @@ pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
     })
 }
 
-/// What programs read, each by its name.
+/// The fields that programs read, each with its name.
 fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
     match &figures.found {

@@ -64,7 +64,7 @@ fn accepted() -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// One end of a test whose other end is on another machine.
+/// Runs one end of a test whose other end is on another machine.
 fn meet(args: &Args, plan: &Plan, stream: TcpStream, leads: bool) -> anyhow::Result<()> {
     let here = stream.local_addr().context("the connection to the other end")?.ip();
     play(

@@ -41,7 +41,7 @@ pub trait Lane {
     /// Enters what has come into the ledger; whether there was something.
     fn receive(&mut self) -> anyhow::Result<bool>;
 
-    /// What is known.
+    /// Returns the findings so far.
     fn ledger(&mut self) -> &mut Ledger;
 }
 
@@ -71,7 +71,7 @@ pub fn run(lane: &mut impl Lane, plan: &Plan, peer: &mut Peer) -> anyhow::Result
     }))
 }
 
-/// Sends; how long it took until the last report.
+/// Sends a stream. Returns the time from the first message to the last report of the receiver.
 fn lead(lane: &mut impl Lane, amount: Amount) -> anyhow::Result<Duration> {
     let window = lane.window();
     let began = Instant::now();

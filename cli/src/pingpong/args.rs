@@ -64,7 +64,7 @@ pub struct Args {
     pub json: bool,
 }
 
-/// The longest message.
+/// The longest message, in bytes.
 const LONGEST: i64 = 1 << 30;
 
 const EXAMPLES: &str = "\
@@ -75,7 +75,7 @@ Examples:
   doorbell pingpong -d packet-v2:eth0,192.0.2.9/24      raw frames, with an address of its own
   doorbell pingpong -t ud -s 512 -d udp:192.0.2.8 192.0.2.7    with ibv_ud_pingpong -s 512";
 
-/// What a queue pair promises.
+/// The kind of a queue pair, by what it promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Transport {
     /// Every message arrives

@@ -27,11 +27,12 @@ use super::verbs::{Beat, Guard, open};
 use super::{Carriage, Place, Plan};
 use messages::{Messages, Said, Told, words_of_each};
 
-/// What is asked of an idle endpoint, and what it answers.
+/// The request to an idle endpoint.
 const ECHO: RequestId<u64> = RequestId::new(0, "echo");
+/// The reply of an idle endpoint.
 const ECHOED: ReplyId<u64> = ReplyId::new(0, "echoed");
 
-/// What peers must show.
+/// The tag that peers must show.
 const TAG: Tag = Tag(0x0D00_12BE);
 
 /// Runs one end of a test.
@@ -205,7 +206,7 @@ pub fn policy(plan: &Plan) -> Policy {
     }
 }
 
-/// Who holds a sender up that is too fast for its peer.
+/// Decides what holds up a sender that is too fast for its peer: credits, or the NIC.
 pub fn flow(plan: &Plan) -> Flow {
     plan.nic_credits.map_or(Flow::Credits, |receives| Flow::Nic { receives })
 }

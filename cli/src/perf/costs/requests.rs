@@ -39,7 +39,7 @@ impl Requests {
         Ok(Self { peer, bundles, sent: 0, replies, _endpoints: [here, there] })
     }
 
-    /// Serves both ends.
+    /// Serves both ends of the exchange once.
     #[inline]
     fn serve(&self) {
         self.bundles[1].poll(true);

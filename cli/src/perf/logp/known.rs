@@ -2,7 +2,7 @@
 
 use doorbell_logp::{Parameters, Point};
 
-/// What a measurement has found.
+/// The result of a measurement: the parameters of LogP, and the curves that they are taken from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Known {
     pub parameters: Parameters,

@@ -22,7 +22,7 @@ const FEWEST_ROUNDS: u64 = 7;
 pub struct Waiting(Patience);
 
 impl Waiting {
-    /// One more look for answers, which found some or none.
+    /// Counts another look for answers, which found some or none.
     ///
     /// # Errors
     /// When none has come for too long.

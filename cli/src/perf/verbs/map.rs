@@ -68,7 +68,7 @@ async fn follow(end: &End, mine: &Region, theirs: &Region) -> anyhow::Result<()>
     Ok(())
 }
 
-/// What is stored in a round. The memory is zero before.
+/// The word that is stored in a round. The memory is zero before.
 #[inline]
 const fn word(round: u64, last: bool) -> u64 {
     (round + 1) << 1 | last as u64

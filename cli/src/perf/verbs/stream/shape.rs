@@ -2,7 +2,7 @@
 
 use doorbell_verbs::{Capabilities, CompletionQueue, Mapped, Queues, RemoteMemory};
 
-/// Of an immediate: that there will be no more.
+/// The bit of an immediate that says that no message follows.
 pub const LAST: u32 = 1 << 31;
 
 /// How messages are bundled.
@@ -25,7 +25,7 @@ impl Shape {
     }
 }
 
-/// What either end has of the connection.
+/// The connection, as either end holds it.
 pub struct Line {
     pub queues: Queues,
     pub completions: CompletionQueue,
