@@ -163,9 +163,9 @@ impl Place {
 
 /// Where this process meets the others.
 enum At {
-    /// This process serves the others by a listener.
+    /// A listener by which this process serves the others.
     Served(TcpListener),
-    /// This process looks for the service at hosts and ports.
+    /// The hosts and ports at which this process looks for the service.
     Places(Vec<(String, u16)>),
 }
 

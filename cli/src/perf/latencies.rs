@@ -94,7 +94,7 @@ impl Latencies {
         }
     }
 
-    /// Keeps a time. Returns whether there is no room for another.
+    /// Keeps a time among the others. Returns whether there is no room for another.
     #[inline]
     fn keep(&mut self, time: Duration) -> bool {
         self.block[self.filled] = u32::try_from(time.as_nanos()).unwrap_or(u32::MAX);

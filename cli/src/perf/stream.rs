@@ -71,7 +71,8 @@ pub fn run(lane: &mut impl Lane, plan: &Plan, peer: &mut Peer) -> anyhow::Result
     }))
 }
 
-/// Sends a stream. Returns the time from the first message to the last report of the receiver.
+/// Sends a stream to the other end. Returns the time from the first message to the last report of
+/// the receiver.
 fn lead(lane: &mut impl Lane, amount: Amount) -> anyhow::Result<Duration> {
     let window = lane.window();
     let began = Instant::now();

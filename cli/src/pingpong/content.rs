@@ -19,7 +19,7 @@ enum Peer {
     /// A program that sends back what it has received. The pingpongs of rdma-core do, because they
     /// receive into the buffer that they send from.
     Echoes,
-    /// Another `doorbell pingpong`, which sends messages of its own.
+    /// A program that sends messages of its own: another `doorbell pingpong`.
     Ours,
 }
 

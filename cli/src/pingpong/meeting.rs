@@ -19,7 +19,7 @@ const KEY: Qkey = Qkey(0x1111_1111);
 /// The most requests under way: what was sent last, and the one before.
 const SENDS: usize = 2;
 
-/// One side of a game, ready to connect to the other.
+/// A side of the game that is ready to connect to the other.
 pub struct Meeting {
     completions: CompletionQueue,
     pair: Unmet,

@@ -64,7 +64,7 @@ pub struct Counted {
     pub refused: u64,
 }
 
-/// One side of a game, connected to the other.
+/// A side of the game that is connected to the other.
 pub struct End {
     completions: CompletionQueue,
     players: Players,

@@ -14,7 +14,7 @@ use super::options::{MethodOptions, is_rpc};
 use crate::refusal::refuse;
 use crate::text;
 
-/// A method: how it is called, and what goes over the wire.
+/// A method of the trait: how it is called, and what is sent for it.
 pub struct Method {
     /// The signature as the program has it.
     pub signature: Signature,
@@ -110,7 +110,7 @@ impl Method {
         format_ident!("{name}", span = self.signature.ident.span())
     }
 
-    /// What client and server compare: the types of the signature.
+    /// The schema that client and server compare: the types of the signature.
     pub fn schema(&self) -> String {
         let request = match &self.arguments[..] {
             [_] => self.request.text(),

@@ -72,10 +72,10 @@ fn show(routes: &Routes) {
     }
 }
 
-/// What ends this process when another one ends and this one does not notice.
+/// A watch that ends this process when another process ends and this one does not notice.
 struct Watch {
     rank: usize,
-    /// Whether this process is done.
+    /// Whether the program of this process is over.
     over: AtomicBool,
     members: OnceLock<Weak<Members>>,
 }

@@ -54,7 +54,8 @@ impl Line {
         self.post(nic, send)
     }
 
-    /// Posts a message. Every [`SIGNALLED`]th message has a completion, which makes room for more.
+    /// Posts a message of the measurement. Every [`SIGNALLED`]th message has a completion, which
+    /// makes room for more.
     #[inline]
     fn post(&mut self, nic: &mut AtHand<'_>, send: Send) -> anyhow::Result<()> {
         let mut request: WorkRequest = send.into();

@@ -25,7 +25,7 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Roll {
     members: Vec<Option<Member>>,
-    /// Whether all processes have come.
+    /// Whether every process has come.
     pub complete: bool,
     /// Why not all can come any more.
     pub failed: Option<String>,

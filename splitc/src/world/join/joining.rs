@@ -17,11 +17,11 @@ use crate::world::port::Port;
 /// The services of a process at its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
-    /// Operations by messages.
+    /// The service that takes operations by messages.
     Messages = 1,
-    /// Collectives.
+    /// The service of the group, which carries collectives.
     Collectives = 2,
-    /// One-sided requests.
+    /// The service that takes one-sided requests.
     OneSided = 3,
 }
 
