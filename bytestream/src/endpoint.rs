@@ -83,10 +83,11 @@ impl Endpoint {
     /// Opens a stream to the listener with a [name](crate::Listener::local_name).
     ///
     /// # Errors
-    /// The kinds that TCP gives: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when nobody listens
-    /// there, or the listener is of another version; [`TimedOut`](io::ErrorKind::TimedOut) when
-    /// nothing comes back; [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is malformed,
-    /// and [`InvalidData`](io::ErrorKind::InvalidData) when what listens there does not speak byte
+    /// The kinds that TCP gives: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when
+    /// nobody listens there, or the listener is of another version;
+    /// [`TimedOut`](io::ErrorKind::TimedOut) when nothing comes back;
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is malformed, and
+    /// [`InvalidData`](io::ErrorKind::InvalidData) when what listens there does not speak byte
     /// streams.
     pub async fn connect(&self, name: &str) -> io::Result<Stream> {
         let (address, service) = parse(name)?;

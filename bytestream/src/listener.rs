@@ -31,8 +31,8 @@ pub struct Listener {
 
 /// The future that accepts peers, shared by the listener and the task that polls the future.
 ///
-/// The future is dropped as soon as either of them is dropped. So the service is free at once when the
-/// listener is dropped, and not only when the runtime has dropped the task.
+/// The future is dropped as soon as either of them is dropped. So the service is free at once when
+/// the listener is dropped, and not only when the runtime has dropped the task.
 struct Acceptor(Arc<Mutex<Option<Accepting>>>);
 
 type Accepting = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -97,8 +97,8 @@ impl Listener {
     /// Waits for the next stream that a peer opens. Dropping the future loses no stream.
     ///
     /// # Errors
-    /// When the runtime has ended in which the listener was made. A peer with which no stream can be
-    /// made is not an error of the listener.
+    /// When the runtime has ended in which the listener was made. A peer with which no stream can
+    /// be made is not an error of the listener.
     pub async fn accept(&mut self) -> io::Result<Stream> {
         self.streams.recv().await.ok_or_else(ended)
     }

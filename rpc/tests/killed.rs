@@ -94,7 +94,8 @@ fn ends_in_the_middle(test: &str, device: &str, fate: Fate) {
         let channel = company.stop().await;
         holds_nothing(|| server.usage()).await;
         holds_nothing(|| channel.usage()).await;
-        // What is left of clients are the connections of the one that is there, for messages and bodies.
+        // What is left of clients are the connections of the one that is there, for messages and
+        // bodies.
         while server.nic().statistics().objects.queue_pairs > 2
             || server.nic().statistics().objects.registrations > 0
         {

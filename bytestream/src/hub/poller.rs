@@ -97,7 +97,8 @@ impl Poller {
         self.links.get(&number).cloned()
     }
 
-    /// Notes that a link's connection is over. The link is told when all its completions were taken.
+    /// Notes that a link's connection is over. The link is told when all its completions were
+    /// taken.
     pub fn part(&mut self, link: Arc<Link>) {
         if !self.parting.iter().any(|parting| Arc::ptr_eq(&parting.link, &link)) {
             self.parting.push(Parting { link, until: None });

@@ -162,8 +162,8 @@ impl Hub {
         woke
     }
 
-    /// Puts off ringing the doorbell of a link until the next [look](Self::look), which comes at the
-    /// latest when the running task lets others run.
+    /// Puts off ringing the doorbell of a link until the next [look](Self::look), which comes at
+    /// the latest when the running task lets others run.
     pub fn ring_later(&self, link: Arc<Link>) {
         locked(&self.holding).push(link);
         self.any_holding.store(true, Ordering::Release);

@@ -42,8 +42,8 @@ struct State {
 }
 
 impl Inbound {
-    /// Appends a message to the unread ones. Returns whether a reader was woken, or the message itself if the program
-    /// has dropped the stream.
+    /// Appends a message to the unread ones. Returns whether a reader was woken, or the message
+    /// itself if the program has dropped the stream.
     pub fn put(&self, message: Buf) -> Result<Result<bool, Buf>, Violation> {
         let mut state = locked(&self.state);
         if state.end {

@@ -156,8 +156,8 @@ impl Outbound {
         writer.get_or_insert_with(|| waker.clone()).clone_from(waker);
     }
 
-    /// Makes a change that a writer may wait for. Returns what `change` returns, and whether a writer
-    /// was woken.
+    /// Makes a change that a writer may wait for. Returns what `change` returns, and whether a
+    /// writer was woken.
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> (R, bool) {
         let mut state = locked(&self.state);
         let result = change(&mut state);
@@ -182,8 +182,8 @@ impl Outbound {
         granted.map(|()| woke)
     }
 
-    /// Handles the completion of a send, which had the number `id` and may have `succeeded`. Returns
-    /// whether a writer was woken.
+    /// Handles the completion of a send, which had the number `id` and may have `succeeded`.
+    /// Returns whether a writer was woken.
     pub fn sent(&self, common: &Common, id: u64, memory: Memory, succeeded: bool) -> bool {
         if let Memory::Buf(buffer) = memory {
             common.shared.buffers.give(buffer);
@@ -290,8 +290,8 @@ impl Outbound {
             _ if state.finish == Finish::Arrived => Some(Ok(())),
             None => None,
             Some(over @ Over::RuntimeEnded) => Some(Err(over.error(common.peer(), true))),
-            // Sends under way may still complete, and messages that the peer sent before it left may
-            // still be handled. Both tell whether anything was lost.
+            // Sends under way may still complete, and messages that the peer sent before it left
+            // may still be handled. Both tell whether anything was lost.
             Some(_) if state.under_way > 0 || !common.is_drained() => None,
             // A peer that has all bytes and has ended its own direction does not need this end.
             Some(Over::PeerLeft) if !state.failed && peer_has_ended() => Some(Ok(())),

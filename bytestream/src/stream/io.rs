@@ -172,8 +172,8 @@ macro_rules! writes {
                 Poll::Ready(Ok(()))
             }
 
-            /// Ends the stream in this direction, and waits until the peer's NIC has received all that
-            /// was written, whether or not the peer's program has read it.
+            /// Ends the stream in this direction, and waits until the peer's NIC has received all
+            /// that was written, whether or not the peer's program has read it.
             fn poll_shutdown(
                 self: Pin<&mut Self>,
                 context: &mut Context<'_>,

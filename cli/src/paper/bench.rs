@@ -157,8 +157,8 @@ impl Bench {
         }
     }
 
-    /// Notes for what could not be measured, or only with too wide an interval, since this was asked
-    /// before.
+    /// Notes for what could not be measured, or only with too wide an interval, since this was
+    /// asked before.
     pub fn troubles(&mut self) -> Vec<Note> {
         let mut notes: Vec<_> = self.missing.drain(..).map(Note::missing).collect();
         if !self.wide.is_empty() {

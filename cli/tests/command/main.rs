@@ -226,8 +226,8 @@ fn an_other_end_that_goes_is_told_as_such() {
     });
 }
 
-/// In an earlier version, the ends' interfaces are made for them; a name given for one became part
-/// of the device's name, and the error named a device that nobody had asked for.
+/// The interfaces of the two ends are made for them. In an earlier version, a name given for one
+/// became part of the device's name, and the error named a device that nobody had asked for.
 #[test]
 fn a_pair_takes_the_name_of_a_device_and_nothing_that_it_is_on() {
     for device in ["packet:eth0", "udp:192.0.2.1", "shm:job", "ether"] {

@@ -29,9 +29,9 @@ fn a_panic_of_one_process_is_told_and_ends_the_others() {
     assert!(said.contains("doorbell: process 1 ("), "{said}");
 }
 
-/// In an earlier version, processes end with status 69 when they can't return an error after
-/// another process has ended. The launcher took any process with that status for such a process,
-/// and a job in which one failed by itself for a job that had not failed.
+/// A process ends with status 69 when it can't return an error after another process has ended.
+/// An earlier version took any process with that status for such a process, and a job in which one
+/// failed by itself for a job that had not failed.
 #[test]
 fn a_program_that_ends_with_69_by_itself_has_failed() {
     for count in ["1", "2"] {
@@ -41,8 +41,8 @@ fn a_program_that_ends_with_69_by_itself_has_failed() {
     }
 }
 
-/// In an earlier version, the other processes end with an error of their own, and the launcher
-/// named one of these if it saw its end first.
+/// After a process has failed, the others end with errors of their own. An earlier version named one
+/// of the others if it saw its end first.
 #[test]
 fn the_process_that_failed_first_is_named_whichever_is_seen_to_end_first() {
     for (part, status, how) in [

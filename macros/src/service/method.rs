@@ -119,8 +119,8 @@ impl Method {
         format!("({request}) -> {}", self.response.text())
     }
 
-    /// The place of the code that calls the method, and of the code that routes its calls. There the
-    /// compiler reports a type that the codec does not know: at the method's name.
+    /// The place of the code that calls the method, and of the code that routes its calls. There
+    /// the compiler reports a type that the codec does not know: at the method's name.
     pub fn place(&self) -> Span {
         self.signature.ident.span().resolved_at(Span::call_site())
     }

@@ -77,8 +77,8 @@ impl<'input> Service<'input> {
         quote_spanned!(place=> <#client<#rpc::Channel>>::#constant)
     }
 
-    /// The module `rpc`, for code at the place of a method: if a token of an expression is elsewhere,
-    /// the compiler marks all that is between as the place of an error.
+    /// The module `rpc`, for code at the place of a method: if a token of an expression is
+    /// elsewhere, the compiler marks all that is between as the place of an error.
     pub fn rpc_at(&self, method: &Method) -> TokenStream {
         let place = method.place();
         let tokens = self.options.rpc.to_token_stream().into_iter();

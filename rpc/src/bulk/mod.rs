@@ -11,9 +11,9 @@
 //! long bodies do not hold up messages. The receiver takes the memory from a [`Share`] of a pool,
 //! which bounds how much memory there is, and how much one peer may have. Bodies beyond that wait.
 //!
-//! The receiver revokes the registration when `WRITTEN` arrives, or when it has not arrived
-//! [in time](time_for). It never does so earlier, even if nobody wants the body any more: a write
-//! into memory that is not registered would break the connection, and with it the transfers of other
+//! The receiver revokes the registration when `WRITTEN` arrives, or when it has not arrived [in
+//! time](time_for). It never does so earlier, even if nobody wants the body any more: a write into
+//! memory that is not registered would break the connection, and with it the transfers of other
 //! bodies.
 //!
 //! | file | what it does |

@@ -1,4 +1,5 @@
-//! Channels: tower services that send requests to a server, and send a call again where that is safe.
+//! Channels: tower services that send requests to a server, and send a call again where that is
+//! safe.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,16 @@
 //! The world: this process, its peers, and the memory that they share.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `join` | connects all processes, and makes the world |
+//! | `progress`, `serving` | wait for operations, and serve other processes meanwhile |
+//! | `sending`, `one_sided`, `deferred` | carry operations by messages, by RDMA, and in mapped memory |
+//! | `stall` | reports waits that take long |
+//! | `keeper` | answers for a process that computes for long |
+//! | `port` | has what a world has opened on one NIC |
+//!
+//! This file has the state that all of them share. Accesses, arrays and collectives build on the world,
+//! which does not know them.
 
 mod deferred;
 mod join;

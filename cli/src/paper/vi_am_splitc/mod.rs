@@ -1,5 +1,5 @@
-//! "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed Communication",
-//! 2001: its tables 1 to 5 and figures 2 to 5, and the designs that it compares.
+//! "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed
+//! Communication", 2001: its tables 1 to 5 and figures 2 to 5, and the designs that it compares.
 
 mod breakdown;
 mod bulk;

@@ -1,4 +1,7 @@
-//! The parameters of LogP, of each layer: one end sends requests, and the other answers each.
+//! The parameters of LogP for each layer. One end sends requests, and the other end answers each.
+//!
+//! `rounds` measures with a requester, which `verbs`, `am` and `splitc` each make for their layer, and
+//! returns what `known` describes.
 
 mod am;
 mod known;

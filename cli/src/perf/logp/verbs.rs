@@ -17,8 +17,8 @@ use crate::perf::verbs::{Beat, End, Guard, listen};
 
 /// The bytes of the shortest message, as of an answer.
 const SHORT: [u8; 16] = [7; 16];
-/// How many receives there are: those of a window, and some more, since a message is answered before
-/// its receive is posted again.
+/// How many receives there are: those of a window, and some more, since a message is answered
+/// before its receive is posted again.
 const RECEIVES: usize = WINDOW + 8;
 /// After how many turns of the NIC the tasks of this thread run.
 const TURNS: u32 = 1024;
@@ -73,7 +73,8 @@ impl Line {
         Ok(())
     }
 
-    /// Takes the next message, if one has come. Returns its buffer, and whether it was the last one.
+    /// Takes the next message, if one has come. Returns its buffer, and whether it was the last
+    /// one.
     #[inline]
     fn take(&mut self) -> anyhow::Result<Option<(Memory, bool)>> {
         let Some(mut completion) = self.received.look() else { return Ok(None) };

@@ -46,7 +46,8 @@ pub enum JoinError {
         /// The error of the last attempt.
         why: String,
     },
-    /// The processes of a job that a launcher has started could not tell each other their addresses.
+    /// The processes of a job that a launcher has started could not tell each other their
+    /// addresses.
     #[error(transparent)]
     Job(doorbell_job::JobError),
     /// A process of the world ended before it had joined.
