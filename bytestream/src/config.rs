@@ -93,13 +93,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_customary_configuration_can_be() {
+    fn the_default_configuration_is_valid() {
         assert!(Config::default().check().is_ok());
         assert_eq!(Config::default().credits(), 32);
     }
 
     #[test]
-    fn a_configuration_that_cannot_be_says_which_field_is_wrong() {
+    fn an_invalid_configuration_says_which_field_is_wrong() {
         let with = |change: fn(&mut Config)| {
             let mut config = Config::default();
             change(&mut config);

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written() {
+    fn a_name_is_parsed_into_the_address_and_service_that_it_was_made_of() {
         for address in ["udp:[::1]:4791", "packet:02:00:00:00:00:01", "shm:a#b"] {
             let parsed = address.parse().expect("it is one");
             let text = name(&parsed, ServiceId(u64::MAX));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_found_from_which_an_address_is_reached() {
+    fn the_device_from_which_an_address_is_reached_is_told_by_the_address() {
         let found = |address| device_towards(address).expect("there is one");
         assert_eq!(found("shm:job/1"), "shm");
         assert_eq!(found("udp:127.0.0.1:5000"), "udp:127.0.0.1:0");

@@ -15,9 +15,9 @@
 //! $ doorbell perf write_lat --pair --device shm
 //! ```
 //!
-//! Each command is a folder, which has its arguments and is called from here. `runs` starts `doorbell
-//! perf` for the commands above, `machine` describes the machine, and `out`, `files`, `interrupts` and
-//! `processors` are shared by all.
+//! Each command is a folder, which has its arguments and is called from here. `runs` starts
+//! `doorbell perf` for the commands above, `machine` describes the machine, and `out`, `files`,
+//! `interrupts` and `processors` are shared by all.
 
 #![forbid(unsafe_code)]
 

@@ -35,6 +35,7 @@
 mod aside;
 mod card;
 mod devices;
+mod environment;
 mod error;
 mod members;
 mod nodes;
@@ -48,13 +49,13 @@ mod sys;
 
 pub use card::Card;
 pub use devices::{Candidate, Devices};
+pub use environment::Environment;
 pub use error::JobError;
 pub use members::Members;
 pub use place::{Place, own_addresses};
 pub use rendezvous::{MOST_TEXT, Service, Standing, Terms, nonce as secret};
 pub use report::{SECONDARY, report};
 pub use routes::{Route, Routes, open};
-pub use start::Environment;
 
 /// The most processes of a job.
 pub const MOST_PROCESSES: usize = 65_536;

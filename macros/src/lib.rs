@@ -7,15 +7,16 @@
 //!
 //! A first program:
 //!
-//! ```ignore
+//! ```
 //! use doorbell::rpc::{self, Status};
 //!
+//! // Makes `GreeterServer`, which routes calls to whatever implements `Greeter`, and
+//! // `GreeterClient`, which has the method `hello`.
 //! #[rpc::service]
 //! trait Greeter {
 //!     async fn hello(&self, name: String) -> Result<String, Status>;
 //! }
-//! // There are now `GreeterServer`, which routes calls to whatever implements `Greeter`, and
-//! // `GreeterClient`, which has the method `hello`.
+//! # fn main() {}
 //! ```
 //!
 //! Derives for Active Messages, which programs import from `doorbell::am` together with the traits of

@@ -82,7 +82,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn over_sockets_memory_is_flat_at_full_load() {
+fn over_sockets_memory_does_not_grow_at_full_load() {
     runtime().block_on(async {
         let server = builder().open("udp:127.0.0.1:0").await.expect("the device opens");
         let name = server.name().clone();
@@ -92,7 +92,7 @@ fn over_sockets_memory_is_flat_at_full_load() {
 }
 
 #[test]
-fn over_a_cable_with_faults_memory_is_flat_at_full_load() {
+fn over_a_cable_with_faults_memory_does_not_grow_at_full_load() {
     let faults = Faults {
         loss: 0.02,
         duplication: 0.02,

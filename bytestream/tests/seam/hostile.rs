@@ -54,7 +54,7 @@ async fn listener(nic: &Nic) -> Listener {
 }
 
 #[test]
-fn who_asks_a_listener_in_another_way_or_version_is_refused_and_told_why() {
+fn a_peer_of_another_protocol_or_version_is_refused_by_a_listener_and_told_why() {
     run(Runs::CurrentThread, || async {
         let [near, far] = nics(Over::Udp, &inline());
         let mut listener = listener(&far).await;

@@ -1,7 +1,8 @@
-//! `doorbell doctor`: tells what works on this machine, what does not, why, and what to do about it.
+//! `doorbell doctor`: tells what works on this machine, what does not, why, and what to do about
+//! it.
 //!
-//! This file makes the checks. `line` measures how fast two processors pass each other a cache line,
-//! which no message can beat, and `words` prints the findings for people.
+//! This file makes the checks. `line` measures how fast two processors pass each other a cache
+//! line, which no message can beat, and `words` prints the findings for people.
 
 mod line;
 mod words;

@@ -1,8 +1,8 @@
 //! `doorbell logp`: measures what a message costs, at every layer, on every device that works here.
 //!
-//! `steps` lists the layers and devices, and measures one after the other through `measure`, or through
-//! `remote` with another machine. `line` is a result as JSON, `page` a report in tables and figures, and
-//! `compare` sets two results beside each other and beside those in `published`.
+//! `steps` lists the layers and devices, and measures one after the other through `measure`, or
+//! through `remote` with another machine. `line` is a result as JSON, `page` a report in tables and
+//! figures, and `compare` sets two results beside each other and beside those in `published`.
 
 mod compare;
 pub mod devices;

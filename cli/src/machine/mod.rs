@@ -1,4 +1,5 @@
-//! The machine that is measured: its description for reports, and how quiet it is while nothing runs.
+//! The machine that is measured: its description for reports, and how quiet it is while nothing
+//! runs.
 
 mod noise;
 

@@ -1,7 +1,7 @@
 //! `doorbell paper`: repeats the measurements of a paper, and shows them beside what was published.
 //!
-//! `bench` runs `doorbell perf` again and again, and keeps its lines. Each paper is a folder with the
-//! sections of its report.
+//! `bench` runs `doorbell perf` again and again, and keeps its lines. Each paper is a folder with
+//! the sections of its report.
 
 mod bench;
 mod vi_am_splitc;

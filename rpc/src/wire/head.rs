@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_the_same_when_their_words_are_read() {
+    fn a_call_head_that_is_read_equals_the_one_that_was_written() {
         let flags = Flags { metadata: 513, code: 14, accepted: true, ..Flags::default() };
         assert_eq!(Flags::unpack(flags.pack()), flags);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };

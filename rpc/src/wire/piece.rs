@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_the_same_when_their_words_are_read() {
+    fn a_piece_kind_that_is_read_equals_the_one_that_was_written() {
         let kinds = [PieceKind::Last, PieceKind::Stop, PieceKind::Several];
         let kinds = kinds.into_iter().chain([0, 70_000, 1 << 40].map(PieceKind::More));
         for kind in kinds.chain([PieceKind::End(Code::DataLoss)]) {

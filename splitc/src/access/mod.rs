@@ -6,8 +6,8 @@
 //! | `atomic`, `signals`, `copying`, `indexed` | further operations on places and spans |
 //! | `handles` | handles to operations that are under way |
 //!
-//! An access is given a pointer and a world. It checks the pointer, hands the operation to the world,
-//! and returns the value, a handle, or an error before anything is sent.
+//! An access is given a pointer and a world. It checks the pointer, hands the operation to the
+//! world, and returns the value, a handle, or an error before anything is sent.
 
 mod atomic;
 mod copying;

@@ -9,8 +9,8 @@
 //! | `keeper` | answers for a process that computes for long |
 //! | `port` | has what a world has opened on one NIC |
 //!
-//! This file has the state that all of them share. Accesses, arrays and collectives build on the world,
-//! which does not know them.
+//! This file has the state that all of them share. Accesses, arrays and collectives build on the
+//! world, which does not know them.
 
 mod deferred;
 mod join;

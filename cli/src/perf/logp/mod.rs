@@ -1,7 +1,7 @@
 //! The parameters of LogP for each layer. One end sends requests, and the other end answers each.
 //!
-//! `rounds` measures with a requester, which `verbs`, `am` and `splitc` each make for their layer, and
-//! returns what `known` describes.
+//! `rounds` measures with a requester, which `verbs`, `am` and `splitc` each make for their layer,
+//! and returns what `known` describes.
 
 mod am;
 mod known;
