@@ -23,9 +23,11 @@ pub(crate) enum Over {
          runtime that lasts for as long as their streams are used"
     )]
     RuntimeEnded,
+    /// The connection broke.
     #[error("{0}")]
     Broken(Cause),
-    #[error("the peer sent what no end of a byte stream sends: {0}")]
+    /// The peer broke the rules of the protocol.
+    #[error("the peer broke the protocol of byte streams by sending {0}")]
     Violated(Violation),
 }
 
@@ -98,7 +100,7 @@ fn refused(name: &str, refusal: Refusal) -> Error {
 /// The error of a stream to a listener that has accepted the connection, but does not speak byte
 /// streams.
 pub(crate) fn no_stream(name: &str, why: NoHello) -> Error {
-    let what = format!("what listens at {name} is no listener of this kind: {why}");
+    let what = format!("the service at {name} is not a listener of byte streams: {why}");
     Error::new(ErrorKind::InvalidData, what)
 }
 

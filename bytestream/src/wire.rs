@@ -35,10 +35,10 @@ pub(crate) enum NoHello {
     #[error("it does not speak byte streams")]
     Stranger,
     /// The peer speaks another version of the protocol.
-    #[error("it speaks version {0} of byte streams, and this side version {VERSION}")]
+    #[error("it speaks version {0} of byte streams, and this side speaks version {VERSION}")]
     Version(u16),
     /// The hello has a number or a length that no end may choose.
-    #[error("it says that it takes {credits} messages of {segment} bytes, which can't be")]
+    #[error("its hello is invalid: {credits} messages of {segment} bytes")]
     Nonsense {
         /// The number of messages in the hello.
         credits: u16,
@@ -82,16 +82,16 @@ impl Hello {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum Refusal {
     /// The peer does not speak byte streams.
-    #[error("it listens for byte streams, and was asked for something else")]
+    #[error("it listens for byte streams, and was asked for another protocol")]
     Stranger,
     /// The peer speaks another version than the listener, which speaks this one.
-    #[error("it speaks version {0} of byte streams, and this side version {VERSION}")]
+    #[error("it speaks version {0} of byte streams, and this side speaks version {VERSION}")]
     Version(u16),
     /// The hello of the peer has a number or a length that no end may choose.
-    #[error("it makes no sense of the numbers and lengths of messages that this side takes")]
+    #[error("it found the number or the length of messages in this side's hello invalid")]
     Nonsense,
     /// The NIC of the listener has no queue pair left.
-    #[error("it has as many connections as it can have")]
+    #[error("its NIC has no queue pair left: close streams there, or give it more queue pairs")]
     Full,
 }
 
@@ -164,16 +164,22 @@ impl Signal {
 /// A breach of the protocol by a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum Violation {
+    /// The peer sent a message with bytes and had no credit for it.
     #[error("a message for which it had no credit")]
     Overrun,
-    #[error("credits for {given} messages, which makes more than the {most} that it said")]
+    /// The peer gave back more credits than this end had used.
+    #[error("credits for {given} messages, which makes more than the {most} of its hello")]
     Credits { given: u16, most: u16 },
-    #[error("a message that says nothing")]
+    /// The peer sent a message without bytes and without a signal.
+    #[error("a message without bytes and without a signal")]
     Empty,
+    /// The peer sent bytes, or another end, after the end of its stream.
     #[error("bytes behind the end of its stream")]
     BehindEnd,
+    /// The peer sent an immediate with bits that no end sets.
     #[error("an immediate with unknown bits: {0:#010x}")]
     Signal(u32),
+    /// The peer sent something that is not a send, such as a write.
     #[error("something other than a send")]
     NoSend,
 }

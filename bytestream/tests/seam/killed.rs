@@ -84,7 +84,8 @@ fn over_udp_a_stream_to_a_peer_that_is_killed_times_out() {
 /// A stream that lingers does not wait for its peer for as long as the connection would last.
 #[test]
 fn a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over() {
-    let test = "killed::a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over";
+    let test =
+        "killed::a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over";
     if let Some(device) = child::part() {
         return serves(device);
     }
@@ -115,8 +116,7 @@ fn a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over(
 /// idle time, because nothing was under way.
 #[test]
 fn a_stream_that_waits_for_an_answer_notices_before_the_idle_time_that_its_peer_was_killed() {
-    let test =
-        "killed::a_stream_that_waits_for_an_answer_notices_before_the_idle_time_that_its_peer_was_killed";
+    let test = "killed::a_stream_that_waits_for_an_answer_notices_before_the_idle_time_that_its_peer_was_killed";
     if let Some(device) = child::part() {
         return serves(device);
     }

@@ -1,37 +1,31 @@
-//! Channels: tower services that send requests to a server, and send a call again where that is
-//! safe.
+//! Channels: tower services that send requests to a server.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use doorbell_am::Name;
 use doorbell_verbs::Nic;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 use tower_service::Service;
 use tracing::Instrument;
 
 use super::calls::Calls;
 use super::connector::Connector;
-use super::failure::Failure;
+use super::delivery::Delivery;
 use super::permits::Permits;
 use super::response::HeldStream;
 use crate::context::{Inherited, deadline_after, earlier};
 use crate::message::{Body, Request, Response};
-use crate::metadata::Metadata;
 use crate::meters::{self, Meters};
 use crate::observed::Observed;
 use crate::status::Status;
 use crate::trace::{self, TraceContext};
 use crate::usage::Usage;
-use crate::wire::{CallHead, Content, Flags, NO_METHOD};
 
 /// A channel to a server: a tower service that sends requests over one connection, and reconnects
 /// when that has ended. Clones share the connection.
@@ -57,9 +51,6 @@ pub(super) struct Inner {
     /// The number of the next call.
     pub next: AtomicU64,
 }
-
-/// How many times a call is sent again after its connection has ended.
-const RESENDS: usize = 8;
 
 impl Channel {
     /// The name of the server that the channel connects to.
@@ -144,113 +135,15 @@ impl Inner {
         request: Request<Body>,
         trace: Option<TraceContext>,
     ) -> Result<Response<Body>, Status> {
-        let (method, deadline) = (request.method(), request.deadline());
-        let mut call = 0;
-        let metadata = request.metadata().clone();
-        let (body, mut pieces) = match request.into_inner() {
-            Body::Whole(bytes) => (bytes, None),
-            Body::Stream(pieces) => (Bytes::new(), Some(pieces)),
-        };
-        let streams = pieces.is_some();
-        let (mut sent_by, mut resends): (Option<(u64, u64)>, usize) = (None, 0);
-        let mut lost = None;
+        let method = request.method();
+        let mut delivery = Delivery::new(request, trace);
         loop {
-            let connection = self.connector.connection(deadline).await;
-            let connection = connection.map_err(|why| behind(lost.as_ref(), why))?;
-            let knows = |before| before == (connection.server, connection.session);
-            if let Some(before) = sent_by
-                && !method.is_idempotent()
-                && !knows(before)
-            {
-                let why = format!(
-                    "the server that is there now does not know whether {method} ran; mark the \
-                     method idempotent to have it called again"
-                );
-                return Err(behind(lost.as_ref(), Status::unavailable(why)));
-            }
-            let most = connection.longest_message();
-            let metadata = with_trace(&metadata, trace.as_ref(), most);
-            let content = Content::new(&metadata, body.clone(), most)?;
-            let outcome = match connection.prepare(&content, deadline).await {
-                Err(unprepared) => Err(unprepared),
-                Ok(()) => {
-                    // A server forgets calls that thousands of later ones have overtaken, so a call
-                    // gets its number only when it can be sent.
-                    if sent_by.is_none() {
-                        call = self.next.fetch_add(1, Ordering::Relaxed);
-                    }
-                    let head = CallHead {
-                        session: connection.session,
-                        call,
-                        method: method.number(),
-                        schema: method.schema_number(),
-                        timeout: remaining(deadline)?,
-                        flags: Flags { streams, ..content.flags },
-                    };
-                    connection.call(&self.calls, head, &content, &mut pieces, deadline).await
-                }
-            };
-            match outcome {
+            match delivery.attempt(&self.connector, &self.calls, &self.next).await {
                 Ok(response) => return Ok(response),
-                Err(Failure::Final(status)) => return Err(unknown_method(status, method)),
-                Err(Failure::NotSent(status) | Failure::OutcomeUnknown(status))
-                    if resends == RESENDS =>
-                {
-                    return Err(status);
-                }
-                Err(Failure::OutcomeUnknown(status)) if streams => return Err(status),
-                Err(Failure::NotSent(why)) => lost = Some(why),
-                Err(Failure::OutcomeUnknown(why)) => {
-                    sent_by = Some((connection.server, connection.session));
-                    lost = Some(why);
-                }
+                Err(failure) => delivery.retry_after(failure)?,
             }
-            resends += 1;
             meters::resent(method);
         }
-    }
-}
-
-/// The status of a call that is not sent again because of `why`. Mentions first why the call was
-/// lost before, if it was.
-#[cold]
-fn behind(lost: Option<&Status>, why: Status) -> Status {
-    let Some(lost) = lost else { return why };
-    let text = format!("{}; then: {}", lost.message(), why.message());
-    Status::new(why.code(), text).with_source(why)
-}
-
-/// The metadata of a call, with the context of its trace added as far as there is room in a message
-/// of at most `most` bytes.
-fn with_trace<'m>(
-    metadata: &'m Metadata,
-    trace: Option<&TraceContext>,
-    most: usize,
-) -> Cow<'m, Metadata> {
-    let Some(trace) = trace else { return Cow::Borrowed(metadata) };
-    let mut metadata = metadata.clone();
-    trace.write_within(&mut metadata, Content::most_metadata(most));
-    Cow::Owned(metadata)
-}
-
-/// The microseconds until a deadline, at least one; zero if there is no deadline.
-fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
-    let Some(deadline) = deadline else { return Ok(0) };
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(Status::deadline_exceeded("the call's time was over before it was sent"));
-    }
-    Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
-}
-
-/// Adds the path of the method to a status which says that the server does not have the method. The
-/// server knows only the number of the path.
-fn unknown_method(status: Status, method: crate::MethodId) -> Status {
-    match status.code() {
-        crate::Code::Unimplemented if status.message().starts_with(NO_METHOD) => {
-            Status::unimplemented(format!("calling {method}: {}", status.message()))
-        }
-        _ => status,
     }
 }
 

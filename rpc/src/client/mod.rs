@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `typed` | turns values into bodies and back, over a channel or any tower service |
 //! | `builder` | configures a channel and opens its endpoint |
-//! | `channel` | takes requests: permits, deadlines, traces, and sending a call again |
+//! | `channel` | takes requests: permits, deadlines and traces |
+//! | `delivery` | delivers one call, and sends it again where that is safe |
 //! | `connector` | keeps one connection, and makes the next one with pauses when it has ended |
 //! | `connection` | sends one call over one connection, with all that follows |
 //! | `alive` | probes servers from which calls wait for answers |
@@ -21,6 +22,7 @@ mod calls;
 mod channel;
 mod connection;
 mod connector;
+mod delivery;
 mod failure;
 mod permits;
 mod response;
