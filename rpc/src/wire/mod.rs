@@ -1,14 +1,17 @@
 //! The wire protocol of RPC: the messages that clients and servers exchange as Active Messages.
 //!
-//! | message | by | what it carries |
+//! | message | sent by | what it carries |
 //! |---|---|---|
 //! | `HELLO` | the client | version, the client's number; answered by `WELCOME`: the session, limits |
 //! | `CALL` | the client | a [`CallHead`], metadata and body; answered by `ANSWER`: [`Flags`], metadata and body |
-//! | `CANCEL` | the client | the session and the number of a call that is given up, or is over while its request still streams |
-//! | `RESPONSE` | the server | the answer to a call that was accepted before: as `ANSWER` |
-//! | `PIECE` | both | one or several pieces of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
-//! | `LEND`, `WRITTEN` | both | memory for a body that is too long for a message, and that nothing writes there any more |
-//! | `GRANT`, `GRANTED` | both | how much more of a stream may be sent |
+//! | `CANCEL` | the client | the session and the number of a call that the client has given up, or that is over while its request still streams |
+//! | `RESPONSE` | the server | the answer to a call that the server has accepted before, with the content of an `ANSWER` |
+//! | `PIECE` | both | one or several pieces of a stream, the end of a stream, or that its reader wants no more: a [`PieceKind`] |
+//! | `LEND`, `WRITTEN` | both | the memory into which to write a long body, and that nothing is written there any more |
+//! | `GRANT`, `GRANTED` | both | how many more bytes of a stream may be sent, by a message or in reply to a `PIECE` |
+//!
+//! `head` has the words of hellos, calls and answers, `content` the payloads of calls and answers,
+//! and `piece` those of streams. The room encodes and decodes, and sends nothing.
 
 mod content;
 mod head;
