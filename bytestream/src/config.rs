@@ -1,38 +1,41 @@
-//! How byte streams are carried.
+//! The configuration of byte streams.
 
 use std::io;
 use std::time::Duration;
 
 use crate::wire::{Hello, MOST_CREDITS, SEGMENTS};
 
-/// How the byte streams of an [`Endpoint`](crate::Endpoint) are carried, and how much they hold.
+/// The configuration of an [`Endpoint`](crate::Endpoint): how its byte streams are carried, and how
+/// much memory they take.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
-    /// How many bytes of a stream may be on their way to this end, or with it and not read. A peer
-    /// that has sent so many waits until the program reads.
+    /// The most bytes of a stream that may be under way to this end, or received and not read. A
+    /// peer that has sent as many waits until the program reads.
     ///
-    /// The window is rounded down to whole [segments](Self::segment), of which it is from 1 to
-    /// 32,767. A message takes a whole segment of the window, however short it is.
+    /// The window is rounded down to whole [segments](Self::segment), and must have 1 to 32,767 of
+    /// them. Each message takes a whole segment of the window, however short it is.
     pub window: usize,
-    /// The most bytes of a message: a longer write goes in several. From 64 bytes to 16 MiB.
-    /// Between two ends, the shorter segment counts.
+    /// The most bytes of a message, from 64 bytes to 16 MiB. Longer writes are sent as several
+    /// messages. Of two ends with different segments, the shorter segment counts.
     pub segment: usize,
-    /// The most buffers of a segment each that all streams of the endpoint share for what comes
-    /// next: at least 2. While all streams together may be sent fewer messages, so many less are
-    /// there. A message that finds none is sent again a tenth of a millisecond later.
+    /// The most receive buffers that all streams of the endpoint share, of a segment each; at least
+    /// 2. While the peers of all streams together may send fewer messages, fewer buffers are
+    /// posted. A message that arrives when no buffer is posted is sent again a tenth of a
+    /// millisecond later.
     pub receives: usize,
-    /// How long a stream that was dropped goes on sending what was written to it. Then its
-    /// connection ends, and the peer is told that the stream was broken off.
+    /// How long a stream that was dropped goes on sending what was written to it. After that time
+    /// its connection ends, and the peer gets an error.
     pub linger: Duration,
-    /// The most streams that peers may open at a listener and that the program has not
-    /// [accepted](crate::Listener::accept). Who asks beyond that waits.
+    /// The most streams of a listener that peers have opened and the program has not
+    /// [accepted](crate::Listener::accept). Further peers wait.
     pub backlog: usize,
-    /// Completions that may wait for a turn, of all streams together: more than there are streams.
+    /// The most completions of all streams together that may wait to be handled. Must be greater
+    /// than the number of streams.
     pub completions: usize,
 }
 
 impl Default for Config {
-    /// Windows of a mebibyte in segments of 32 KiB, 256 shared buffers, ten seconds of lingering, a
+    /// A window of 1 MiB in segments of 32 KiB, 256 shared buffers, ten seconds of lingering, a
     /// backlog of 128, and 4096 completions.
     fn default() -> Self {
         Self {
@@ -47,7 +50,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the configuration can be.
+    /// Checks that all fields are within their limits.
     pub(crate) fn check(&self) -> io::Result<()> {
         let refuse = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         let Self { window, segment, receives, .. } = *self;
@@ -74,7 +77,7 @@ impl Config {
         Ok(())
     }
 
-    /// How many messages a peer may send before the program reads.
+    /// The number of messages that a peer may send before the program reads.
     pub(crate) fn credits(&self) -> u16 {
         // As was checked.
         (self.window / self.segment) as u16
@@ -90,13 +93,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_customary_configuration_can_be() {
+    fn the_default_configuration_is_valid() {
         assert!(Config::default().check().is_ok());
         assert_eq!(Config::default().credits(), 32);
     }
 
     #[test]
-    fn a_configuration_that_cannot_be_says_which_field_is_wrong() {
+    fn an_invalid_configuration_says_which_field_is_wrong() {
         let with = |change: fn(&mut Config)| {
             let mut config = Config::default();
             change(&mut config);

@@ -1,4 +1,4 @@
-//! Endpoints: a NIC's place for byte streams.
+//! Endpoints: what all byte streams of a NIC share, and how streams are opened and accepted.
 
 use std::fmt;
 use std::io;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_verbs::{
-    Connection, Incoming as Asked, Nic, Queues, ResourceError, ServiceId, Unconnected,
+    Config as NicConfig, Connection, Incoming as Asked, Nic, Queues, ResourceError, Unconnected,
 };
 use tokio::time::{Instant, sleep};
 
-use crate::closing::Open;
 use crate::config::Config;
 use crate::error::{no_stream, of_connect, of_nic, of_resource};
 use crate::hub::{Hub, Owner};
 use crate::link::Link;
-use crate::listener::{Listener, listen};
-use crate::name::parse;
-use crate::stream::Stream;
+use crate::name::{device_towards, parse};
+use crate::stream::{Open, Stream};
 use crate::wire::{Hello, Refusal};
 
-/// How long a new stream waits for a queue pair while those of closed connections still rest.
+/// How long a new stream waits for a queue pair while the NIC has none but those of closed
+/// connections, whose numbers may not be used again yet.
 const REST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often a new stream asks again for a queue pair.
-const A_LOOK: Duration = Duration::from_millis(5);
+/// The time between two attempts of a new stream to get a queue pair.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// A NIC's place for byte streams: what all streams that it connects or accepts share.
+/// A NIC, with the completion queue and the buffers that all byte streams opened or accepted there
+/// share.
 ///
-/// Clones are handles to the same endpoint, which is gone when the last of them is, and the last
-/// listener and stream. It is served by tasks of the runtime in which it was opened: when that
-/// runtime ends, streams fail, and their peers are told.
+/// Clones are handles to the same endpoint. The endpoint is closed when the last handle, the last
+/// listener and the last stream are dropped. Tasks of the runtime in which the endpoint was opened
+/// serve its streams: when that runtime ends, the streams fail, and their peers are told.
 ///
 /// ```
 /// use doorbell::bytestream::{Endpoint, ServiceId};
@@ -62,40 +62,32 @@ impl Endpoint {
     /// # Errors
     /// When the device can't be opened, or this is called outside of a runtime.
     pub async fn open(device: &str) -> io::Result<Self> {
-        let config = doorbell_verbs::Config::default();
-        let nic = Nic::open_async(device, config).await.map_err(of_nic)?;
+        let nic = Nic::open_async(device, NicConfig::default()).await.map_err(of_nic)?;
         Self::on(&nic, &Config::default())
     }
 
-    /// An endpoint on a NIC, which the program may also use in other ways.
+    /// Makes an endpoint on a NIC, which the program may also use in other ways.
     ///
     /// # Errors
-    /// When the configuration can't be, the NIC has no room, or this is called outside of a
+    /// When the configuration is invalid, the NIC has no room, or this is called outside of a
     /// runtime.
     pub fn on(nic: &Nic, config: &Config) -> io::Result<Self> {
         Ok(Self(Arc::new(Owner::new(nic, config)?)))
     }
 
-    /// Returns the NIC.
+    /// Returns the NIC that carries the streams.
     pub fn nic(&self) -> &Nic {
-        &self.0.hub.nic
-    }
-
-    /// Listens for streams that peers open to a service of this NIC.
-    ///
-    /// # Errors
-    /// When somebody listens there already.
-    pub async fn listen(&self, service: ServiceId) -> io::Result<Listener> {
-        listen(self.clone(), service).await
+        &self.0.hub.shared.nic
     }
 
     /// Opens a stream to the listener with a [name](crate::Listener::local_name).
     ///
     /// # Errors
-    /// Those of TCP: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when nobody listens
-    /// there, or the listener is of another version; [`TimedOut`](io::ErrorKind::TimedOut) when
-    /// nothing comes back; [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is none, and
-    /// [`InvalidData`](io::ErrorKind::InvalidData) when who listens there does not speak byte
+    /// The kinds that TCP gives: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when
+    /// nobody listens there, or the listener is of another version;
+    /// [`TimedOut`](io::ErrorKind::TimedOut) when nothing comes back;
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is malformed, and
+    /// [`InvalidData`](io::ErrorKind::InvalidData) when what listens there does not speak byte
     /// streams.
     pub async fn connect(&self, name: &str) -> io::Result<Stream> {
         let (address, service) = parse(name)?;
@@ -103,7 +95,7 @@ impl Endpoint {
         let unconnected = queues(hub).await.map_err(of_resource)?;
         let fresh = Fresh::new(hub, unconnected.connection());
         hub.check_runtime(name)?;
-        let hello = hub.config.hello().to_bytes();
+        let hello = hub.shared.config.hello().to_bytes();
         let connected = unconnected.connect(address, service, &hello).await;
         let (queues, private) = connected.map_err(|why| of_connect(name, why))?;
         let hello = Hello::parse(&private).map_err(|why| no_stream(name, why))?;
@@ -113,7 +105,7 @@ impl Endpoint {
         Ok(self.stream(fresh))
     }
 
-    /// Accepts a stream that a peer asks for, or refuses the peer and says why.
+    /// Accepts a stream that a peer asks for, or refuses the peer with the reason.
     pub(crate) async fn accept(&self, asked: Asked) -> io::Result<Stream> {
         let hub = &self.0.hub;
         let refuse = |asked: Asked, why: Refusal| {
@@ -126,12 +118,12 @@ impl Endpoint {
         };
         let Ok(unconnected) = queues(hub).await else { return refuse(asked, Refusal::Full) };
         let fresh = Fresh::new(hub, unconnected.connection());
-        let accepted = unconnected.accept(asked, &hub.config.hello().to_bytes()).await;
+        let accepted = unconnected.accept(asked, &hub.shared.config.hello().to_bytes()).await;
         let (queues, _) = accepted.map_err(|why| of_connect("", why))?;
-        let device = hub.nic.capabilities().name;
+        let device = hub.shared.nic.capabilities().name;
         let peer = match queues.connection.peer_address() {
             Some(address) => format!("{device}:{address}"),
-            None => format!("a {device} peer of {}", hub.nic.address()),
+            None => format!("a {device} peer of {}", hub.shared.nic.address()),
         };
         fresh.link().open(queues, hello, peer);
         Ok(self.stream(fresh))
@@ -142,13 +134,37 @@ impl Endpoint {
     }
 }
 
+impl Stream {
+    /// Opens a stream to the listener with a [name](crate::Listener::local_name), with a NIC and an
+    /// endpoint for this stream alone. A program with more than a few streams opens an [`Endpoint`]
+    /// once, and [connects](Endpoint::connect) by that.
+    ///
+    /// # Errors
+    /// The errors of [`Endpoint::connect`]. Also when the address is that of a raw Ethernet device,
+    /// because the name does not tell from which interface that is reached.
+    pub async fn connect(name: &str) -> io::Result<Self> {
+        let device = device_towards(parse(name)?.0)?;
+        let small =
+            NicConfig { queue_pairs: 8, registrations: 8, completions: 64, ..NicConfig::default() };
+        let nic = Nic::open_async(&device, small).await.map_err(of_nic)?;
+        let config = Config { completions: 256, ..Config::default() };
+        Endpoint::on(&nic, &config)?.connect(name).await
+    }
+
+    /// The endpoint at which the stream was opened or accepted.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint(self.open.owner.clone())
+    }
+}
+
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("nic", self.nic()).finish_non_exhaustive()
     }
 }
 
-/// A link whose connection is being made. The link is forgotten if the connection is not made.
+/// A link whose connection is being established. Dropping a `Fresh` has the hub forget the link,
+/// unless the link was taken out by `stays`.
 struct Fresh<'h> {
     hub: &'h Hub,
     link: Option<Arc<Link>>,
@@ -160,11 +176,11 @@ impl<'h> Fresh<'h> {
     }
 
     fn link(&self) -> &Arc<Link> {
-        self.link.as_ref().expect("it is there until it stays")
+        self.link.as_ref().expect("the link is there until `stays` takes it")
     }
 
     fn stays(mut self) -> Arc<Link> {
-        self.link.take().expect("it is there until it stays")
+        self.link.take().expect("the link is there until `stays` takes it")
     }
 }
 
@@ -174,16 +190,16 @@ impl Drop for Fresh<'_> {
     }
 }
 
-/// Makes a queue pair. If all of the NIC are taken, and some of them rest after their connections
-/// ended, this waits for one of those.
+/// Makes a queue pair. If the NIC has none left, and some of its queue pairs rest after their
+/// connections have ended, this waits for one of those to become free.
 async fn queues(hub: &Hub) -> Result<Unconnected<Queues>, ResourceError> {
     let deadline = Instant::now() + REST_PATIENCE;
     loop {
         match hub.domain.queues(&hub.queues) {
             Err(ResourceError::QueuePairsFull(_))
-                if hub.nic.resting_queue_pairs() > 0 && Instant::now() < deadline =>
+                if hub.shared.nic.resting_queue_pairs() > 0 && Instant::now() < deadline =>
             {
-                sleep(A_LOOK).await;
+                sleep(PAUSE).await;
             }
             made => return made,
         }

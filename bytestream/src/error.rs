@@ -1,5 +1,5 @@
-//! What goes wrong, as the errors of `std::io` that TCP would give, with texts that say what
-//! happened.
+//! Errors of byte streams: errors of `std::io`, of the kinds that TCP gives, with texts that say
+//! what happened.
 
 use std::io::{Error, ErrorKind};
 
@@ -8,28 +8,30 @@ use thiserror::Error;
 
 use crate::wire::{NoHello, Refusal, Violation};
 
-/// Why a stream is over.
+/// The reason why a stream is over.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(crate) enum Over {
-    /// The peer's end of the connection is gone, by its own doing.
+    /// The peer has closed its end of the connection.
     #[error("the peer has closed the connection")]
     PeerLeft,
-    /// This side has ended the connection.
+    /// The program at this end has closed the connection.
     #[error("this side has closed the connection")]
     Left,
-    /// Nobody serves the endpoint any more.
+    /// The runtime that served the endpoint has ended.
     #[error(
         "the runtime has ended in which the endpoint of the stream was opened: open endpoints in a \
          runtime that lasts for as long as their streams are used"
     )]
     RuntimeEnded,
+    /// The connection broke.
     #[error("{0}")]
     Broken(Cause),
-    #[error("the peer sent what no end of a byte stream sends: {0}")]
+    /// The peer broke the rules of the protocol.
+    #[error("the peer broke the protocol of byte streams by sending {0}")]
     Violated(Violation),
 }
 
-/// A stream that is over, and with whom it was.
+/// The error of a stream that is over: with which peer it was, and why it is over.
 #[derive(Clone, Debug, Error)]
 #[error("byte stream with {peer}: {why}")]
 struct StreamOver {
@@ -48,7 +50,7 @@ impl From<Ending> for Over {
 }
 
 impl Over {
-    /// The error of a read or write, of the kind that TCP gives.
+    /// Makes the error of a read or a write, with the kind that TCP gives.
     pub fn error(&self, peer: &str, writes: bool) -> Error {
         let kind = match self {
             Self::PeerLeft if writes => ErrorKind::BrokenPipe,
@@ -64,13 +66,13 @@ impl Over {
     }
 }
 
-/// The error of a write behind the end of what this side sends.
+/// The error of a write after this end has shut its writing side down.
 pub(crate) fn shut_down(peer: &str) -> Error {
     let what = format!("byte stream with {peer}: the writing side of the stream was shut down");
     Error::new(ErrorKind::BrokenPipe, what)
 }
 
-/// The error of a stream that is not opened.
+/// The error of a stream that could not be opened.
 pub(crate) fn of_connect(name: &str, why: ConnectError) -> Error {
     let kind = match &why {
         ConnectError::Refused { private, .. } => match Refusal::parse(private) {
@@ -95,9 +97,10 @@ fn refused(name: &str, refusal: Refusal) -> Error {
     Error::new(ErrorKind::ConnectionRefused, what)
 }
 
-/// The error of a stream to somebody who took the connection up and is no listener of streams.
+/// The error of a stream to a listener that has accepted the connection, but does not speak byte
+/// streams.
 pub(crate) fn no_stream(name: &str, why: NoHello) -> Error {
-    let what = format!("what listens at {name} is no listener of this kind: {why}");
+    let what = format!("the service at {name} is not a listener of byte streams: {why}");
     Error::new(ErrorKind::InvalidData, what)
 }
 

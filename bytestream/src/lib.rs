@@ -1,4 +1,21 @@
-//! Byte streams over queue pairs: what runs over TCP runs over Doorbell.
+//! Byte streams over queue pairs: programs that are written for TCP run over Doorbell.
+//!
+//! ```text
+//!   program:   Stream, ReadHalf, WriteHalf            Listener
+//!                │ bytes                                │ accepts
+//!   link:      unread messages │ credits │ writes     Endpoint: one NIC, many streams
+//!                │ one queue pair a stream              │
+//!   hub:       one completion queue, shared receive buffers, for all streams
+//!                │
+//!   NIC:       shm, udp, packet, packet-v2
+//! ```
+//!
+//! Each stream has a queue pair. A write becomes sends of at most a segment each, and the peer's
+//! program reads from the buffers in which they arrive. Credits bound how much is under way: the
+//! peer gives them back when its program has read. All streams of an [`Endpoint`] share a NIC, a
+//! completion queue and the receive buffers.
+//!
+//! A first program:
 //!
 //! ```
 //! use doorbell::bytestream::{Listener, ServiceId, Stream};
@@ -24,47 +41,42 @@
 //! ```
 //!
 //! A [`Stream`] is read and written as a `TcpStream` is, whole or in halves. [`Stream::connect`]
-//! and [`Listener::bind`] open a NIC each; a program with many streams opens an [`Endpoint`] once.
+//! and [`Listener::bind`] open a NIC each. A program with many streams opens an [`Endpoint`] once.
 //!
-//! # How much it holds
+//! # How much memory streams take
 //!
 //! | what | at most |
 //! |---|---|
-//! | received of a stream, and not read | [`window`](Config::window) bytes |
-//! | sent of a stream, and not acknowledged | as many |
+//! | bytes of a stream that were received and not read | [`window`](Config::window) bytes |
+//! | bytes of a stream that were sent and not acknowledged | the peer's window |
 //! | an idle stream | some 12.4 KB with its queue pair, and no buffer |
-//! | buffers for what comes next, of all streams of an endpoint | [`receives`](Config::receives), of a [`segment`](Config::segment) each |
+//! | receive buffers of an endpoint, for all its streams | [`receives`](Config::receives), of a [`segment`](Config::segment) each |
 //! | spare buffers of an endpoint | 64 |
-//! | completions that wait for a turn | [`completions`](Config::completions), 96 bytes each |
-//! | streams that nobody has accepted | [`backlog`](Config::backlog) a listener |
+//! | completions that wait to be handled | [`completions`](Config::completions), 96 bytes each |
+//! | streams that the program has not accepted | [`backlog`](Config::backlog) a listener |
 //!
 //! # What goes wrong
 //!
-//! Errors are of the kinds that TCP gives, and their texts say what happened.
+//! Errors have the kinds that TCP gives, and their texts say what happened.
 //!
 //! | kind | when |
 //! |---|---|
-//! | [`ConnectionRefused`](std::io::ErrorKind::ConnectionRefused) | nobody listens there, or the listener refuses, and says why |
-//! | [`TimedOut`](std::io::ErrorKind::TimedOut) | nothing comes back from there, or not any more |
+//! | [`ConnectionRefused`](std::io::ErrorKind::ConnectionRefused) | nothing listens there, or the listener refuses and says why |
+//! | [`TimedOut`](std::io::ErrorKind::TimedOut) | the peer does not answer, or does not answer any more |
 //! | [`ConnectionReset`](std::io::ErrorKind::ConnectionReset) | the peer has gone without ending its stream |
-//! | [`BrokenPipe`](std::io::ErrorKind::BrokenPipe) | of a write, when the peer has dropped its stream, or this side has ended its own |
+//! | [`BrokenPipe`](std::io::ErrorKind::BrokenPipe) | a write, after the peer has dropped its stream or this end has shut its own down |
 //! | [`InvalidData`](std::io::ErrorKind::InvalidData) | the peer is no end of a byte stream |
 
 #![forbid(unsafe_code)]
 
-mod buffers;
-mod closing;
 mod config;
 mod endpoint;
 mod error;
-mod halves;
 mod hub;
 mod link;
 mod listener;
 mod name;
-mod poller;
-mod questions;
-mod slices;
+mod shared;
 mod stream;
 mod wire;
 

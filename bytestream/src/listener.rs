@@ -1,4 +1,4 @@
-//! Listeners, which accept the streams that peers open.
+//! Listeners, which accept the streams that peers open to a service.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -11,11 +11,11 @@ use doorbell_verbs::{Listener as Asks, Nic, ServiceId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::buffers::locked;
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::error::of_listen;
 use crate::name::name;
+use crate::shared::locked;
 use crate::stream::Stream;
 
 /// Accepts the streams that peers open to a service, until the listener is dropped. Streams that
@@ -29,9 +29,10 @@ pub struct Listener {
     task: AbortHandle,
 }
 
-/// The future that accepts peers, shared by the listener and the task that polls the future. It is
-/// dropped with either of them. So the service is free as soon as the listener is dropped, and not
-/// only when the runtime has dropped the task.
+/// The future that accepts peers, shared by the listener and the task that polls the future.
+///
+/// The future is dropped as soon as either of them is dropped. So the service is free at once when
+/// the listener is dropped, and not only when the runtime has dropped the task.
 struct Acceptor(Arc<Mutex<Option<Accepting>>>);
 
 type Accepting = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -41,7 +42,7 @@ impl Acceptor {
         Self(Arc::new(Mutex::new(Some(Box::pin(accepting)))))
     }
 
-    /// Polls the future, as the body of a task.
+    /// Polls the shared future until it ends or is dropped. The body of the task.
     async fn run(self) {
         poll_fn(|context| match &mut *locked(&self.0) {
             Some(accepting) => accepting.as_mut().poll(context),
@@ -69,7 +70,7 @@ impl Listener {
     /// [`Endpoint::listen`].
     ///
     /// # Errors
-    /// As those.
+    /// The errors of these two functions.
     pub async fn bind(device: &str, service: ServiceId) -> io::Result<Self> {
         Endpoint::open(device).await?.listen(service).await
     }
@@ -77,18 +78,18 @@ impl Listener {
     /// Listens to a service of a NIC, with an endpoint that is configured by default.
     ///
     /// # Errors
-    /// When somebody listens there already, or the NIC has no room.
+    /// When the service has a listener already, or the NIC has no resources left.
     pub async fn on(nic: &Nic, service: ServiceId) -> io::Result<Self> {
         Endpoint::on(nic, &Config::default())?.listen(service).await
     }
 
-    /// Returns the listener's name, by which peers [connect](Stream::connect): text that may be
-    /// sent to them in any way.
+    /// Returns the listener's name, by which peers [connect](Stream::connect). The name is text,
+    /// which may be given to peers in any way.
     pub fn local_name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the endpoint.
+    /// Returns the endpoint at which streams are accepted.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -96,8 +97,8 @@ impl Listener {
     /// Waits for the next stream that a peer opens. Dropping the future loses no stream.
     ///
     /// # Errors
-    /// When the runtime has ended in which the listener was made. A peer that does not get through
-    /// is no error of the listener.
+    /// When the runtime has ended in which the listener was made. A peer with which no stream can
+    /// be made is not an error of the listener.
     pub async fn accept(&mut self) -> io::Result<Stream> {
         self.streams.recv().await.ok_or_else(ended)
     }
@@ -105,13 +106,13 @@ impl Listener {
     /// Polls for the next stream that a peer opens, as [`accept`](Self::accept) does.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
+    /// The errors of [`accept`](Self::accept).
     pub fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Stream>> {
         Poll::Ready(ready!(self.streams.poll_recv(context)).ok_or_else(ended))
     }
 
-    /// Turns the listener into a [`Stream`](futures_core::Stream) of accepted streams that does not
-    /// end, as tonic's `serve_with_incoming` takes it.
+    /// Turns the listener into a [`Stream`](futures_core::Stream) of accepted streams, which never
+    /// ends. Servers such as tonic's `serve_with_incoming` take it.
     pub fn incoming(self) -> Incoming {
         Incoming(self)
     }
@@ -123,12 +124,13 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// The streams that peers open, as a [`Stream`](futures_core::Stream). See [`Listener::incoming`].
+/// The accepted streams of a listener, as a [`Stream`](futures_core::Stream). Made by
+/// [`Listener::incoming`].
 #[derive(Debug)]
 pub struct Incoming(Listener);
 
 impl Incoming {
-    /// Returns the listener.
+    /// Returns the listener that accepts the streams.
     pub fn get_ref(&self) -> &Listener {
         &self.0
     }
@@ -147,18 +149,25 @@ fn ended() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, what)
 }
 
-/// Listens to a service, and starts to accept peers.
-pub(crate) async fn listen(endpoint: Endpoint, service: ServiceId) -> io::Result<Listener> {
-    let backlog = endpoint.0.hub.config.backlog;
-    let asks = endpoint.nic().listen_with(service, backlog).await.map_err(of_listen)?;
-    let name = name(endpoint.nic().address(), service);
-    let (taken, streams) = mpsc::channel(backlog);
-    let acceptor = Acceptor::new(accept(endpoint.clone(), asks, taken));
-    let task = endpoint.0.hub.runtime.spawn(Acceptor(acceptor.0.clone()).run());
-    Ok(Listener { endpoint, name, streams, _acceptor: acceptor, task: task.abort_handle() })
+impl Endpoint {
+    /// Listens for streams that peers open to a service of this endpoint's NIC.
+    ///
+    /// # Errors
+    /// When the service has a listener already.
+    pub async fn listen(&self, service: ServiceId) -> io::Result<Listener> {
+        let (endpoint, shared) = (self.clone(), &self.0.hub.shared);
+        let backlog = shared.config.backlog;
+        let asks = endpoint.nic().listen_with(service, backlog).await.map_err(of_listen)?;
+        let name = name(endpoint.nic().address(), service);
+        let (taken, streams) = mpsc::channel(backlog);
+        let acceptor = Acceptor::new(accept(endpoint.clone(), asks, taken));
+        let task = shared.runtime.spawn(Acceptor(acceptor.0.clone()).run());
+        Ok(Listener { endpoint, name, streams, _acceptor: acceptor, task: task.abort_handle() })
+    }
 }
 
-/// Accepts peers, each in a task of its own, while the backlog has room.
+/// Accepts peers while the backlog has room. Each peer is accepted by a task of its own, so that a
+/// slow peer does not hold up the others.
 async fn accept(endpoint: Endpoint, mut asks: Asks, taken: mpsc::Sender<Stream>) {
     let mut tasks = JoinSet::new();
     loop {

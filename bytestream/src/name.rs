@@ -1,15 +1,15 @@
-//! What listeners are called: the address of a NIC, and a service there.
+//! Names of listeners: the address of a NIC, and a service there.
 
 use std::io;
 
 use doorbell_verbs::{Address, ServiceId};
 
-/// The name of a listener as text, for others to connect to.
+/// The name of a listener, as text that peers connect to.
 pub(crate) fn name(address: &Address, service: ServiceId) -> String {
     format!("{address}#{:016x}", service.0)
 }
 
-/// The address and the service that a name consists of.
+/// Splits a name into the address and the service.
 pub(crate) fn parse(name: &str) -> io::Result<(&str, ServiceId)> {
     let parsed = || {
         let (address, service) = name.rsplit_once('#')?;
@@ -25,8 +25,8 @@ pub(crate) fn parse(name: &str) -> io::Result<(&str, ServiceId)> {
     })
 }
 
-/// The device from which an address is reached, where it can be told: one for which nobody has to
-/// say an interface.
+/// The device from which an address is reached, if that can be told from the address. For raw
+/// Ethernet it can't, because the interface must be named.
 pub(crate) fn device_towards(address: &str) -> io::Result<String> {
     let Some(host) = address.strip_prefix("udp:") else {
         if address.starts_with("shm:") {
@@ -53,7 +53,7 @@ pub(crate) fn device_towards(address: &str) -> io::Result<String> {
     Ok(format!("udp:{own}:{}", if port == ROCE { ROCE } else { 0 }))
 }
 
-/// RoCE's own port, which an address has that names none.
+/// RoCE's own port, which an address without a port means.
 const ROCE: u16 = 4791;
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written() {
+    fn a_name_is_parsed_into_the_address_and_service_that_it_was_made_of() {
         for address in ["udp:[::1]:4791", "packet:02:00:00:00:00:01", "shm:a#b"] {
             let parsed = address.parse().expect("it is one");
             let text = name(&parsed, ServiceId(u64::MAX));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_found_from_which_an_address_is_reached() {
+    fn the_device_from_which_an_address_is_reached_is_told_by_the_address() {
         let found = |address| device_towards(address).expect("there is one");
         assert_eq!(found("shm:job/1"), "shm");
         assert_eq!(found("udp:127.0.0.1:5000"), "udp:127.0.0.1:0");

@@ -1,48 +1,48 @@
-//! What the two ends of a byte stream say to each other beside the bytes.
+//! The wire protocol of byte streams: what the two ends tell each other beside the bytes.
 //!
-//! When they connect, each says hello in the private data of the connection manager's messages.
-//! Afterwards bytes go in sends without an immediate, or with one that also signals something, and
-//! signals that have no bytes to go with are sends of nothing with an immediate.
+//! When two ends connect, each sends a [`Hello`] in the private data of the connection manager's
+//! messages. Afterwards bytes are sent as messages without an immediate, or with an immediate that
+//! carries a [`Signal`]. A signal that no bytes go with is an empty message with an immediate.
 
 use doorbell_verbs::Imm;
 use thiserror::Error;
 
-/// What private data of byte streams begins with.
+/// The first bytes of the private data of byte streams.
 const MAGIC: &[u8; 8] = b"DB-BYTES";
 
-/// The version of all that is written here.
+/// The version of the protocol. Ends of different versions refuse each other.
 pub(crate) const VERSION: u16 = 1;
 
-/// The most messages that may be under way to an end: so many that a signal has room for them.
+/// The most credits that an end may give: as many as fit a signal.
 pub(crate) const MOST_CREDITS: u16 = 0x7FFF;
 
-/// The lengths that segments may have.
+/// The segment lengths that an end may choose, in bytes.
 pub(crate) const SEGMENTS: std::ops::RangeInclusive<u32> = 64..=1 << 24;
 
-/// What an end says of itself: how much may be sent to it.
+/// The first message of an end, which says how much may be sent to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hello {
-    /// How many messages may be on their way to the end, or with it and not read.
+    /// The number of messages that the peer may send before this end has read any.
     pub credits: u16,
-    /// How many bytes each of them has at the most.
+    /// The most bytes of each of these messages.
     pub segment: u32,
 }
 
-/// Private data that is no hello of this version.
+/// The error of private data that is not a hello of this version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum NoHello {
-    /// It does not begin as private data of byte streams does.
+    /// The private data are not those of a byte stream.
     #[error("it does not speak byte streams")]
     Stranger,
-    /// The other end speaks another version.
-    #[error("it speaks version {0} of byte streams, and this side version {VERSION}")]
+    /// The peer speaks another version of the protocol.
+    #[error("it speaks version {0} of byte streams, and this side speaks version {VERSION}")]
     Version(u16),
-    /// The other end takes numbers or lengths of messages that can't be.
-    #[error("it says that it takes {credits} messages of {segment} bytes, which can't be")]
+    /// The hello has a number or a length that no end may choose.
+    #[error("its hello is invalid: {credits} messages of {segment} bytes")]
     Nonsense {
-        /// How many messages.
+        /// The number of messages in the hello.
         credits: u16,
-        /// How long they are.
+        /// The length of messages in the hello.
         segment: u32,
     },
 }
@@ -59,7 +59,7 @@ impl Hello {
         bytes
     }
 
-    /// Reads a hello from private data, behind which are zeros.
+    /// Reads a hello from private data. Zeros may follow it.
     pub fn parse(private: &[u8]) -> Result<Self, NoHello> {
         let bytes: &[u8; Self::LEN] = private.first_chunk().ok_or(NoHello::Stranger)?;
         if bytes[..8] != *MAGIC {
@@ -78,25 +78,25 @@ impl Hello {
     }
 }
 
-/// Why a listener refuses whoever asks for a stream.
+/// The reason why a listener refuses a peer that asks for a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum Refusal {
-    /// The asker does not speak byte streams.
-    #[error("it listens for byte streams, and was asked for something else")]
+    /// The peer does not speak byte streams.
+    #[error("it listens for byte streams, and was asked for another protocol")]
     Stranger,
-    /// The asker speaks another version than the listener.
-    #[error("it speaks version {0} of byte streams, and this side version {VERSION}")]
+    /// The peer speaks another version than the listener, which speaks this one.
+    #[error("it speaks version {0} of byte streams, and this side speaks version {VERSION}")]
     Version(u16),
-    /// The asker's hello makes no sense.
-    #[error("it makes no sense of the numbers and lengths of messages that this side takes")]
+    /// The hello of the peer has a number or a length that no end may choose.
+    #[error("it found the number or the length of messages in this side's hello invalid")]
     Nonsense,
-    /// The listener's NIC has no queue pair left.
-    #[error("it has as many connections as it can have")]
+    /// The NIC of the listener has no queue pair left.
+    #[error("its NIC has no queue pair left: close streams there, or give it more queue pairs")]
     Full,
 }
 
 impl Refusal {
-    /// The refusal of private data that is no hello.
+    /// The refusal of a peer whose hello could not be read.
     pub fn of(why: NoHello) -> Self {
         match why {
             NoHello::Stranger => Self::Stranger,
@@ -105,7 +105,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal as private data: the listener's version, and which one it is.
+    /// Encodes the refusal as private data: the listener's version, and the number of the reason.
     pub fn to_bytes(self) -> [u8; 11] {
         let which = match self {
             Self::Stranger => 1,
@@ -120,7 +120,8 @@ impl Refusal {
         bytes
     }
 
-    /// Reads a refusal from private data; none if somebody else refused.
+    /// Reads a refusal from private data; `None` if the refusal is not by a listener of byte
+    /// streams.
     pub fn parse(private: &[u8]) -> Option<Self> {
         let bytes: &[u8; 11] = private.first_chunk()?;
         let version = u16::from_be_bytes([bytes[8], bytes[9]]);
@@ -135,10 +136,10 @@ impl Refusal {
     }
 }
 
-/// What an immediate says.
+/// The content of an immediate.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Signal {
-    /// How many more messages with bytes the sender of the signal takes.
+    /// The number of credits that the sender of the signal gives back.
     pub credits: u16,
     /// Whether the sender of the signal sends no more bytes.
     pub end: bool,
@@ -152,7 +153,7 @@ impl Signal {
         Imm(u32::from(self.credits) | if self.end { END } else { 0 })
     }
 
-    /// Reads an immediate; none if it has bits that nobody sets.
+    /// Reads a signal from an immediate; `None` if bits are set that no end sets.
     pub fn parse(Imm(imm): Imm) -> Option<Self> {
         let credits = imm & !END;
         let known = credits <= MOST_CREDITS.into();
@@ -160,19 +161,25 @@ impl Signal {
     }
 }
 
-/// What a peer did that no end of a byte stream does.
+/// A breach of the protocol by a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum Violation {
+    /// The peer sent a message with bytes and had no credit for it.
     #[error("a message for which it had no credit")]
     Overrun,
-    #[error("credits for {given} messages, which makes more than the {most} that it said")]
+    /// The peer gave back more credits than this end had used.
+    #[error("credits for {given} messages, which makes more than the {most} of its hello")]
     Credits { given: u16, most: u16 },
-    #[error("a message that says nothing")]
+    /// The peer sent a message without bytes and without a signal.
+    #[error("a message without bytes and without a signal")]
     Empty,
+    /// The peer sent bytes, or another end, after the end of its stream.
     #[error("bytes behind the end of its stream")]
     BehindEnd,
+    /// The peer sent an immediate with bits that no end sets.
     #[error("an immediate with unknown bits: {0:#010x}")]
     Signal(u32),
+    /// The peer sent something that is not a send, such as a write.
     #[error("something other than a send")]
     NoSend,
 }

@@ -10,8 +10,8 @@ static HELD: Allocated = Allocated::nothing();
 
 const STREAMS: usize = 1000;
 
-/// Both ends are in this process, and each stream has carried some bytes each way. The buffers that
-/// all of them share are there from the beginning.
+/// Both ends of all streams are in this process, and each stream has carried some bytes in each
+/// direction. The buffers that the streams share are there from the beginning.
 #[tokio::test]
 async fn an_idle_stream_takes_16_kib_at_most() {
     let config = NicConfig { queue_pairs: STREAMS + 10, ..NicConfig::default() };

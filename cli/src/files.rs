@@ -26,8 +26,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Opens the file, before anybody waits for the measurements: where it can't be written, that is
-    /// to be known at once. Without a path nothing is written.
+    /// Opens the file, before anybody waits for the measurements: where it can't be written, that
+    /// is to be known at once. Without a path nothing is written.
     pub fn begin(path: Option<PathBuf>) -> anyhow::Result<Self> {
         let Some(path) = path else { return Ok(Self { place: None }) };
         let context = || format!("writing the report to {}", path.display());

@@ -18,11 +18,11 @@ use signal_hook::low_level::emulate_default_handler;
 
 /// Whether an interrupt is remembered instead of ending this process.
 static IS_REMEMBERED: AtomicBool = AtomicBool::new(false);
-/// Whether this process has been interrupted, and has remembered that.
+/// Records whether this process has been interrupted.
 static HAS_COME: AtomicBool = AtomicBool::new(false);
 /// Whether somebody has interrupted this process, or a process that it has started.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// What an interrupt disturbs now, as the end of a sentence.
+/// The work that an interrupt disturbs now, as the end of a sentence.
 static DOING: Mutex<&str> = Mutex::new("before anything was measured");
 /// Files that are of no use to anybody if this process ends early.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -62,7 +62,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says what an interrupt disturbs from now on, as the end of the sentence "interrupted …".
+/// Sets the work that an interrupt disturbs from now on, as the end of the sentence "interrupted
+/// …".
 pub fn doing(what: &'static str) {
     *lock(&DOING) = what;
 }

@@ -1,4 +1,23 @@
 //! The command `doorbell`.
+//!
+//! ```text
+//!  doorbell run        starts the processes of a job, here or on other hosts
+//!  doorbell perf       measures one latency, rate or cost          ◄─┐ processes that
+//!  doorbell logp       measures the parameters of LogP everywhere ───┤ measure again
+//!  doorbell paper      repeats the measurements of a paper        ───┘ and again
+//!  doorbell doctor     tells what works on this machine
+//!  doorbell pingpong   plays with any peer that speaks RoCE
+//! ```
+//!
+//! A first use:
+//!
+//! ```text
+//! $ doorbell perf write_lat --pair --device shm
+//! ```
+//!
+//! Each command is a folder, which has its arguments and is called from here. `runs` starts
+//! `doorbell perf` for the commands above, `machine` describes the machine, and `out`, `files`,
+//! `interrupts` and `processors` are shared by all.
 
 #![forbid(unsafe_code)]
 
@@ -60,7 +79,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints an error. Returns the status of the program.
+/// Prints an error, and returns the exit status for it.
 fn failed(why: &Error) -> ExitCode {
     // In one piece: the two ends of a pair speak at once.
     eprint!("{}", told(why));

@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::environment::Environment;
 use crate::error::JobError;
 use crate::members::Members;
 use crate::place::{addresses_of, own_addresses};
-use crate::start::Environment;
 
 /// The devices that every process of a job may open, in the order in which they are preferred.
 /// Each pair of processes uses the first device that reaches the one from the other.

@@ -1,5 +1,15 @@
 //! Jobs: how the processes of a program find each other, whoever has started them.
 //!
+//! ```text
+//!  launcher: doorbell run, Hydra, Slurm, Open MPI, or anything that sets variables
+//!     │ environment, or a PMI socket
+//!  Place: the rank of this process, the size of the job, and where to meet
+//!     │ a card of each process: its host and its addresses
+//!  rendezvous: process 0 serves the others by TCP, or PMI exchanges the cards
+//!     │ all cards
+//!  Members: every process, and the route to it
+//! ```
+//!
 //! A program asks for its [`Place`], opens its NIC, and [meets](Place::meet) the others, who tell
 //! each other the addresses of theirs. The same binary is started by `doorbell run` on one machine
 //! or several, and by the launchers that clusters have: Hydra and Slurm by PMI-1, Slurm and Open
@@ -25,6 +35,7 @@
 mod aside;
 mod card;
 mod devices;
+mod environment;
 mod error;
 mod members;
 mod nodes;
@@ -38,13 +49,13 @@ mod sys;
 
 pub use card::Card;
 pub use devices::{Candidate, Devices};
+pub use environment::Environment;
 pub use error::JobError;
 pub use members::Members;
 pub use place::{Place, own_addresses};
 pub use rendezvous::{MOST_TEXT, Service, Standing, Terms, nonce as secret};
 pub use report::{SECONDARY, report};
 pub use routes::{Route, Routes, open};
-pub use start::Environment;
 
 /// The most processes of a job.
 pub const MOST_PROCESSES: usize = 65_536;

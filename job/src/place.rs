@@ -7,12 +7,13 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::card::{Card, check_builds};
+use crate::environment::Environment;
 use crate::error::JobError;
 use crate::members::{Members, Way as Met};
 use crate::pmi::Pmi;
 use crate::rendezvous::{LONGEST, Service, Terms, join, nonce};
 use crate::report::warn;
-use crate::start::{By, Environment, Meeting, Seat, Secret, Start};
+use crate::start::{By, Meeting, Seat, Secret, Start};
 
 /// The key of PMI's table by which process 0 tells where the processes meet.
 const KEY: &str = "doorbell-rendezvous";
@@ -163,9 +164,9 @@ impl Place {
 
 /// Where this process meets the others.
 enum At {
-    /// This process serves the others by a listener.
+    /// A listener by which this process serves the others.
     Served(TcpListener),
-    /// This process looks for the service at hosts and ports.
+    /// The hosts and ports at which this process looks for the service.
     Places(Vec<(String, u16)>),
 }
 

@@ -9,7 +9,7 @@ pub fn report(lines: &str) {
     let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 
-/// Prints a warning: by `tracing` if the program subscribes to that, and otherwise on standard
+/// Prints a warning, by `tracing` if the program subscribes to that, and otherwise on standard
 /// error.
 pub(crate) fn warn(text: &str) {
     if tracing::dispatcher::has_been_set() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use doorbell_job::{Environment, Place};
 
-/// What one process and its launcher have said to each other.
+/// The recorded dialogue of one process with its launcher.
 struct Dialogue {
     lines: Vec<(Side, String)>,
 }
@@ -48,8 +48,8 @@ fn without_value(line: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Says what the launcher said, and checks that the process says what it said then. The value that
-/// this time's process 0 has put is the one that the others get.
+/// Repeats the launcher's part of a dialogue, and checks that the process says what it said then.
+/// The value that process 0 puts this time is the one that the others get.
 fn replay(dialogue: &Dialogue, with: UnixStream, put: &Mutex<String>, barrier: &Barrier) {
     let mut heard = BufReader::new(with.try_clone().expect("a descriptor")).lines();
     let mut with = with;

@@ -6,7 +6,7 @@ use syn::{Fields, Generics, Index, Member, Path, Type};
 
 use crate::text;
 
-/// A field: how it is named in code, its name as text, and its type.
+/// A field of a struct: how it is named in code, its name as text, and its type.
 pub struct Field<'input> {
     pub member: Member,
     pub name: String,

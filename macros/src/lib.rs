@@ -1,4 +1,23 @@
-//! Macros for Doorbell.
+//! Macros for Doorbell: derives for the types of messages, and an attribute for services.
+//!
+//! ```text
+//!  struct or enum ── derive ──► Arguments, Word, Plain     what a message carries
+//!  trait          ── service ─► server type + client type  what RPC calls
+//! ```
+//!
+//! A first program:
+//!
+//! ```
+//! use doorbell::rpc::{self, Status};
+//!
+//! // Makes `GreeterServer`, which routes calls to whatever implements `Greeter`, and
+//! // `GreeterClient`, which has the method `hello`.
+//! #[rpc::service]
+//! trait Greeter {
+//!     async fn hello(&self, name: String) -> Result<String, Status>;
+//! }
+//! # fn main() {}
+//! ```
 //!
 //! Derives for Active Messages, which programs import from `doorbell::am` together with the traits of
 //! the same names:

@@ -75,7 +75,7 @@ const NOT_A_UNION: &str = "plain data is a struct of numbers: nobody knows which
                            `union` has the value";
 const OTHER_SIZES: &str = "the size of this number depends on the machine: use `u64` or `i64`";
 
-/// What endpoints compare: the struct as the program writes it.
+/// The text that endpoints compare: the struct as the program writes it.
 fn kind(name: &str, data: &DataStruct) -> Result<String> {
     let brackets = Brackets::around(&data.fields);
     let mut parts = Vec::new();

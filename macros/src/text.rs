@@ -17,8 +17,8 @@ pub fn of(part: &impl ToTokens) -> String {
     text
 }
 
-/// What stands around the fields of a struct, nothing if it has none, and whether their names are
-/// said.
+/// The brackets around the fields of a struct, empty if it has none, and whether its fields have
+/// names.
 pub struct Brackets {
     pub open: &'static str,
     pub close: &'static str,
@@ -40,7 +40,7 @@ impl Brackets {
     }
 }
 
-/// Whether some identifier of the tokens is as wanted.
+/// Returns whether `found` is true for some identifier among the tokens.
 pub fn any_ident(tokens: TokenStream, found: &impl Fn(&Ident) -> bool) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => found(&ident),

@@ -1,4 +1,4 @@
-//! Codecs: how values become the bytes of a body, and bytes values.
+//! Codecs, which turn values into the bytes of a body, and bytes into values.
 
 use std::error::Error;
 
@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 
 use crate::Status;
 
-/// An error of a codec.
+/// The error of a codec, of any type.
 pub type CodecError = Box<dyn Error + Send + Sync>;
 
-/// How values of a type become the bytes of a body, and bytes values again.
+/// Turns values of a type into the bytes of a body, and bytes into values.
 ///
-/// [`Postcard`] does for all types that serde knows, and [`Raw`] for bytes that stay what they are.
-/// A codec of one's own is a type without values:
+/// [`Postcard`] is a codec of all types that serde can serialize, and [`Raw`] one of bytes that are
+/// sent as they are. A codec of one's own is a type without values:
 ///
 /// ```
 /// use bytes::{Bytes, BytesMut};
@@ -37,24 +37,23 @@ pub type CodecError = Box<dyn Error + Send + Sync>;
 /// }
 /// ```
 pub trait Codec<T>: 'static {
-    /// Appends the bytes of a value.
+    /// Appends the bytes of a value to `into`.
     ///
     /// # Errors
     /// When the value can't be encoded. The call fails with [`Internal`](crate::Code::Internal).
     fn encode(value: &T, into: &mut BytesMut) -> Result<(), CodecError>;
 
-    /// A value from all of some bytes, which may have come from anybody.
+    /// Reads a value from all of `bytes`, which may have been sent by anybody.
     ///
     /// # Errors
-    /// When the bytes are no value. The call fails with
-    /// [`InvalidArgument`](crate::Code::InvalidArgument) at a server, with
-    /// [`Internal`](crate::Code::Internal) at a client.
+    /// When the bytes are not a value of the type. The call fails with
     fn decode(bytes: Bytes) -> Result<T, CodecError>;
 
-    /// The bytes of a value, which a codec gives away that has them already.
+    /// The bytes of a value. A codec whose values contain their bytes already overrides this to
+    /// avoid a copy.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     fn into_bytes(value: T) -> Result<Bytes, CodecError> {
         let mut bytes = BytesMut::new();
         Self::encode(&value, &mut bytes)?;
@@ -62,9 +61,9 @@ pub trait Codec<T>: 'static {
     }
 }
 
-/// The codec postcard: compact, and for every type with serde's `Serialize` and `Deserialize`.
+/// The codec postcard, a compact format for every type with serde's `Serialize` and `Deserialize`.
 ///
-/// Fields are told apart by their order alone, so client and server must have the same types.
+/// Fields are identified by their order alone, so client and server must have the same types.
 #[derive(Clone, Copy, Debug)]
 pub enum Postcard {}
 
@@ -103,7 +102,7 @@ impl postcard::ser_flavors::Flavor for Appending<'_> {
     }
 }
 
-/// The codec of bytes that travel as they are, without a copy.
+/// The codec of bytes, which are sent as they are and without a copy.
 #[derive(Clone, Copy, Debug)]
 pub enum Raw {}
 
@@ -122,7 +121,7 @@ impl Codec<Bytes> for Raw {
     }
 }
 
-/// The body of a value that a server or a client sends.
+/// Encodes a value that a server or a client sends. A failure becomes a status.
 pub(crate) fn encoded<T, C: Codec<T>>(value: T) -> Result<Bytes, Status> {
     C::into_bytes(value).map_err(|why| {
         Status::internal(format!("encoding a {}: {why}", std::any::type_name::<T>()))

@@ -1,4 +1,4 @@
-//! The context of a call that a handler works on, from which calls that the handler makes inherit.
+//! The context of the call that a handler works on, which calls made by the handler inherit.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use crate::trace::TraceContext;
 
-/// What calls inherit that are made while a handler works on a call.
+/// The deadline and the trace context that calls made by a handler inherit.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Inherited {
-    /// When the caller of the handler stops waiting.
+    /// The deadline of the handler's caller; `None` if the caller waits for ever.
     pub deadline: Option<Instant>,
-    /// The place of the handler in a trace.
+    /// The trace context of the handler.
     pub trace: Option<TraceContext>,
 }
 
@@ -21,45 +21,46 @@ tokio::task_local! {
 }
 
 impl Inherited {
-    /// Runs a handler's future, whose calls inherit this.
+    /// Runs a handler's future. Calls that the future makes inherit this.
     pub async fn while_running<F: Future>(self, future: F) -> F::Output {
         INHERITED.scope(self, future).await
     }
 
-    /// Runs a step of what a handler has begun, whose calls inherit this.
+    /// Runs a step of what a handler has begun. Calls made in the step inherit this.
     pub fn while_polling<T>(self, step: impl FnOnce() -> T) -> T {
         INHERITED.sync_scope(self, step)
     }
 
-    /// Whether there is nothing to inherit.
+    /// Returns whether there is neither a deadline nor a trace context to inherit.
     pub fn is_empty(&self) -> bool {
         self.deadline.is_none() && self.trace.is_none()
     }
 
-    /// What calls inherit that the running task makes: nothing outside a handler.
+    /// The deadline and the trace context that calls of the running task inherit. Both are empty
+    /// outside of a handler.
     pub fn here() -> Self {
         INHERITED.try_with(Clone::clone).unwrap_or_default()
     }
 }
 
-/// When the caller of the handler that the running task belongs to stops waiting: `None` if it
-/// waits for ever, or if the task works on no call.
+/// The deadline of the caller whose call the running task handles; `None` if the caller waits for
+/// ever, or the task handles no call.
 #[must_use]
 pub fn deadline() -> Option<Instant> {
     Inherited::here().deadline
 }
 
-/// The trace context of the running task: that of the call whose handler the task belongs to, or
-/// the one within whose [scope](TraceContext::scope) the task runs. Calls that the task makes
-/// inherit it.
+/// The trace context of the running task. Within a handler that is the context of the call, and
+/// within a [scope](TraceContext::scope) the context of that scope. Calls that the task makes
+/// inherit the context.
 #[must_use]
 pub fn trace_context() -> Option<TraceContext> {
     Inherited::here().trace
 }
 
 impl TraceContext {
-    /// Runs a future, whose calls inherit this context: for programs that begin traces, and for
-    /// tasks that a handler starts, which inherit nothing by themselves.
+    /// Runs a future whose calls inherit this context. For programs that begin traces, and for
+    /// tasks that a handler starts, since those inherit nothing by themselves.
     ///
     /// ```
     /// use doorbell::rpc::{TraceContext, trace_context};
@@ -77,10 +78,10 @@ impl TraceContext {
     }
 }
 
-/// The longest time that a deadline can be away, which stands for longer ones.
+/// The longest time that a deadline may be away. Longer times are shortened to it.
 const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// The deadline of what begins now and has a time.
+/// The deadline of something that begins now and may take `time`.
 pub(crate) fn deadline_after(time: Duration) -> Instant {
     Instant::now() + time.min(LONGEST)
 }

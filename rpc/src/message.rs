@@ -1,4 +1,4 @@
-//! Requests and responses, their bodies, and the context of a call that a server handles.
+//! Requests, responses and their bodies, as programs and middleware handle them.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,36 +14,36 @@ use crate::metadata::Metadata;
 use crate::method::MethodId;
 use crate::status::Status;
 
-/// The body of a request or a response: bytes, or a stream of pieces that are bytes.
+/// The body of a request or a response: bytes, or a stream of pieces that are bytes each.
 ///
-/// Middleware handles requests with bodies of this kind; handlers and clients see the types that a
-/// [codec](crate::Codec) makes of them.
+/// Middleware handles requests and responses with such bodies. Handlers and clients see the types
+/// into which a [codec](crate::Codec) decodes them.
 pub enum Body {
-    /// A body that is there as a whole.
+    /// A body that is complete.
     Whole(Bytes),
-    /// A body that comes piece by piece; each piece is one message of a stream.
+    /// A body that arrives piece by piece. Each piece is one message of a stream.
     Stream(Pieces),
 }
 
-/// The pieces of a body that is a stream. After an error there are no more.
+/// The pieces of a body that is a stream. Nothing follows an error.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
 
 impl Body {
-    /// The body of a call that carries nothing.
+    /// An empty body, for calls without arguments or results.
     #[must_use]
     pub const fn empty() -> Self {
         Self::Whole(Bytes::new())
     }
 
-    /// A body of pieces.
+    /// Makes a body of a stream of pieces.
     pub fn stream(pieces: impl Stream<Item = Result<Bytes, Status>> + Send + 'static) -> Self {
         Self::Stream(Box::pin(pieces))
     }
 
-    /// The bytes of a body that is whole.
+    /// The bytes of a complete body.
     ///
     /// # Errors
-    /// When it is a stream.
+    /// When the body is a stream.
     pub fn whole(self) -> Result<Bytes, Status> {
         match self {
             Self::Whole(bytes) => Ok(bytes),
@@ -51,7 +51,7 @@ impl Body {
         }
     }
 
-    /// The pieces of the body: a whole one is its only piece.
+    /// The pieces of the body. A complete body is its only piece.
     #[must_use]
     pub fn pieces(self) -> Pieces {
         match self {
@@ -60,7 +60,8 @@ impl Body {
         }
     }
 
-    /// Another body of the same bytes; `None` of a stream, whose pieces go by once.
+    /// Returns a second body with the same bytes; `None` for a stream, whose pieces can be read
+    /// only once.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         match self {
@@ -85,7 +86,8 @@ impl fmt::Debug for Body {
     }
 }
 
-/// A request: what is called, the body, metadata, and until when the caller waits.
+/// A request of a client, with the method that is called, the body, metadata, and the caller's
+/// deadline.
 #[derive(Debug)]
 pub struct Request<T> {
     method: MethodId,
@@ -95,12 +97,12 @@ pub struct Request<T> {
 }
 
 impl<T> Request<T> {
-    /// A request with a body, whose method its client fills in.
+    /// Makes a request with a body. The client that sends it fills in the method.
     pub fn new(body: T) -> Self {
         Self::to(MethodId::NONE, body)
     }
 
-    /// A request to a method.
+    /// Makes a request to a method.
     pub fn to(method: MethodId, body: T) -> Self {
         Self { method, metadata: Metadata::new(), deadline: None, body }
     }
@@ -114,54 +116,54 @@ impl<T> Request<T> {
         self.method = method;
     }
 
-    /// The metadata.
+    /// The metadata of the request.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The metadata, to add to.
+    /// The metadata of the request, to be changed.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.metadata
     }
 
-    /// When the caller stops waiting, if ever.
+    /// The time at which the caller stops waiting; `None` if it waits for ever.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Bounds how long the caller waits, from now on. The server is told, and stops a handler that
-    /// takes longer; so do calls that the handler makes.
+    /// Bounds how long the caller waits, beginning now. The server learns the bound, and stops a
+    /// handler that takes longer. Calls that the handler makes inherit it.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.deadline = Some(deadline_after(timeout));
     }
 
-    /// Sets when the caller stops waiting.
+    /// Sets the time at which the caller stops waiting.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
 
-    /// The body.
+    /// The body of the request.
     pub fn get_ref(&self) -> &T {
         &self.body
     }
 
-    /// The body, to change.
+    /// The body of the request, to be changed.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.body
     }
 
-    /// The body alone.
+    /// Takes the body out of the request.
     pub fn into_inner(self) -> T {
         self.body
     }
 
-    /// The request with what a function makes of its body.
+    /// Replaces the body by what a function makes of it.
     pub fn map<U>(self, function: impl FnOnce(T) -> U) -> Request<U> {
         let Self { method, metadata, deadline, body } = self;
         Request { method, metadata, deadline, body: function(body) }
     }
 
-    /// The request with what a function makes of its body, if it can.
+    /// Replaces the body by what a function makes of it, unless the function fails.
     pub(crate) fn try_map<U, E>(
         self,
         function: impl FnOnce(T) -> Result<U, E>,
@@ -181,8 +183,8 @@ impl<T> Request<T> {
 }
 
 impl Request<Body> {
-    /// Another request with the same body, for whoever may have to send it again; `None` if the
-    /// body is a stream.
+    /// Returns a second request with the same body, for callers that may have to send it again;
+    /// `None` if the body is a stream.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         let Self { method, metadata, deadline, body } = self;
@@ -197,8 +199,8 @@ impl<T> From<T> for Request<T> {
     }
 }
 
-/// What a client can call a method with that takes a stream: a stream of messages, or a [`Request`]
-/// with one, whose metadata and deadline go with it.
+/// Something that a client can pass to a method that takes a stream: a stream of messages, or a
+/// [`Request`] whose body is one and whose metadata and deadline are sent along.
 ///
 /// ```
 /// use doorbell::rpc::{IntoStreamingRequest, Request};
@@ -212,12 +214,12 @@ impl<T> From<T> for Request<T> {
 /// takes(request);
 /// ```
 pub trait IntoStreamingRequest {
-    /// The messages of the stream.
+    /// The type of the stream's messages.
     type Message;
-    /// The stream.
+    /// The type of the stream.
     type Messages: Stream<Item = Self::Message> + Send + 'static;
 
-    /// The request with the stream as its body.
+    /// Makes a request whose body is the stream.
     fn into_streaming_request(self) -> Request<Self::Messages>;
 }
 
@@ -239,7 +241,7 @@ impl<M: Stream + Send + 'static> IntoStreamingRequest for Request<M> {
     }
 }
 
-/// A response: the body and metadata.
+/// A response of a server, with the body and metadata.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Response<T> {
     metadata: Metadata,
@@ -247,7 +249,7 @@ pub struct Response<T> {
 }
 
 impl<T> Response<T> {
-    /// A response with a body.
+    /// Makes a response with a body.
     pub fn new(body: T) -> Self {
         Self { metadata: Metadata::new(), body }
     }
@@ -256,37 +258,37 @@ impl<T> Response<T> {
         Self { metadata, body }
     }
 
-    /// The metadata.
+    /// The metadata of the response.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The metadata, to add to.
+    /// The metadata of the response, to be changed.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.metadata
     }
 
-    /// The body.
+    /// The body of the response.
     pub fn get_ref(&self) -> &T {
         &self.body
     }
 
-    /// The body, to change, or to read if it is a stream.
+    /// The body of the response, to be changed, or to be read if it is a stream.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.body
     }
 
-    /// The body alone.
+    /// Takes the body out of the response.
     pub fn into_inner(self) -> T {
         self.body
     }
 
-    /// The metadata and the body.
+    /// Takes the metadata and the body out of the response.
     pub fn into_parts(self) -> (Metadata, T) {
         (self.metadata, self.body)
     }
 
-    /// The response with what a function makes of its body.
+    /// Replaces the body by what a function makes of it.
     pub fn map<U>(self, function: impl FnOnce(T) -> U) -> Response<U> {
         Response { metadata: self.metadata, body: function(self.body) }
     }
@@ -308,24 +310,24 @@ impl<T> From<T> for Response<T> {
 /// The messages of a stream, as a handler receives them from its client or a client from its
 /// server.
 ///
-/// A handler returns one that it makes of any stream by [`Streaming::new`]. After an error there is
-/// nothing more.
+/// A handler that answers with a stream makes it from any stream by [`Streaming::new`]. Nothing
+/// follows an error.
 pub struct Streaming<T> {
     messages: Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>,
-    /// Whether there was an error, behind which nothing comes.
+    /// Whether an error has ended the stream, after which nothing follows.
     over: bool,
 }
 
 impl<T> Streaming<T> {
-    /// A stream of messages and errors. The first error ends it, and is what the other side gets.
+    /// Makes a stream of messages. The first error ends the stream, and is sent to the other side.
     pub fn new(messages: impl Stream<Item = Result<T, Status>> + Send + 'static) -> Self {
         Self { messages: Box::pin(messages), over: false }
     }
 
-    /// The next message; `None` at the end.
+    /// Waits for the next message; `None` at the end of the stream.
     ///
     /// # Errors
-    /// What the other side has ended the stream with, or what has become of the connection.
+    /// The error with which the other side has ended the stream, or the loss of the connection.
     pub async fn message(&mut self) -> Result<Option<T>, Status> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }

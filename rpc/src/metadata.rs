@@ -1,18 +1,19 @@
-//! Metadata: what travels with a call beside its body.
+//! Metadata: names and values that travel with a call beside its body.
 
 use std::fmt;
 use std::str;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// The most bytes that all names and values of a message may have together.
+/// The most bytes that the metadata of a message takes on the wire.
 pub const MOST_METADATA: usize = 2048;
 
-/// Names and values that travel with a request or a response beside the body: who calls, in which
-/// trace, with which credentials.
+/// Names and values that travel with a request or a response beside the body, such as credentials
+/// or the caller's trace.
 ///
-/// Names are ASCII in lower case, values any bytes. A name may have several values. All together
-/// are at most [`MOST_METADATA`] bytes, with four bytes for each pair; more fail the call with
+/// Names are lower-case ASCII, and values are any bytes. A name may have several values. All pairs
+/// together take at most [`MOST_METADATA`] bytes, with four bytes for each pair beside the name and
+/// the value. A call with more metadata fails with
 /// [`ResourceExhausted`](crate::Code::ResourceExhausted).
 ///
 /// ```
@@ -27,7 +28,7 @@ pub struct Metadata {
     pairs: Vec<(String, Bytes)>,
 }
 
-/// Metadata that came could not be read.
+/// The error of metadata that was received and is malformed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "the metadata ends within a name or a value, a name is not ASCII in lower case, or the length of the \
@@ -36,13 +37,13 @@ pub struct Metadata {
 pub struct MetadataError;
 
 impl Metadata {
-    /// No names and values yet. Allocates nothing.
+    /// Makes metadata without pairs, and allocates nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { pairs: Vec::new() }
     }
 
-    /// Whether there are no pairs.
+    /// Returns whether the metadata has no pairs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
@@ -54,23 +55,24 @@ impl Metadata {
         self.all(name).next()
     }
 
-    /// The first value of a name, if it is text.
+    /// The first value of a name, if that is UTF-8.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(|value| str::from_utf8(value).ok())
     }
 
-    /// All values of a name, in their order.
+    /// Returns all values of a name, in their order.
     pub fn all<'m>(&'m self, name: &str) -> impl Iterator<Item = &'m Bytes> {
         self.pairs.iter().filter(move |(one, _)| one == name).map(|(_, value)| value)
     }
 
-    /// All pairs, in their order.
+    /// Returns all pairs of names and values, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Bytes)> {
         self.pairs.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// Puts a value in the place of all that the name has: text, or bytes in any form.
+    /// Sets the only value of a name, in place of all values that it has. The value is text, or
+    /// bytes in any form.
     ///
     /// ```
     /// use doorbell::rpc::Metadata;
@@ -83,15 +85,15 @@ impl Metadata {
     /// ```
     ///
     /// # Panics
-    /// When the name [can't be one](Self::is_name): when it is empty, longer than 255 bytes, or has other characters than lower-case
-    /// letters, digits, `-`, `_` and `.`.
+    /// When the name [is invalid](Self::is_name): empty, longer than 255 bytes, or with other
+    /// characters than lower-case letters, digits, `-`, `_` and `.`.
     #[track_caller]
     pub fn insert(&mut self, name: &str, value: impl Into<Value>) {
         self.remove(name);
         self.append(name, value);
     }
 
-    /// Whether text can be a name: for programs that make names of what others say.
+    /// Whether a text may be a name of metadata. For programs that make names from foreign text.
     #[must_use]
     pub fn is_name(text: &str) -> bool {
         is_name(text)
@@ -100,7 +102,7 @@ impl Metadata {
     /// Adds a value to those that the name has.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert).
+    /// When the name [is invalid](Self::is_name).
     #[track_caller]
     pub fn append(&mut self, name: &str, value: impl Into<Value>) {
         assert!(
@@ -119,19 +121,19 @@ impl Metadata {
         before != self.pairs.len()
     }
 
-    /// How many bytes the metadata takes on the wire.
+    /// The number of bytes that the metadata takes on the wire.
     pub(crate) fn encoded_len(&self) -> usize {
         let lens = self.pairs.iter().map(|(name, value)| (name.len(), value.len()));
         lens.map(|(name, value)| Self::encoded_pair_len(name, value)).sum()
     }
 
-    /// How many bytes a name and a value of so many bytes take on the wire.
+    /// The number of bytes that one pair takes on the wire, from the lengths of its name and value.
     pub(crate) const fn encoded_pair_len(name: usize, value: usize) -> usize {
         4 + name + value
     }
 
-    /// Appends the metadata to a message: for each pair a byte and two with the lengths, the name,
-    /// and the value, and a byte that is zero.
+    /// Appends the metadata to a message. Each pair is one byte with the length of the name, two
+    /// with the length of the value, the name, the value, and a zero byte.
     pub(crate) fn encode(&self, into: &mut BytesMut) {
         for (name, value) in &self.pairs {
             into.put_u8(name.len() as u8);
@@ -142,7 +144,7 @@ impl Metadata {
         }
     }
 
-    /// Reads metadata from all of some bytes.
+    /// Reads metadata from all of `bytes`.
     pub(crate) fn decode(mut bytes: Bytes) -> Result<Self, MetadataError> {
         let mut pairs = Vec::new();
         while !bytes.is_empty() {

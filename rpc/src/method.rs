@@ -1,4 +1,4 @@
-//! Methods: what a call names.
+//! Methods: the names by which clients call and servers route.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,14 +6,15 @@ use std::marker::PhantomData;
 
 use crate::codec::Postcard;
 
-/// A method without its types: a path, a schema, and what may be done with calls of it.
+/// A method without its types: its path, its schema, and whether its calls may be repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodId {
     path: &'static str,
     /// The number that stands for the path on the wire.
     number: u64,
     schema: &'static str,
-    /// The number that stands for the schema; zero if none is named, which fits any.
+    /// The number that stands for the schema on the wire; zero if there is no schema, which fits
+    /// any.
     schema_number: u64,
     idempotent: bool,
 }
@@ -21,39 +22,39 @@ pub struct MethodId {
 impl MethodId {
     pub(crate) const NONE: Self = Self::new("");
 
-    /// A method with a path, such as `kv.Store/get`.
+    /// Makes a method with a path, such as `kv.Store/get`.
     #[must_use]
     pub const fn new(path: &'static str) -> Self {
         Self { path, number: hash(path), schema: "", schema_number: 0, idempotent: false }
     }
 
-    /// The method with a text for its types. A server refuses calls whose text is another than its
-    /// own, before it reads their bodies.
+    /// Sets the schema of the method: a text that describes the types. A server refuses calls whose
+    /// schema differs from its own, before it reads their bodies.
     #[must_use]
     pub const fn schema(self, schema: &'static str) -> Self {
         Self { schema, schema_number: hash(schema), ..self }
     }
 
-    /// The method, calls of which may run more than once without harm: so they may be tried again
-    /// when it is not known whether they ran.
+    /// Marks the method as idempotent: its calls may run more than once without harm. Such a call
+    /// may be sent again when it is not known whether it has run.
     #[must_use]
     pub const fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
     }
 
-    /// The path.
+    /// The path of the method.
     #[must_use]
     pub const fn path(&self) -> &'static str {
         self.path
     }
 
-    /// The text for the types; empty if there is none.
+    /// The schema of the method; empty if there is none.
     #[must_use]
     pub const fn schema_text(&self) -> &'static str {
         self.schema
     }
 
-    /// Whether calls may run more than once without harm.
+    /// Whether calls of the method may run more than once without harm.
     #[must_use]
     pub const fn is_idempotent(&self) -> bool {
         self.idempotent
@@ -63,8 +64,8 @@ impl MethodId {
         self.number
     }
 
-    /// Whether calls of the method fit a handler of another: both have the same schema, or either
-    /// none.
+    /// Whether calls of this method fit a handler of the other method: either has no schema, or
+    /// both have the same.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         let (one, other) = (self.schema_number, other.schema_number);
         one == 0 || other == 0 || one == other
@@ -95,8 +96,8 @@ impl fmt::Display for MethodId {
     }
 }
 
-/// A method with the types of its request and its response, and the codec of both: what a router
-/// and a caller that are written by hand share.
+/// A method with the types of its request and its response, and the codec of both. Callers and
+/// routers that are written by hand share such constants.
 ///
 /// ```
 /// use doorbell::rpc::Method;
@@ -106,19 +107,19 @@ impl fmt::Display for MethodId {
 pub struct Method<A, R, C = Postcard>(MethodId, PhantomData<fn(A, C) -> R>);
 
 impl<A, R, C> Method<A, R, C> {
-    /// A method with a path.
+    /// Makes a method with a path, such as `kv.Store/get`.
     #[must_use]
     pub const fn new(path: &'static str) -> Self {
         Self(MethodId::new(path), PhantomData)
     }
 
-    /// As [`MethodId::schema`].
+    /// Sets the schema of the method: see [`MethodId::schema`].
     #[must_use]
     pub const fn schema(self, schema: &'static str) -> Self {
         Self(self.0.schema(schema), PhantomData)
     }
 
-    /// As [`MethodId::idempotent`].
+    /// Marks the method as idempotent: see [`MethodId::idempotent`].
     #[must_use]
     pub const fn idempotent(self) -> Self {
         Self(self.0.idempotent(), PhantomData)

@@ -1,4 +1,4 @@
-//! Calls that are observed from their beginning to their end, whatever ends them.
+//! Observing calls from beginning to end, however they end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,8 +14,8 @@ use crate::meters::{Meters, Timed};
 use crate::status::{Code, Status};
 use crate::trace::CallSpan;
 
-/// A call whose end its span and its method's meters are told. A call that is dropped before is one
-/// that was given up, or whose deadline is over.
+/// A call whose end is reported to its span and to its method's meters. A call that is dropped
+/// before its end counts as cancelled, or as too late if its deadline has passed.
 #[derive(Debug)]
 pub struct Observed {
     span: CallSpan,
@@ -25,17 +25,17 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// A call that begins.
+    /// Begins to observe a call.
     pub fn new(span: CallSpan, meters: Meters, deadline: Option<Instant>) -> Self {
         Self { span, timed: meters.begin(), deadline, has_ended: false }
     }
 
-    /// The span, for the future of the call to run in.
+    /// The span of the call, in which the call's future is to run.
     pub fn span(&self) -> Span {
         self.span.0.clone()
     }
 
-    /// Whether anybody is told of the call's end.
+    /// Whether anything is told of the call's end.
     fn is_seen(&self) -> bool {
         Meters::ARE_KEPT || !self.span.0.is_disabled()
     }
@@ -47,8 +47,8 @@ impl Observed {
         }
     }
 
-    /// Ends the call with its answer; if that is a stream, when the stream ends. What produces the
-    /// stream inherits what the call's handler does.
+    /// Reports the end of the call when its answer is there; if the answer is a stream, when that
+    /// ends. Whatever produces the stream inherits what the call's handler does.
     pub fn answered(
         mut self,
         answer: Result<Response<Body>, Status>,
@@ -82,7 +82,7 @@ impl Drop for Observed {
     }
 }
 
-/// The stream of an answer, whose end is that of the call.
+/// The stream of an answer, whose end is the end of the call.
 struct Followed {
     pieces: Pieces,
     inherited: Inherited,

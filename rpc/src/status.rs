@@ -1,51 +1,55 @@
-//! How a call ended: the codes of gRPC, with a message for people and the error behind them.
+//! Statuses: how a call ended, with the codes of gRPC, a message for people, and the error behind
+//! it.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// The code of a [`Status`], by the numbers and with the meanings of gRPC.
+/// The code of a [`Status`]. Numbers and meanings are those of gRPC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Code {
-    /// The call succeeded.
+    /// The call has succeeded.
     Ok = 0,
     /// The caller has given the call up.
     Cancelled = 1,
     /// An error that no other code describes.
     Unknown = 2,
-    /// The request is wrong, whatever the state of the server: a body that can't be decoded.
+    /// The request is invalid, whatever the state of the server. For example, its body can't be
+    /// decoded.
     InvalidArgument = 3,
-    /// The deadline was over before the call was.
+    /// The deadline passed before the call was over.
     DeadlineExceeded = 4,
-    /// What the request names does not exist.
+    /// The thing that the request names does not exist.
     NotFound = 5,
-    /// What the request would create exists.
+    /// The thing that the request would create exists already.
     AlreadyExists = 6,
-    /// The caller may not do that.
+    /// The caller is not allowed to make the call.
     PermissionDenied = 7,
-    /// Something is used up: calls in flight, the longest body, memory.
+    /// A limit is reached, such as the calls in flight, the longest body, or memory.
     ResourceExhausted = 8,
-    /// The state of the server does not allow the call: another schema than the caller's.
+    /// The server is in a state that does not allow the call. For example, its schema differs from
+    /// the caller's.
     FailedPrecondition = 9,
-    /// The call was given up for a conflict: it has run before, and its answer was lost.
+    /// The call was given up because of a conflict. For example, the call has run before, and its
+    /// answer was lost.
     Aborted = 10,
-    /// The request goes beyond a valid range.
+    /// The request reaches beyond a valid range.
     OutOfRange = 11,
     /// The server has no such method.
     Unimplemented = 12,
-    /// Something is broken in the server: its handler panicked.
+    /// The server is faulty. For example, its handler panicked.
     Internal = 13,
-    /// The server can't be reached, or is shutting down: the call may be tried again.
+    /// The server can't be reached, or is shutting down. The call may be tried again.
     Unavailable = 14,
     /// Data is lost or damaged.
     DataLoss = 15,
-    /// The caller has not said who it is.
+    /// The caller has not proved who it is.
     Unauthenticated = 16,
 }
 
 impl Code {
-    /// How many codes there are.
+    /// The number of codes.
     pub(crate) const COUNT: usize = 17;
 
     const ALL: [Self; Self::COUNT] = [
@@ -68,7 +72,7 @@ impl Code {
         Self::Unauthenticated,
     ];
 
-    /// The code of a number; [`Code::Unknown`] for a number that is no code.
+    /// The code with a number; [`Code::Unknown`] for a number that no code has.
     #[must_use]
     pub fn from_number(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Unknown)
@@ -87,10 +91,11 @@ impl fmt::Display for Code {
     }
 }
 
-/// How a call failed: a code for programs, a message for people, and the error that caused it.
+/// The failure of a call: a code for programs, a message for people, and the error that caused it.
 ///
-/// A status that a handler returns reaches its caller with the code and the message; the source
-/// stays where the status was made. Text of sources that callers are to see belongs in the message.
+/// A status that a handler returns reaches the caller with its code and message. The source stays
+/// in the process where the status was made, so text that callers should see belongs in the
+/// message.
 ///
 /// ```
 /// use doorbell::rpc::{Code, Status};
@@ -109,7 +114,7 @@ struct Inner {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// Functions that make a status of one code.
+/// Defines functions that each make a status with one code.
 macro_rules! makes {
     ($($name:ident: $code:ident),* $(,)?) => {
         impl Status {
@@ -144,24 +149,24 @@ makes! {
 }
 
 impl Status {
-    /// A status of a code, with a message for people.
+    /// Makes a status with a code, and a message for people.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(Inner { code, message: message.into(), source: None }))
     }
 
-    /// The status with the error that caused it, for [`Error::source`] of the side that made the
-    /// status: the source does not travel.
+    /// Sets the error that caused the status, which [`Error::source`] then returns. The source is
+    /// not sent to the other side.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// The status that an error of a middleware is: the status itself if the error is one or was
-    /// caused by one. Else the code is [`Code::DeadlineExceeded`] for an `Elapsed` of tower or
-    /// Tokio, [`Code::ResourceExhausted`] for tower's `Overloaded`, and [`Code::Unknown`] for other
-    /// errors.
+    /// Makes a status of an error that middleware has returned. An error that is a status, or was
+    /// caused by one, becomes that status. Otherwise the code is [`Code::DeadlineExceeded`] for an
+    /// `Elapsed` of tower or Tokio, [`Code::ResourceExhausted`] for tower's `Overloaded`, and
+    /// [`Code::Unknown`] for other errors.
     #[must_use]
     pub fn from_error(error: Box<dyn Error + Send + Sync>) -> Self {
         let error = match error.downcast::<Self>() {
@@ -185,7 +190,7 @@ impl Status {
         Self::new(code, error.to_string()).with_source(error)
     }
 
-    /// The code.
+    /// The code of the status.
     #[must_use]
     pub fn code(&self) -> Code {
         self.0.code
@@ -228,7 +233,7 @@ impl From<Box<dyn Error + Send + Sync>> for Status {
     }
 }
 
-/// The text of an error with those of its sources behind it.
+/// The text of an error, followed by the texts of its sources.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -244,8 +249,8 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 }
 
 impl Status {
-    /// The code of the status as an error that travels. An error whose code is [`Code::Ok`] would
-    /// be taken for an answer, or for the end of a stream: it is [`Code::Internal`].
+    /// The code with which the status is sent as an error. A status with [`Code::Ok`] would be
+    /// taken for an answer, or for the end of a stream, so it is sent as [`Code::Internal`].
     pub(crate) fn error_code(&self) -> Code {
         match self.code() {
             Code::Ok => Code::Internal,
@@ -254,7 +259,7 @@ impl Status {
     }
 }
 
-/// What a panic says, if that is text.
+/// The message of a panic, if the panic has a text.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> Option<&str> {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))

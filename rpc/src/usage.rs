@@ -1,23 +1,24 @@
-//! What an end holds for calls.
+//! The usage of a server or a channel: how much it holds for calls in flight.
 
 use crate::bulk::Transfers;
 use crate::stream::Streams;
 
-/// What a server or a channel holds for calls that are under way. All is zero when no call is, and
-/// the program has dropped the long bodies that it was given.
+/// The resources that a server or a channel holds for calls in flight. All numbers are zero when no
+/// call is in flight and the program has dropped all long bodies that it was given.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Of a server, calls whose handlers run or wait to begin; of a channel, calls that wait for
-    /// their answers.
+    /// For a server, the calls whose handlers run or wait to begin. For a channel, the calls that
+    /// wait for their answers.
     pub calls: usize,
     /// Calls of which a direction is a stream that has not ended, or that the program has not read
     /// to its end.
     pub streams: usize,
-    /// Bodies too long for messages that are on their way, in either direction.
+    /// Bodies too long for a message that are on their way, in either direction.
     pub bodies: usize,
-    /// Bytes of memory for such bodies that are lent to senders or held by the program, and for
-    /// messages of streams beyond 64 KiB that the program has not read: in units of 64 KiB.
+    /// Memory for long data in bytes, in units of 64 KiB: bodies too long for a message, while they
+    /// are received or the program holds them, and messages of streams beyond 64 KiB that the
+    /// program has not read.
     pub body_memory: usize,
 }
 

@@ -11,7 +11,7 @@ use doorbell_kit::effort;
 #[path = "../../fuzz/src/rpc/mod.rs"]
 mod body;
 
-/// Splitmix64: the same numbers on every machine.
+/// The random number generator Splitmix64, which gives the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// So many bytes, of which some are often the same: a script repeats itself.
+    /// Makes `len` bytes, parts of which are often repeated, as the parts of a script are.
     fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..len).map(|_| self.next() as u8).collect();
         for _ in 0..self.next() % 8 {

@@ -18,7 +18,7 @@ use mixed::{COUNT, Company, ECHO, ENDLESS, FOREVER, MIRROR, SUM, holds_nothing, 
 /// The longest that anything here may take.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What becomes of the client's process.
+/// The fate of the client's process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Killed,
@@ -94,7 +94,8 @@ fn ends_in_the_middle(test: &str, device: &str, fate: Fate) {
         let channel = company.stop().await;
         holds_nothing(|| server.usage()).await;
         holds_nothing(|| channel.usage()).await;
-        // What is left of clients are the connections of the one that is there, for messages and bodies.
+        // What is left of clients are the connections of the one that is there, for messages and
+        // bodies.
         while server.nic().statistics().objects.queue_pairs > 2
             || server.nic().statistics().objects.registrations > 0
         {

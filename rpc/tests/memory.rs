@@ -34,7 +34,8 @@ static COUNTING: Counting = Counting;
 
 #[tokio::test]
 async fn a_call_whose_handler_runs_as_a_task_allocates_no_room_for_streams_and_long_bodies() {
-    /// What a call may allocate at both ends together: a stream or a long body takes more.
+    /// The most bytes that a call may allocate at both ends together. A stream or a long body takes
+    /// more.
     const MOST: usize = 8192;
     /// How many calls are made, so that memory that is allocated once does not count.
     const CALLS: usize = 1000;

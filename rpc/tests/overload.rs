@@ -93,7 +93,8 @@ async fn a_server_that_was_overloaded_takes_calls_again(device: &str) {
         let (_server, client, _channel, begun) = pair(device).await;
         bursts(&client, method).await;
         let before = begun.load(Ordering::SeqCst);
-        // A call that nobody is before is refused only if the machine pauses for as long as it may wait.
+        // A call that nobody is before is refused only if the machine pauses for as long as it may
+        // wait.
         let mut refused = 0;
         while let Err(status) = client.unary(method, 1).await {
             assert_eq!(status.code(), Code::ResourceExhausted, "{status}");

@@ -1,5 +1,5 @@
-//! Calls of all kinds at full load, over sockets and over a simulated cable with faults: each answer
-//! is right, memory does not grow, and nothing is left at either end.
+//! Calls of all kinds at full load, over sockets and over a simulated cable with faults: each
+//! answer is right, memory does not grow, and nothing is left at either end.
 //!
 //! A run takes a few seconds, or as many as `DOORBELL_SOAK` says. Ten minutes of each:
 //! `DOORBELL_SOAK=600 cargo test -p doorbell-rpc --test soak -- --nocapture --test-threads=1`
@@ -82,7 +82,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn over_sockets_memory_is_flat_at_full_load() {
+fn over_sockets_memory_does_not_grow_at_full_load() {
     runtime().block_on(async {
         let server = builder().open("udp:127.0.0.1:0").await.expect("the device opens");
         let name = server.name().clone();
@@ -92,7 +92,7 @@ fn over_sockets_memory_is_flat_at_full_load() {
 }
 
 #[test]
-fn over_a_cable_with_faults_memory_is_flat_at_full_load() {
+fn over_a_cable_with_faults_memory_does_not_grow_at_full_load() {
     let faults = Faults {
         loss: 0.02,
         duplication: 0.02,
@@ -106,8 +106,8 @@ fn over_a_cable_with_faults_memory_is_flat_at_full_load() {
             let server = builder().open_on(&far).await.expect("there is room");
             let name = server.name().clone();
             let connect = async || {
-                // A lost packet is repeated when time has passed on the cable, which is slow at full
-                // load on a busy machine.
+                // A lost packet is repeated when time has passed on the cable, which is slow at
+                // full load on a busy machine.
                 let patient = Channel::builder().connect_timeout(Duration::from_secs(60));
                 let channel = patient.connect_on(&near, &name).await;
                 channel.expect("there is room")

@@ -183,7 +183,7 @@ pub enum HeapError {
         /// How many bytes the longest free range has.
         free: u64,
     },
-    /// Another process has no room, or not at the same place of its heap.
+    /// The heap of another process has no room, or not at the same place.
     #[error(
         "another process has no room for {asked} bytes at the place that is free here: its heap is \
          shorter, or what it has allocated for itself is in the way; configure a larger `heap`"

@@ -39,6 +39,12 @@ pub struct GlobalPtr<T> {
     to: PhantomData<fn() -> T>,
 }
 
+/// The allocation number in pointers to memory that a process has allocated for itself.
+pub(crate) const ALONE: u32 = u32::MAX;
+/// The allocation number in a pointer that was made from an index beyond an array: the pointer's
+/// offset is the index, and its rank is the array's length.
+pub(crate) const BEYOND: u32 = u32::MAX - 1;
+
 /// The bytes of a global pointer, without the type it points to.
 #[derive(
     Clone, Copy, PartialEq, Eq, Hash, Default, Debug, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -180,7 +186,7 @@ impl<T> fmt::Display for GlobalPtr<T> {
         let Raw { rank, block, offset } = self.raw;
         match block {
             0 => f.write_str("null"),
-            crate::heap::ALONE => write!(f, "{rank}:{offset:#x}"),
+            ALONE => write!(f, "{rank}:{offset:#x}"),
             block => write!(f, "{rank}:{offset:#x} of allocation {block}"),
         }
     }

@@ -1,6 +1,21 @@
 //! Split-C for Tokio: one program runs in several processes, which read and write each other's
 //! memory.
 //!
+//! ```text
+//!   process 0          process 1          process 2        one program, many processes
+//!  ┌──────────┐       ┌──────────┐       ┌──────────┐
+//!  │ program  │       │ program  │       │ program  │      World, GlobalPtr, Spread
+//!  ├──────────┤ get   ├──────────┤ store ├──────────┤
+//!  │   heap   │◄──────┤   heap   ├──────►│   heap   │      loads and stores, RDMA,
+//!  └──────────┘       └──────────┘       └──────────┘      or messages
+//!       └───────── collectives: barriers, sums, … ──┘
+//! ```
+//!
+//! Each process has a heap of the same length. An operation names an element of any process's heap
+//! by a pointer or by an array's index, and is carried there in the fastest way that leads there.
+//!
+//! A first program:
+//!
 //! ```
 //! use doorbell::splitc;
 //!
@@ -156,6 +171,7 @@ mod arrays;
 mod atomics;
 mod collectives;
 mod config;
+mod define;
 mod element;
 mod error;
 mod fates;
@@ -163,6 +179,7 @@ mod functions;
 mod global_ptr;
 mod heap;
 mod landing;
+mod locks;
 mod messages;
 mod peers;
 mod run;

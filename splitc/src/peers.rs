@@ -53,7 +53,7 @@ pub(crate) struct Far {
 pub(crate) enum Route<'p> {
     /// Loads and stores on the peer's heap.
     Memory(&'p Region),
-    /// RDMA: one-sided requests to the peer.
+    /// One-sided requests to the peer, by RDMA.
     OneSided(&'p Far),
     /// Active Messages to the peer.
     Messages(&'p Far),

@@ -6,7 +6,7 @@
 //! call ahead changes no counter that others still wait for.
 
 use crate::error::{Error, Gone};
-use crate::heap::STORED;
+use crate::heap::counter;
 use crate::world::{Core, Waits, World};
 
 impl World {
@@ -55,12 +55,6 @@ impl World {
         core.heap.region().store(counter(over), 0).expect("it is the heap's own");
         Ok(())
     }
-}
-
-/// The offset in a heap of the counter for the bytes that are stored in a turn.
-#[inline]
-pub(crate) const fn counter(turn: u64) -> usize {
-    STORED + 8 * (turn & 1) as usize
 }
 
 impl Core {

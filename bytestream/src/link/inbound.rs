@@ -1,4 +1,5 @@
-//! The receiving direction of a stream: messages that have come and were not read.
+//! The receiving direction of a stream: messages that have arrived and that the program has not
+//! read.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -7,25 +8,25 @@ use std::task::Waker;
 
 use doorbell_verbs::Buf;
 
-use crate::buffers::locked;
 use crate::error::Over;
+use crate::shared::locked;
 use crate::wire::Violation;
 
-/// What comes next in a stream.
+/// The next thing that a reader finds in a stream.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// A message, of at least one byte.
+    /// A message of at least one byte.
     Bytes(Buf),
-    /// The peer has ended the stream.
+    /// The end of the stream, as the peer has sent it.
     End,
-    /// The stream was broken off.
+    /// The reason why the stream was broken off.
     Over(Over),
 }
 
-/// Messages that were received and not read: no more than the peer had credits for.
+/// The messages that were received and not read. There are no more than the peer had credits for.
 #[derive(Default)]
 pub(crate) struct Inbound {
-    /// Whether there is a message or an end. A reader that finds neither takes no lock.
+    /// Whether a message or an end is there to be read. A reader that finds neither takes no lock.
     ready: AtomicBool,
     state: Mutex<State>,
 }
@@ -41,8 +42,8 @@ struct State {
 }
 
 impl Inbound {
-    /// Puts a message behind the others. Returns whether a reader was woken, or the message if the
-    /// program has dropped the stream.
+    /// Appends a message to the unread ones. Returns whether a reader was woken, or the message
+    /// itself if the program has dropped the stream.
     pub fn put(&self, message: Buf) -> Result<Result<bool, Buf>, Violation> {
         let mut state = locked(&self.state);
         if state.end {
@@ -58,7 +59,7 @@ impl Inbound {
         Ok(Ok(wake(reader)))
     }
 
-    /// Takes note that the peer has ended the stream. Returns whether a reader was woken.
+    /// Notes that the peer has ended the stream. Returns whether a reader was woken.
     pub fn ends(&self) -> Result<bool, Violation> {
         let mut state = locked(&self.state);
         if std::mem::replace(&mut state.end, true) {
@@ -70,8 +71,8 @@ impl Inbound {
         Ok(wake(reader))
     }
 
-    /// Takes note that the stream is broken off. Readers read what has come, and then get the
-    /// error, unless the peer has ended the stream before. Returns whether a reader was woken.
+    /// Notes that the stream is broken off. The reader gets what has arrived, and then the error,
+    /// unless the peer has ended the stream before. Returns whether a reader was woken.
     pub fn is_over(&self, why: Over) -> bool {
         let mut state = locked(&self.state);
         state.over.get_or_insert(why);
@@ -81,7 +82,7 @@ impl Inbound {
         wake(reader)
     }
 
-    /// Takes the next message. Behind the last one, returns the end again and again.
+    /// Takes the next message. After the last message, returns the end every time.
     #[inline]
     pub fn next(&self) -> Option<Next> {
         if !self.is_ready() {
@@ -101,13 +102,13 @@ impl Inbound {
         }
     }
 
-    /// Returns whether [`next`](Self::next) returns something.
+    /// Returns whether [`next`](Self::next) would return something.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Has `waker` woken when [`next`](Self::next) returns something.
+    /// Has `waker` woken as soon as [`next`](Self::next) would return something.
     pub fn wait(&self, waker: &Waker) {
         let reader = &mut locked(&self.state).reader;
         reader.get_or_insert_with(|| waker.clone()).clone_from(waker);
@@ -118,7 +119,7 @@ impl Inbound {
         locked(&self.state).end
     }
 
-    /// Takes note that the program has dropped the stream. Returns the unread messages.
+    /// Notes that the program has dropped the stream. Returns the unread messages.
     pub fn close(&self) -> VecDeque<Buf> {
         let mut state = locked(&self.state);
         state.closed = true;
@@ -132,7 +133,7 @@ impl Inbound {
     }
 }
 
-/// Wakes a task, if one waits. Returns whether one did.
+/// Wakes a task, if one waits. Returns whether a task was woken.
 pub(super) fn wake(waiting: Option<Waker>) -> bool {
     let woke = waiting.is_some();
     waiting.into_iter().for_each(Waker::wake);

@@ -60,7 +60,8 @@ pub async fn nothing_is_left_of_streams_that_are_dropped(nics: [Nic; 2]) {
     }
 }
 
-/// Nobody is left then who would send what was written, and nothing waits for that.
+/// After the runtime has ended, no task is left to send what was written, and nothing waits for
+/// that.
 #[test]
 fn streams_that_outlive_their_runtime_are_dropped_and_the_device_is_free() {
     let [here, there] = names(Over::Shm);

@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 pub const SERVICE: ServiceId = ServiceId(7);
 
-/// What a NIC may be over.
+/// A kind of device that a NIC runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
     Shm,
@@ -24,7 +24,7 @@ pub enum Over {
     PacketV2,
 }
 
-/// Where programs run.
+/// Where the programs of a test run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {
     CurrentThread,
@@ -51,7 +51,7 @@ pub fn inline() -> NicConfig {
     NicConfig { time_wait: Duration::from_millis(5), ..NicConfig::default() }
 }
 
-/// The same, run by a thread of its own.
+/// A NIC of the given kind that a thread of its own runs.
 pub fn dedicated() -> NicConfig {
     NicConfig { progress: Progress::Dedicated { core: None }, ..inline() }
 }

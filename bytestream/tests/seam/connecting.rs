@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::common::{Over, Runs, SERVICE, inline, names, nics, run};
 
 #[test]
-fn a_name_that_is_none_is_an_invalid_input() {
+fn a_malformed_name_is_an_invalid_input() {
     run(Runs::CurrentThread, || async {
         for name in ["", "udp:127.0.0.1:5000", "udp:127.0.0.1:5000#x", "nothing:1#7"] {
             let why = Stream::connect(name).await.expect_err("it is none");
@@ -85,7 +85,7 @@ fn a_stream_outlives_its_listener_and_the_handles_of_its_endpoint() {
 }
 
 #[test]
-fn outside_of_a_runtime_there_are_no_streams() {
+fn an_endpoint_that_is_opened_outside_of_a_runtime_is_an_error() {
     let nic = Nic::open("shm", NicConfig::default()).expect("a device");
     let why = Endpoint::on(&nic, &Config::default()).expect_err("there is no runtime");
     assert!(why.to_string().contains("Tokio runtime"), "{why}");

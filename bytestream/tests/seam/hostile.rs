@@ -54,7 +54,7 @@ async fn listener(nic: &Nic) -> Listener {
 }
 
 #[test]
-fn who_asks_a_listener_in_another_way_or_version_is_refused_and_told_why() {
+fn a_peer_of_another_protocol_or_version_is_refused_by_a_listener_and_told_why() {
     run(Runs::CurrentThread, || async {
         let [near, far] = nics(Over::Udp, &inline());
         let mut listener = listener(&far).await;
@@ -137,8 +137,8 @@ async fn receives(messages: &[Sent]) -> (usize, io::Result<()>) {
 fn garbage_of_a_peer_ends_the_stream_with_an_error_that_says_what_came() {
     run(Runs::CurrentThread, || async {
         let cases: [(&[Sent], usize, &str); 8] = [
-            (&[(10, None), (0, None)], 10, "a message that says nothing"),
-            (&[(10, None), (0, Some(0))], 10, "a message that says nothing"),
+            (&[(10, None), (0, None)], 10, "a message without bytes and without a signal"),
+            (&[(10, None), (0, Some(0))], 10, "a message without bytes and without a signal"),
             (&[(10, Some(1 << 20))], 0, "unknown bits: 0x00100000"),
             (&[(10, None), (5, Some(1))], 10, "credits for 1 messages"),
             (&[(10, Some(END)), (10, None)], 10, ""),

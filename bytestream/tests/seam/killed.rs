@@ -81,10 +81,11 @@ fn over_udp_a_stream_to_a_peer_that_is_killed_times_out() {
     kills("killed::over_udp_a_stream_to_a_peer_that_is_killed_times_out", Over::Udp);
 }
 
-/// Who lingers does not wait for the peer for as long as the connection would stand.
+/// A stream that lingers does not wait for its peer for as long as the connection would last.
 #[test]
-fn a_stream_to_a_peer_that_is_stopped_is_let_go_when_it_has_lingered() {
-    let test = "killed::a_stream_to_a_peer_that_is_stopped_is_let_go_when_it_has_lingered";
+fn a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over() {
+    let test =
+        "killed::a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over";
     if let Some(device) = child::part() {
         return serves(device);
     }
@@ -111,12 +112,11 @@ fn a_stream_to_a_peer_that_is_stopped_is_let_go_when_it_has_lingered() {
     });
 }
 
-/// Nothing was under way, and so a client that waited for an answer heard of the end of its server
-/// only after the idle time.
+/// Without probes, a client that waited for an answer heard of the end of its server only after the
+/// idle time, because nothing was under way.
 #[test]
-fn who_waits_for_an_answer_of_a_peer_that_is_killed_hears_of_it_before_the_idle_time() {
-    let test =
-        "killed::who_waits_for_an_answer_of_a_peer_that_is_killed_hears_of_it_before_the_idle_time";
+fn a_stream_that_waits_for_an_answer_notices_before_the_idle_time_that_its_peer_was_killed() {
+    let test = "killed::a_stream_that_waits_for_an_answer_notices_before_the_idle_time_that_its_peer_was_killed";
     if let Some(device) = child::part() {
         return serves(device);
     }

@@ -197,7 +197,7 @@ pub async fn many_streams_of_an_endpoint_do_not_mix(nics: [Nic; 2]) {
     drop(serves.await.expect("it does not fail"));
 }
 
-/// What programs need that give a stream, or a half of one, to a task.
+/// The bounds that a task needs which is given a stream, or a half of one.
 #[test]
 fn streams_and_their_halves_may_go_to_any_thread() {
     fn may_go<T: Send + Sync + Unpin + 'static>() {}

@@ -1,4 +1,8 @@
-//! `doorbell doctor`: what works here, what does not, why, and what to do.
+//! `doorbell doctor`: tells what works on this machine, what does not, why, and what to do about
+//! it.
+//!
+//! This file makes the checks. `line` measures how fast two processors pass each other a cache
+//! line, which no message can beat, and `words` prints the findings for people.
 
 mod line;
 mod words;
@@ -18,7 +22,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What was found.
+/// The findings of the checks.
 struct Findings {
     machine: Machine,
     /// How long a cache line takes from one processor to another, in nanoseconds.

@@ -2,8 +2,8 @@
 
 use super::line::Line;
 
-/// A name and a description for each device that occurs in `lines`: the bytes of its packets, and the
-/// work that it takes from the processor.
+/// A name and a description for each device that occurs in `lines`: the bytes of its packets, and
+/// the work that it takes from the processor.
 pub fn facts(lines: &[Line]) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     for line in lines {

@@ -105,8 +105,8 @@ impl Line {
         self.0[key].as_str().unwrap_or_default()
     }
 
-    /// The parameters whose intervals are wider than a fifth of their values and than 10 ns, with what
-    /// the line is of; `None` if there are none.
+    /// The parameters whose intervals are wider than a fifth of their values and than 10 ns, with
+    /// what the line is of; `None` if there are none.
     pub fn too_wide(&self) -> Option<String> {
         let is_wide = |one: &Parameter| {
             self.get(*one).is_some_and(|estimate| {

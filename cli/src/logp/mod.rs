@@ -1,4 +1,8 @@
-//! `doorbell logp`: what a message costs, at every layer, on every device that works here.
+//! `doorbell logp`: measures what a message costs, at every layer, on every device that works here.
+//!
+//! `steps` lists the layers and devices, and measures one after the other through `measure`, or
+//! through `remote` with another machine. `line` is a result as JSON, `page` a report in tables and
+//! figures, and `compare` sets two results beside each other and beside those in `published`.
 
 mod compare;
 pub mod devices;
@@ -26,12 +30,12 @@ use steps::{Layer, Step};
 /// Measures the parameters of LogP: for how long a processor is busy with a message that it sends
 /// (o_s) or receives (o_r), the latency between (L), and the gap between messages (g).
 ///
-/// Two processes on this machine, or on two machines, send each other requests and answers, at every
-/// layer and on every device, by the method of Culler, Liu, Martin and Yoshikawa (IEEE Micro, 1996).
-/// Each parameter is the mean of eight runs, and lies with a probability of 95 % in the interval
-/// beside the mean. Where the sender's processor carries a message all the way, as over a virtual
-/// cable, o_s contains that way, and L, which is what remains of half a round trip, comes out near
-/// zero or below.
+/// Two processes on this machine, or on two machines, send each other requests and answers, at
+/// every layer and on every device, by the method of Culler, Liu, Martin and Yoshikawa (IEEE Micro,
+/// 1996). Each parameter is the mean of eight runs, and lies with a probability of 95 % in the
+/// interval beside the mean. Where the sender's processor carries a message all the way, as over a
+/// virtual cable, o_s contains that way, and L, which is what remains of half a round trip, comes
+/// out near zero or below.
 ///
 /// A table, bars and curves are printed, and a report is written for a browser. Ctrl-C ends the
 /// measurement early, and what was measured until then is printed and reported.
@@ -218,8 +222,8 @@ fn devices(args: &Args) -> anyhow::Result<Vec<String>> {
 /// The results of the steps, and the steps that failed with the reasons.
 type Found = (Vec<Line>, Vec<(String, String)>);
 
-/// Measures all steps, again and again as often as there are runs, or until somebody interrupts. The
-/// runs of a step are far apart, so that something that disturbs for a while hits few of them.
+/// Measures all steps, again and again as often as there are runs, or until somebody interrupts.
+/// The runs of a step are far apart, so that something that disturbs for a while hits few of them.
 fn measure_all(
     args: &Args,
     steps: &[Step],

@@ -90,8 +90,8 @@ fn greeting(here: &Machine) -> Value {
     json!({ "doorbell logp": env!("CARGO_PKG_VERSION"), "machine": here.facts() })
 }
 
-/// Makes sure that the other end is this program, and of the same version. Returns the description of
-/// the other machine.
+/// Makes sure that the other end is this program, and of the same version. Returns the description
+/// of the other machine.
 fn greet(control: &mut Control, here: &Machine) -> anyhow::Result<Vec<(String, String)>> {
     control.tell(&greeting(here))?;
     let theirs = control.hear(Some(PATIENCE))?;
@@ -163,7 +163,7 @@ pub struct Connected {
     control: Control,
     address: String,
     here: SocketAddr,
-    /// The other machine, as reports describe it.
+    /// The description of the other machine, as reports show it.
     pub machine: Vec<(String, String)>,
 }
 

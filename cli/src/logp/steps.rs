@@ -39,8 +39,8 @@ pub struct Step {
 
 /// The carriers of Split-C over shared memory, the default one first.
 const OVER_SHARED_MEMORY: [&str; 3] = ["mapped", "one-sided", "messages"];
-/// The carriers of Split-C over networks, the default one first: messages for short accesses and RDMA
-/// for long ones.
+/// The carriers of Split-C over networks, the default one first: messages for short accesses and
+/// RDMA for long ones.
 const OVER_NETWORKS: [&str; 3] = ["mixed", "one-sided", "messages"];
 
 impl Step {

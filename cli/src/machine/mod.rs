@@ -1,4 +1,5 @@
-//! The machine that is measured: what it is, and how quiet it is.
+//! The machine that is measured: its description for reports, and how quiet it is while nothing
+//! runs.
 
 mod noise;
 
@@ -27,7 +28,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks for a tenth of a second at this machine, which is to run one or two ends of a measurement.
+    /// Looks for a tenth of a second at this machine, which is to run one or two ends of a
+    /// measurement.
     pub fn here(ends: usize) -> anyhow::Result<Self> {
         let machine = discover::Machine::here();
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -15,12 +15,13 @@ const PAUSE: Duration = Duration::from_micros(2);
 /// The share of time from which measurements are disturbed.
 const LOUD: f64 = 0.08;
 
-/// What something else took of the processors' time while they did nothing but read the clock.
+/// The time that something else took from the processors, while they did nothing but read the
+/// clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Noise {
     /// The share of their time, of the processor that was disturbed more.
     pub share: f64,
-    /// The longest pause.
+    /// The longest pause in reading the clock.
     pub longest: Duration,
 }
 

@@ -106,7 +106,8 @@ impl Bench {
         Some(line)
     }
 
-    /// What the host's time is spent on: the line that the test prints, of each of several runs.
+    /// Measures a breakdown of the host's time several times. Returns the line that the test prints
+    /// in each run.
     pub fn costs(&mut self, run: Run<'_>) -> Vec<Value> {
         self.bar.inc(1);
         let times = 0..self.choose(REPETITIONS);
@@ -156,8 +157,8 @@ impl Bench {
         }
     }
 
-    /// Notes for what could not be measured, or only with too wide an interval, since this was asked
-    /// before.
+    /// Notes for what could not be measured, or only with too wide an interval, since this was
+    /// asked before.
     pub fn troubles(&mut self) -> Vec<Note> {
         let mut notes: Vec<_> = self.missing.drain(..).map(Note::missing).collect();
         if !self.wide.is_empty() {

@@ -1,4 +1,7 @@
-//! `doorbell paper`: what papers measured, measured again here, beside what they published.
+//! `doorbell paper`: repeats the measurements of a paper, and shows them beside what was published.
+//!
+//! `bench` runs `doorbell perf` again and again, and keeps its lines. Each paper is a folder with
+//! the sections of its report.
 
 mod bench;
 mod vi_am_splitc;
@@ -44,8 +47,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "json", requires = "paper")]
     csv: bool,
 
-    /// Where the report for a browser is written [default: doorbell-PAPER.html; with --json or --csv
-    /// none]
+    /// Where the report for a browser is written [default: doorbell-PAPER.html; with --json or
+    /// --csv none]
     #[arg(long, value_name = "FILE", requires = "paper")]
     report: Option<PathBuf>,
 

@@ -9,9 +9,9 @@ use doorbell_bytestream::{Config, Endpoint, ServiceId, Stream};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::figures::{Figures, Found};
 use super::pattern::{Pattern, wholly};
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::verbs::{Beat, Guard, open};
 use super::{Place, Plan};
 
@@ -109,8 +109,8 @@ async fn read(mut stream: Stream, size: usize, beat: &Beat) -> anyhow::Result<u6
     Ok(number)
 }
 
-/// Whether this part of a write is what is expected there: wholly, or by its first and last bytes,
-/// which tell it from others.
+/// Returns whether a part of a write is the expected one. Compares it wholly, or by its first and
+/// last bytes, which tell it from other parts.
 fn is_right(part: &[u8], expected: &[u8], at: usize, wholly: bool) -> bool {
     const ENDS: usize = 16;
     let expected = &expected[at..][..part.len()];

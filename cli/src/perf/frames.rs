@@ -11,8 +11,8 @@ pub use sleep::processor_time;
 use doorbell_transports::{AnyDevice, Device};
 
 use super::Plan;
+use super::figures::Figures;
 use super::peer::Peer;
-use super::report::Figures;
 use super::stream;
 use super::test::Test;
 use link::{Link, Seat};

@@ -10,8 +10,8 @@ use super::meter::Meter;
 /// How many times are kept before they are sorted into the histogram, in which the clock stands.
 const BLOCK: usize = 1024;
 
-/// Times in nanoseconds. All room for them is there from the beginning: to take one allocates
-/// nothing, and does no more than store it.
+/// Measured times in nanoseconds. All memory is allocated at the beginning, so that keeping a time
+/// costs no more than a store.
 pub struct Latencies {
     amount: Amount,
     sorted: Histogram<u64>,
@@ -26,7 +26,7 @@ pub struct Latencies {
     meter: Meter,
 }
 
-/// What is told of times: quantiles in microseconds, and how many there were of which length.
+/// A summary of times: quantiles in microseconds, and a histogram.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Summary {
     pub p50: f64,
@@ -94,7 +94,7 @@ impl Latencies {
         }
     }
 
-    /// Keeps a time; whether there is no room for another.
+    /// Keeps a time among the others. Returns whether there is no room for another.
     #[inline]
     fn keep(&mut self, time: Duration) -> bool {
         self.block[self.filled] = u32::try_from(time.as_nanos()).unwrap_or(u32::MAX);
@@ -130,7 +130,7 @@ impl Latencies {
         self.meter.at(self.before, self.began.elapsed());
     }
 
-    /// What is told of them, each divided by `parts`.
+    /// Returns the summary of the times, each divided by `parts`.
     pub fn summary(&mut self, parts: u32) -> Summary {
         self.sort();
         let micros = |nanos: u64| nanos as f64 / f64::from(parts) / 1e3;

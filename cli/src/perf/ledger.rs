@@ -5,14 +5,15 @@ use anyhow::bail;
 
 use super::patience::Patience;
 
-/// What became of numbered packets.
+/// The fate of numbered packets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
-    /// Those that came, in their order, and were what they should be.
+    /// The number of packets that arrived in order, with the contents that they should have.
     pub right: u64,
-    /// Those that others overtook, or that never came.
+    /// The number of packets that others overtook, or that never arrived.
     pub lost: u64,
-    /// Those whose contents or length were others, that came late or twice, or were no packets.
+    /// The number of packets with other contents or another length, that arrived late or twice, or
+    /// were not packets of the test.
     pub wrong: u64,
     /// The number that the next one will have.
     pub next: u64,
@@ -30,8 +31,8 @@ impl Tally {
         self.next = self.next.max(number + 1);
     }
 
-    /// What is below a number and has not come is lost: nothing is overtaken but what will not
-    /// come.
+    /// Counts all packets below a number that have not arrived as lost. Packets are overtaken only
+    /// by being lost.
     #[inline]
     pub fn skip(&mut self, number: u64) {
         if number > self.next {
@@ -53,25 +54,25 @@ impl Tally {
 /// A tally as it is reported, and whether it is the last.
 pub type Report = [u8; 40];
 
-/// What was found, and what was said.
+/// The findings of both ends of a stream.
 #[derive(Default)]
 pub struct Ledger {
-    /// What was found here.
+    /// The findings of this end.
     pub here: Tally,
     /// Whether the other end asks for that.
     pub asked: bool,
     /// Whether the other end has sent its last packet.
     pub ended: bool,
-    /// What the other end has found.
+    /// The findings of the other end, as it has reported them.
     pub there: Tally,
-    /// Whether it found the last packet.
+    /// Whether the other end has received the last packet.
     pub told_all: bool,
     /// Spent since the last report.
     pub patience: Patience,
 }
 
 impl Ledger {
-    /// What is to be reported.
+    /// Returns the report for the other end.
     pub fn report(&self) -> Report {
         let Tally { right, lost, wrong, next } = self.here;
         let mut report = [0; size_of::<Report>()];
@@ -82,7 +83,7 @@ impl Ledger {
         report
     }
 
-    /// Hears a report.
+    /// Takes in a report of the other end.
     pub fn hear(&mut self, report: &Report) {
         let mut words = report.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         let mut word = || words.next().unwrap_or(0);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Amount;
+use super::amount::Amount;
 
 /// A bar, which is drawn when it is told something, and at no other time: not by a thread of its
 /// own, which would take the processor of what is measured.
@@ -27,12 +27,12 @@ impl Meter {
         Self { bar, amount }
     }
 
-    /// None.
+    /// Makes a meter that shows nothing.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), amount: Amount::Times(0) }
     }
 
-    /// So many are done, in such a time.
+    /// Shows that `count` rounds are done after the time `passed`.
     pub fn at(&self, count: u64, passed: Duration) {
         self.bar.set_position(match self.amount {
             Amount::Times(_) => count,

@@ -13,7 +13,8 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::peer::Peer;
-use super::{Args, Place, Plan, cable, play};
+use super::play::play;
+use super::{Args, Place, Plan, cable};
 use crate::processors;
 
 /// The devices, as --pair takes them.
@@ -24,7 +25,8 @@ const INTERFACES: [&str; 2] = ["bell0", "bell1"];
 const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 79, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2))];
 
-/// The first end: starts the second, lays a cable to it where one is needed, and leads.
+/// Runs the first end: starts the second process, lays a cable to it where one is needed, and
+/// leads.
 pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let device_is_known = DEVICES.contains(&args.device());
     if !device_is_known && !plan.test.is_of_the_kernel() {
@@ -58,7 +60,7 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     second.end()
 }
 
-/// The second end.
+/// Runs the second end, in the process that the first end has started.
 pub fn second(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     set_pdeathsig(Signal::SIGKILL).context("asking to end with the first process")?;
     let spare = spare(1);
@@ -88,7 +90,7 @@ fn plug_in(args: &Args, peer: &mut Peer, end: usize) -> anyhow::Result<()> {
     peer.swap(&json!("plugged in")).map(drop)
 }
 
-/// Whether there must be a network between the ends.
+/// Returns whether the ends need a network between them.
 fn is_wired(args: &Args, plan: &Plan) -> bool {
     plan.test.is_of_the_kernel() || args.device() != "shm"
 }

@@ -17,7 +17,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// One more look that found nothing of `what`. Now and then, how long it has been.
+    /// Counts another look that found nothing of `what`. Now and then, returns how long the wait
+    /// has been.
     ///
     /// # Errors
     /// When it has been too long.

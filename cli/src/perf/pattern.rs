@@ -32,7 +32,7 @@ impl Pattern {
         Self { bytes: bytes.collect() }
     }
 
-    /// What the message of this number carries, `len` bytes.
+    /// Returns the `len` bytes of the message with this number.
     #[inline]
     pub fn of(&self, number: u64, len: usize) -> &[u8] {
         let at = (number.wrapping_mul(FACTOR) >> (64 - BEGINNINGS.trailing_zeros())) as usize * 8;

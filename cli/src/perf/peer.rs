@@ -8,7 +8,8 @@ use anyhow::{Context, Error, anyhow, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use serde_json::{Value, json};
 
-use super::{Amount, Plan};
+use super::amount::Amount;
+use super::plan::Plan;
 
 /// How long the other end may take for its part: opening a device, reaching this one.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,18 +21,18 @@ pub struct Peer {
     leads: bool,
 }
 
-/// What there must be of a stream.
+/// The traits that a stream to the other end must have.
 pub trait Stream: io::Read + io::Write + AsFd + Send {}
 impl<T: io::Read + io::Write + AsFd + Send> Stream for T {}
 
 impl Peer {
-    /// The other end of a stream that takes two handles.
+    /// Makes the other end of a stream, of which two handles are taken.
     pub fn over<S: Stream + TwoHandles + 'static>(stream: S, leads: bool) -> anyhow::Result<Self> {
         let to = stream.second(PATIENCE).context("the stream to the other end")?;
         Ok(Self { from: BufReader::new(Box::new(stream)), to: Box::new(to), leads })
     }
 
-    /// Whether this end is the one that begins, measures and tells.
+    /// Returns whether this end is the one that begins, measures and prints.
     pub fn leads(&self) -> bool {
         self.leads
     }
@@ -132,7 +133,7 @@ pub const GONE: &str = "the other end has gone: the output of its process says w
 
 const SILENT: &str = "the other end has said nothing for too long";
 
-/// What it means that the stream to the other end failed.
+/// Explains an error of the stream to the other end.
 fn lost(why: io::Error, what: &'static str) -> Error {
     match why.kind() {
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => anyhow!(GONE),
@@ -143,7 +144,7 @@ fn lost(why: io::Error, what: &'static str) -> Error {
 
 /// A stream that can be held twice, to read from the one and write to the other.
 pub trait TwoHandles: Sized {
-    /// The second handle. Reading gives up after this time.
+    /// Makes the second handle. Reading gives up after the time `patience`.
     fn second(&self, patience: Duration) -> io::Result<Self>;
 }
 

@@ -3,64 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use doorbell_splitc::Carrier;
 
-use super::Args;
+use super::amount::Amount;
+use super::args::{Args, Carriage};
 use super::meter::Meter;
 use super::test::{Am, Costs, Layer, Rpc, SplitC, Test};
 
-/// How much is measured.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Amount {
-    Times(u64),
-    For(Duration),
-}
-
-impl Amount {
-    /// Whether this round, which is counted from 1, is the last one.
-    #[inline]
-    pub fn is_over(self, round: u64, passed: impl FnOnce() -> Duration) -> bool {
-        match self {
-            Self::Times(times) => round >= times,
-            Self::For(time) => passed() >= time,
-        }
-    }
-
-    /// The number behind the last packet, if that is known at the beginning.
-    pub fn packets(self, of_a_message: u64) -> u64 {
-        match self {
-            Self::Times(times) => times.saturating_mul(of_a_message),
-            Self::For(_) => u64::MAX,
-        }
-    }
-
-    /// Whether the time is over, if it is a time.
-    #[inline]
-    pub fn has_passed(self, passed: impl FnOnce() -> Duration) -> bool {
-        matches!(self, Self::For(time) if passed() >= time)
-    }
-}
-
-/// How Active Messages are carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Carriage {
-    /// Short ones that have company share a send; of a packet that is placed the write tells
-    Together,
-    /// Each is a send of its own, as in AMVIA's third version
-    Apart,
-    /// Each size has a connection of its own, and nothing is written, as in AMVIA's first version
-    PerSize,
-}
-
-impl Carriage {
-    /// The name by which it is chosen.
-    pub fn name(self) -> String {
-        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
-    }
-}
-
-/// What both ends agree on.
+/// The plan of a test, on which both ends agree.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub test: Test,
@@ -141,7 +91,7 @@ impl Plan {
         plan.judge().map(|()| plan)
     }
 
-    /// Whether it can be done, as far as one knows beforehand.
+    /// Checks that the test can be run as planned, as far as that is known beforehand.
     fn judge(&self) -> anyhow::Result<()> {
         let (Self { size, .. }, name) = (self, self.test.name());
         if self.others > MOST_OTHERS {
@@ -301,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// What shows how far it is.
+    /// Makes the meter that shows the progress of the test.
     pub fn meter(&self) -> Meter {
         Meter::new(self.test.name(), self.amount)
     }

@@ -6,35 +6,13 @@ use doorbell_logp::{Estimate, Parameters, Point};
 use doorbell_verbs::Capabilities;
 use serde_json::{Value, json};
 
-use super::costs::{self, Breakdown};
+use super::costs;
+use super::figures::{Figures, Found};
 use super::latencies::Summary;
 use super::logp::Known;
 use super::test::{Layer, Test};
 use super::{Form, Plan};
 use crate::out;
-
-/// What a test found.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Figures {
-    /// The device's name; nothing for the kernel's own sockets.
-    pub device: Option<&'static str>,
-    /// Round trips, or messages.
-    pub iters: u64,
-    pub found: Found,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub enum Found {
-    Latency(Summary),
-    /// Messages a second.
-    Rate(f64),
-    /// A share of a processor.
-    Share(f64),
-    /// The parameters of LogP, and what the device can do that they were measured on.
-    LogP(Box<Known>, Capabilities),
-    /// What the host's time is spent on.
-    Costs(Box<Breakdown>),
-}
 
 /// Prints what was found.
 pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
@@ -45,7 +23,7 @@ pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
     })
 }
 
-/// What programs read, each by its name.
+/// The fields that programs read, each with its name.
 fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
     match &figures.found {

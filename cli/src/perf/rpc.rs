@@ -21,10 +21,10 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
+use super::figures::{Figures, Found};
 use super::latencies::Latencies;
 use super::pattern::wholly;
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::test::Rpc;
 use super::verbs::{Beat, Guard, open};
 use super::{Place, Plan};

@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::Plan;
+use super::figures::Figures;
 use super::peer::Peer;
-use super::report::Figures;
 use super::stream;
 use super::test::Test;
 use udp::Datagrams;

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::figures::{Figures, Found};
 use super::ledger::Ledger;
 use super::patience::Patience;
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::{Amount, Plan};
 
 /// How long no report may come before one is asked for.
@@ -41,7 +41,7 @@ pub trait Lane {
     /// Enters what has come into the ledger; whether there was something.
     fn receive(&mut self) -> anyhow::Result<bool>;
 
-    /// What is known.
+    /// Returns the findings so far.
     fn ledger(&mut self) -> &mut Ledger;
 }
 
@@ -71,7 +71,8 @@ pub fn run(lane: &mut impl Lane, plan: &Plan, peer: &mut Peer) -> anyhow::Result
     }))
 }
 
-/// Sends; how long it took until the last report.
+/// Sends a stream to the other end. Returns the time from the first message to the last report of
+/// the receiver.
 fn lead(lane: &mut impl Lane, amount: Amount) -> anyhow::Result<Duration> {
     let window = lane.window();
     let began = Instant::now();

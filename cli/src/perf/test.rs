@@ -6,9 +6,9 @@ use clap::builder::PossibleValue;
 use doorbell_splitc::Carrier;
 use thiserror::Error;
 
-use super::Amount;
+use super::amount::Amount;
 
-/// What can be measured today.
+/// A test that `doorbell perf` knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Test {
     FrameLat,
@@ -20,19 +20,19 @@ pub enum Test {
     WakeLat,
     BystanderLat,
     IdleCpu,
-    /// One of the NIC.
+    /// A test of the NIC.
     Verbs(Verb),
-    /// One of Active Messages.
+    /// A test of Active Messages.
     Am(Am),
     /// Byte streams over queue pairs: a stream.
     BytestreamBw,
-    /// One of RPC.
+    /// A test of RPC.
     Rpc(Rpc),
-    /// One of Split-C.
+    /// A test of Split-C.
     SplitC(SplitC),
     /// The parameters of LogP.
     LogP(Layer),
-    /// What the host's time is spent on.
+    /// A breakdown of the host's time.
     Costs(Costs),
     /// A test of a layer that is not there yet.
     Later(&'static str),
@@ -53,7 +53,7 @@ pub enum Costs {
     SplitC,
 }
 
-/// What of the NIC is measured.
+/// A test of the NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
     SendLat,
@@ -71,7 +71,7 @@ pub enum Verb {
     IdleCpu,
 }
 
-/// What of Active Messages is measured.
+/// A test of Active Messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Am {
     Lat,
@@ -212,13 +212,13 @@ pub struct NotThere {
 }
 
 impl Test {
-    /// Whether it is of the device alone.
+    /// Returns whether the test measures a device alone.
     pub fn is_of_frames(self) -> bool {
         use Test::{BystanderLat, FrameBw, FrameLat, IdleCpu, WakeLat};
         matches!(self, FrameLat | FrameBw | WakeLat | BystanderLat | IdleCpu)
     }
 
-    /// All names.
+    /// Returns the names of all tests.
     pub fn names() -> impl Iterator<Item = PossibleValue> {
         let today = TODAY.iter().map(|(_, name, what)| PossibleValue::new(*name).help(*what));
         let later = LATER.iter().flat_map(|(_, names)| names.iter());
@@ -265,7 +265,7 @@ impl Test {
         }
     }
 
-    /// Whether it measures the kernel's sockets, and so no device.
+    /// Returns whether the test measures the kernel's sockets, and so no device.
     pub fn is_of_the_kernel(self) -> bool {
         matches!(self, Self::TcpLat | Self::TcpBw | Self::UdpLat | Self::UdpBw)
     }
@@ -338,7 +338,7 @@ impl SplitC {
 }
 
 impl Verb {
-    /// Whether it is of a word, and of nothing longer or shorter.
+    /// Returns whether the operation is on a word, and on nothing longer or shorter.
     pub fn is_of_a_word(self) -> bool {
         matches!(self, Self::CasLat | Self::FaaLat | Self::MapLat)
     }

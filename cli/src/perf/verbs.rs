@@ -15,8 +15,8 @@ mod stream;
 
 use anyhow::Context;
 
+use super::figures::{Figures, Found};
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::test::Verb;
 use super::{Place, Plan};
 pub use end::{End, listen, open, progress};

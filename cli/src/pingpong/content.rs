@@ -2,27 +2,28 @@
 
 use doorbell_verbs::Buf;
 
-/// One side's messages: each different in every byte from the one before, and from the other
-/// side's.
+/// The messages of one side. Each differs in every byte from the message before, and from the other
+/// side's messages.
 pub struct Content {
     side: u8,
     size: usize,
-    /// What was sent last.
+    /// The number of the message that was sent last.
     last: Option<u64>,
     peer: Peer,
 }
 
-/// What the other side sends, as far as it has shown.
+/// The kind of program at the other side, as far as its messages have shown it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Peer {
     Unknown,
-    /// What it got: rdma-core's pingpongs receive where they send from.
+    /// A program that sends back what it has received. The pingpongs of rdma-core do, because they
+    /// receive into the buffer that they send from.
     Echoes,
-    /// Its own: it is another of these.
+    /// A program that sends messages of its own: another `doorbell pingpong`.
     Ours,
 }
 
-/// What rdma-core's pingpongs have in their buffers at first, when they ask.
+/// The byte that fills the buffers of rdma-core's pingpongs at first, when they begin.
 const FRESH: u8 = 0x7b;
 
 impl Content {

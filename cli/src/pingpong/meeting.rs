@@ -10,16 +10,16 @@ use doorbell_verbs::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
+use super::args::{Args, Transport};
 use super::rally::{End, Players, RECEIVE};
-use super::{Args, Transport};
 
-/// What `ibv_ud_pingpong` has agreed upon.
+/// The queue key that all programs of `ibv_ud_pingpong` use.
 const KEY: Qkey = Qkey(0x1111_1111);
 
 /// The most requests under way: what was sent last, and the one before.
 const SENDS: usize = 2;
 
-/// One side, ready to be met.
+/// A side of the game that is ready to connect to the other.
 pub struct Meeting {
     completions: CompletionQueue,
     pair: Unmet,
@@ -70,7 +70,7 @@ impl Meeting {
         Ok(Self { completions, pair })
     }
 
-    /// Meets the peer.
+    /// Exchanges addresses with the peer, and connects to it.
     pub async fn join(self, args: &Args) -> anyhow::Result<End> {
         let nic = self.completions.nic().clone();
         let qpn = match &self.pair {

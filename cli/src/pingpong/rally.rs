@@ -9,11 +9,12 @@ use doorbell_verbs::{
     Queues, ReceiveQueue, SendQueue, WorkRequest,
 };
 
-use super::Args;
+use super::args::Args;
 use super::content::Content;
 
-/// What marks the completions of receives, and of sends.
+/// The number that marks the completions of receives.
 pub const RECEIVE: u64 = 1;
+/// The number that marks the completions of sends.
 const SEND: u64 = 2;
 
 /// How long the other side must be silent before this one goes, which it may need to hear again
@@ -45,7 +46,7 @@ impl Players {
         }
     }
 
-    /// What stands in front of a message that was received.
+    /// Returns how many bytes precede the message in a receive buffer.
     fn ahead(&self) -> usize {
         match self {
             Self::Pair(_) => 0,
@@ -54,7 +55,7 @@ impl Players {
     }
 }
 
-/// What the NIC has counted when all is over.
+/// The counters of the NIC when the game is over.
 pub struct Counted {
     pub sent_again: u64,
     pub timeouts: u64,
@@ -63,7 +64,7 @@ pub struct Counted {
     pub refused: u64,
 }
 
-/// One side, which has met the other.
+/// A side of the game that is connected to the other.
 pub struct End {
     completions: CompletionQueue,
     players: Players,
@@ -176,7 +177,7 @@ impl End {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters of the NIC so far.
     pub fn counted(&self) -> Counted {
         let nic = self.completions.nic().statistics().nic;
         let elsewhere = nic.no_such_queue_pair + nic.strangers + nic.other_partition;

@@ -21,9 +21,9 @@ pub struct Children {
 /// A process that has been started.
 pub struct Running {
     child: Child,
-    /// What it runs, and where.
+    /// The command of the process and its host, for messages.
     pub told: String,
-    /// Whether it runs on another host, and the process of this machine is ssh.
+    /// Whether the process runs on another host, so that the local process is ssh.
     pub is_remote: bool,
     pub ended: Option<End>,
     pub output: Output,
@@ -135,7 +135,7 @@ fn command(
     Ok(command)
 }
 
-/// What a process runs, and where, for messages.
+/// The command of a process and its host, for messages.
 fn told(process: &Process) -> String {
     let program = process.command.first().map_or("", String::as_str);
     match &process.host {

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 /// The longest line that is written in one piece.
 const LONGEST: u64 = 64 << 10;
 
-/// What a process writes, on its way.
+/// The output of a process, which threads pass on.
 #[derive(Default, Debug)]
 pub struct Output(Vec<JoinHandle<()>>);
 
@@ -28,7 +28,7 @@ impl Output {
         Self(threads)
     }
 
-    /// Whether all has been passed on.
+    /// Returns whether all output has been passed on.
     pub fn has_ended(&self) -> bool {
         self.0.iter().all(JoinHandle::is_finished)
     }

@@ -11,9 +11,9 @@ use super::plan::Process;
 use super::signals::GRACE;
 use super::variables::{Variables, taken_over};
 
-/// What the shell of another host does first. Its arguments are the working directory, the number
-/// of the process among those of its host, how many these are, `pin` or something else, and then
-/// what `env` takes: variables, and the program with its arguments.
+/// The first part of the script that the shell of another host runs. Its arguments are the working
+/// directory, the number of the process among those of its host, how many these are, `pin` or
+/// something else, and then the arguments of `env`: variables, and the program with its arguments.
 const BEGIN: &str = concat!(
     // The arguments of a command are seen by all users of a host, and its input is not.
     r#"IFS= read -r DOORBELL_SECRET && export DOORBELL_SECRET && cd "$1" || exit 127; "#,
@@ -51,7 +51,8 @@ const FIRST: &str = concat!(
     "{ exec 3<&-; while kill -0 $PPID; do sleep 1; done; force; } >/dev/null 2>&1 & w=$!; "
 );
 
-/// Starts another process. The input ends with the launcher, and the process with that.
+/// The part of the script that starts a process other than the first. The input ends with the
+/// launcher, and the process with the input.
 const OTHER: &str = concat!(
     "$run env \"$@\" </dev/null 3<&- & p=$!; ",
     "{ cat <&3; force; } >/dev/null 2>&1 & w=$!; "

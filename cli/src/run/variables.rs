@@ -9,12 +9,12 @@ pub type Variables = Vec<(String, String)>;
 /// How many seconds processes have to find each other if nobody says anything else.
 const WITHIN: u64 = 30;
 
-/// What a process of a job must not take over from the environment of the launcher: it has its own,
-/// or nobody else may see them.
+/// The variables that a process of a job must not take over from the environment of the launcher,
+/// because it has values of its own, or because nobody else may see them.
 const NOT_TAKEN_OVER: [&str; 4] =
     ["DOORBELL_ADDRESSES", "DOORBELL_KEY", "DOORBELL_SECRET", "DOORBELL_SECRET_FILE"];
 
-/// What all processes of a job are told.
+/// The variables that all processes of a job get.
 #[derive(Debug)]
 pub struct Common<'a> {
     pub args: &'a Args,

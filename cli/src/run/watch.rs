@@ -117,7 +117,7 @@ impl Watch<'_> {
         Scene::now(ends.collect(), self.service).verdict()
     }
 
-    /// Says why the job has failed, and has the processes end that still run.
+    /// Prints why the job has failed, and ends the processes that still run.
     fn give_up(&self, blame: &Blame) -> Ending {
         let (told, status) = self.told(blame);
         let others = if self.children.are_running() { "; the others are ended" } else { "" };
@@ -160,7 +160,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether all output has been passed on.
+    /// Returns whether all output has been passed on.
     fn has_said_all(&self) -> bool {
         self.children.all.iter().all(|running| running.output.has_ended())
     }

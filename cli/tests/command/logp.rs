@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use super::{doorbell, figures, run, said};
 
-/// Checks a line: the parameters are there, each within its interval, and make sense together.
+/// Checks that a line has all parameters of LogP, each within its interval, and that they make
+/// sense together.
 fn check(line: &Value) {
     let get = |name: &str| line[name].as_f64().unwrap_or_else(|| panic!("{name}: {line}"));
     for name in ["o_s_us", "o_r_us", "l_us", "g_us", "g_big_ns_per_byte", "rtt_us"] {

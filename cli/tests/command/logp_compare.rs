@@ -10,8 +10,8 @@ use tempfile::NamedTempFile;
 
 use super::{doorbell, said};
 
-/// A line as `--json` prints it, whose overheads are `o_s`, give or take a hundredth, and whose other
-/// parameters are always the same.
+/// A line as `--json` prints it, whose overheads are `o_s`, give or take a hundredth, and whose
+/// other parameters are always the same.
 fn line(layer: &str, o_s: f64) -> Value {
     json!({
         "layer": layer, "carrier": null, "device": "shm",

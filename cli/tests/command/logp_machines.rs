@@ -143,7 +143,8 @@ fn an_end_that_waits_for_the_other_end_is_ended_by_an_interrupt() {
     assert_eq!(output.status.signal(), Some(Signal::SIGINT as i32));
 }
 
-/// What the end that connects was told of one step was awaited for up to 20 s.
+/// In an earlier version, the connecting end waited up to 20 s for what the other end says of one
+/// step.
 #[test]
 fn an_interrupt_while_the_other_end_is_silent_ends_the_measurement_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

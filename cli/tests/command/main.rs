@@ -43,7 +43,7 @@ fn figures(arguments: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("a line of JSON")
 }
 
-/// What the contract promises of a line.
+/// Checks what the documentation promises of a line.
 fn check(found: &Value, test: &str, size: u64) {
     assert_eq!((&found["test"], &found["size"]), (&test.into(), &size.into()), "{found}");
     let stream = test.ends_with("_bw") || ["histogram", "gather"].contains(&test);
@@ -207,7 +207,8 @@ fn a_cause_is_told_once() {
     });
 }
 
-/// It was told as a connection that was reset, or a pipe that broke.
+/// In an earlier version, the end of the other process was reported as a connection that was reset,
+/// or a pipe that broke.
 #[test]
 fn an_other_end_that_goes_is_told_as_such() {
     lab::test(|lab| {
@@ -225,8 +226,8 @@ fn an_other_end_that_goes_is_told_as_such() {
     });
 }
 
-/// What the ends are on is made for them; the name of something else went into the device's, and
-/// the error named what nobody had asked for.
+/// The interfaces of the two ends are made for them. In an earlier version, a name given for one
+/// became part of the device's name, and the error named a device that nobody had asked for.
 #[test]
 fn a_pair_takes_the_name_of_a_device_and_nothing_that_it_is_on() {
     for device in ["packet:eth0", "udp:192.0.2.1", "shm:job", "ether"] {

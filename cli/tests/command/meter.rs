@@ -38,7 +38,7 @@ fn drawn(bar: &str) -> (&str, usize) {
     (what, percent)
 }
 
-/// What has a bar in a test, in which all bars rise and none is left.
+/// Returns each bar that a test draws, with its positions. All bars must rise, and none be left.
 fn bars(arguments: &str) -> Vec<(String, Vec<usize>)> {
     let (written, printed) = on_a_terminal(arguments);
     let mut all: Vec<_> = written.split("\r\u{1b}[2K").collect();

@@ -8,17 +8,18 @@ use serde_json::Value;
 use crate::ours::Ours;
 use crate::said;
 
-/// What none of them takes.
+/// The longest time that a game may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One that waits, and at which port.
+/// Starts a side that waits. Returns it with its port.
 fn waiting(arguments: &str) -> (Ours, u16) {
     let mut waits = Ours::start(&format!("pingpong --port 0 {arguments}"));
     let port = waits.port().expect("it waits");
     (waits, port)
 }
 
-/// Both sides, on two addresses of this host: what the one that asked, and the one that waited say.
+/// Plays both sides, on two addresses of this host. Returns the output of the side that asks, and
+/// of the side that waits.
 fn played(waits: &str, asks: &str) -> [std::process::Output; 2] {
     let (waits, port) = waiting(&format!("-d udp:127.0.0.1:4899 {waits}"));
     let asks = format!("pingpong -d udp:127.0.0.2:4899 --port {port} {asks} 127.0.0.1");

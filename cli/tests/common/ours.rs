@@ -5,7 +5,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// It is killed when this is dropped.
+/// A `doorbell` process of the test, which is killed when this is dropped.
 pub struct Ours {
     child: Child,
     stderr: BufReader<ChildStderr>,

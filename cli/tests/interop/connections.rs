@@ -18,7 +18,7 @@ use crate::table::Table;
 const COUNT: u32 = 50;
 const SIZE: usize = 3000;
 
-/// What no step takes.
+/// The longest time that a step may take.
 const STEP: Duration = Duration::from_secs(20);
 
 pub fn make(session: &Session, table: &mut Table) {
@@ -52,7 +52,7 @@ fn run<T>(future: impl Future<Output = anyhow::Result<T>>) -> Outcome<T> {
     }
 }
 
-/// That whatever came was taken, if nothing was harmed.
+/// Checks that no packet was refused, if nothing was harmed on the way.
 fn unrefused(session: &Session, nic: &Nic) -> anyhow::Result<()> {
     let nic = nic.statistics().nic;
     let refused = nic.malformed + nic.strangers + nic.wrong_service + nic.wrong_state;
@@ -87,7 +87,7 @@ fn server(session: &Session, (_, family, _): At, port: u16) -> Outcome<Running> 
     Ok(server)
 }
 
-/// One that asks from there.
+/// Runs a client of the guest that connects to this host.
 fn client(session: &Session, (device, family, _): At, port: u16) -> String {
     let address = session.ours(device, family);
     // Which checks what comes back.
@@ -145,7 +145,7 @@ fn pings(session: &Session, at: At) -> Outcome {
     }
 }
 
-/// What speaks to the kernel's manager in the guest, and shows what it says.
+/// Starts a program in the guest that uses the kernel's connection manager and prints its events.
 fn manager(session: &Session, part: &str, at: At, port: u16, data: &str) -> Outcome<Running> {
     let address = match at.2 {
         Asks::We => session.theirs(at.1),
@@ -160,7 +160,7 @@ fn manager(session: &Session, part: &str, at: At, port: u16, data: &str) -> Outc
     Ok(running)
 }
 
-/// That a manager in the guest has seen these events, and ended well.
+/// Checks that a connection manager in the guest has seen these events, and ended well.
 fn saw(output: &Output, events: &[&str]) -> anyhow::Result<()> {
     let all = events.iter().all(|event| output.stdout.contains(event));
     anyhow::ensure!(output.succeeded() && all, "{events:?} were to be seen: {output}");
@@ -170,7 +170,7 @@ fn saw(output: &Output, events: &[&str]) -> anyhow::Result<()> {
 const THEIRS: &str = "from the kernel";
 const OURS: &str = "from Doorbell";
 
-/// What is said when a connection is made comes whole, with zeros behind.
+/// Private data that are sent while a connection is made arrive whole, followed by zeros.
 fn private(session: &Session, at: At) -> Outcome {
     let port = session.port();
     let said = |data: &[u8]| data.starts_with(THEIRS.as_bytes()) && data[THEIRS.len()] == 0;
@@ -266,7 +266,8 @@ fn nobody(session: &Session, at: At) -> Outcome {
     }
 }
 
-/// Whoever is left hears that the other has gone, whether that was killed or dropped all.
+/// An end that is left learns that the other has gone, whether that was killed or dropped
+/// everything.
 fn killed(session: &Session, at: At) -> Outcome {
     let port = session.port();
     match at.2 {

@@ -56,9 +56,9 @@ pub fn judge(all: &Path, sent: u64, scratch: &Scratch) -> Judged {
 const OURS: &str = "frame.packet_flags_direction == 2 && udp.dstport == 4791 && udp.length > 8 \
                     && !icmp && !icmpv6";
 
-/// What is neither that, nor an empty datagram, nor what finds neighbours and exchanges addresses;
-/// nor what a host says of a datagram for a program that has just ended, which it quotes with its
-/// port.
+/// The filter for packets that are neither RoCE, nor empty datagrams, nor packets that find
+/// neighbours and exchange addresses, nor what a host says of a datagram for a program that has
+/// just ended, which quotes the port.
 const OTHERS: &str =
     "!(udp.dstport == 4791) && !arp && !tcp && !igmp && !(icmpv6.type in {133 .. 143})";
 

@@ -6,7 +6,7 @@ use crate::ours::Ours;
 use crate::session::{Asks, Device, Family, Outcome, PATIENCE, Session, ended, found};
 use crate::table::Table;
 
-/// What is played.
+/// A game of ping-pong, with its options.
 #[derive(Clone, Copy, Debug)]
 struct Play {
     transport: &'static str,
@@ -136,7 +136,7 @@ fn attempt(session: &Session, play: Play, (device, family, asks): At) -> Outcome
     }
 }
 
-/// What both sides have to say, if it went wrong for either.
+/// Combines the outcomes of both sides, with the output of both if either has failed.
 fn both<T, R>(theirs: Outcome<T>, ours: Outcome<R>) -> Outcome<R> {
     match (theirs, ours) {
         (Ok(_), ours) => ours,

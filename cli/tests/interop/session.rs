@@ -14,13 +14,13 @@ use serde_json::Value;
 use crate::judged::{self, Judged};
 use crate::ours::Ours;
 
-/// What nothing in the guest takes, whose processor is made of software.
+/// The longest time that anything in the guest may take. Its processor is emulated.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many times a case is repeated, at most, that the guest's kernel has failed.
 const REPETITIONS: usize = 2;
 
-/// Which device of ours.
+/// A kind of device at this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Device {
     Udp,
@@ -38,7 +38,7 @@ impl Device {
     }
 }
 
-/// By which addresses.
+/// The family of the addresses that are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     V4,
@@ -49,7 +49,7 @@ impl Family {
     pub const BOTH: [Self; 2] = [Self::V4, Self::V6];
 }
 
-/// Who asks the other.
+/// The side that asks the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
     We,
@@ -93,7 +93,7 @@ impl Session {
         self.port.replace(self.port.get() + 1) + 1
     }
 
-    /// The guest's address.
+    /// Returns the address of the guest.
     pub fn theirs(&self, family: Family) -> IpAddr {
         match family {
             Family::V4 => self.cable.far.ipv4.into(),
@@ -222,7 +222,7 @@ pub fn versions(image: &Image) -> String {
     image.packages().all().filter(is_met).collect::<Vec<_>>().join(", ")
 }
 
-/// What a `doorbell` of ours found, if it has succeeded.
+/// Returns what a `doorbell` at this end has printed, if it has succeeded.
 pub fn found(ours: Ours) -> Outcome<Value> {
     let Output { status, stdout, stderr } = ours.end(PATIENCE);
     match status.success() {
@@ -231,7 +231,7 @@ pub fn found(ours: Ours) -> Outcome<Value> {
     }
 }
 
-/// What a program in the guest said, if it has succeeded.
+/// Returns the output of a program in the guest, if it has succeeded.
 pub fn ended(running: Running) -> Outcome<doorbell_interop::Output> {
     let output = running.wait(PATIENCE).map_err(|why| why.to_string())?;
     match output.succeeded() {

@@ -45,7 +45,7 @@ impl Table {
         self.row_of(what, &Asks::BOTH, tries);
     }
 
-    /// The same where some of these ask only.
+    /// Adds a row of the table in which only some sides ask.
     pub fn row_of(&mut self, what: String, who: &[Asks], mut tries: impl FnMut(At) -> Outcome) {
         if !self.only.is_empty() && !self.only.iter().any(|only| what.contains(only)) {
             return;

@@ -1,5 +1,5 @@
-//! The launchers of clusters that have no PMI-1, or a server of their own: Open MPI's `mpiexec`, and
-//! Slurm's `srun`.
+//! The launchers of clusters that have no PMI-1, or a server of their own: Open MPI's `mpiexec`,
+//! and Slurm's `srun`.
 
 use std::fs;
 use std::net::TcpListener;

@@ -46,7 +46,8 @@ fn processes_that_do_not_end_by_a_signal_are_killed() {
     pids.into_iter().for_each(gone);
 }
 
-/// Regression: what a process had started stayed, for only the process itself was killed.
+/// In an earlier version, processes that a process of the job had started stayed, because only the
+/// process itself was killed.
 #[test]
 fn nothing_is_left_behind_when_the_launcher_is_killed() {
     for program in [wrapped(), STAYS.map(str::to_owned).to_vec()] {
@@ -71,8 +72,8 @@ fn nothing_is_left_behind_when_the_process_is_killed_that_keeps_the_job() {
     pids.into_iter().for_each(gone);
 }
 
-/// Regression: the launcher waited for the end of an output that was held by a process which the
-/// failed one had started.
+/// In an earlier version, the launcher waited for the end of an output that was held by a process
+/// which the failed one had started.
 #[test]
 fn what_a_failed_process_has_started_ends_and_holds_no_output() {
     for options in [&["--prefix"][..], &[]] {
@@ -107,7 +108,7 @@ fn ctrl_c_comes_once_and_process_0_reads_the_terminal() {
     assert_eq!(started.wait().code(), Some(128 + 2));
 }
 
-/// Regression: `nohup doorbell run` ended with the terminal.
+/// In an earlier version, the launcher ended with the terminal, although it was started by `nohup`.
 #[test]
 fn a_signal_that_was_ignored_when_the_launcher_was_started_stays_ignored() {
     let mut command = Command::new("nohup");

@@ -29,8 +29,9 @@ fn a_panic_of_one_process_is_told_and_ends_the_others() {
     assert!(said.contains("doorbell: process 1 ("), "{said}");
 }
 
-/// Regression: 69, which processes end with that can't return an error when another one has ended,
-/// was taken for such an end whoever ended so, and the job for one that had not failed.
+/// A process ends with status 69 when it can't return an error after another process has ended.
+/// An earlier version took any process with that status for such a process, and a job in which one
+/// failed by itself for a job that had not failed.
 #[test]
 fn a_program_that_ends_with_69_by_itself_has_failed() {
     for count in ["1", "2"] {
@@ -40,8 +41,8 @@ fn a_program_that_ends_with_69_by_itself_has_failed() {
     }
 }
 
-/// Regression: the other processes end with an error of their own, and the launcher named one of
-/// these if it saw its end first.
+/// After a process has failed, the others end with errors of their own. An earlier version named one
+/// of the others if it saw its end first.
 #[test]
 fn the_process_that_failed_first_is_named_whichever_is_seen_to_end_first() {
     for (part, status, how) in [
@@ -59,7 +60,8 @@ fn the_process_that_failed_first_is_named_whichever_is_seen_to_end_first() {
     }
 }
 
-/// Regression: the status of the job was that of whichever process was seen to fail first.
+/// In an earlier version, the status of the job was that of whichever process was seen to fail
+/// first.
 #[test]
 fn a_process_that_fails_because_another_has_is_not_blamed_when_it_ends_before_that_one() {
     // The shell around process 1 ends only when process 0 has ended of its failure.
@@ -79,7 +81,8 @@ fn a_process_that_fails_because_another_has_is_not_blamed_when_it_ends_before_th
     }
 }
 
-/// Regression: the others waited for a process that had ended until the time was over.
+/// In an earlier version, the other processes waited until their time was over for a process that
+/// had ended.
 #[test]
 fn a_process_that_ends_before_it_has_met_the_others_is_named_at_once() {
     let mut command = doorbell_run(&["-n", "2", "--within", "100000"]);

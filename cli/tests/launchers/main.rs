@@ -1,5 +1,5 @@
-//! A program of Split-C is started by `doorbell run`, by Hydra and over ssh; and what is told when a
-//! process fails, does not come, or is ended.
+//! A program of Split-C is started by `doorbell run`, by Hydra and over ssh; and what is told when
+//! a process fails, does not come, or is ended.
 //!
 //! The program is this file's own: each test starts it again, and the processes of the job run
 //! [`part_of_a_job`] in it.

@@ -20,7 +20,7 @@ const SSH: Judge = Judge {
     probe: &["sh", "-c", "test -x /usr/sbin/sshd && ssh -V"],
 };
 
-/// What `sed` prints of a process's status: the processors that it may use.
+/// The `sed` script that prints the processors which a process may use, from its status file.
 const LIST: &str = "s/^Cpus_allowed_list:[[:space:]]*//p";
 
 /// A server of ssh, and the command that runs others by it.
@@ -117,8 +117,8 @@ fn standard_input_goes_to_process_0_on_another_host_and_the_secret_is_no_part_of
     assert_eq!(all, ["a line", "end of 0 it's", "end of 1 it's"]);
 }
 
-/// Regression: process 0 ran on when the launcher was killed, for nothing ended its ssh; and a
-/// process that did not end by SIGTERM stayed, as did what a shell had started.
+/// In an earlier version, process 0 ran on when the launcher was killed, because nothing ended its
+/// ssh. A process that did not end by SIGTERM stayed, as did what a shell had started.
 #[test]
 fn nothing_is_left_on_other_hosts_when_the_launcher_is_killed() {
     if !SSH.is_here() {
@@ -183,7 +183,7 @@ fn processes_on_other_hosts_have_the_launchers_variables_and_a_processor_each() 
     }
 }
 
-/// Regression: SIGUSR1 ended ssh, and with that the job.
+/// In an earlier version, SIGUSR1 ended ssh, and with that the job.
 #[test]
 fn ssh_gets_no_signal_that_is_meant_for_programs() {
     if !SSH.is_here() {

@@ -46,7 +46,7 @@ struct News {
     told: VecDeque<Vec<String>>,
     /// The processes that have ended without being done.
     ended: Vec<usize>,
-    /// Whether all processes are done.
+    /// Whether every process is done with the service.
     over: bool,
     /// Whether the service has ended.
     lost: bool,

@@ -8,7 +8,7 @@ use syn::{GenericArgument, PathArguments, Result, ReturnType, Signature, Type};
 use crate::refusal::refuse;
 use crate::text;
 
-/// What goes one way: the request or the response of a method.
+/// The type of what is sent in one direction: the request or the response of a method.
 pub struct Message {
     /// The type of the message, or of each message of a stream.
     pub ty: Type,

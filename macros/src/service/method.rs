@@ -8,13 +8,13 @@ use syn::{
     parse_quote, parse_quote_spanned,
 };
 
-use super::Errors;
+use super::errors::Errors;
 use super::message::Message;
 use super::options::{MethodOptions, is_rpc};
 use crate::refusal::refuse;
 use crate::text;
 
-/// A method: how it is called, and what goes over the wire.
+/// A method of the trait: how it is called, and what is sent for it.
 pub struct Method {
     /// The signature as the program has it.
     pub signature: Signature,
@@ -110,7 +110,7 @@ impl Method {
         format_ident!("{name}", span = self.signature.ident.span())
     }
 
-    /// What client and server compare: the types of the signature.
+    /// The schema that client and server compare: the types of the signature.
     pub fn schema(&self) -> String {
         let request = match &self.arguments[..] {
             [_] => self.request.text(),
@@ -119,8 +119,8 @@ impl Method {
         format!("({request}) -> {}", self.response.text())
     }
 
-    /// The place of the code that calls the method, and of the code that routes its calls. There the
-    /// compiler reports a type that the codec does not know: at the method's name.
+    /// The place of the code that calls the method, and of the code that routes its calls. There
+    /// the compiler reports a type that the codec does not know: at the method's name.
     pub fn place(&self) -> Span {
         self.signature.ident.span().resolved_at(Span::call_site())
     }

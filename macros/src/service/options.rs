@@ -44,7 +44,7 @@ impl ServiceOptions {
     }
 }
 
-/// What the attributes of a method say.
+/// The options that the attributes of a method set.
 #[derive(Default)]
 pub struct MethodOptions {
     pub idempotent: Option<()>,

@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use super::Service;
 use super::method::Method;
+use super::model::Service;
 use crate::text;
 
 /// The type `XServer<T>` of a service `X`.

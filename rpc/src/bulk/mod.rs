@@ -1,36 +1,52 @@
-//! Bodies that are too long for a message: whoever receives one lends memory for it, and whoever
-//! sends it writes it there by RDMA, without a copy on either side.
+//! Bodies that are too long for a message. The receiver registers memory, and the sender writes the
+//! body there by RDMA, without a copy on either side.
 //!
-//! | message | by | what it says |
+//! | message | sent by | what it says |
 //! |---|---|---|
-//! | `CALL` or an answer with a length | the sender | a body of that length waits |
-//! | `LEND` | the receiver | where to write it |
-//! | `WRITTEN` | the sender | nothing writes there any more, and whether the body is there |
+//! | `CALL`, or an answer, with a length | the sender | a body of that length is waiting |
+//! | `LEND` | the receiver | the remote memory into which to write the body |
+//! | `WRITTEN` | the sender | nothing is written there any more, and whether the body is complete |
 //!
-//! The writes go over a connection of the NIC that each client makes when it first needs one, so
-//! that they hold up no messages. Memory is lent from a [`Share`] of a pool, which bounds how much
-//! there is, and how much of it one peer may have; bodies beyond wait. Whoever has lent memory takes it
-//! back when the sender has said `WRITTEN`, or has not said so [in time](time_for); and not before, even
-//! if nobody wants the body any more: a write into memory that is not lent ends the connection, and
-//! with it the other bodies on their way.
+//! The writes go over a [`BulkConnection`] that each client makes when it first needs one, so that
+//! long bodies do not hold up messages. The receiver takes the memory from a [`Share`] of a pool,
+//! which bounds how much memory there is, and how much one peer may have. Bodies beyond that wait.
+//!
+//! The receiver revokes the registration when `WRITTEN` arrives, or when it has not arrived [in
+//! time](time_for). It never does so earlier, even if nobody wants the body any more: a write into
+//! memory that is not registered would break the connection, and with it the transfers of other
+//! bodies.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `offered` | sends one body, from the offer to `WRITTEN` |
+//! | `transfers` | receives bodies, and is the table of all bodies on their way |
+//! | `notice` | sends `WRITTEN` |
+//! | `connections` | accepts the bulk connections of a server's clients |
+//! | `connection` | is one bulk connection: registers memory, and writes |
+//! | `pool` | bounds the memory |
+//!
+//! The room is used by clients and servers, and calls neither.
 
-mod line;
+mod connection;
+mod connections;
+mod notice;
 mod offered;
 mod pool;
 mod transfers;
-mod word;
 
 use std::time::Duration;
 
-pub use line::{Line, Lines};
+pub use connection::BulkConnection;
+pub use connections::BulkConnections;
 pub use offered::Offered;
 #[cfg(test)]
 pub use pool::Pool;
 pub use pool::{Reserved, Share};
 pub use transfers::Transfers;
 
-/// How long a peer may take to send what memory was lent or reserved for: ten seconds, and a second
-/// for each MiB. A peer that takes longer has stopped, and others wait for the memory.
+/// The time within which a peer must send the `len` bytes for which memory was lent or reserved:
+/// ten seconds, and one more for each MiB. A peer that takes longer has stopped, while others wait
+/// for the memory.
 pub fn time_for(len: usize) -> Duration {
     Duration::from_secs(10 + (len >> 20) as u64)
 }

@@ -1,4 +1,4 @@
-//! Bodies that are sent: from the offer to the word that all is written.
+//! Bodies that are sent: offering a body, writing it, and telling the receiver when it is written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,54 +8,55 @@ use doorbell_am::Peer;
 use doorbell_verbs::RemoteMemory;
 use tokio::sync::oneshot;
 
-use super::line::Line;
+use super::connection::BulkConnection;
+use super::notice::{send_written, spawn_written};
 use super::transfers::Transfers;
-use super::word::{say_written, tell_written};
 use crate::status::Status;
-use crate::stream::Key;
+use crate::wire::CallKey;
 
-/// A body that the other end may lend memory for. Whenever the other end has lent some, it is told
-/// when nothing writes there any more, however that came.
+/// A body that this end sends, from the offer until it is written or dropped. Whenever the receiver
+/// has lent memory for it, the receiver is sent a `WRITTEN`, however the transfer ends.
 pub struct Offered {
     transfers: Arc<Transfers>,
-    key: Key,
+    key: CallKey,
     peer: Peer,
     body: Bytes,
     lent: oneshot::Receiver<RemoteMemory>,
 }
 
 impl Offered {
-    /// Prepares a body to be sent: the other end may lend memory for it from now on.
-    pub fn new(transfers: &Arc<Transfers>, key: Key, peer: &Peer, body: Bytes) -> Self {
+    /// Offers a body to its receiver: from now on the receiver may lend memory for it.
+    pub fn new(transfers: &Arc<Transfers>, key: CallKey, peer: &Peer, body: Bytes) -> Self {
         let lent = transfers.offer(key, peer);
         Self { transfers: transfers.clone(), key, peer: peer.clone(), body, lent }
     }
 
-    /// The length of the body.
+    /// The length of the body in bytes.
     pub fn len(&self) -> usize {
         self.body.len()
     }
 
-    /// Waits until the other end has lent memory, and writes the body there over the line that
-    /// `line` gives. If this is dropped meanwhile, what is being written is still written, and no
-    /// more.
+    /// Waits until the receiver has lent memory, and writes the body there over the bulk connection
+    /// that the future `connection` resolves to. If this is dropped meanwhile, the parts under way
+    /// are still written, and no others.
     ///
     /// # Errors
-    /// When the other end goes, or does not lend memory for all of the body.
+    /// When the receiver goes away, or lends less memory than the body is long.
     pub async fn write(
         mut self,
-        line: impl Future<Output = Result<Arc<Line>, Status>>,
+        connection: impl Future<Output = Result<Arc<BulkConnection>, Status>>,
     ) -> Result<(), Status> {
         let gone =
             |why: &dyn std::fmt::Display| Status::unavailable(format!("sending a body: {why}"));
         let memory = (&mut self.lent).await.map_err(|_| gone(&"the connection has ended"))?;
-        let owes = OwesWord { peer: self.peer.clone(), key: self.key, is_told: false };
-        let line = line.await?;
+        let owes = WrittenNotice { peer: self.peer.clone(), key: self.key, is_told: false };
+        let connection = connection.await?;
         let given_up = GivenUp::default();
         let (body, seen) = (self.body.clone(), given_up.0.clone());
         let writes = self.peer.runtime().spawn(async move {
-            let written = line.write(&body, memory, &seen).await;
-            // Whoever waits for the body to be sent waits for the word, too.
+            let written = connection.write(&body, memory, &seen).await;
+            // `WRITTEN` is sent before this returns, so that the sender of the call waits for it,
+            // too.
             owes.tell(written.is_ok()).await;
             written
         });
@@ -66,16 +67,17 @@ impl Offered {
 impl Drop for Offered {
     fn drop(&mut self) {
         if !self.transfers.withdraw(self.key, &self.peer) {
-            // Memory may have been lent that nobody has looked at.
+            // Memory may have been lent that nothing has taken yet.
             self.lent.close();
             if self.lent.try_recv().is_ok() {
-                tell_written(&self.peer, self.key, false);
+                spawn_written(&self.peer, self.key, false);
             }
         }
     }
 }
 
-/// Tells whoever writes a body, when this is dropped, that nobody waits for that any more.
+/// Tells the task that writes a body, when this is dropped, that nobody waits for the body any
+/// more.
 #[derive(Default)]
 struct GivenUp(Arc<AtomicBool>);
 
@@ -85,26 +87,26 @@ impl Drop for GivenUp {
     }
 }
 
-/// The word that the receiver of a body waits for. If it is not told, the receiver hears when this
-/// is dropped that the body is not there.
-struct OwesWord {
+/// The `WRITTEN` message that the receiver of a body waits for. If it was not sent by the time this
+/// is dropped, it is sent then, and says that the body is incomplete.
+struct WrittenNotice {
     peer: Peer,
-    key: Key,
+    key: CallKey,
     is_told: bool,
 }
 
-impl OwesWord {
-    /// Tells the receiver whether the body is there as a whole.
+impl WrittenNotice {
+    /// Sends the message, which says whether the body is there as a whole.
     async fn tell(mut self, whole: bool) {
         self.is_told = true;
-        say_written(&self.peer, self.key, whole).await;
+        send_written(&self.peer, self.key, whole).await;
     }
 }
 
-impl Drop for OwesWord {
+impl Drop for WrittenNotice {
     fn drop(&mut self) {
         if !self.is_told {
-            tell_written(&self.peer, self.key, false);
+            spawn_written(&self.peer, self.key, false);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory for bodies and for long messages of streams that are received.
+//! A pool of memory for long data that this end receives: bodies, and long messages of streams.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,43 +6,43 @@ use bytes::Bytes;
 use doorbell_verbs::{Frozen, Region};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What memory is counted in.
+/// The unit in which memory is counted, in bytes.
 const UNIT: usize = 64 * 1024;
 
-/// Memory for what is received and is long, of which there is no more than a bound: lent to the
-/// senders of bodies, held by the program as bodies, filled by messages of streams that the program
-/// has not read, or kept to be used again. It is taken by [`Share`]s.
+/// A bounded amount of memory for long data. Memory of the pool is lent to the sender of a body,
+/// held by the program as a body, filled by messages of streams that the program has not read, or
+/// kept to be used again. Peers take memory from it through [`Share`]s.
 #[derive(Clone, Debug)]
 pub struct Pool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The units that may still be lent.
+    /// The units that are not in use, as permits.
     room: Arc<Semaphore>,
     units: usize,
-    /// Regions that nobody uses, which are written already and so cost no page faults; the longest
-    /// unused first.
+    /// Regions that are not in use. They were written before, so using them again costs no page
+    /// faults. The region that was unused for longest is the first.
     free: Mutex<Vec<Region>>,
 }
 
-/// How many bytes of regions that nobody uses are kept.
+/// The most bytes of unused regions that are kept.
 const KEPT: usize = 128 << 20;
 
 impl Pool {
-    /// A pool with room for so many bytes.
+    /// Makes a pool of at most `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         let units = bytes.div_ceil(UNIT).clamp(1, u32::MAX as usize);
         let room = Arc::new(Semaphore::new(units));
         Self(Arc::new(Inner { room, units, free: Mutex::default() }))
     }
 
-    /// A share of at most all of the pool, for an end with a single peer.
+    /// A share that may take all of the pool, for an end that has a single peer.
     pub fn whole(&self) -> Share {
         self.share_of_units(self.0.units)
     }
 
-    /// A share of half of the pool, or of `longest` bytes if that is more, for one peer of many:
-    /// what is lent to it leaves as much for the others.
+    /// A share that may take half of the pool, or `longest` bytes if that is more, for one peer of
+    /// many. Whatever the peer takes, as much is left for the others.
     pub fn half(&self, longest: usize) -> Share {
         self.share_of_units((self.0.units / 2).max(longest.div_ceil(UNIT)))
     }
@@ -52,14 +52,14 @@ impl Pool {
         Share { pool: self.clone(), room: Arc::new(Semaphore::new(units)), units }
     }
 
-    /// How many bytes are lent, held or reserved, in whole units.
+    /// The number of bytes that are lent, held or reserved, in whole units.
     pub fn used(&self) -> usize {
         (self.0.units - self.0.room.available_permits()) * UNIT
     }
 }
 
 impl Inner {
-    /// A region of at least that length, and no more than twice that.
+    /// Takes a region of at least `len` bytes, and at most twice as many.
     fn take(&self, len: usize) -> Region {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |region: &Region| (len..=2 * len.max(UNIT)).contains(&region.len());
@@ -82,18 +82,19 @@ impl Inner {
     }
 }
 
-/// What one peer may have of a [`Pool`] at a time.
+/// The part of a [`Pool`] that one peer may use at a time.
 #[derive(Clone, Debug)]
 pub struct Share {
     pool: Pool,
-    /// The units of the share that may still be reserved.
+    /// The units of the share that are not in use, as permits.
     room: Arc<Semaphore>,
     units: usize,
 }
 
 impl Share {
-    /// Reserves room for a length, as soon as both the share and the pool have it. A length beyond
-    /// all of the share gets it when nothing else of the share is reserved.
+    /// Reserves room for `len` bytes, as soon as both the share and the pool have it. A length
+    /// beyond the whole share waits until nothing else of the share is in use, and then gets all of
+    /// it.
     pub async fn reserve(&self, len: usize) -> Reserved {
         let units = len.div_ceil(UNIT).clamp(1, self.units) as u32;
         let open = "the semaphores are never closed";
@@ -102,21 +103,21 @@ impl Share {
         Reserved { _of_share: of_share, _of_pool: of_pool }
     }
 
-    /// Memory for a body of a length, when there is room.
+    /// Takes memory for a body of `len` bytes, as soon as there is room.
     pub async fn lend(&self, len: usize) -> Lent {
         let reserved = self.reserve(len).await;
         Lent { region: self.pool.0.take(len), len, reserved, pool: self.pool.clone() }
     }
 }
 
-/// Room of a share and of its pool, which goes back when this is dropped.
+/// Reserved room of a share and of its pool. Dropping it gives the room back.
 #[derive(Debug)]
 pub struct Reserved {
     _of_share: OwnedSemaphorePermit,
     _of_pool: OwnedSemaphorePermit,
 }
 
-/// Memory for a body, lent to its sender.
+/// Memory for a body, which the sender of the body may write into.
 pub struct Lent {
     region: Region,
     len: usize,
@@ -130,13 +131,13 @@ impl Lent {
         self.len
     }
 
-    /// The memory, to be registered. It has to be revoked before the body is taken.
+    /// The memory, to be registered. The registration must be revoked before the body is taken out.
     pub fn region(&self) -> Region {
         self.region.clone()
     }
 
-    /// The body that was written there; `None` if anybody still leads to the memory. When the last
-    /// handle to the body is dropped, the memory goes back to the pool.
+    /// The body that was written into the memory; `None` if somebody still has access to the
+    /// memory. When the last handle to the body is dropped, the memory goes back to the pool.
     pub fn into_bytes(self) -> Option<Bytes> {
         let Self { region, len, reserved, pool } = self;
         let frozen = Some(region.try_private().ok()?.freeze());
@@ -144,9 +145,9 @@ impl Lent {
     }
 }
 
-/// A body whose memory goes back to its pool.
+/// A received body, whose memory goes back to its pool when this is dropped.
 struct Received {
-    /// There until this is dropped.
+    /// The memory of the body; `None` only while this is being dropped.
     frozen: Option<Frozen>,
     reserved: Option<Reserved>,
     pool: Pool,

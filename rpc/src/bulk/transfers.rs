@@ -1,4 +1,4 @@
-//! Bodies that are on their way, and what their ends say to each other.
+//! The bodies that are on their way, in either direction, and the messages about them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,16 +8,15 @@ use doorbell_am::{Handlers, Peer};
 use doorbell_verbs::{Registered, RemoteMemory};
 use tokio::sync::oneshot;
 
-use super::line::Line;
+use super::connection::BulkConnection;
+use super::notice::spawn_written;
 use super::pool::{Lent, Pool, Share};
 use super::time_for;
-use super::word::tell_written;
 use crate::meters;
 use crate::status::Status;
-use crate::stream::Key;
-use crate::wire::{LEND, WRITTEN};
+use crate::wire::{CallKey, LEND, WRITTEN};
 
-/// The bodies of calls that are on their way to this end, and from here.
+/// The bodies that this end is sending and receiving.
 #[derive(Debug)]
 pub struct Transfers {
     table: Mutex<Table>,
@@ -27,13 +26,13 @@ pub struct Transfers {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Bodies that wait until the other end lends memory.
-    out: HashMap<Key, (Peer, oneshot::Sender<RemoteMemory>)>,
-    /// Bodies that are being written here.
-    coming: HashMap<Key, (Peer, oneshot::Sender<bool>)>,
+    /// Bodies that this end has offered, and for which the receiver has not lent memory yet.
+    out: HashMap<CallKey, (Peer, oneshot::Sender<RemoteMemory>)>,
+    /// Bodies for which this end has lent memory, and which are not complete yet.
+    coming: HashMap<CallKey, (Peer, oneshot::Sender<bool>)>,
 }
 
-/// A body that is longer than this end takes.
+/// A body that is longer than this end accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Refused {
     pub len: u64,
@@ -51,12 +50,13 @@ impl Refused {
 }
 
 impl Transfers {
-    /// No bodies yet, of at most `longest` bytes each and `memory` bytes together.
+    /// Makes an empty table, for bodies of at most `longest` bytes each and `memory` bytes
+    /// together.
     pub fn new(longest: usize, memory: usize) -> Arc<Self> {
         Arc::new(Self { table: Mutex::default(), pool: Pool::new(memory), longest })
     }
 
-    /// Adds the messages about bodies to an endpoint's.
+    /// Adds the handlers of the messages about bodies to those of an endpoint.
     pub fn add_handlers(self: &Arc<Self>, handlers: Handlers) -> Handlers {
         let [lent, written] = [self.clone(), self.clone()];
         handlers
@@ -64,10 +64,10 @@ impl Transfers {
                 let (key, peer) = ((session, call), request.peer());
                 let Some(memory) = RemoteMemory::from_prefix(request.payload()) else { return };
                 let body = take(&mut lent.lock().out, key, &peer);
-                // A body that was given up is not written, which its receiver is to know.
+                // A body that was given up is not written; the receiver must be told so.
                 let taken = body.is_some_and(|body| body.send(memory).is_ok());
                 if !taken {
-                    tell_written(&peer, key, false);
+                    spawn_written(&peer, key, false);
                 }
                 request.note_woken();
             })
@@ -79,62 +79,64 @@ impl Transfers {
             })
     }
 
-    /// Memory for what the peers of an end with many of them send: half of all for each.
+    /// The share of the memory for one peer of an end that has many peers.
     pub fn share(&self) -> Share {
         self.pool.half(self.longest)
     }
 
-    /// Memory for what the only peer of an end sends.
+    /// The share of the memory for the only peer of an end.
     pub fn whole(&self) -> Share {
         self.pool.whole()
     }
 
-    /// How many bodies are on their way, and how many bytes are lent for bodies, held by them, or
-    /// reserved for messages of streams.
+    /// The number of bodies that are on their way, and the number of bytes that are lent for
+    /// bodies, held by bodies, or reserved for messages of streams.
     pub fn usage(&self) -> (usize, usize) {
         let table = self.lock();
         (table.out.len() + table.coming.len(), self.pool.used())
     }
 
-    /// Whether a body of a length is taken.
+    /// Checks whether this end accepts a body of `len` bytes.
     ///
     /// # Errors
-    /// When it is too long.
+    /// When the body is longer than this end accepts.
     pub fn check(&self, len: u64) -> Result<usize, Refused> {
         let longest = self.longest;
         let fits = usize::try_from(len).ok().filter(|&len| len <= longest);
         fits.ok_or(Refused { len, longest })
     }
 
-    /// Has a body wait for memory. Returns what the memory comes by that the other end lends.
-    pub fn offer(&self, key: Key, peer: &Peer) -> oneshot::Receiver<RemoteMemory> {
+    /// Enters a body that waits for memory. The returned receiver yields the memory that the other
+    /// end lends for it.
+    pub fn offer(&self, key: CallKey, peer: &Peer) -> oneshot::Receiver<RemoteMemory> {
         let (lends, lent) = oneshot::channel();
         self.lock().out.insert(key, (peer.clone(), lends));
         lent
     }
 
-    /// Takes a body off the table that waits for memory. Returns whether it still did.
-    pub fn withdraw(&self, key: Key, peer: &Peer) -> bool {
+    /// Removes a body that waits for memory. Returns whether it still waited.
+    pub fn withdraw(&self, key: CallKey, peer: &Peer) -> bool {
         take(&mut self.lock().out, key, peer).is_some()
     }
 
-    /// Receives a body over a line: lends memory, and waits until it is written.
+    /// Receives a body over a bulk connection: registers memory, tells the sender where to write,
+    /// and waits until the body is written.
     ///
-    /// If this is dropped after the memory was lent, the memory stays lent until the sender has
-    /// said that nothing writes there any more. A write into memory that was taken back would end
-    /// the line, and with it the other bodies that are on their way.
+    /// If this is dropped after that, the memory stays registered until the sender has said that it
+    /// writes no more. A write into memory that is not registered any more would break the
+    /// connection, and with it the transfers of other bodies.
     ///
     /// # Errors
-    /// When the other end goes, gives the body up, or does not write it [in time](time_for).
+    /// When the sender goes away, gives the body up, or does not write it [in time](time_for).
     pub async fn receive(
         self: &Arc<Self>,
-        key: Key,
+        key: CallKey,
         peer: &Peer,
-        line: &Line,
+        connection: &BulkConnection,
         lent: Lent,
     ) -> Result<Bytes, Status> {
         let len = lent.len();
-        let registered = line.lend(lent.region())?;
+        let registered = connection.lend(lent.region())?;
         let receives = self.clone().receive_into(lent, registered, (key, peer.clone()), len);
         let received = peer.runtime().spawn(receives).await;
         received.unwrap_or_else(|why| {
@@ -146,7 +148,7 @@ impl Transfers {
         self: Arc<Self>,
         lent: Lent,
         registered: Registered,
-        (key, peer): (Key, Peer),
+        (key, peer): (CallKey, Peer),
         len: usize,
     ) -> Result<Bytes, Status> {
         let (writes, written) = oneshot::channel();
@@ -171,7 +173,7 @@ impl Transfers {
             }
         }
         meters::body_received(len);
-        // From here on nobody can write there any more.
+        // From here on nobody can write into the memory any more.
         let region = registered.revoke_now().map_err(|why| gone(&why))?;
         drop(region);
         lent.into_bytes().ok_or_else(|| gone(&"its memory is still in use"))
@@ -184,7 +186,7 @@ impl Transfers {
         table.coming.retain(|_, (of, _)| !is_gone(of));
     }
 
-    /// Ends all transfers, because this end of all connections is over.
+    /// Ends all transfers, because this endpoint is over.
     pub fn end_all(&self) {
         let table = std::mem::take(&mut *self.lock());
         drop(table);
@@ -195,8 +197,8 @@ impl Transfers {
     }
 }
 
-/// Takes a body that is received off the table.
-struct Forgets<'t>(&'t Transfers, Key, &'t Peer);
+/// Removes a body that is received from the table when dropped.
+struct Forgets<'t>(&'t Transfers, CallKey, &'t Peer);
 
 impl Drop for Forgets<'_> {
     fn drop(&mut self) {
@@ -205,9 +207,9 @@ impl Drop for Forgets<'_> {
     }
 }
 
-/// Takes a body off a table, unless the call was sent again over another connection than that to
-/// `peer`: the body is that of the later call then.
-fn take<T>(table: &mut HashMap<Key, (Peer, T)>, key: Key, peer: &Peer) -> Option<T> {
+/// Takes the entry of a body out of a table, if it is about the connection to `peer`. If the call
+/// was sent again over another connection, the entry belongs to the later call, and stays.
+fn take<T>(table: &mut HashMap<CallKey, (Peer, T)>, key: CallKey, peer: &Peer) -> Option<T> {
     table.get(&key).filter(|(of, _)| of == peer)?;
     table.remove(&key).map(|(_, body)| body)
 }

@@ -1,10 +1,11 @@
-//! Whether the server is alive for which calls wait.
+//! Probing of servers from which calls wait for answers.
 //!
-//! A NIC does not wait for anything of a server that has acknowledged all that was sent. If such a
-//! server dies, the NIC notices only when the connection has been idle for long. So the server is
-//! asked for a sign of life while calls wait for answers, or streams for what follows.
+//! While requests are unacknowledged, the NIC notices at once that a server has died. A server that
+//! has acknowledged everything and then dies is noticed only when the connection has been idle for
+//! long. So while calls wait for answers, or streams for their next message, a task probes the
+//! servers in question every half second.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,42 +13,37 @@ use doorbell_am::Peer;
 
 use super::calls::Calls;
 
-/// How long a call waits before its server is asked for a sign of life, and between questions.
+/// The time between two probes of a server, and from a call to its first probe.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Whether a task asks the servers of a channel's calls for signs of life.
-#[derive(Debug, Default)]
-pub struct Prober {
-    runs: AtomicBool,
-}
-
-impl Prober {
-    /// Starts the task if it does not run: a call over a connection to `peer` is on the table.
-    #[inline]
-    pub fn begins(&self, calls: &Arc<Calls>, peer: &Peer) {
-        if !self.runs.load(Ordering::SeqCst) && !self.runs.swap(true, Ordering::SeqCst) {
-            peer.runtime().spawn(probe(Arc::downgrade(calls)));
-        }
-    }
-
-    /// Whether the task ends: no call waits, and no other such task has begun.
-    fn ends(&self, calls: &Calls) -> bool {
-        if !calls.peers().is_empty() {
-            return false;
-        }
-        self.runs.store(false, Ordering::SeqCst);
-        calls.peers().is_empty() || self.runs.swap(true, Ordering::SeqCst)
+/// Starts the task that probes the servers of a channel's calls, unless it runs already. To be
+/// called when a call over the connection to `peer` has been entered into `calls`.
+#[inline]
+pub fn watch_over(calls: &Arc<Calls>, peer: &Peer) {
+    let runs = &calls.are_probed;
+    if !runs.load(Ordering::SeqCst) && !runs.swap(true, Ordering::SeqCst) {
+        peer.runtime().spawn(probe(Arc::downgrade(calls)));
     }
 }
 
-/// Asks servers for signs of life for as long as calls wait for them.
+/// Probes the servers that calls wait for, until no call waits or the channel is dropped.
 async fn probe(calls: Weak<Calls>) {
     loop {
         tokio::time::sleep(EVERY).await;
         let Some(calls) = calls.upgrade() else { return };
-        if calls.prober.ends(&calls) {
+        if is_over(&calls) {
             return;
         }
         calls.peers().iter().for_each(Peer::probe);
     }
+}
+
+/// Returns whether the probing task ends: no call waits, and no other probing task has begun since
+/// that was found.
+fn is_over(calls: &Calls) -> bool {
+    if !calls.peers().is_empty() {
+        return false;
+    }
+    calls.are_probed.store(false, Ordering::SeqCst);
+    calls.peers().is_empty() || calls.are_probed.swap(true, Ordering::SeqCst)
 }

@@ -1,4 +1,4 @@
-//! How channels are configured.
+//! Configuring a channel, and opening its endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,12 +11,12 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 use super::calls::Calls;
+use super::channel::{Channel, Inner};
 use super::connector::{Backoff, Connector, runtime_ended};
-use super::{Channel, Inner};
-use crate::meters::PermitMeter;
+use super::permits::Permits;
 use crate::status::{Status, chain};
 
-/// How a channel is to be, from its limits to its device.
+/// Configures a channel, from its limits to its device, and connects it.
 #[derive(Clone, Debug)]
 #[must_use = "a channel is there when it is connected"]
 pub struct ChannelBuilder {
@@ -49,74 +49,91 @@ impl Default for ChannelBuilder {
     }
 }
 
-/// How long servers may take to answer calls without a deadline.
+/// How long servers may take to answer calls that have no deadline. Active Messages need a bound.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
+impl Channel {
+    /// Connects to a server, with all settings at their defaults.
+    ///
+    /// # Errors
+    /// When `name` is malformed, a device of its kind can't be opened here, or the server can't be
+    /// connected to within five seconds.
+    pub async fn connect(name: impl TryInto<Name, Error: Into<NameError>>) -> Result<Self, Status> {
+        Self::builder().connect(name).await
+    }
+
+    /// A builder of a channel, with all settings at their defaults.
+    pub fn builder() -> ChannelBuilder {
+        ChannelBuilder::default()
+    }
+}
+
 impl ChannelBuilder {
-    /// The device that the channel opens: `udp:192.0.2.8:0`, `packet:eth0`, … Unless set, any
-    /// address of this machine for a server on `udp`, and `shm` for one on `shm`.
+    /// Sets the device that the channel opens, such as `udp:192.0.2.8:0` or `packet:eth0`. Unless
+    /// set, the channel uses any address of this machine for a server on `udp`, and `shm` for a
+    /// server on `shm`.
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
     }
 
-    /// The most calls in flight, 256 unless set. Further ones wait.
+    /// Sets the most calls in flight, 256 unless set. Further calls wait.
     pub fn in_flight(self, calls: usize) -> Self {
         Self { in_flight: calls.clamp(1, Semaphore::MAX_PERMITS), ..self }
     }
 
-    /// The longest body of a response, and the longest message of a stream, that the channel takes:
-    /// 64 MiB unless set.
+    /// Sets the longest response body, and the longest message of a stream, that the channel
+    /// accepts: 64 MiB unless set.
     pub fn longest_body(self, bytes: usize) -> Self {
         Self { longest: bytes, ..self }
     }
 
-    /// The most memory for what is long, 256 MiB unless set: bodies of responses too long for
-    /// messages that are being received or that the program holds, and messages of streams beyond
-    /// 64 KiB that the program has not read. Further bodies and messages wait.
+    /// Sets the most memory for long data, 256 MiB unless set. Long data are response bodies too
+    /// long for a message, while they are received or the program holds them, and messages of
+    /// streams beyond 64 KiB that the program has not read. Further bodies and messages wait.
     pub fn body_memory(self, bytes: usize) -> Self {
         Self { memory: bytes, ..self }
     }
 
-    /// Has calls beyond the most in flight fail with
-    /// [`ResourceExhausted`](crate::Code::ResourceExhausted) rather than wait.
+    /// Makes calls beyond the most in flight fail with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted), rather than wait.
     pub fn shed(self) -> Self {
         Self { sheds: true, ..self }
     }
 
-    /// The time of calls that have no deadline of their own.
+    /// Sets the time limit of calls that have no deadline of their own.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// How long a call without a deadline waits for a connection, five seconds unless set.
+    /// Sets how long a call without a deadline waits for a connection, five seconds unless set.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         Self { patience: timeout, ..self }
     }
 
-    /// How long the server may be silent before the connection to it ends, whether calls wait for
-    /// it or not. Its NIC is asked for a sign of life when nothing has come for half of that time.
-    /// The server counts as dead, too, if its process is stopped for as long, or keeps its NIC
-    /// waiting. From 10 ms.
+    /// Sets for how long the server may be silent before the channel takes it for dead, whether or
+    /// not calls wait for it. The server's NIC is probed when nothing has come for half of that
+    /// time. A server whose process is stopped for this long, or does not let its NIC make
+    /// progress, counts as dead, too. The shortest time is 10 ms.
     ///
-    /// Unless set, a server that calls or streams wait for is dead when it has been silent for a
-    /// second after it was asked, which is done every half second; and any other after half a
-    /// minute.
+    /// Unless set, a server that calls or streams wait for is probed every half second, and counts
+    /// as dead a second after a probe that it does not answer. Any other server counts as dead
+    /// after half a minute of silence.
     ///
-    /// Over `shm` no time counts: the end of a process is told at once, and a process that is
-    /// stopped is waited for, which deadlines bound. On a [bundle](Self::connect_on) the setting of
-    /// its NIC counts, and this does nothing. What the calls get is in the guide, under "Dead
-    /// peers".
+    /// Over `shm` the setting has no effect: the end of a process is noticed at once, and a process
+    /// that is stopped is waited for, as long as deadlines allow. On a [bundle](Self::connect_on)
+    /// the setting of the bundle's NIC counts, and this setting has no effect. The guide says under
+    /// "Dead peers" how the calls fail.
     pub fn keep_alive(self, time: Duration) -> Self {
         Self { keep_alive: Some(time), ..self }
     }
 
-    /// The pauses between attempts to connect.
+    /// Sets the pauses between attempts to connect.
     pub fn backoff(self, backoff: Backoff) -> Self {
         Self { backoff, ..self }
     }
 
-    /// The endpoint of Active Messages below: tags, credits, the NIC, and all else that it can be
-    /// configured to be.
+    /// Configures the endpoint of Active Messages below the channel: tags, credits, the NIC, and
+    /// everything else that an [`EndpointBuilder`] has.
     pub fn endpoint(self, configure: impl FnOnce(EndpointBuilder) -> EndpointBuilder) -> Self {
         Self { endpoint: configure(self.endpoint), ..self }
     }
@@ -124,8 +141,8 @@ impl ChannelBuilder {
     /// Connects to a server.
     ///
     /// # Errors
-    /// When the name is none, the device can't be opened, the server can't be connected to in time,
-    /// or this is called outside of a Tokio runtime.
+    /// When the name is malformed, the device can't be opened, the server can't be connected to in
+    /// time, or this is called outside of a Tokio runtime.
     pub async fn connect(
         self,
         name: impl TryInto<Name, Error: Into<NameError>>,
@@ -135,10 +152,10 @@ impl ChannelBuilder {
         Ok(channel)
     }
 
-    /// A channel that connects when the first call is made.
+    /// Makes a channel that connects when the first call is made.
     ///
     /// # Errors
-    /// When the name is none, the device can't be opened, or this is called outside of a Tokio
+    /// When the name is malformed, the device can't be opened, or this is called outside of a Tokio
     /// runtime.
     pub async fn connect_lazily(
         self,
@@ -165,11 +182,11 @@ impl ChannelBuilder {
         Ok(self.over(endpoint, calls, name))
     }
 
-    /// A channel on a bundle, whose NIC it shares with other endpoints. It connects when the first
-    /// call is made.
+    /// Makes a channel on a bundle, whose NIC it shares with other endpoints. The channel connects
+    /// when the first call is made.
     ///
     /// # Errors
-    /// When the name is none, or the bundle's NIC has no room for it.
+    /// When the name is malformed, or the bundle's NIC has no resources left for the channel.
     pub async fn connect_on(
         self,
         bundle: &Bundle,
@@ -184,15 +201,12 @@ impl ChannelBuilder {
 
     fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
         let watch = watch(&endpoint, calls.clone(), &name);
-        let permit_meter = PermitMeter::new(&name, self.in_flight);
+        let permits = Permits::new(&name, self.in_flight, self.sheds);
         Channel(Arc::new(Inner {
             calls,
             watch,
             connector: Connector::new(endpoint, name, self.backoff, self.patience),
-            permits: Semaphore::new(self.in_flight),
-            permit_meter,
-            most: self.in_flight,
-            sheds: self.sheds,
+            permits,
             timeout: self.timeout,
             next: AtomicU64::new(0),
         }))
@@ -210,12 +224,12 @@ fn unopened(device: &str, why: OpenError) -> Status {
     Status::unavailable(format!("opening {device} for a channel: {}", chain(&why))).with_source(why)
 }
 
-/// The device by which a server of a name can be reached.
+/// The device from which a server with a given name can be reached.
 fn device_for(name: &Name) -> Result<String, Status> {
     let address = name.address();
     let at_4791 = address.ends_with(":4791");
     match address.split(':').next() {
-        // Whoever listens at RoCE's own port is reached from that port alone.
+        // A server that listens at RoCE's own port is reached only from that port.
         Some("udp") if address.starts_with("udp:[") && at_4791 => Ok("udp:[::]:4791".to_owned()),
         Some("udp") if at_4791 => Ok("udp:0.0.0.0:4791".to_owned()),
         Some("udp") if address.starts_with("udp:[") => Ok("udp:[::]:0".to_owned()),
@@ -228,8 +242,8 @@ fn device_for(name: &Name) -> Result<String, Status> {
     }
 }
 
-/// Ends the calls of connections that have ended, until the task is aborted; and all calls when the
-/// runtime ends.
+/// Starts the task that ends the calls of connections that have ended. When the task is aborted, or
+/// the runtime ends, the task ends all calls of the channel.
 fn watch(endpoint: &Endpoint, calls: Arc<Calls>, name: &Name) -> AbortHandle {
     let mut events = endpoint.events();
     let closes = ClosesWithRuntime { calls, name: name.clone() };
@@ -238,7 +252,8 @@ fn watch(endpoint: &Endpoint, calls: Arc<Calls>, name: &Name) -> AbortHandle {
         loop {
             match events.recv().await {
                 Ok(Event::Gone(peer, ending)) => calls.end_all_of(&peer, &ending.to_string()),
-                // A channel has a connection at a time, so there are never many events to miss.
+                // A channel has one connection at a time, so there are never too many events to
+                // keep.
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,
             }
@@ -247,8 +262,8 @@ fn watch(endpoint: &Endpoint, calls: Arc<Calls>, name: &Name) -> AbortHandle {
     endpoint.bundle().runtime().spawn(watch).abort_handle()
 }
 
-/// Ends all calls of a channel when the runtime ends that serves the channel. It does so, too, when
-/// the last handle to the channel was dropped, and no call is left.
+/// Ends all calls of a channel when dropped, which happens when the runtime ends that serves the
+/// channel, or the last handle to the channel is dropped.
 struct ClosesWithRuntime {
     calls: Arc<Calls>,
     name: Name,

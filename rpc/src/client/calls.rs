@@ -1,69 +1,79 @@
-//! The calls of a channel that wait for their answers.
+//! The calls of a channel that are in flight, and the delivery of their answers.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
 
-use super::alive::Prober;
-use super::lost::Lost;
+use super::failure::Failure;
 use crate::bulk::{Share, Transfers};
 use crate::message::Body;
 use crate::status::Status;
 use crate::stream::Streams;
 use crate::wire::{ANSWER, CALL, Flags, RESPONSE};
 
-/// The calls that wait, by their numbers.
+/// The calls in flight of a channel, by their numbers, with their streams and bodies.
 pub struct Calls {
     waiting: Mutex<Table>,
     pub streams: Arc<Streams>,
     pub transfers: Arc<Transfers>,
-    /// The memory for what the server sends that is long.
+    /// The memory for long data that the server sends.
     pub share: Share,
-    pub prober: Prober,
-    /// The longest message of a stream that is taken.
+    /// Whether a task runs that probes the servers of the calls.
+    pub are_probed: AtomicBool,
+    /// The longest message of a stream that is accepted, in bytes.
     longest: usize,
-    /// What all calls end with, once the channel is over.
+    /// The status that all further calls end with; set when the channel is over.
     over: OnceLock<Status>,
 }
 
 type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
 
-/// What has become of a call so far.
+/// The state of one call in flight.
 struct Call {
-    /// The server, by the connection over which the call was sent.
+    /// The connection over which the call was sent.
     peer: Peer,
     session: u64,
     outcome: Option<Outcome>,
     waker: Option<Waker>,
 }
 
-/// The end of a call.
-pub type Outcome = Result<Answer, Lost>;
+/// How a call has ended: with the server's answer, or without one.
+pub type Outcome = Result<Answer, Failure>;
 
-/// What a server has answered.
+/// The answer of a server, as it has arrived.
 pub struct Answer {
     pub flags: Flags,
     pub payload: Bytes,
-    /// The stream that follows, if one does.
+    /// The incoming stream, if the response's body is one.
     pub stream: Option<Body>,
 }
 
 impl Calls {
-    /// No calls yet, whose bodies may have so many bytes each, and so many together.
+    /// Makes an empty table, for bodies of at most `longest` bytes each and `memory` bytes
+    /// together.
     pub fn new(longest: usize, memory: usize) -> Self {
         let transfers = Transfers::new(longest, memory);
         let share = transfers.whole();
-        let (waiting, streams, prober) = (Mutex::default(), Arc::default(), Prober::default());
-        Self { waiting, streams, transfers, share, prober, longest, over: OnceLock::new() }
+        Self {
+            waiting: Mutex::default(),
+            streams: Arc::default(),
+            transfers,
+            share,
+            are_probed: AtomicBool::new(false),
+            longest,
+            over: OnceLock::new(),
+        }
     }
 
-    /// The Active Messages of a client: answers, streams, and requests that came back.
+    /// The handlers of Active Messages by which an endpoint receives answers, pieces of streams,
+    /// and requests that came back undelivered.
     pub fn handlers(self: &Arc<Self>) -> Handlers {
         let [answered, responded, returned] = [self.clone(), self.clone(), self.clone()];
         let handlers = Handlers::new()
@@ -81,9 +91,9 @@ impl Calls {
                 if message.handler() != Some(CALL.index()) {
                     return;
                 }
-                // Of requests that are lost with a connection it is not known which they were, and
-                // so none comes here: `end_all_of` ends their calls. The second word of a call's
-                // head is its number.
+                // A request that is lost with its connection does not come here, because it is not
+                // known which requests those were: `end_all_of` ends their calls. The second word
+                // of a call's head is the call's number.
                 if let Some(call) = message.words().nth(1) {
                     returned.end(call, Err(came_back(message.why())));
                 }
@@ -91,24 +101,24 @@ impl Calls {
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
     }
 
-    /// How many calls wait for their answers.
+    /// The number of calls in flight.
     pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Takes an answer in. Returns whether a task was woken.
+    /// Delivers an answer to its call. Returns whether a task was woken.
     fn answer(&self, call: u64, flags: u64, payload: &[u8]) -> bool {
         let flags = Flags::unpack(flags);
         if flags.accepted {
             return false;
         }
-        // Pieces may follow at once.
+        // Pieces may follow right behind the answer, so the stream is opened first.
         let stream = flags.streams.then(|| self.open_stream(call)).flatten();
         let payload = Bytes::copy_from_slice(payload);
         self.end(call, Ok(Answer { flags, payload, stream }))
     }
 
-    /// Opens the stream of the response to a call that still waits.
+    /// Opens the incoming stream of a call's response, if the call still waits.
     fn open_stream(&self, number: u64) -> Option<Body> {
         let (session, peer) = match self.lock().get(&number) {
             Some(call) if call.outcome.is_none() => (call.session, call.peer.clone()),
@@ -118,17 +128,17 @@ impl Calls {
         Some(self.streams.open_incoming((session, number), &peer, self.longest, share))
     }
 
-    /// A future for the answer to a call that is about to be sent over a connection.
+    /// Enters a call that is about to be sent over a connection, and returns the future of its
+    /// answer.
     pub fn expect(self: &Arc<Self>, (session, call): (u64, u64), peer: &Peer) -> Answered<'_> {
         let mut calls = self.lock();
-        let outcome = self.over.get().map(|why| Err(Lost::Over(why.clone())));
+        let outcome = self.over.get().map(|why| Err(Failure::Final(why.clone())));
         calls.insert(call, Call { peer: peer.clone(), session, outcome, waker: None });
         drop(calls);
-        self.prober.begins(self, peer);
         Answered { calls: self, call }
     }
 
-    /// The servers that calls or streams wait for, by the connections over which they were called.
+    /// The servers from which calls or streams wait for something, by their connections.
     pub fn peers(&self) -> Vec<Peer> {
         let mut peers = self.streams.peers();
         for call in self.lock().values().filter(|call| call.outcome.is_none()) {
@@ -139,7 +149,8 @@ impl Calls {
         peers
     }
 
-    /// Ends all calls that were sent over a connection which has ended as `ending` says.
+    /// Ends all calls that were sent over a connection, because it has ended for the reason
+    /// `ending`.
     pub fn end_all_of(&self, peer: &Peer, ending: &str) {
         let why = Status::unavailable(format!(
             "the connection to {peer} ended before the call was answered: {ending}"
@@ -149,21 +160,21 @@ impl Calls {
         let mut wakers = Vec::new();
         for call in self.lock().values_mut() {
             if call.peer == *peer && call.outcome.is_none() {
-                call.outcome = Some(Err(Lost::Unknown(why.clone())));
+                call.outcome = Some(Err(Failure::OutcomeUnknown(why.clone())));
                 wakers.extend(call.waker.take());
             }
         }
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends all calls, and those that will be made, because the channel is over.
+    /// Ends all calls in flight and all future calls, because the channel is over.
     pub fn close(&self, why: Status) {
         self.streams.end_all(&why);
         self.transfers.end_all();
         let why = self.over.get_or_init(|| why);
         let mut wakers = Vec::new();
         for call in self.lock().values_mut().filter(|call| call.outcome.is_none()) {
-            call.outcome = Some(Err(Lost::Over(why.clone())));
+            call.outcome = Some(Err(Failure::Final(why.clone())));
             wakers.extend(call.waker.take());
         }
         wakers.into_iter().for_each(Waker::wake);
@@ -188,14 +199,14 @@ impl Calls {
     }
 }
 
-/// How a call ended whose request came back from a server that is there.
+/// How a call ends whose request came back, undelivered, from a server that is reachable.
 #[cold]
-fn came_back(why: Undeliverable) -> Lost {
+fn came_back(why: Undeliverable) -> Failure {
     let text = format!("the call came back: {why}");
     match why {
-        Undeliverable::Busy => Lost::Over(Status::resource_exhausted(text)),
-        Undeliverable::WrongTag => Lost::Over(Status::permission_denied(text)),
-        _ => Lost::Over(Status::internal(text)),
+        Undeliverable::Busy => Failure::Final(Status::resource_exhausted(text)),
+        Undeliverable::WrongTag => Failure::Final(Status::permission_denied(text)),
+        _ => Failure::Final(Status::internal(text)),
     }
 }
 
@@ -205,7 +216,7 @@ impl std::fmt::Debug for Calls {
     }
 }
 
-/// The future of a call's answer. When it is dropped, the call is taken off the table.
+/// The future of a call's answer. Dropping it removes the call from the table.
 pub struct Answered<'c> {
     calls: &'c Calls,
     call: u64,
@@ -236,7 +247,7 @@ impl Drop for Answered<'_> {
     }
 }
 
-/// A hash of numbers that are counted up: the number itself, spread over all bits.
+/// A hasher for numbers that count up: multiplies the number, so that its bits are spread.
 #[derive(Default)]
 pub struct Spread(u64);
 

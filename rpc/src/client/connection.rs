@@ -1,4 +1,4 @@
-//! A connection of a client to its server.
+//! A connection of a client to its server: sending one call, with all that belongs to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,37 +10,41 @@ use futures_util::StreamExt;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::alive;
 use super::calls::{Answer, Answered, Calls, Outcome};
-use super::lost::Lost;
+use super::failure::Failure;
 use super::stage::{Progress, Stage};
-use crate::bulk::{Line, Offered};
+use crate::bulk::{BulkConnection, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
-use crate::stream::{Key, Streams, pump};
+use crate::stream::{Streams, pump};
 use crate::wire::{
-    self, CALL, CANCEL, CallHead, Content, HELLO, Hello, Received, VERSION, WELCOME, Welcome,
+    self, CALL, CANCEL, CallHead, CallKey, Content, HELLO, Hello, Received, VERSION, WELCOME,
+    Welcome,
 };
 
-/// A connection over which calls go, and the session that the server has for the client.
+/// A connection over which calls are sent, and the session that the server has for this client.
 #[derive(Debug)]
 pub struct Connection {
     peer: Peer,
-    /// The session's number, by which the server knows which calls have begun.
+    /// The number of the session, by which the server knows which calls have begun.
     pub session: u64,
-    /// The number of the server, which is another one when it has started anew.
+    /// The random number of the server. A server that was restarted has another one.
     pub server: u64,
-    /// The longest body that the server takes.
+    /// The longest request body that the server accepts, in bytes.
     pub longest: u64,
-    /// The service by which the server takes lines for long bodies, and the line if there is one.
-    lines: u64,
-    line: Mutex<Option<Arc<Line>>>,
+    /// The number of the service at which the server accepts bulk connections.
+    bulk_service: u64,
+    /// The bulk connection, once it was needed.
+    bulk: Mutex<Option<Arc<BulkConnection>>>,
     endpoint: Endpoint,
     name: Name,
+    /// Whether sending has failed, so that the next call needs another connection.
     broken: AtomicBool,
 }
 
-/// The status of a greeting that was not answered. An endpoint that has no handler for greetings
-/// will not have one when asked again.
+/// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
+/// will not get one by asking again, so that failure is final.
 #[cold]
 fn ungreeted(name: &Name, why: CallError) -> Status {
     use Undeliverable::{Arguments, NoHandler};
@@ -55,7 +59,8 @@ fn ungreeted(name: &Name, why: CallError) -> Status {
 }
 
 impl Connection {
-    /// Connects, and opens a session or goes on with the one that the client had.
+    /// Connects to a server, and opens a session or goes on with the session `before`. `client` is
+    /// the number that the client has drawn at random.
     pub async fn open(
         endpoint: &Endpoint,
         name: &Name,
@@ -71,7 +76,8 @@ impl Connection {
         let words = reply.arguments(WELCOME).map_err(|why| {
             Status::unavailable(format!("{name} is no RPC server: {why}")).with_source(why)
         })?;
-        let Welcome { version, session, server, longest, lines } = Welcome::from_words(words);
+        let Welcome { version, session, server, longest, bulk_service } =
+            Welcome::from_words(words);
         if version != VERSION {
             return Err(Status::failed_precondition(format!(
                 "{name} speaks version {version} of Doorbell's RPC, and this client version {VERSION}: \
@@ -88,43 +94,48 @@ impl Connection {
             session,
             server,
             longest,
-            lines,
-            line: Mutex::default(),
+            bulk_service,
+            bulk: Mutex::default(),
             endpoint: endpoint.clone(),
             name: name.clone(),
             broken: AtomicBool::new(false),
         }))
     }
 
-    /// Whether calls may go over the connection.
+    /// Whether calls may be sent over the connection.
     pub fn is_up(&self) -> bool {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
-    /// Prepares what a call needs before it is sent: for a body that is too long for a message, the
-    /// line, until a deadline.
+    /// Prepares what a call needs before it is sent. For a body that is too long for a message,
+    /// that is the bulk connection, which must be there by the deadline.
     ///
     /// # Errors
-    /// When the server takes no body of that length, or there is no line in time.
-    pub async fn prepare(&self, content: &Content, deadline: Option<Instant>) -> Result<(), Lost> {
+    /// When the server accepts no body of that length, or there is no bulk connection in time.
+    pub async fn prepare(
+        &self,
+        content: &Content,
+        deadline: Option<Instant>,
+    ) -> Result<(), Failure> {
         let Some(body) = &content.long else { return Ok(()) };
         self.fits(body.len())?;
-        let line = match deadline {
-            None => self.line().await,
+        let bulk = match deadline {
+            None => self.bulk().await,
             Some(deadline) => {
-                let line = tokio::time::timeout_at(deadline, self.line()).await;
-                line.map_err(|_| Lost::Over(self.no_line_in_time()))?
+                let bulk = tokio::time::timeout_at(deadline, self.bulk()).await;
+                bulk.map_err(|_| Failure::Final(self.no_bulk_in_time()))?
             }
         };
-        line.map(drop).map_err(|why| {
-            // The server may have gone, or be another process by now: the next attempt asks.
+        bulk.map(drop).map_err(|why| {
+            // The server may have gone, or be another process by now, so the next attempt connects
+            // anew.
             self.broken.store(true, Ordering::Relaxed);
-            Lost::Unsent(why)
+            Failure::NotSent(why)
         })
     }
 
     #[cold]
-    fn no_line_in_time(&self) -> Status {
+    fn no_bulk_in_time(&self) -> Status {
         Status::deadline_exceeded(format!(
             "there was no connection to {} for bodies that are too long for messages before the call's \
              time was over",
@@ -132,9 +143,9 @@ impl Connection {
         ))
     }
 
-    /// Sends a call that is [prepared](Self::prepare), with what follows it, and waits for its
-    /// answer and what belongs to that, until a deadline. A call that is dropped meanwhile, or
-    /// whose deadline is over, is given up, and the server told.
+    /// Sends a call that is [prepared](Self::prepare), with its stream or long body, and waits for
+    /// the whole response, until a deadline. If the future is dropped or the deadline passes, the
+    /// call is given up, and the server is told.
     pub async fn call(
         &self,
         calls: &Arc<Calls>,
@@ -142,9 +153,10 @@ impl Connection {
         content: &Content,
         pieces: &mut Option<Pieces>,
         deadline: Option<Instant>,
-    ) -> Result<Response<Body>, Lost> {
+    ) -> Result<Response<Body>, Failure> {
         let key = (head.session, head.call);
         let answered = calls.expect(key, &self.peer);
+        alive::watch_over(calls, &self.peer);
         let offers = |body| Offered::new(&calls.transfers, key, &self.peer, body);
         let offered = content.long.clone().map(offers);
         self.send(head, &content.payload, deadline).await.map_err(|why| self.unsent(why))?;
@@ -161,16 +173,16 @@ impl Connection {
                 None => answered.await?,
                 Some(offered) => self.answer_to_long(answered, offered, &progress).await?,
             };
-            self.response(calls, key, answer, &progress).await.map_err(Lost::Over)
+            self.response(calls, key, answer, &progress).await.map_err(Failure::Final)
         };
         let outcome = match deadline {
             None => Ok(exchanged.await),
             Some(deadline) => tokio::time::timeout_at(deadline, exchanged).await,
         };
         let Ok(answered) = outcome else {
-            return Err(Lost::Over(progress.too_late()));
+            return Err(Failure::Final(progress.too_late()));
         };
-        // A call that is over sends nothing more, whether or not the server has said so.
+        // A call that is over must send nothing more, whether or not the server has asked for that.
         given_up.armed = given_up.is_sending();
         let is_stream = |response: &Response<Body>| matches!(response.get_ref(), Body::Stream(_));
         match answered {
@@ -181,8 +193,8 @@ impl Connection {
         }
     }
 
-    /// Waits for the answer to a call whose body is written meanwhile. The answer may come before
-    /// that is done, if the server does not want the body.
+    /// Waits for the answer to a call whose long body is written meanwhile. A server that does not
+    /// want the body may answer before the body is written.
     async fn answer_to_long(
         &self,
         answered: Answered<'_>,
@@ -191,51 +203,55 @@ impl Connection {
     ) -> Outcome {
         let len = offered.len();
         progress.reaches(Stage::MemoryThere, len);
-        let line = async {
+        let bulk = async {
             progress.reaches(Stage::Written, len);
-            self.line().await
+            self.bulk().await
         };
         let mut answered = std::pin::pin!(answered);
         tokio::select! {
             biased;
             answer = &mut answered => return answer,
-            written = offered.write(line) => written.map_err(Lost::Unknown)?,
+            written = offered.write(bulk) => written.map_err(Failure::OutcomeUnknown)?,
         }
         progress.reaches(Stage::Answer, 0);
         answered.await
     }
 
-    /// Whether the server takes a body of a length.
-    fn fits(&self, len: usize) -> Result<(), Lost> {
+    /// Checks whether the server accepts a body of `len` bytes.
+    fn fits(&self, len: usize) -> Result<(), Failure> {
         if len as u64 <= self.longest {
             return Ok(());
         }
-        Err(Lost::Over(Status::resource_exhausted(format!(
+        Err(Failure::Final(Status::resource_exhausted(format!(
             "the body has {len} bytes, and the server takes {} at the most: raise its `longest_body`, or \
              send a stream",
             self.longest
         ))))
     }
 
-    /// The line for long bodies, which is made when it is needed and there is none.
-    async fn line(&self) -> Result<Arc<Line>, Status> {
-        let mut line = self.line.lock().await;
-        if let Some(line) = line.as_ref().filter(|line| line.is_up()) {
-            return Ok(line.clone());
+    /// The bulk connection to the server. It is made when it is first needed, and again when it has
+    /// ended.
+    async fn bulk(&self) -> Result<Arc<BulkConnection>, Status> {
+        let mut bulk = self.bulk.lock().await;
+        if let Some(bulk) = bulk.as_ref().filter(|bulk| bulk.is_up()) {
+            return Ok(bulk.clone());
         }
         let (nic, address) = (self.endpoint.nic(), self.name.address());
-        let made = Line::connect(nic, address, ServiceId(self.lines), self.session).await?;
-        Ok(line.insert(Arc::new(made)).clone())
+        let made =
+            BulkConnection::connect(nic, address, ServiceId(self.bulk_service), self.session)
+                .await?;
+        Ok(bulk.insert(Arc::new(made)).clone())
     }
 
-    /// The response that an answer carries, with a body that follows.
+    /// Makes the response that an answer carries, and receives the response's long body if one
+    /// follows.
     ///
     /// # Errors
     /// The status that the server has answered with, or that of an answer that can't be read.
     async fn response(
         &self,
         calls: &Calls,
-        key: Key,
+        key: CallKey,
         answer: Answer,
         progress: &Progress,
     ) -> Result<Response<Body>, Status> {
@@ -250,17 +266,17 @@ impl Connection {
             None => body,
             Some(len) => {
                 let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
-                let line = self.line().await?;
+                let bulk = self.bulk().await?;
                 progress.reaches(Stage::MemoryHere, len);
                 let memory = calls.share.lend(len).await;
                 progress.reaches(Stage::Received, len);
-                calls.transfers.receive(key, &self.peer, &line, memory).await?
+                calls.transfers.receive(key, &self.peer, &bulk, memory).await?
             }
         };
         Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))
     }
 
-    /// Sends a call when there is a credit for it.
+    /// Sends the request of a call, as soon as there is a credit for it.
     async fn send(
         &self,
         head: CallHead,
@@ -277,36 +293,36 @@ impl Connection {
         peer.credit().await?.request_with(CALL, head.words(), payload)
     }
 
-    /// The longest message that the server takes.
+    /// The longest message that the server accepts, in bytes.
     pub fn longest_message(&self) -> usize {
         self.peer.longest_payload()
     }
 
-    /// What an error of sending says of the call.
+    /// Decides from an error of sending whether the call may be sent again.
     #[cold]
-    fn unsent(&self, why: SendError) -> Lost {
+    fn unsent(&self, why: SendError) -> Failure {
         let text = why.to_string();
         match why {
             SendError::Payload { .. } => {
-                Lost::Over(Status::resource_exhausted(text).with_source(why))
+                Failure::Final(Status::resource_exhausted(text).with_source(why))
             }
             SendError::NoCredit { .. } => {
-                Lost::Over(Status::deadline_exceeded(text).with_source(why))
+                Failure::Final(Status::deadline_exceeded(text).with_source(why))
             }
             _ => {
                 self.broken.store(true, Ordering::Relaxed);
-                Lost::Unsent(Status::unavailable(text).with_source(why))
+                Failure::NotSent(Status::unavailable(text).with_source(why))
             }
         }
     }
 }
 
-/// Tells the server when a call is given up that was sent, or is over while its request is still
-/// being sent.
+/// Gives a call up when dropped while armed: ends its streams, and tells the server. Armed while
+/// the call waits for its answer, and while its request still streams.
 struct GivenUp {
     peer: Peer,
     streams: Arc<Streams>,
-    key: Key,
+    key: CallKey,
     armed: bool,
 }
 
@@ -316,7 +332,7 @@ impl GivenUp {
         self.streams.is_sending(self.key, &self.peer)
     }
 
-    /// The body of a response, with whose end the stream of the request ends, too.
+    /// Wraps the body of a response, so that the end of that body also ends the request's stream.
     fn with(mut self, body: Body) -> Body {
         self.armed = false;
         let ends = EndsSending(self);
@@ -335,7 +351,7 @@ impl GivenUp {
                 let peer = self.peer.within(Duration::from_secs(1));
                 self.peer.runtime().spawn(async move { peer.request(CANCEL, words).await });
             }
-            // The server knows by itself of calls whose clients have gone.
+            // A server knows by itself which clients have gone.
             Err(_) => {}
         }
     }
@@ -350,7 +366,7 @@ impl Drop for GivenUp {
     }
 }
 
-/// Gives a call up when this is dropped, if its request is still being sent.
+/// Gives a call up when dropped, if its request is still being sent.
 struct EndsSending(GivenUp);
 
 impl Drop for EndsSending {

@@ -1,4 +1,4 @@
-//! Reconnecting: the connection that a channel has, and the next one when it has ended.
+//! Keeping a connection: the one that a channel has, and the next one when that has ended.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -16,12 +16,13 @@ use crate::context::deadline_after;
 use crate::meters;
 use crate::status::{Code, Status};
 
-/// How long a channel waits between attempts to connect.
+/// The pauses of a channel between its attempts to connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backoff {
-    /// The first wait.
+    /// The pause after the first attempt that fails.
     pub first: Duration,
-    /// The longest wait: each is twice as long as the one before, up to this.
+    /// The longest pause between two attempts. Each pause is twice as long as the one before, up to
+    /// this.
     pub most: Duration,
 }
 
@@ -31,14 +32,14 @@ impl Default for Backoff {
     }
 }
 
-/// Keeps a connection to a server, and makes another one when it has ended.
+/// Keeps a connection to a server, and makes the next one when the connection has ended.
 ///
-/// An attempt to connect is a task, which is the channel's and not that of the call which begins
-/// it: the end of a call whose time is over leaves the attempt to the calls that follow.
+/// An attempt to connect is a task of the channel, not of the call that begins it. A call whose
+/// deadline passes leaves the attempt to the calls that follow.
 #[derive(Debug)]
 pub struct Connector(Arc<Shared>);
 
-/// What a connector shares with the task that connects.
+/// The state that a connector shares with the task that connects.
 #[derive(Debug)]
 struct Shared {
     endpoint: Endpoint,
@@ -54,7 +55,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Attempts {
-    /// The session of the last connection, to go on with.
+    /// The number of the session of the last connection, to go on with; zero before the first.
     session: u64,
     failed: u32,
     next: Option<Instant>,
@@ -62,7 +63,7 @@ struct Attempts {
     under_way: Option<UnderWay>,
 }
 
-/// What an attempt comes to: `None` if its task was dropped, because the runtime has ended.
+/// The outcome of an attempt; `None` if its task was dropped, because the runtime has ended.
 type Attempted = Option<Result<Arc<Connection>, Status>>;
 
 /// An attempt that is under way.
@@ -71,8 +72,9 @@ struct UnderWay {
     task: AbortHandle,
 }
 
-/// The least and the most time that an attempt has, whatever the channel's patience is.
+/// The least time that an attempt is given, however short the channel's patience is.
 const LEAST_TIME: Duration = Duration::from_secs(5);
+/// The most time that an attempt is given, however long the channel's patience is.
 const LONGEST_TIME: Duration = Duration::from_secs(60);
 
 impl Connector {
@@ -96,17 +98,17 @@ impl Connector {
         self.0.endpoint.nic()
     }
 
-    /// The connection, if there is one.
+    /// The connection, if there is one that is up.
     pub fn current(&self) -> Option<Arc<Connection>> {
         let current = self.0.current.read().unwrap_or_else(PoisonError::into_inner);
         current.as_ref().filter(|connection| connection.is_up()).cloned()
     }
 
-    /// The connection; if there is none, it is made, with a pause after each attempt that fails,
-    /// until the deadline or, without one, as long as the channel waits for connections.
+    /// Returns the connection of the channel. If there is none, waits until one is made, until the
+    /// deadline or, without one, for as long as the channel waits for connections.
     ///
     /// # Errors
-    /// Why there is no connection in time.
+    /// The reason why there is no connection in time.
     pub async fn connection(&self, deadline: Option<Instant>) -> Result<Arc<Connection>, Status> {
         if let Some(connection) = self.current() {
             return Ok(connection);
@@ -126,7 +128,7 @@ impl Connector {
         }
     }
 
-    /// Waits for the attempt that is under way, or for one that is begun here.
+    /// Waits for the attempt that is under way, and begins one if none is.
     async fn attempt(&self) -> Attempted {
         let outcome = {
             let mut attempts = self.0.attempts();
@@ -145,7 +147,7 @@ impl Connector {
         UnderWay { outcome: task.map(Result::ok).boxed().shared(), task: abort }
     }
 
-    /// Why there is no connection when the time for one is over.
+    /// The status of a call that found no connection in time.
     fn no_connection(&self, by_deadline: bool) -> Status {
         let last = self.0.attempts().last.clone();
         let why = last.as_ref().map_or("no attempt has ended yet", Status::message);
@@ -166,7 +168,7 @@ impl Drop for Connector {
 }
 
 impl Shared {
-    /// Waits until an attempt is due, and makes it.
+    /// Waits until the next attempt is due, and makes it.
     async fn attempt(self: Arc<Self>) -> Result<Arc<Connection>, Status> {
         let (next, session) = {
             let attempts = self.attempts();

@@ -1,26 +1,26 @@
-//! What a call waits for, so that a call whose time is over can say so.
+//! The stages of a call, so that a call whose deadline passes can say what it was waiting for.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::status::Status;
 
-/// What a call that was sent waits for.
+/// A stage of a call that was sent: the thing that the call is waiting for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Stage {
     /// The answer of the server.
     Answer,
-    /// Memory of the server for the body of the request.
+    /// Memory of the server for the long body of the request.
     MemoryThere,
-    /// The end of writing the body of the request.
+    /// The end of writing the long body of the request.
     Written,
-    /// Memory of the channel for the body of the response.
+    /// Memory of the channel for the long body of the response.
     MemoryHere,
-    /// The body of the response.
+    /// The long body of the response.
     Received,
 }
 
-/// The stage that a call is at, and the length of the body that the stage is about.
+/// The stage that a call has reached, and the length of the body that the stage is about.
 pub struct Progress {
     stage: AtomicU8,
     len: AtomicUsize,
@@ -32,13 +32,13 @@ impl Progress {
         Self { stage: AtomicU8::new(Stage::Answer as u8), len: AtomicUsize::new(0) }
     }
 
-    /// Takes note that the call is at a stage, which is about a body of `len` bytes.
+    /// Notes that the call has reached a stage, which is about a body of `len` bytes.
     pub fn reaches(&self, stage: Stage, len: usize) {
         self.len.store(len, Ordering::Relaxed);
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// The status of a call whose time is over at this stage.
+    /// The status of a call whose deadline has passed at this stage.
     #[cold]
     pub fn too_late(&self) -> Status {
         let (stage, len) = (self.stage.load(Ordering::Relaxed), self.len.load(Ordering::Relaxed));

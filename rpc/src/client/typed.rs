@@ -1,4 +1,4 @@
-//! Calls with types: what generated clients and programs use that call by hand.
+//! Typed calls over any tower service, for generated clients and for calls written by hand.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use crate::message::{Body, IntoStreamingRequest, Request, Response, Streaming};
 use crate::method::{Method, MethodId};
 use crate::status::Status;
 
-/// A service that takes requests with bodies, such as a [`Channel`](crate::Channel) with or without
-/// middleware around it, from which it is called with types.
+/// A client that calls methods with types. It wraps any tower service that takes requests with
+/// bodies, such as a [`Channel`](crate::Channel), with or without middleware around it.
 ///
 /// ```
 /// use doorbell::rpc::{Channel, Client, Method, Status};
@@ -34,7 +34,7 @@ where
     S: Service<Request<Body>, Response = Response<Body>> + Clone,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// A client of a service.
+    /// A client that sends its calls through a service.
     pub fn new(service: S) -> Self {
         Self(service)
     }
@@ -42,7 +42,7 @@ where
     /// Calls a method that takes one message and answers with one.
     ///
     /// # Errors
-    /// The status of the call.
+    /// The status with which the call failed.
     pub async fn unary<A, R, C: Codec<A> + Codec<R>>(
         &self,
         method: Method<A, R, C>,
@@ -76,7 +76,7 @@ where
     /// Calls a method that takes a stream and answers with one message.
     ///
     /// # Errors
-    /// The status of the call.
+    /// The status with which the call failed.
     pub async fn client_streaming<A, R, C>(
         &self,
         method: Method<A, R, C>,
@@ -129,12 +129,12 @@ fn decode<R, C: Codec<R>>(method: MethodId, bytes: Bytes) -> Result<R, Status> {
         .map_err(|why| Status::internal(format!("the answer of {method} can't be decoded: {why}")))
 }
 
-/// The messages of a body that is a stream.
+/// The messages of a body that is a stream, each decoded.
 fn decoded<R: Send + 'static, C: Codec<R>>(method: MethodId, body: Body) -> Streaming<R> {
     Streaming::new(body.pieces().map(move |piece| decode::<R, C>(method, piece?)))
 }
 
-/// The body of messages that are sent.
+/// The body that consists of a stream of messages, each encoded.
 fn pieces<A: 'static, C: Codec<A>>(messages: impl Stream<Item = A> + Send + 'static) -> Body {
     Body::stream(messages.map(encoded::<A, C>))
 }

@@ -1,15 +1,15 @@
-//! A client of servers' health.
+//! A client of the health service.
 
 use tower_service::Service;
 
-use super::{CHECK, ServingStatus, WATCH};
+use super::protocol::{CHECK, ServingStatus, WATCH};
 use crate::client::{Channel, Client};
 use crate::message::{Body, Request, Response, Streaming};
 use crate::status::Status;
 
 /// A client that asks a server for its [`Health`](crate::Health).
 ///
-/// The server's services are told apart by names; the empty name stands for the server as a whole.
+/// Services of a server have names. The empty name stands for the server as a whole.
 #[derive(Clone, Debug)]
 pub struct HealthClient<S = Channel>(Client<S>);
 
@@ -18,7 +18,7 @@ where
     S: Service<Request<Body>, Response = Response<Body>> + Clone,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// A client over a channel, or over a channel with middleware around it.
+    /// Makes a client over a channel, or over a channel with middleware around it.
     pub fn new(service: S) -> Self {
         Self(Client::new(service))
     }
@@ -26,25 +26,26 @@ where
     /// Asks for the present status of a service.
     ///
     /// # Errors
-    /// [`NotFound`](crate::Code::NotFound) if the server says nothing about such a service,
-    /// [`Unimplemented`](crate::Code::Unimplemented) if it says nothing about its health at all,
-    /// and [`Unavailable`](crate::Code::Unavailable) if it can't be reached or shuts down.
+    /// [`NotFound`](crate::Code::NotFound) if the server has no status for the service,
+    /// [`Unimplemented`](crate::Code::Unimplemented) if the server has no health service, and
+    /// [`Unavailable`](crate::Code::Unavailable) if the server can't be reached or is shutting
+    /// down.
     pub async fn check(&self, service: &str) -> Result<ServingStatus, Status> {
         Ok(self.0.unary(CHECK, service.to_owned()).await?.into_inner())
     }
 
-    /// Watches a service: the stream begins with the present status, and goes on with each change.
-    /// A service that the server says nothing about is
-    /// [`ServiceUnknown`](ServingStatus::ServiceUnknown) until the server says something. Of
-    /// changes that follow each other faster than the stream is read, the last is told.
+    /// Watches the status of a service. The stream begins with the present status, and then yields
+    /// each change. While the server has no status for the service, the status is
+    /// [`ServiceUnknown`](ServingStatus::ServiceUnknown). If several changes come before the stream
+    /// is read, the stream yields the last one.
     ///
     /// The stream ends after [`NotServing`](ServingStatus::NotServing) when the server shuts down,
-    /// and with an error when the connection ends. As long as it lasts it holds one of the
-    /// channel's permits.
+    /// and with an error when the connection ends. The stream holds one of the channel's permits
+    /// for as long as it lasts.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::Code::InvalidArgument) for a name of more than 256 bytes, and as
-    /// [`check`](Self::check); but never `NotFound`.
+    /// [`InvalidArgument`](crate::Code::InvalidArgument) for a name of more than 256 bytes, and the
+    /// errors of [`check`](Self::check) except `NotFound`.
     pub async fn watch(&self, service: &str) -> Result<Streaming<ServingStatus>, Status> {
         Ok(self.0.server_streaming(WATCH, service.to_owned()).await?.into_inner())
     }

@@ -1,4 +1,4 @@
-//! The names of all that is counted, with what each means.
+//! The names of all metrics, and their descriptions.
 
 use metrics::Unit;
 
@@ -14,7 +14,7 @@ pub const SERVER_IN_FLIGHT: &str = "doorbell_rpc_server_in_flight";
 pub const SERVER_REFUSED: &str = "doorbell_rpc_server_refused_total";
 pub const BODY_BYTES: &str = "doorbell_rpc_body_bytes_total";
 
-/// Tells the recorder what each name means.
+/// Gives the recorder a description of each metric.
 pub fn describe() {
     let count = Unit::Count;
     metrics::describe_counter!(CLIENT_CALLS, count, "calls that have ended, by method and code");

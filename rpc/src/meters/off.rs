@@ -1,4 +1,4 @@
-//! Meters of a program that has not asked for any.
+//! Meters of a program without the feature `metrics`, which count nothing.
 
 use std::fmt::Display;
 
@@ -9,16 +9,16 @@ use crate::status::Code;
 #[derive(Clone, Debug)]
 pub struct Meters;
 
-/// A call that nobody times.
+/// A call in progress that is not timed.
 #[derive(Debug)]
 pub struct Timed;
 
-/// The meter of a channel's permits, which counts none.
+/// The meter of a channel's permits, which counts nothing.
 #[derive(Debug)]
 pub struct PermitMeter;
 
 impl Meters {
-    /// Whether anything is counted.
+    /// Whether meters count anything: they do not without the feature `metrics`.
     pub const ARE_KEPT: bool = false;
 
     pub fn of_client(_: MethodId) -> Self {

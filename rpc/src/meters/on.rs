@@ -1,4 +1,5 @@
-//! Meters of calls. The handles to a method's meters are made when it is first called, and kept.
+//! Meters of calls. The handles to a method's meters are made when the method is first called, and
+//! then kept.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
@@ -22,7 +23,7 @@ struct Kept {
     handles: OnceLock<Handles>,
 }
 
-/// What the meters of a side are called.
+/// The names of the metrics of clients, or of servers.
 struct Side {
     calls: &'static str,
     seconds: &'static str,
@@ -42,18 +43,18 @@ static SERVER: Side = Side {
 };
 
 struct Handles {
-    /// A counter for each code that a call has ended with.
+    /// The counters of ended calls, by the code that they have ended with.
     by_code: [OnceLock<Counter>; Code::COUNT],
     seconds: Histogram,
     in_flight: Gauge,
 }
 
 /// The meters of all methods that this program calls, by the numbers of the methods' paths. There
-/// are as many as the program has names of methods.
+/// are no more than the program has methods.
 static OF_CLIENTS: LazyLock<RwLock<HashMap<u64, Meters>>> = LazyLock::new(RwLock::default);
 
 impl Meters {
-    /// Whether anything is counted.
+    /// Whether meters count anything: they do with the feature `metrics`.
     pub const ARE_KEPT: bool = true;
 
     /// The meters of a method that this program calls.
@@ -66,7 +67,7 @@ impl Meters {
         })
     }
 
-    /// The meters of a method that a server has, which the server keeps.
+    /// New meters of a method that a server has. The server keeps them.
     pub fn of_server(method: MethodId) -> Self {
         Self::new(&SERVER, method)
     }
@@ -75,7 +76,7 @@ impl Meters {
         Self(Arc::new(Kept { side, method: method.path(), handles: OnceLock::new() }))
     }
 
-    /// Begins to time a call.
+    /// Counts a call in flight, and begins to time it.
     pub fn begin(self) -> Timed {
         self.0.handles().in_flight.increment(1);
         Timed { meters: self, begun: Instant::now() }
@@ -104,7 +105,7 @@ impl Kept {
     }
 }
 
-/// A call that is timed. Its end is told once.
+/// A call that is timed. Its end must be recorded once.
 pub struct Timed {
     meters: Meters,
     begun: Instant,
@@ -120,14 +121,14 @@ impl Timed {
     }
 }
 
-/// The meter of how many calls a channel allows more. Channels to one server add up.
+/// The meter of how many more calls a channel allows. Channels to the same server add up.
 pub struct PermitMeter {
     gauge: Gauge,
     most: usize,
 }
 
 impl PermitMeter {
-    /// The meter of a channel to a server that allows so many calls.
+    /// Makes the meter of a channel to a server, which allows `most` calls.
     pub fn new(server: &impl Display, most: usize) -> Self {
         describe();
         let gauge = metrics::gauge!(names::CLIENT_PERMITS, "server" => server.to_string());
@@ -170,13 +171,13 @@ pub fn reconnected(server: &impl Display) {
     metrics::counter!(names::CLIENT_RECONNECTS, "server" => server.to_string()).increment(1);
 }
 
-/// Counts the bytes of a body that was written to the other end's memory.
+/// Counts the bytes of a body that was written into the other end's memory.
 pub fn body_sent(len: usize) {
     static SENT: OnceLock<Counter> = OnceLock::new();
     count_body(&SENT, "sent", len);
 }
 
-/// Counts the bytes of a body that the other end has written here.
+/// Counts the bytes of a body that the other end has written into this end's memory.
 pub fn body_received(len: usize) {
     static RECEIVED: OnceLock<Counter> = OnceLock::new();
     count_body(&RECEIVED, "received", len);
@@ -187,9 +188,9 @@ fn count_body(counter: &OnceLock<Counter>, direction: &'static str, len: usize) 
     counter.get_or_init(new).increment(len as u64);
 }
 
-/// Sets what a NIC has counted, from packets to retransmissions, in the recorder of the crate
-/// `metrics` that the program has installed, with the NIC's address as the label `nic`. To be
-/// called whenever the metrics are about to be read.
+/// Publishes the statistics of a NIC, from packets to retransmissions, in the recorder of the crate
+/// `metrics` that the program has installed. The label `nic` is the NIC's address. To be called
+/// whenever the metrics are about to be read.
 ///
 /// The names are those of
 /// [`Statistics::publish`](doorbell_verbs::Statistics::publish); packets that were sent again are

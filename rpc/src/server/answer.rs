@@ -1,31 +1,32 @@
-//! Answers: from what handlers return to messages.
+//! Answers: encoding what a handler returned, and sending it to the client.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use doorbell_am as am;
 
-use super::router::Answered;
-use super::running::Room;
+use super::slot::Slot;
 use super::state::Core;
 use crate::bulk::Offered;
 use crate::message::{Body, Pieces};
+use crate::router::Answered;
 use crate::status::Status;
 use crate::stream::pump;
 use crate::wire::{ANSWER, CallHead, Content, Flags, RESPONSE};
 
-/// The most bytes of a status's message that travel.
+/// The longest status message that is sent to a client, in bytes. Longer messages are cut off.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// An answer as it is sent.
+/// An answer as it is sent: the content of its message, and a stream of pieces if its body is one.
 pub struct Encoded {
     content: Content,
-    /// The stream that follows, if the body is one.
+    /// The pieces of the body, if the body is a stream.
     pieces: Option<Pieces>,
 }
 
 impl Encoded {
-    /// What a handler has returned, for a client that takes so long messages.
+    /// Encodes what a handler returned, for a client that receives messages of at most `most`
+    /// bytes.
     pub fn of(answered: Answered, most: usize) -> Self {
         let (metadata, body) = match answered {
             Ok(response) => response.into_parts(),
@@ -44,7 +45,7 @@ impl Encoded {
         }
     }
 
-    /// An error.
+    /// Encodes an error as an answer.
     #[cold]
     pub fn error(status: &Status) -> Self {
         let flags = Flags { code: status.error_code().number(), ..Flags::default() };
@@ -53,35 +54,35 @@ impl Encoded {
         Self { content: Content { flags, payload: message.into(), long: None }, pieces: None }
     }
 
-    /// Whether more follows than a message.
+    /// Whether a stream or a long body follows the answer's message.
     pub fn is_followed(&self) -> bool {
         self.content.long.is_some() || self.pieces.is_some()
     }
 
-    /// Answers a request where it was received. Nothing may follow.
+    /// Answers a request in the handler that has received it. The answer must fit one message.
     pub fn answer_here(&self, request: am::Request<'_>, call: u64) {
         let words = [call, self.content.flags.pack()];
         note(request.reply_with(ANSWER, words, &self.content.payload));
     }
 
-    /// Answers a request that was kept. Nothing may follow.
+    /// Answers a request that was retained. The answer must fit one message.
     pub fn answer_kept(self, kept: am::Kept, call: u64) {
         let words = [call, self.content.flags.pack()];
         note(kept.reply_with(ANSWER, words, &self.content.payload));
     }
 }
 
-/// How a call is answered whose handler runs as a task.
-pub enum Way {
-    /// By a reply to the request.
+/// How the answer of a call travels whose handler runs as a task.
+pub enum ReplyPath {
+    /// By the reply to the request, which was retained.
     Reply(am::Kept),
-    /// By a message of its own, since the request was replied to when it was accepted.
+    /// By a message of its own, because the request was replied to when the call was accepted.
     Message,
 }
 
-impl Way {
-    /// Replies that the call runs, unless that was said before. So the client gets the credit back
-    /// with which it has sent the call.
+impl ReplyPath {
+    /// Tells the client that its call runs, unless that was told before, so that the client gets
+    /// back the credit with which it sent the call.
     pub fn accept(self, call: u64) -> Self {
         if let Self::Reply(kept) = self {
             let flags = Flags { accepted: true, ..Flags::default() };
@@ -90,29 +91,32 @@ impl Way {
         Self::Message
     }
 
-    /// Sends an answer, and what follows it to its end. The place among the handlers that run is
-    /// kept while a credit for the answer is waited for, so that no more answers wait than handlers
-    /// may run, and while something follows. A server that shuts down waits for all of it.
+    /// Sends an answer, and the stream or the long body that follows it, to its end.
+    ///
+    /// The slot keeps the call's place among the running handlers while the answer waits for a
+    /// credit, so that no more answers wait than handlers may run, and while something follows the
+    /// answer. A server that shuts down waits until all of that is sent.
     pub async fn answer(
         self,
         core: &Arc<Core>,
         peer: &am::Peer,
         head: CallHead,
         answer: Encoded,
-        room: Room,
+        slot: Slot,
     ) {
         let is_followed = answer.is_followed();
         let Encoded { content, pieces } = answer;
         let key = (head.session, head.call);
-        // The client may ask for what follows, or for it to stop, as soon as it has the answer.
+        // The entries are made before the answer is sent, because the client may ask for the body,
+        // or stop the stream, as soon as it has the answer.
         let offered = content.long.map(|body| Offered::new(&core.transfers, key, peer, body));
         let stream = pieces.map(|pieces| (core.streams.open_outgoing(key, peer), pieces));
         let shape = content.flags.pack();
-        let mut room = room;
-        // A client that has its answer may call again at once.
+        let mut slot = slot;
+        // A client that has its answer may call again at once, so the place is given back first.
         let mut gives_back = || {
             if !is_followed {
-                room.give_back();
+                slot.give_back();
             }
         };
         let sent = match self {
@@ -134,7 +138,7 @@ impl Way {
             return core.streams.close_outgoing(key, peer);
         }
         if let Some(offered) = offered
-            && let Err(why) = offered.write(core.lines.of(head.session)).await
+            && let Err(why) = offered.write(core.bulk.of(head.session)).await
         {
             tracing::debug!(%why, "the body of an answer was not sent");
         }
@@ -144,7 +148,8 @@ impl Way {
     }
 }
 
-/// Traces why an answer was not sent, if it was not: its caller has gone, or does not take as much.
+/// Traces why an answer could not be sent, if it could not: the client has gone, or accepts no
+/// message of that length.
 fn note(sent: Result<(), am::SendError>) {
     if let Err(why) = sent {
         tracing::debug!(%why, "an answer was not sent");

@@ -1,17 +1,16 @@
-//! How servers are configured.
+//! Configuring and opening a server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, OpenError};
 use tokio::runtime::Handle;
 
-use super::router::Router;
+use super::open::Server;
 use super::state::{Core, Limits};
-use super::{Open, Server};
 use crate::health::Health;
+use crate::router::Router;
 
-/// How a server is to be, from its methods to its device.
+/// Configures a server, from its methods to its device, and opens it.
 #[derive(Debug)]
 #[must_use = "a server takes calls when it is opened"]
 pub struct ServerBuilder {
@@ -42,22 +41,29 @@ impl Default for ServerBuilder {
     }
 }
 
-/// How long handlers may take whose callers have no deadline: Active Messages bound that.
+/// How long handlers may take whose callers have no deadline. Active Messages need a bound.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
+impl Server {
+    /// A builder of a server, without methods and with all settings at their defaults.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+}
+
 impl ServerBuilder {
-    /// Adds methods.
+    /// Adds the methods of a service.
     ///
     /// # Panics
-    /// When the server has one of them already.
+    /// When the server has a method of the same path already.
     #[track_caller]
     pub fn add_service(self, service: impl Into<Router>) -> Self {
         Self { router: self.router.merge(service.into()), ..self }
     }
 
-    /// Has clients check and watch the health of the server, by the methods `doorbell.health/check`
-    /// and `doorbell.health/watch`. When the server [shuts down](Server::shutdown), everything is
-    /// [`NotServing`](crate::ServingStatus::NotServing).
+    /// Lets clients check and watch the health of the server, by the methods
+    /// `doorbell.health/check` and `doorbell.health/watch`. A [shutdown](Server::shutdown) of the
+    /// server sets everything to [`NotServing`](crate::ServingStatus::NotServing).
     ///
     /// # Panics
     /// When the server has a health already.
@@ -66,38 +72,38 @@ impl ServerBuilder {
         Self { health: Some(health.clone()), ..self.add_service(health.router()) }
     }
 
-    /// The number by which clients name the server at its device's address: one that nobody can
-    /// guess unless set.
+    /// Sets the number by which clients name the server at its device's address. Unless set, the
+    /// number is random, so that nobody can guess it.
     pub fn service(self, number: u64) -> Self {
         Self { endpoint: self.endpoint.service(number), ..self }
     }
 
-    /// The most handlers that run at a time, 65,536 unless set: calls beyond are refused at once
-    /// with [`ResourceExhausted`](crate::Code::ResourceExhausted).
+    /// Sets the most handlers that run at a time, 65,536 unless set. Further calls are refused at
+    /// once with [`ResourceExhausted`](crate::Code::ResourceExhausted).
     pub fn most_running(mut self, handlers: usize) -> Self {
         self.limits.running = handlers;
         self
     }
 
-    /// The most handlers of one client's calls that wait for something, 16,384 unless set: further
-    /// calls of the client are refused at once with
-    /// [`ResourceExhausted`](crate::Code::ResourceExhausted), so that one client can't have all of
-    /// the handlers that [may run](Self::most_running).
+    /// Sets the most handlers of one client's calls that may wait for something, 16,384 unless set.
+    /// Further calls of that client are refused at once with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted), so that one client can't use up all
+    /// handlers that [may run](Self::most_running).
     pub fn most_waiting_per_client(mut self, handlers: usize) -> Self {
         self.limits.waiting_per_client = handlers;
         self
     }
 
-    /// Has calls that would wait for longer than this before their handlers begin refused with
-    /// [`ResourceExhausted`](crate::Code::ResourceExhausted), at once where that can be foreseen.
-    /// Unless set, calls wait for as long as their deadlines allow.
+    /// Refuses calls that would wait for longer than `wait` before their handlers begin, with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted), and at once where that can be
+    /// foreseen. Unless set, calls wait for as long as their deadlines allow.
     ///
     /// Calls wait when handlers need more processor time than there is. Without a bound, all calls
-    /// wait longer and longer then, until clients have no permits left. With one, the server goes
-    /// on to answer as many as it can, in about this time, and refuses the others. A few times what
-    /// a handler takes, and no less than the pauses of the machine, is a good bound where latency
-    /// matters. It is not for clients that keep more calls in flight than can begin within it: they
-    /// are refused, too.
+    /// then wait longer and longer, until clients have no permits left. With a bound, the server
+    /// goes on answering as many calls as it can, in about this time, and refuses the others. A
+    /// good bound where latency matters is a few times what a handler takes, and no less than the
+    /// pauses of the machine. Clients that keep more calls in flight than can begin within the
+    /// bound are refused, too, so such clients need a longer one.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -112,54 +118,55 @@ impl ServerBuilder {
         self
     }
 
-    /// The longest body that the server takes, 64 MiB unless set.
+    /// Sets the longest request body that the server accepts, 64 MiB unless set.
     pub fn longest_body(mut self, bytes: usize) -> Self {
         self.limits.longest = bytes;
         self
     }
 
-    /// The most memory for what is long, 256 MiB unless set, for all clients together: bodies too
-    /// long for messages that are being received or that handlers hold, and messages of streams
-    /// beyond 64 KiB that handlers have not read. One client has at most half of it, or one
-    /// [longest body](Self::longest_body) if that is more. Further bodies and messages wait.
+    /// Sets the most memory for long data of all clients together, 256 MiB unless set. Long data
+    /// are bodies too long for a message, while they are received or handlers hold them, and
+    /// messages of streams beyond 64 KiB that handlers have not read. One client has at most half
+    /// of this memory, or one [longest body](Self::longest_body) if that is more. Further bodies
+    /// and messages wait.
     pub fn body_memory(mut self, bytes: usize) -> Self {
         self.limits.memory = bytes;
         self
     }
 
-    /// The most clients that the server knows at a time, 65,536 unless set, and for how long it
-    /// remembers the latest calls of a client that has gone, a minute unless set: within that time
-    /// a client that comes again may send calls once more whose answers it has lost, and none runs
-    /// twice.
+    /// Sets the most clients that the server knows at a time, 65,536 unless set, and for how long
+    /// it remembers the latest calls of a client that has gone, a minute unless set. Within that
+    /// time a client that reconnects may repeat calls whose answers it has lost, and none of them
+    /// runs twice.
     pub fn sessions(mut self, most: usize, remember: Duration) -> Self {
         self.limits.sessions = most;
         self.limits.remember = remember;
         self
     }
 
-    /// How long a client may be silent before the connection to it ends: then the handlers of its
-    /// calls are dropped, and its streams end. Its NIC is asked for a sign of life when nothing has
-    /// come for half of that time. The client counts as dead, too, if its process is stopped for as
-    /// long, or keeps its NIC waiting. From 10 ms.
+    /// Sets for how long a client may be silent before the server takes it for dead: the handlers
+    /// of its calls are dropped, and its streams end. The client's NIC is probed when nothing has
+    /// come for half of that time. A client whose process is stopped for this long, or does not let
+    /// its NIC make progress, counts as dead, too. The shortest time is 10 ms.
     ///
-    /// Unless set, a client that does not acknowledge what it is sent is dead after a second, and
-    /// one that is sent nothing after half a minute.
+    /// Unless set, a client that does not acknowledge what it is sent counts as dead after a
+    /// second, and a client that is sent nothing after half a minute.
     ///
-    /// Over `shm` no time counts: the end of a process is told at once, and a process that is
-    /// stopped is waited for. On a [bundle](Self::open_on) the setting of its NIC counts, and this
-    /// does nothing.
+    /// Over `shm` the setting has no effect: the end of a process is noticed at once, and a process
+    /// that is stopped is waited for. On a [bundle](Self::open_on) the setting of the bundle's NIC
+    /// counts, and this setting has no effect.
     pub fn keep_alive(self, time: Duration) -> Self {
         Self { keep_alive: Some(time), ..self }
     }
 
-    /// The endpoint of Active Messages below: credits, tags, the NIC, and all else that it can be
-    /// configured to be.
+    /// Configures the endpoint of Active Messages below the server: credits, tags, the NIC, and
+    /// everything else that an [`EndpointBuilder`] has.
     pub fn endpoint(self, configure: impl FnOnce(EndpointBuilder) -> EndpointBuilder) -> Self {
         Self { endpoint: configure(self.endpoint), ..self }
     }
 
-    /// Opens the server on a device: `udp:192.0.2.7:5000`, `shm:kv`, `packet:eth0`, … It takes
-    /// calls from now on.
+    /// Opens the server on a device, such as `udp:192.0.2.7:5000`, `shm:kv` or `packet:eth0`. From
+    /// then on it takes calls.
     ///
     /// # Errors
     /// When the device can't be opened, or this is called outside of a Tokio runtime.
@@ -172,22 +179,22 @@ impl ServerBuilder {
             Some(time) => self.endpoint.keep_alive(time),
         };
         let endpoint = settled(endpoint).open(device, core.handlers()).await?;
-        Ok(Server(Arc::new(Open::new(endpoint, core, self.health).await?)))
+        Server::over(endpoint, core, self.health).await
     }
 
     /// Opens the server on a bundle, whose NIC it shares with other endpoints.
     ///
     /// # Errors
-    /// When the bundle's NIC has no room for it.
+    /// When the bundle's NIC has no resources left for the server.
     pub async fn open_on(self, bundle: &Bundle) -> Result<Server, OpenError> {
         let core = Core::new(self.router, self.limits, bundle.runtime().clone());
         let endpoint = settled(self.endpoint).open_on(bundle, core.handlers()).await?;
-        Ok(Server(Arc::new(Open::new(endpoint, core, self.health).await?)))
+        Server::over(endpoint, core, self.health).await
     }
 }
 
-/// The endpoint as every server has it: asynchronous handlers are bounded by the server, and its
-/// time is its callers'.
+/// Sets what every server's endpoint has: no bound on asynchronous handlers, which the server
+/// bounds itself, and no time limit on replies, which callers bound by deadlines.
 fn settled(endpoint: EndpointBuilder) -> EndpointBuilder {
     endpoint.tasks(1 << 20).patience(PATIENCE)
 }

@@ -1,4 +1,4 @@
-//! What takes calls in: checks each, and has its handler run.
+//! Intake: receives the calls of clients, checks each, and has its handler run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,22 +7,23 @@ use bytes::Bytes;
 use doorbell_am as am;
 use tokio::time::Instant;
 
-use super::answer::{Encoded, Way};
+use super::answer::{Encoded, ReplyPath};
 use super::queue::Waiting;
-use super::router::Route;
-use super::running::{Room, Running, stoppably};
+use super::running::{Running, stoppably};
+use super::slot::Slot;
 use super::state::Core;
 use crate::context::deadline_after;
 use crate::message::{Body, Request};
 use crate::meters;
 use crate::random;
+use crate::router::Route;
 use crate::status::Status;
 use crate::wire::{
     self, CallHead, CallWords, Hello, HelloWords, NO_METHOD, Received, VERSION, WELCOME, Welcome,
 };
 
 impl Core {
-    /// The Active Messages of a server.
+    /// The handlers of Active Messages by which an endpoint receives what clients send.
     pub fn handlers(self: &Arc<Self>) -> am::Handlers {
         let [hello, call, cancel] = [0; 3].map(|_| self.clone());
         let handlers = am::Handlers::new()
@@ -47,7 +48,7 @@ impl Core {
             session: opened.unwrap_or(0),
             server: self.number,
             longest: self.limits.longest as u64,
-            lines: self.number,
+            bulk_service: self.number,
         };
         request.reply(WELCOME, welcome.words());
     }
@@ -55,7 +56,7 @@ impl Core {
     fn call(self: &Arc<Self>, mut request: am::Request<'_>, words: CallWords) {
         let head = CallHead::from_words(words);
         let payload = request.take_payload();
-        let (route, room) = match self.admit(&head, &request) {
+        let (route, slot) = match self.admit(&head, &request) {
             Ok(admitted) => admitted,
             Err(status) => return refused(&status).answer_here(request, head.call),
         };
@@ -65,51 +66,53 @@ impl Core {
             Err(status) => return refused(&status).answer_here(request, head.call),
         };
         if is_inline(route, &head) {
-            let mut running = Running::begin(self, peer, head, route, call, room);
+            let mut running = Running::begin(self, peer, head, route, call, slot);
             let _runtime = self.runtime.enter();
             if let Some(answer) = running.answer_here() {
                 let _answered = running.over();
                 return answer.answer_here(request, head.call);
             }
-            return request.spawn(|kept| running.run(Way::Reply(kept)));
+            return request.spawn(|kept| running.run(ReplyPath::Reply(kept)));
         }
-        let (taken, route) = (Taken { head, call, peer, room }, route.clone());
-        let waiting = Waiting::new(self);
+        let (taken, route) = (Taken { head, call, peer, slot }, route.clone());
+        let waiting = Waiting::new(self.queue.as_ref());
         if head.flags.streams || long.is_some() {
-            // What follows may take long, and is not to hold a credit of Active Messages meanwhile.
+            // A handler that waits for its request to stream in, or for its body, may take long,
+            // and must not hold a credit of Active Messages meanwhile.
             request.note_woken();
-            let way = Way::Reply(request.keep()).accept(head.call);
+            let way = ReplyPath::Reply(request.keep()).accept(head.call);
             self.runtime.spawn(self.clone().run_later(route, taken, long, waiting, way));
             return;
         }
         let core = self.clone();
-        request.spawn(|kept| core.run_later(route, taken, None, waiting, Way::Reply(kept)));
+        request.spawn(|kept| core.run_later(route, taken, None, waiting, ReplyPath::Reply(kept)));
     }
 
-    /// Runs the handler of a call that was taken in, when a body that is too long for a message is
-    /// here. The handler does not run if the call has waited for too long.
+    /// Runs the handler of a call as a task of its own. A body that is too long for a message is
+    /// received first. The handler does not run if the call has waited for too long, or until its
+    /// deadline.
     async fn run_later(
         self: Arc<Self>,
         route: Route,
         taken: Taken,
         long: Option<usize>,
         waiting: Waiting,
-        way: Way,
+        way: ReplyPath,
     ) {
-        let Taken { head, call, peer, room } = taken;
+        let Taken { head, call, peer, slot } = taken;
         if let Err(status) = waiting.begins(call.deadline()) {
-            return Box::pin(way.answer(&self, &peer, head, refused(&status), room)).await;
+            return Box::pin(way.answer(&self, &peer, head, refused(&status), slot)).await;
         }
         let Some(len) = long else {
-            return Running::begin(&self, peer, head, &route, call, room).run(way).await;
+            return Running::begin(&self, peer, head, &route, call, slot).run(way).await;
         };
         let mut received = None;
-        // These futures take kilobytes, which a task without a long body need not carry.
+        // The futures of a long body take kilobytes, which a task without one should not carry.
         Box::pin(stoppably(&self, &peer, head, async {
             let body = async {
-                let line = self.lines.of(head.session).await?;
+                let connection = self.bulk.of(head.session).await?;
                 let memory = self.share_of(head.session).lend(len).await;
-                self.transfers.receive((head.session, head.call), &peer, &line, memory).await
+                self.transfers.receive((head.session, head.call), &peer, &connection, memory).await
             };
             received = Some(body.await);
         }))
@@ -117,22 +120,26 @@ impl Core {
         match received {
             Some(Ok(body)) => {
                 let call = call.map(|_| Body::Whole(body));
-                Running::begin(&self, peer, head, &route, call, room).run(way).await;
+                Running::begin(&self, peer, head, &route, call, slot).run(way).await;
             }
             Some(Err(status)) => {
-                Box::pin(way.answer(&self, &peer, head, refused(&status), room)).await;
+                Box::pin(way.answer(&self, &peer, head, refused(&status), slot)).await;
             }
             None => {}
         }
     }
 
-    /// Checks a call before its handler runs: its method, its schema, whether it has begun before,
-    /// and whether another handler may run, and begin in time.
+    /// Checks a call before its handler runs. Returns the route to its handler, and the slot that
+    /// the call has taken.
+    ///
+    /// # Errors
+    /// When the method is unknown or has another schema than the caller's, when the call has begun
+    /// before and is not idempotent, or when too many handlers run or wait.
     fn admit(
         self: &Arc<Self>,
         head: &CallHead,
         request: &am::Request<'_>,
-    ) -> Result<(&Route, Room), Status> {
+    ) -> Result<(&Route, Slot), Status> {
         let Some(route) = self.router.route(head.method) else {
             return Err(self.unknown());
         };
@@ -145,7 +152,7 @@ impl Core {
                 method.schema_text()
             )));
         }
-        let room = Room::take(self)?;
+        let slot = Slot::take(self)?;
         if let Some(queue) = &self.queue {
             match is_inline(route, head) {
                 true => queue.may_begin_inline(request.look(), Instant::now())?,
@@ -153,11 +160,11 @@ impl Core {
             }
         }
         self.sessions().begin(head.session, head.call, method.is_idempotent())?;
-        Ok((route, room))
+        Ok((route, slot))
     }
 
-    /// The request of a call, with its stream open if it has one, and the length of a body that
-    /// follows.
+    /// Makes the request of a call from its payload, and opens its incoming stream if it has one.
+    /// Also returns the length of a body that follows by RDMA, if one does.
     fn opened(
         &self,
         head: &CallHead,
@@ -185,7 +192,8 @@ impl Core {
         Ok((Request::with_parts(method, metadata, deadline, body), long))
     }
 
-    /// The error of a method that the server does not have. The caller knows the method's path.
+    /// The error of a call to a method that the server does not have. The server knows only the
+    /// number of the method's path; the caller adds the path.
     #[cold]
     fn unknown(&self) -> Status {
         let mut known: Vec<_> = self.router.methods().map(|method| method.path()).collect();
@@ -196,21 +204,21 @@ impl Core {
     }
 }
 
-/// A call that was taken in.
+/// A call that has passed all checks, and whose handler is to run as a task.
 struct Taken {
     head: CallHead,
     call: Request<Body>,
     peer: am::Peer,
-    room: Room,
+    slot: Slot,
 }
 
-/// Whether the handler of a call runs where the call is received: not if a stream or a body
-/// follows, which has to be waited for.
+/// Whether the handler of a call runs where the call is received. A handler does not if a stream or
+/// a long body follows the call, which must be waited for.
 fn is_inline(route: &Route, head: &CallHead) -> bool {
     route.inline && !head.flags.streams && !head.flags.long
 }
 
-/// The answer to a call whose handler does not run.
+/// The answer to a call that was refused, so that its handler does not run.
 #[cold]
 fn refused(status: &Status) -> Encoded {
     meters::refused(status.code());

@@ -1,4 +1,5 @@
-//! The calls that wait for their handlers to begin, and which of them an overloaded server refuses.
+//! Load shedding: which calls an overloaded server refuses, because their handlers would begin too
+//! late.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -6,49 +7,52 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::state::Core;
 use crate::status::Status;
 
-/// The calls of a server that were taken in and whose handlers have not begun, if the server bounds
-/// how long they wait.
+/// The calls of a server that were taken in and whose handlers have not begun yet.
+///
+/// The queue predicts how long a new call will wait: the number of calls before it, times the mean
+/// time between the beginnings of two handlers. That time is measured while calls wait, so it
+/// covers all that the runtime does between two handlers, on however many threads.
 ///
 /// A call that is taken in is expected to wait for as long as those before it need to begin: their
 /// number times the mean time from one beginning to the next. That time is measured while calls
 /// wait, so it covers all that the runtime does in between, on however many threads.
 pub struct Queue {
-    /// How long a call may wait before its handler begins.
+    /// The longest that a call may wait before its handler begins.
     longest: Duration,
     origin: Instant,
     waiting: AtomicUsize,
-    /// The mean time from one beginning to the next, in nanoseconds.
+    /// The mean time between the beginnings of two handlers, in nanoseconds.
     pace: AtomicU64,
-    /// The time of the last beginning, if others waited behind; else [`NEVER`].
+    /// When the latest handler began, if other calls waited behind it; [`NEVER`] otherwise. Times
+    /// are nanoseconds since `origin`.
     begun: AtomicU64,
-    /// The look of Active Messages that goes on, by its number, and the time when it began.
+    /// The number of the poll of Active Messages that is going on, and when it began.
     look: AtomicU64,
     look_began: AtomicU64,
 }
 
-/// No time: times are nanoseconds from the queue's origin.
+/// The value of a time that is not known.
 const NEVER: u64 = u64::MAX;
 
-/// A beginning changes the mean by this part of its difference from the mean.
+/// The weight of a new measurement in the mean: one part in this many.
 const WEIGHT: u64 = 16;
 
 impl Queue {
-    /// A queue in which no call waits, and none may wait for longer than `longest`.
+    /// Makes a queue in which no call waits, and none may wait for longer than `longest`.
     pub fn new(longest: Duration) -> Self {
         let [pace, look, look_began] = [0; 3].map(AtomicU64::new);
         let (waiting, begun) = (AtomicUsize::new(0), AtomicU64::new(NEVER));
         Self { longest, origin: Instant::now(), waiting, pace, begun, look, look_began }
     }
 
-    /// How many calls wait.
+    /// The number of calls that wait.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether a call that is taken in now can be expected to begin in time.
+    /// Checks whether a call that is taken in now can be expected to begin in time.
     ///
     /// # Errors
     /// When too many calls wait already.
@@ -58,11 +62,11 @@ impl Queue {
         if wait <= nanoseconds(self.longest) { Ok(()) } else { Err(self.overloaded()) }
     }
 
-    /// Whether a handler may begin inline in a look of Active Messages, by the look's number: those
-    /// that wait in the same look have waited since the look began.
+    /// Checks whether a handler may begin inline, in the poll of Active Messages with the number
+    /// `look`. Calls that are received in one poll have all waited since that poll began.
     ///
     /// # Errors
-    /// When the look has gone on for too long.
+    /// When the poll has gone on for too long.
     pub fn may_begin_inline(&self, look: u64, now: Instant) -> Result<(), Status> {
         let now = self.time(now);
         if self.look.swap(look, Ordering::Relaxed) != look {
@@ -73,18 +77,20 @@ impl Queue {
         if gone_on <= nanoseconds(self.longest) { Ok(()) } else { Err(self.overloaded()) }
     }
 
-    /// A call begins to wait.
+    /// Counts a call in that begins to wait.
     fn enters(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A call waits no more, because its task runs or was dropped.
+    /// Counts a call out that waits no more, because its task runs or was dropped, and measures the
+    /// time since the beginning before.
     fn leaves(&self, now: Instant) {
         let now = self.time(now);
         let others_wait = self.waiting.fetch_sub(1, Ordering::Relaxed) > 1;
         let before = self.begun.swap(if others_wait { now } else { NEVER }, Ordering::Relaxed);
         if before != NEVER {
-            // A pause of the whole process says nothing of handlers: it counts as the longest wait.
+            // A pause of the whole process says nothing about handlers, so no time counts for more
+            // than the longest wait.
             let time = now.saturating_sub(before).min(nanoseconds(self.longest));
             let pace = self.pace.load(Ordering::Relaxed);
             let mean = (pace * (WEIGHT - 1) + time) / WEIGHT;
@@ -106,34 +112,35 @@ impl Queue {
     }
 }
 
-/// Nanoseconds, up to about a century, so that a sum of a few fits.
+/// A duration in nanoseconds, capped at about a century so that a few of them can be added.
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX >> 6)
 }
 
-/// A call that was taken in, until its task begins or is dropped.
+/// The wait of one call, from when it was taken in until its task begins or is dropped.
 pub struct Waiting {
-    core: Arc<Core>,
-    since: Option<Instant>,
+    /// The queue of the server and the time when the call entered it; `None` if the server has no
+    /// queue, or the wait is over.
+    queued: Option<(Arc<Queue>, Instant)>,
 }
 
 impl Waiting {
-    /// Has a call wait in the server's queue, if the server has one.
-    pub fn new(core: &Arc<Core>) -> Self {
-        let since = core.queue.as_ref().map(|queue| {
+    /// Begins the wait of a call in `queue`, if the server has a queue.
+    pub fn new(queue: Option<&Arc<Queue>>) -> Self {
+        let queued = queue.map(|queue| {
             queue.enters();
-            Instant::now()
+            (queue.clone(), Instant::now())
         });
-        Self { core: core.clone(), since }
+        Self { queued }
     }
 
-    /// Ends the wait, because the task of the call runs.
+    /// Ends the wait, because the task of the call runs now.
     ///
     /// # Errors
-    /// When the call has waited for too long, or until its caller's time was over: its handler is
-    /// not to begin.
+    /// When the call has waited for too long, or until its deadline. Its handler must not begin
+    /// then.
     pub fn begins(mut self, deadline: Option<Instant>) -> Result<(), Status> {
-        let queued = self.core.queue.as_ref().zip(self.since.take());
+        let queued = self.queued.take();
         if queued.is_none() && deadline.is_none() {
             return Ok(());
         }
@@ -155,7 +162,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let (Some(queue), Some(_)) = (&self.core.queue, self.since) {
+        if let Some((queue, _)) = &self.queued {
             queue.leaves(Instant::now());
         }
     }
@@ -168,7 +175,8 @@ mod tests {
     const LONGEST: Duration = Duration::from_micros(200);
     const HANDLER: Duration = Duration::from_micros(20);
 
-    /// Has so many handlers begin one after the other. Returns when the last begins.
+    /// Has `handlers` handlers begin one after the other, each after a time. Returns when the last
+    /// begins.
     fn begin(queue: &Queue, handlers: usize, mut now: Instant, each: Duration) -> Instant {
         for _ in 0..handlers {
             now += each;
@@ -177,7 +185,7 @@ mod tests {
         now
     }
 
-    /// Takes in as many calls as are expected to begin in time, of so many.
+    /// Offers `calls` calls to the queue. Returns how many it takes in.
     fn take_in(queue: &Queue, calls: usize) -> usize {
         (0..calls)
             .filter(|_| {

@@ -1,8 +1,7 @@
-//! A call whose handler runs.
+//! A call whose handler runs: at once where the call was received, or as a task.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,22 +11,25 @@ use futures_util::future::{AbortHandle, Abortable};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::answer::{Encoded, Way};
-use super::router::{Answered, Answering, Route};
+use super::answer::{Encoded, ReplyPath};
+use super::slot::Slot;
 use super::state::Core;
 use crate::context::Inherited;
 use crate::message::{Body, Request};
 use crate::observed::Observed;
+use crate::router::{Answered, Answering, Route};
 use crate::status::{Status, panic_text};
 use crate::trace;
 use crate::wire::CallHead;
 
 /// How long a handler may hold the credit of Active Messages with which its call was sent. After
-/// that the client is told that the call runs, and gets the credit back.
+/// this time the client is told that the call runs, and gets the credit back.
 const HOLDS_CREDIT: Duration = Duration::from_millis(20);
 
-/// A call whose handler runs: the handler's future, which contains panics, has calls inherit the
-/// deadline and the trace, and tells how the call has ended; and what the answer needs.
+/// A call whose handler runs, with what is needed to answer it.
+///
+/// The handler's future is wrapped: a panic becomes a status, calls that the handler makes inherit
+/// its deadline and trace, and the end of the call is recorded in its span and meters.
 pub struct Running {
     core: Arc<Core>,
     peer: am::Peer,
@@ -35,20 +37,20 @@ pub struct Running {
     method: &'static str,
     deadline: Option<Instant>,
     future: Answering,
-    /// What the handler has returned already.
+    /// The answer, if the handler has returned and the answer is not sent yet.
     answer: Option<Encoded>,
-    room: Room,
+    slot: Slot,
 }
 
 impl Running {
-    /// Calls the handler; the future that it returns is not polled yet.
+    /// Calls the handler of a call. The future that the handler returns is not polled yet.
     pub fn begin(
         core: &Arc<Core>,
         peer: am::Peer,
         head: CallHead,
         route: &Route,
         call: Request<Body>,
-        room: Room,
+        slot: Slot,
     ) -> Self {
         let (deadline, method) = (call.deadline(), route.method.path());
         let handler = route.handler.clone();
@@ -64,11 +66,11 @@ impl Running {
         });
         let future = Box::pin(future.instrument(span));
         let core = core.clone();
-        Self { core, peer, head, method, deadline, future, answer: None, room }
+        Self { core, peer, head, method, deadline, future, answer: None, slot }
     }
 
-    /// The answer, if the handler need not wait for anything and a message is enough for the
-    /// answer.
+    /// Polls the handler once. Returns the answer if the handler is done and its answer fits a
+    /// message; otherwise the call must be run as a task.
     pub fn answer_here(&mut self) -> Option<Encoded> {
         match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => None,
@@ -83,18 +85,19 @@ impl Running {
         }
     }
 
-    /// The place of a call whose answer is there, given back for the caller's next call: the server
-    /// waits for the answer to be sent until the returned place is dropped.
-    pub fn over(mut self) -> Room {
-        self.room.give_back();
-        self.room
+    /// Ends a call whose answer is about to be sent. Gives the place among the running handlers
+    /// back, and returns the slot: a server that shuts down waits until the slot is dropped.
+    pub fn over(mut self) -> Slot {
+        self.slot.give_back();
+        self.slot
     }
 
-    /// Runs the handler to its end and answers; unless the caller's time is over before, or the
-    /// caller gives the call up.
-    pub async fn run(mut self, way: Way) {
+    /// Runs the handler to its end, and answers the call. Stops early if the caller's deadline
+    /// passes or the caller gives the call up.
+    pub async fn run(mut self, way: ReplyPath) {
         if self.answer.is_none() {
-            // Most handlers have their answer at once, and nothing need be prepared for a wait.
+            // Most handlers are done at once, so nothing is prepared for a wait before the first
+            // poll.
             let future = &mut self.future;
             let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));
             if let Poll::Ready(answered) = first.await {
@@ -102,24 +105,25 @@ impl Running {
             }
         }
         match (way, self.answer.take_if(|answer| !answer.is_followed())) {
-            (Way::Reply(kept), Some(answer)) => {
-                // The caller may call again as soon as it has the answer.
-                self.room.give_back();
+            (ReplyPath::Reply(kept), Some(answer)) => {
+                // The caller may call again as soon as it has the answer, so the place is given
+                // back first.
+                self.slot.give_back();
                 answer.answer_kept(kept, self.head.call);
             }
-            // These futures take kilobytes, which a task whose answer is here need not carry.
+            // The futures below take kilobytes, which a task whose answer is here should not carry.
             (way, Some(answer)) => {
-                let Self { core, peer, head, room, .. } = self;
-                Box::pin(way.answer(&core, &peer, head, answer, room)).await;
+                let Self { core, peer, head, slot, .. } = self;
+                Box::pin(way.answer(&core, &peer, head, answer, slot)).await;
             }
             (way, None) => Box::pin(self.run_stoppably(way)).await,
         }
     }
 
-    /// As [`run`](Self::run), of a handler that waits, or of an answer that more follows: the
-    /// session can stop it.
-    async fn run_stoppably(self, way: Way) {
-        let Self { core, peer, head, method, deadline, future, answer, room } = self;
+    /// Runs a handler that waits, or sends an answer that a stream or a long body follows. The
+    /// session can stop either.
+    async fn run_stoppably(self, way: ReplyPath) {
+        let Self { core, peer, head, method, deadline, future, answer, slot } = self;
         let work = async {
             let (way, answer) = match answer {
                 Some(answer) => (way, answer),
@@ -128,12 +132,12 @@ impl Running {
                     (way, Encoded::of(answered, peer.longest_payload()))
                 }
             };
-            way.answer(&core, &peer, head, answer, room).await;
+            way.answer(&core, &peer, head, answer, slot).await;
         };
         stoppably(&core, &peer, head, async {
             let Some(deadline) = deadline else { return work.await };
             if tokio::time::timeout_at(deadline, work).await.is_err() {
-                // The client has its own clock, and answers itself.
+                // The client has its own clock, and fails the call by itself.
                 tracing::debug!(method, "a handler was stopped: its caller's time is over");
             }
         })
@@ -141,7 +145,7 @@ impl Running {
     }
 }
 
-/// Runs something for a call that the call's session can stop.
+/// Runs `work` for a call in such a way that the call's session can stop it.
 pub async fn stoppably(
     core: &Arc<Core>,
     peer: &am::Peer,
@@ -151,12 +155,13 @@ pub async fn stoppably(
     let (stop, stopped) = AbortHandle::new_pair();
     let ticket = core.sessions().waits(head.session, head.call, peer, stop);
     let _stays = Stays { core, head, ticket };
-    // Whoever has stopped the work need not be told.
+    // Whoever has stopped the work knows that, so the result is not needed.
     let _ = Abortable::new(work, stopped).await;
 }
 
-/// Waits for a handler, and gives the client its credit back if that takes long.
-async fn waited_for(mut future: Answering, way: Way, call: u64) -> (Way, Answered) {
+/// Waits for a handler. If that takes long, accepts the call first, so that the client gets its
+/// credit back.
+async fn waited_for(mut future: Answering, way: ReplyPath, call: u64) -> (ReplyPath, Answered) {
     match tokio::time::timeout(HOLDS_CREDIT, &mut future).await {
         Ok(answered) => (way, answered),
         Err(_) => {
@@ -166,14 +171,14 @@ async fn waited_for(mut future: Answering, way: Way, call: u64) -> (Way, Answere
     }
 }
 
-/// The status for a caller whose handler panicked.
+/// The status for the caller of a handler that panicked.
 #[cold]
 fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
     tracing::error!(method, text = panic_text(panic), "a handler panicked");
     Status::internal(format!("the handler of {method} panicked"))
 }
 
-/// A call that its session can stop, until this is dropped.
+/// A call that its session can stop. Dropping this tells the session that the call is over.
 struct Stays<'c> {
     core: &'c Core,
     head: CallHead,
@@ -183,53 +188,5 @@ struct Stays<'c> {
 impl Drop for Stays<'_> {
     fn drop(&mut self) {
         self.core.sessions().ends(self.head.session, self.head.call, self.ticket);
-    }
-}
-
-/// The place of a handler among those that may run at a time, and behind it among the calls whose
-/// answers a server that shuts down waits for.
-pub struct Room {
-    core: Arc<Core>,
-    /// Whether the place among the handlers was given back.
-    is_back: bool,
-}
-
-impl Room {
-    /// Takes a place among the handlers, and among the calls that are not answered.
-    ///
-    /// # Errors
-    /// When as many handlers run as may, or the server shuts down.
-    pub fn take(core: &Arc<Core>) -> Result<Self, Status> {
-        let before = core.running.begins();
-        let room = Self { core: core.clone(), is_back: false };
-        // Behind the beginning, so that a server which shuts down either refuses the call or waits.
-        if core.closing.load(Ordering::SeqCst) {
-            return Err(Status::unavailable("the server is shutting down: call another one"));
-        }
-        if before >= core.limits.running {
-            return Err(Status::resource_exhausted(format!(
-                "the server runs {} handlers already, which is its limit: call again later, or another \
-                 server",
-                core.limits.running
-            )));
-        }
-        Ok(room)
-    }
-
-    /// Gives the place among the handlers back, before the answer is sent: a caller that has its
-    /// answer may call again at once.
-    pub fn give_back(&mut self) {
-        if !std::mem::replace(&mut self.is_back, true) {
-            self.core.running.gives_back();
-        }
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.give_back();
-        if self.core.running.ends() && self.core.closing.load(Ordering::SeqCst) {
-            self.core.idle.notify_waiters();
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The clients of a server, and which calls of each have begun.
+//! Sessions: the clients that a server knows, and which calls of each client have begun.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -10,59 +10,62 @@ use tokio::time::Instant;
 use crate::bulk::Share;
 use crate::status::Status;
 
-/// How many of a client's latest calls a server remembers.
+/// How many of a client's latest calls a server remembers, to refuse running one of them twice.
 pub const REMEMBERED: u64 = 4096;
 
-/// The sessions of a server: one for each client, by its number. A session outlives the client's
-/// connection by a time, in which the client may come again.
+/// The sessions of a server, by their numbers: one session for each client. A session outlives its
+/// client's connection for a while, so that the client may reconnect and go on with the session.
 #[derive(Default)]
 pub struct Sessions {
     by_number: HashMap<u64, Session>,
-    /// The session of each connection, by its number: a connection has one at the most.
+    /// The number of the session of each connection. A connection has one session at most.
     by_peer: HashMap<Peer, u64>,
-    /// How many handlers have ever waited, which is the next one's ticket.
+    /// The ticket of the latest handler that has waited. Tickets count up from one.
     tickets: u64,
     most: usize,
     remember: Duration,
-    /// The most handlers of one client that wait.
+    /// The most handlers of one client's calls that may wait for something.
     most_waiting: usize,
 }
 
 struct Session {
-    /// The number that the client has drawn.
+    /// The number that the client has drawn at random, by which the server recognises the client.
     client: u64,
     peer: Peer,
-    begun: Latest,
-    /// The calls that the client has given up. The word may come before the handler waits.
-    given_up: Latest,
-    /// The calls whose handlers wait for something, and can be stopped.
+    begun: RecentCalls,
+    /// The calls that the client has given up. A client may give a call up before its handler
+    /// waits.
+    given_up: RecentCalls,
+    /// The calls whose handlers wait for something, and how each is stopped.
     waiting: HashMap<u64, Waiter>,
-    /// What the client may have of the memory for what is long.
+    /// The client's share of the memory for long bodies.
     share: Share,
-    /// Since when the client's connection has been gone, as far as the server was told.
+    /// When the server learned that the client's connection had ended; `None` while it has not.
     gone_since: Option<Instant>,
 }
 
-/// A handler that waits for something.
+/// A handler that waits for something, and can be stopped.
 struct Waiter {
     /// The connection over which the call came.
     peer: Peer,
     stop: AbortHandle,
-    /// Tells the handler from others of the same call, which may have been sent again.
+    /// Tells this handler from another of the same call, which the client may have sent again.
     ticket: u64,
 }
 
 impl Sessions {
-    /// No sessions yet, of which there may be so many; each is remembered for a time after its
-    /// connection has gone, and may have so many handlers that wait.
+    /// Makes an empty table of at most `most` sessions. Each session is remembered for the time
+    /// `remember` after its connection has ended, and may have `most_waiting` handlers that wait.
     pub fn new(most: usize, remember: Duration, most_waiting: usize) -> Self {
         Self { most, remember, most_waiting, ..Self::default() }
     }
 
-    /// Opens a session of the number `fresh` for a client, or goes on with the one that the client
-    /// had. A connection that has a session gets no other, however often its client asks. Returns
-    /// the session's number; `None` if there are as many sessions as may be. A new session has that
-    /// share of the memory for what is long.
+    /// Opens a session for a client that has connected, and returns its number. A client that names
+    /// its session `before` goes on with that session; another client gets a new session with the
+    /// number `fresh` and the given share of the memory for long bodies. A connection that has a
+    /// session keeps it, however often its client asks.
+    ///
+    /// Returns `None` if the server has as many sessions as it may have.
     pub fn open(
         &mut self,
         client: u64,
@@ -96,11 +99,11 @@ impl Sessions {
         Some(fresh)
     }
 
-    /// Notes that a call begins, unless it may begin `again` without harm.
+    /// Notes that a call begins. With `again`, the call is idempotent and may begin more than once.
     ///
     /// # Errors
-    /// When there is no such session, when as many handlers of the client wait as may, or when the
-    /// call has begun before, or may have.
+    /// When there is no session with this number, when too many handlers of the client wait, or
+    /// when the call has begun before or is too old to be remembered.
     pub fn begin(&mut self, number: u64, call: u64, again: bool) -> Result<(), Status> {
         let Some(session) = self.by_number.get_mut(&number) else {
             return Err(Status::unavailable(
@@ -125,9 +128,9 @@ impl Sessions {
         )))
     }
 
-    /// Notes how a call whose handler waits for something can be stopped. A handler of the same
-    /// call that still waits is stopped: the client has sent the call again. Returns a ticket for
-    /// when the wait [ends](Self::ends).
+    /// Notes that the handler of a call waits, and that `stop` stops it. A handler of the same call
+    /// that waits already is stopped, because the client has sent the call again. Returns a ticket
+    /// to pass to [`ends`](Self::ends) when the handler has ended.
     pub fn waits(&mut self, number: u64, call: u64, peer: &Peer, stop: AbortHandle) -> u64 {
         self.tickets += 1;
         let ticket = self.tickets;
@@ -142,14 +145,13 @@ impl Sessions {
         ticket
     }
 
-    /// What the client of a session may have of the memory for what is long, if there is such a
-    /// session.
+    /// The session's share of the memory for long bodies, if there is a session with this number.
     pub fn share_of(&self, number: u64) -> Option<Share> {
         self.by_number.get(&number).map(|session| session.share.clone())
     }
 
-    /// Stops all handlers that wait on behalf of connections that have ended, and notes when that
-    /// was.
+    /// Stops all handlers that wait for clients whose connections have ended, and notes in their
+    /// sessions that this was at the time `now`.
     pub fn gone(&mut self, is_gone: impl Fn(&Peer) -> bool, now: Instant) {
         for session in self.by_number.values_mut() {
             if is_gone(&session.peer) {
@@ -160,7 +162,7 @@ impl Sessions {
         }
     }
 
-    /// Stops all handlers that wait, forgets all sessions, and opens none any more.
+    /// Stops all handlers that wait, forgets all sessions, and refuses to open others.
     pub fn close(&mut self) {
         self.most = 0;
         self.by_peer.clear();
@@ -168,19 +170,20 @@ impl Sessions {
         waiting.for_each(|(_, waiter)| waiter.stop.abort());
     }
 
-    /// The connections of sessions that have not ended.
+    /// The connections of all sessions whose connections have not ended.
     pub fn peers_connected(&self) -> Vec<Peer> {
         let peers = self.by_number.values().map(|session| &session.peer);
         peers.filter(|peer| peer.ending().is_none()).cloned().collect()
     }
 
-    /// The connections of sessions that have ended.
+    /// The connections of all sessions whose connections have ended.
     pub fn peers_gone(&self) -> Vec<Peer> {
         let peers = self.by_number.values().map(|session| &session.peer);
         peers.filter(|peer| peer.ending().is_some()).cloned().collect()
     }
 
-    /// Notes that a call is over whose handler has waited, by the handler's ticket.
+    /// Notes that a handler which has waited is over. The ticket is the one that
+    /// [`waits`](Self::waits) returned for the handler.
     pub fn ends(&mut self, number: u64, call: u64, ticket: u64) {
         if let Some(session) = self.by_number.get_mut(&number)
             && session.waiting.get(&call).is_some_and(|waiter| waiter.ticket == ticket)
@@ -198,7 +201,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets the sessions whose connections have been gone for long enough.
+    /// Forgets all sessions whose connections ended longer ago than sessions are remembered.
     pub fn sweep(&mut self, now: Instant) {
         let remember = self.remember;
         self.by_number.retain(|_, session| {
@@ -214,23 +217,23 @@ impl Sessions {
         });
     }
 
-    /// Whether there is a session of a number, and its client is connected.
+    /// Returns whether a session has this number and a client that is connected.
     pub fn is_connected(&self, number: u64) -> bool {
         let session = self.by_number.get(&number);
         session.is_some_and(|session| session.peer.ending().is_none())
     }
 
-    /// Whether there is a session of a number.
+    /// Returns whether a session has this number.
     pub fn contains(&self, number: u64) -> bool {
         self.by_number.contains_key(&number)
     }
 
-    /// How many sessions there are, with those whose connections have gone.
+    /// The number of sessions, counting those whose connections have ended.
     pub fn len(&self) -> usize {
         self.by_number.len()
     }
 
-    /// Forgets the session whose connection has been gone for longest, if any has.
+    /// Forgets the session whose connection ended longest ago, if any connection has ended.
     fn forget_longest_gone(&mut self) {
         let now = Instant::now();
         let gone = self.by_number.iter().filter(|(_, session)| session.peer.ending().is_some());
@@ -243,25 +246,27 @@ impl Sessions {
     }
 }
 
-/// Some of a client's latest calls. Of [`REMEMBERED`] calls, up to the latest that was added, it is
-/// known exactly which were added.
+/// A set of a client's latest calls, by their numbers. Of the [`REMEMBERED`] calls up to the
+/// greatest number that was added, the set knows exactly which were added; older calls are
+/// forgotten.
 #[derive(Default)]
-struct Latest {
-    /// The number of the first call of the first word.
+struct RecentCalls {
+    /// The number of the call that the first bit of the first word stands for.
     first: u64,
-    /// A bit for each call.
+    /// A bit for each call that tells whether it was added, 64 calls in a word.
     words: VecDeque<u64>,
 }
 
-impl Latest {
-    /// Whether a call was added, and is not too long ago to be known.
+impl RecentCalls {
+    /// Whether a call was added, and is not forgotten.
     fn contains(&self, call: u64) -> bool {
         let Some(at) = call.checked_sub(self.first) else { return false };
         let word = usize::try_from(at / 64).ok().and_then(|word| self.words.get(word));
         word.is_some_and(|word| word >> (call % 64) & 1 == 1)
     }
 
-    /// Adds a call. Returns whether it is new. A call that is too long ago to be known is not.
+    /// Adds a call to the set. Returns whether the call is new; a call that may have been forgotten
+    /// counts as old.
     fn insert(&mut self, call: u64) -> bool {
         if call < self.first {
             return false;
@@ -292,7 +297,7 @@ mod tests {
 
     #[test]
     fn each_call_begins_once_however_calls_overtake_each_other() {
-        let mut begun = Latest::default();
+        let mut begun = RecentCalls::default();
         for call in [3, 1, 2, 70, 64, 0] {
             assert!(begun.insert(call), "{call}");
         }
@@ -304,7 +309,7 @@ mod tests {
 
     #[test]
     fn calls_that_are_too_long_ago_to_be_remembered_do_not_begin() {
-        let mut begun = Latest::default();
+        let mut begun = RecentCalls::default();
         assert!(begun.insert(5));
         assert!(begun.insert(1_000_000_007));
         assert!(!begun.insert(6));

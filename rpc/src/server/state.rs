@@ -1,4 +1,4 @@
-//! The state of a server: its methods, sessions, streams and bodies, and how many handlers run.
+//! The state of a server, which its message handlers and its tasks share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,77 +12,78 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::queue::Queue;
-use super::router::Router;
 use super::sessions::Sessions;
-use crate::bulk::{Lines, Share, Transfers};
+use crate::bulk::{BulkConnections, Share, Transfers};
 use crate::random;
+use crate::router::Router;
 use crate::status::Status;
 use crate::stream::Streams;
 
-/// A server's methods and its state, which its Active Messages work on.
+/// The methods of a server, its sessions, streams and transfers, and how many handlers run.
 pub struct Core {
     pub router: Router,
     pub streams: Arc<Streams>,
     pub transfers: Arc<Transfers>,
-    pub lines: Lines,
+    pub bulk: BulkConnections,
     pub limits: Limits,
     sessions: Mutex<Sessions>,
-    /// The server's number, by which clients know whether it still knows what they called.
-    /// Lines for long bodies are taken by it, too.
+    /// A random number by which clients tell this server from an earlier one at the same address.
+    /// The server listens for bulk connections at the service with the same number.
     pub number: u64,
     pub running: Counts,
-    /// The calls that wait for their handlers to begin, if the server bounds how long.
-    pub queue: Option<Queue>,
+    /// The calls that wait for their handlers to begin; `None` if the server does not bound that
+    /// wait.
+    pub queue: Option<Arc<Queue>>,
     pub closing: AtomicBool,
-    /// Told when the last handler ends while the server closes.
+    /// Notified when the last call is answered while the server shuts down.
     pub idle: Notify,
     pub runtime: Handle,
 }
 
-/// How long a server that shuts down waits until its clients have taken its answers in.
+/// How long a server that shuts down waits for its clients to receive the last answers.
 const SETTLES: Duration = Duration::from_secs(1);
 
-/// How many handlers run, and how many calls were taken in and not answered yet, which a server
-/// that shuts down waits for. Both change together when a call begins.
+/// The number of handlers that run and the number of calls that are not answered yet, in one word,
+/// so that both change together when a call begins. A server that shuts down waits for the latter.
 #[derive(Debug, Default)]
 pub struct Counts(AtomicU64);
 
 impl Counts {
-    /// A handler that runs, in the lower half of the word.
+    /// The unit in which running handlers are counted, in the lower half of the word.
     const HANDLER: u64 = 1;
-    /// A call that is not answered, in the upper half of the word.
+    /// The unit in which unanswered calls are counted, in the upper half of the word.
     const CALL: u64 = 1 << 32;
 
-    /// How many handlers run.
+    /// The number of handlers that run.
     pub fn handlers(&self) -> usize {
         (self.0.load(Ordering::SeqCst) % Self::CALL) as usize
     }
 
-    /// Whether a call is not answered.
+    /// Whether at least one call is not answered.
     fn any_unanswered(&self) -> bool {
         self.0.load(Ordering::SeqCst) >= Self::CALL
     }
 
-    /// Counts a call in. Returns how many handlers ran before.
+    /// Counts a call and its handler in. Returns how many handlers ran before.
     pub fn begins(&self) -> usize {
         (self.0.fetch_add(Self::CALL + Self::HANDLER, Ordering::SeqCst) % Self::CALL) as usize
     }
 
-    /// Counts a handler out, whose call is about to be answered.
+    /// Counts a handler out, shortly before its call is answered.
     pub fn gives_back(&self) {
         self.0.fetch_sub(Self::HANDLER, Ordering::SeqCst);
     }
 
-    /// Counts a call out that has been answered. Returns whether none is left.
+    /// Counts a call out that was answered. Returns whether no other call is unanswered.
     pub fn ends(&self) -> bool {
         self.0.fetch_sub(Self::CALL, Ordering::SeqCst) < 2 * Self::CALL
     }
 }
 
-/// Clients whose connections have ended, and what their streams end with.
+/// Clients whose connections have ended, each with the status that its streams end with.
 pub type Gone = HashMap<am::Peer, Status>;
 
-/// What the streams of a client end with whose connection has ended.
+/// The status with which the streams of a client end when its connection has ended.
 pub fn client_gone(why: &str) -> Status {
     Status::unavailable(format!("the connection to the client has ended: {why}"))
 }
@@ -90,17 +91,18 @@ pub fn client_gone(why: &str) -> Status {
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most handlers that run at a time; calls beyond are refused.
+    /// The most handlers that run at a time. Further calls are refused.
     pub running: usize,
-    /// The most handlers of one client's calls that wait for something; calls beyond are refused.
+    /// The most handlers of one client's calls that may wait for something. Further calls of that
+    /// client are refused.
     pub waiting_per_client: usize,
-    /// How long a call may wait for its handler to begin, if that is bounded.
+    /// How long a call may wait for its handler to begin; `None` if that is not bounded.
     pub wait: Option<Duration>,
-    /// The longest body that is taken.
+    /// The longest request body that is accepted, in bytes.
     pub longest: usize,
-    /// The most memory for bodies that are too long for messages.
+    /// The most memory for bodies that are too long for messages, in bytes.
     pub memory: usize,
-    /// The most sessions, and for how long each outlives its connection.
+    /// The most sessions, and for how long each is remembered after its connection has ended.
     pub sessions: usize,
     pub remember: Duration,
 }
@@ -111,7 +113,7 @@ impl Core {
             router,
             streams: Arc::default(),
             transfers: Transfers::new(limits.longest, limits.memory),
-            lines: Lines::default(),
+            bulk: BulkConnections::default(),
             limits,
             sessions: Mutex::new(Sessions::new(
                 limits.sessions,
@@ -120,7 +122,7 @@ impl Core {
             )),
             number: random(),
             running: Counts::default(),
-            queue: limits.wait.map(Queue::new),
+            queue: limits.wait.map(Queue::new).map(Arc::new),
             closing: AtomicBool::new(false),
             idle: Notify::new(),
             runtime,
@@ -131,46 +133,49 @@ impl Core {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops what runs for clients whose connections have ended. All of them together cost one look
-    /// through what there is.
+    /// Stops everything that runs for clients whose connections have ended. One pass through the
+    /// tables serves all of these clients.
     #[expect(clippy::mutable_key_type, reason = "a peer is hashed by which connection it is")]
     pub fn gone(&self, clients: &Gone) {
         let is_gone = |peer: &am::Peer| clients.contains_key(peer);
         self.sessions().gone(is_gone, Instant::now());
         self.streams.end_all_of(|peer| clients.get(peer));
         self.transfers.end_all_of(is_gone);
-        self.sweep_lines();
+        self.sweep_bulk();
     }
 
-    /// What a client may have of the memory for what is long, by its session.
+    /// The share of the memory for long bodies that a session has. For a session that was forgotten
+    /// meanwhile, a new share.
     pub fn share_of(&self, session: u64) -> Share {
-        // A session that is forgotten in the midst of a call has no other call that takes memory.
+        // A session that is forgotten in the middle of a call has no other call that takes memory,
+        // so a new share lets its client have no more than its part.
         self.sessions().share_of(session).unwrap_or_else(|| self.transfers.share())
     }
 
-    /// Stops what runs for all clients, because the server is over.
+    /// Stops everything that runs for all clients, because the server is over.
     pub fn end(&self) {
         self.sessions().close();
         let over =
             "the server has ended: it was dropped, or the runtime in which it was opened has ended";
         self.streams.end_all(&Status::unavailable(over));
         self.transfers.end_all();
-        self.sweep_lines();
+        self.sweep_bulk();
     }
 
-    /// Drops the lines for long bodies of clients that have gone.
-    pub fn sweep_lines(&self) {
-        self.lines.sweep(|session| self.sessions().is_connected(session));
+    /// Drops the bulk connections of clients whose connections have ended.
+    pub fn sweep_bulk(&self) {
+        self.bulk.sweep(|session| self.sessions().is_connected(session));
     }
 
-    /// Stops what runs for all clients whose connections have ended.
+    /// Finds the clients whose connections have ended, and stops everything that runs for them.
+    /// Called when events were missed that would have named these clients.
     pub fn look_for_gone(&self) {
         let gone = self.sessions().peers_gone().into_iter();
         self.gone(&gone.map(|peer| (peer, client_gone("it was noticed late"))).collect());
     }
 
-    /// Refuses further calls, waits until all handlers that run have ended, and their answers have
-    /// been sent, and then for a bounded time until clients have them.
+    /// Refuses further calls, and waits until every call that was taken in is answered. Then waits
+    /// for a bounded time until the clients have received the answers.
     pub async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
         loop {
@@ -183,7 +188,8 @@ impl Core {
         }
         let peers = self.sessions().peers_connected();
         let settled = join_all(peers.iter().map(am::Peer::settled));
-        // A client that is stopped, or takes nothing, is not waited for.
+        // A client whose process is stopped, or that receives nothing, is not waited for any
+        // longer.
         let _ = tokio::time::timeout(SETTLES, settled).await;
     }
 }

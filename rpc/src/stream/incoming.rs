@@ -1,4 +1,4 @@
-//! The reading end of a stream.
+//! The reading end of a stream: what has arrived, and what the sender may still send.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -8,13 +8,13 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use super::partial::{Partial, Wanted, too_long};
+use super::partial::{MemoryRequest, Partial, too_long};
 use super::{OVERHEAD, WINDOW};
 use crate::bulk::{Reserved, Share, time_for};
 use crate::status::Status;
 use crate::wire::piece;
 
-/// What has come of a stream, and was not taken yet.
+/// The pieces of a stream that have arrived and that the reader has not taken yet.
 #[derive(Debug)]
 pub struct Incoming {
     state: Mutex<State>,
@@ -26,49 +26,50 @@ pub struct Incoming {
 struct State {
     /// Whole pieces that the reader has not taken.
     pieces: VecDeque<Whole>,
-    /// The piece of which some fragments have come.
+    /// The piece of which some fragments have arrived.
     partial: Option<Partial>,
-    /// What the sender may still send.
+    /// How many more bytes the sender may send, as the reader counts.
     left: usize,
-    /// What the sender is owed for pieces that were taken, and for fragments of a piece that memory
-    /// is reserved for: less than half a window, since that much is granted. So there is always
-    /// room for a fragment more once the reader has taken all pieces.
+    /// The part of the window that goes back to the sender with the next grant: for pieces that
+    /// were taken, and for fragments of a piece that has reserved memory. Less than half a window,
+    /// since that much is granted at once. So the sender always has room for another fragment when
+    /// the reader has taken all pieces.
     owed: usize,
     ended: Option<Result<(), Status>>,
     waker: Option<Waker>,
 }
 
-/// A piece that is whole.
+/// A piece of which all bytes have arrived.
 #[derive(Debug)]
 struct Whole {
     bytes: Bytes,
-    /// What the piece gives back to the window when it is taken.
+    /// How much of the window the piece gives back when it is taken.
     cost: usize,
-    /// The memory that is reserved until the piece is taken, if it is long.
+    /// The memory that was reserved for a long piece, until the piece is taken.
     _reserved: Option<Reserved>,
 }
 
-/// What follows from something that came.
+/// The duties of the caller that has put something into a stream.
 #[derive(Debug, Default)]
-pub struct Came {
-    /// What the sender may be granted at once.
+pub struct Effects {
+    /// How much more the sender is to be granted at once; zero for nothing.
     pub grant: usize,
-    /// The memory that has to be [reserved](Incoming::reserved) before more of a piece may come.
-    pub wanted: Option<Wanted>,
+    /// The memory to [reserve](Incoming::reserve) before more of a piece may arrive.
+    pub wanted: Option<MemoryRequest>,
     /// Whether a task was woken.
     pub woke: bool,
 }
 
-/// A piece that its reader takes, and what follows.
+/// A piece that the reader takes, and what must be done because of that.
 struct Taken {
     piece: Bytes,
     grant: usize,
-    wanted: Option<Wanted>,
+    wanted: Option<MemoryRequest>,
 }
 
 impl Incoming {
-    /// A stream of which nothing has come, whose pieces are no longer than `longest`, and take what
-    /// the window has no room for from a share.
+    /// Makes a stream of which nothing has arrived. Its pieces have at most `longest` bytes; a
+    /// piece that is too long for the window takes memory from `share`.
     pub fn new(longest: usize, share: Share) -> Self {
         let state = State {
             pieces: VecDeque::new(),
@@ -81,27 +82,28 @@ impl Incoming {
         Self { state: Mutex::new(state), longest, share }
     }
 
-    /// Takes in a fragment of a piece of `len` bytes, behind which others of the same piece follow.
+    /// Takes in a fragment of a piece of `len` bytes, which is not the piece's last.
     ///
     /// # Errors
-    /// When the sender has sent more than it may. The stream has ended with that error, too.
-    pub fn put_fragment(&self, fragment: &[u8], len: usize) -> Result<Came, Status> {
+    /// When the sender has sent more than it may. The stream then ends with the same error.
+    pub fn put_fragment(&self, fragment: &[u8], len: usize) -> Result<Effects, Status> {
         self.put(|state| state.put_fragment(fragment, len, self.longest))
     }
 
-    /// Takes a piece in, or the last fragment of one.
+    /// Takes in a whole piece, or the last fragment of one.
     ///
     /// # Errors
-    /// As [`put_fragment`](Self::put_fragment).
-    pub fn put_piece(&self, piece: Bytes) -> Result<Came, Status> {
+    /// The errors of [`put_fragment`](Self::put_fragment).
+    pub fn put_piece(&self, piece: Bytes) -> Result<Effects, Status> {
         self.put(|state| state.put_piece(piece, self.longest).map(|()| 0))
     }
 
-    /// Takes several pieces in, which lie one behind the other.
+    /// Takes in several whole pieces from the payload of one message.
     ///
     /// # Errors
-    /// As [`put_fragment`](Self::put_fragment), and when the bytes are no pieces.
-    pub fn put_several(&self, mut pieces: Bytes) -> Result<Came, Status> {
+    /// The errors of [`put_fragment`](Self::put_fragment), and when the payload does not consist of
+    /// whole pieces.
+    pub fn put_several(&self, mut pieces: Bytes) -> Result<Effects, Status> {
         self.put(|state| {
             while !pieces.is_empty() {
                 let piece = piece::take(&mut pieces).ok_or_else(|| {
@@ -113,16 +115,20 @@ impl Incoming {
         })
     }
 
-    /// Takes something in, unless the stream has ended. `put` returns what is to be granted.
-    fn put(&self, put: impl FnOnce(&mut State) -> Result<usize, Status>) -> Result<Came, Status> {
+    /// Takes something in by `put`, unless the stream has ended. `put` returns how much is to be
+    /// granted.
+    fn put(
+        &self,
+        put: impl FnOnce(&mut State) -> Result<usize, Status>,
+    ) -> Result<Effects, Status> {
         let outcome = self.change(|state| {
             if state.ended.is_some() {
-                return Ok((None, Came::default()));
+                return Ok((None, Effects::default()));
             }
             let grant = put(state)?;
             let waker = if state.pieces.is_empty() { None } else { state.waker.take() };
             let woke = waker.is_some();
-            Ok((waker, Came { grant, wanted: state.wants(), woke }))
+            Ok((waker, Effects { grant, wanted: state.wants(), woke }))
         });
         match outcome {
             Ok((waker, came)) => {
@@ -136,10 +142,10 @@ impl Incoming {
         }
     }
 
-    /// Reserves the memory that a piece wants, and tells the sender what it may send of the piece
-    /// now. Ends the stream if the sender does not send all of the piece [in time](time_for).
-    pub async fn reserve(&self, wanted: Wanted, tell: &impl Tell) {
-        let Wanted { len, mut over } = wanted;
+    /// Reserves the memory that a piece needs, and then grants the sender the rest of the piece.
+    /// Ends the stream if the sender does not send the rest [in time](time_for).
+    pub async fn reserve(&self, wanted: MemoryRequest, tell: &impl Feedback) {
+        let MemoryRequest { len, mut over } = wanted;
         let reserved = tokio::select! {
             reserved = self.share.reserve(len) => reserved,
             _ = &mut over => return,
@@ -157,8 +163,8 @@ impl Incoming {
         }
     }
 
-    /// Takes the memory that the piece needs of which some fragments have come. Returns what the
-    /// sender is to be granted.
+    /// Gives reserved memory to the piece of which some fragments have arrived. Returns how much
+    /// the sender is to be granted.
     fn reserved(&self, reserved: Reserved) -> usize {
         self.change(|state| {
             let Some(partial) = &mut state.partial else { return 0 };
@@ -169,8 +175,8 @@ impl Incoming {
         })
     }
 
-    /// Ends the stream behind what has come. Returns whether a task was woken. The first end
-    /// counts.
+    /// Ends the stream behind the pieces that have arrived, unless it has ended before. Returns
+    /// whether a task was woken.
     pub fn end(&self, how: Result<(), Status>) -> bool {
         let waker = self.change(|state| {
             if state.ended.is_none() {
@@ -184,7 +190,7 @@ impl Incoming {
         woke
     }
 
-    /// Drops what has come, and takes nothing any more, because nobody reads. Returns whether the
+    /// Drops all pieces and takes no more, because the reader was dropped. Returns whether the
     /// stream had ended before.
     fn leave(&self) -> bool {
         let (pieces, had_ended) = self.change(|state| {
@@ -195,7 +201,7 @@ impl Incoming {
         had_ended
     }
 
-    /// The next piece, and what follows for the sender.
+    /// Takes the next piece, or waits for it.
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Taken, Status>>> {
         self.change(|state| {
             if let Some(Whole { bytes, cost, .. }) = state.pieces.pop_front() {
@@ -223,10 +229,11 @@ impl Incoming {
 }
 
 impl State {
-    /// Takes as much of the window as something of a length costs.
+    /// Takes the cost of a piece or fragment of `len` bytes off what the sender may send. Returns
+    /// the cost.
     ///
     /// # Errors
-    /// When the sender may not send as many bytes.
+    /// When the sender was not allowed to send as many bytes.
     fn admits(&mut self, len: usize) -> Result<usize, Status> {
         let cost = len + OVERHEAD;
         self.left = self.left.checked_sub(cost).ok_or_else(|| {
@@ -237,7 +244,7 @@ impl State {
         Ok(cost)
     }
 
-    /// Puts a fragment behind those of the same piece. Returns what is to be granted.
+    /// Appends a fragment to those of the same piece. Returns how much is to be granted.
     fn put_fragment(
         &mut self,
         fragment: &[u8],
@@ -259,7 +266,7 @@ impl State {
         Ok(self.owes(cost))
     }
 
-    /// Puts a piece behind the others, or the last fragment of one behind its others.
+    /// Appends a whole piece to the others, or completes the piece whose last fragment this is.
     fn put_piece(&mut self, piece: Bytes, longest: usize) -> Result<(), Status> {
         let cost = self.admits(piece.len())?;
         let whole = match self.partial.take() {
@@ -276,43 +283,46 @@ impl State {
         Ok(())
     }
 
-    /// The memory that the piece wants of which some fragments have come. A piece waits with that
-    /// until the reader has taken all before it, so that a stream has no more than one long piece.
-    fn wants(&mut self) -> Option<Wanted> {
+    /// The memory that the incomplete piece needs, unless it was asked for already. A piece asks
+    /// only when the reader has taken all pieces before it, so that a stream has at most one long
+    /// piece in memory.
+    fn wants(&mut self) -> Option<MemoryRequest> {
         self.partial.as_mut().filter(|_| self.pieces.is_empty())?.wants()
     }
 
-    /// Owes the sender a part of the window, and returns what is to be granted now.
+    /// Counts a part of the window as owed to the sender. Returns how much is to be granted now;
+    /// zero until half a window is owed.
     fn owes(&mut self, part: usize) -> usize {
         self.owed += part;
         if self.owed >= WINDOW / 2 { std::mem::take(&mut self.owed) } else { 0 }
     }
 }
 
-/// Reads a stream, and tells its sender what was taken. When it is dropped before the end, the
-/// sender is told to stop.
-pub struct Reader<T: Tell> {
+/// The stream of pieces that a program reads. Tells the sender what was taken, and tells it to stop
+/// if the reader is dropped before the stream's end.
+pub struct Reader<T: Feedback> {
     incoming: Arc<Incoming>,
     tell: T,
 }
 
-/// How a reader speaks to the sender of its stream.
-pub trait Tell: Send + Unpin {
-    /// Grants the sender more.
+/// How a reader tells the sender of its stream what to do.
+pub trait Feedback: Send + Unpin {
+    /// Grants the sender `part` more bytes.
     fn grant(&self, part: usize);
-    /// Has memory [reserved](Incoming::reserve) for a piece.
-    fn wants(&self, incoming: &Arc<Incoming>, wanted: Wanted);
-    /// Forgets the stream; the sender is told to stop if it has not ended the stream.
+    /// Starts to [reserve](Incoming::reserve) memory for a piece.
+    fn wants(&self, incoming: &Arc<Incoming>, wanted: MemoryRequest);
+    /// Forgets the stream, because its reader is dropped. Tells the sender to stop, unless the
+    /// stream has `ended`.
     fn leave(&self, ended: bool);
 }
 
-impl<T: Tell> Reader<T> {
+impl<T: Feedback> Reader<T> {
     pub fn new(incoming: Arc<Incoming>, tell: T) -> Self {
         Self { incoming, tell }
     }
 }
 
-impl<T: Tell> Stream for Reader<T> {
+impl<T: Feedback> Stream for Reader<T> {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -328,7 +338,7 @@ impl<T: Tell> Stream for Reader<T> {
     }
 }
 
-impl<T: Tell> Drop for Reader<T> {
+impl<T: Feedback> Drop for Reader<T> {
     fn drop(&mut self) {
         self.tell.leave(self.incoming.leave());
     }

@@ -1,15 +1,22 @@
-//! Streams: pieces that go one after the other in one direction of a call, with flow control of
-//! their own, so that a slow reader holds up nobody else.
+//! Streams: the pieces of one direction of a call, one after the other. Each stream has its own
+//! flow control, so that a slow reader holds up nothing else.
 //!
-//! Whoever sends may have [`WINDOW`] bytes under way that the reader has not taken yet, with
-//! [`OVERHEAD`] for each piece. Pieces that are there at the same time share a message.
+//! The sender may have [`WINDOW`] bytes under way that the reader has not taken yet, where each
+//! piece counts [`OVERHEAD`] bytes more than it has. Pieces that are ready at the same time share a
+//! message.
 //!
-//! A piece longer than a message goes in fragments, each of which says how long the piece is. A piece
-//! that is longer than a quarter of the window takes memory from the share that its sender's end has
-//! of the memory for long bodies, as soon as the reader has taken all pieces before; its fragments
-//! are granted anew from then on as they come. So a stream's memory is bounded by a window, and the
-//! memory of all long pieces together by the pool of long bodies. The sender of a piece that has its
-//! memory is to send all of it in a bounded time.
+//! A piece longer than a message is sent in fragments, each of which carries the length of the
+//! whole piece. A piece longer than a quarter of the window takes memory from its sender's share of
+//! the memory for long bodies, as soon as the reader has taken all pieces before it. From then on,
+//! its fragments are granted again as they arrive, so that the piece does not use up the window. So
+//! the memory of one stream is bounded by its window, and the memory of all long pieces together by
+//! the pool. A sender whose piece has reserved memory must send the whole piece within a bounded
+//! time.
+//!
+//! `pump` sends a stream, within a `window`. `table` has the streams of all calls, and the handlers
+//! of the messages about them. `incoming` is the reading end, and `partial` a piece that arrives in
+//! fragments. The room is given the pieces to send, and a peer to send them to; what arrives
+//! becomes the body of a request or a response.
 
 mod incoming;
 mod partial;
@@ -18,10 +25,10 @@ mod table;
 mod window;
 
 pub use pump::pump;
-pub use table::{Key, Streams};
+pub use table::Streams;
 
-/// How many bytes may be under way in a stream that were not taken yet.
+/// How many bytes of a stream may be under way that the reader has not taken.
 pub const WINDOW: usize = 256 * 1024;
 
-/// What each fragment counts beside its bytes, so that empty ones are bounded, too.
+/// The cost of each fragment beyond its bytes, so that empty fragments are bounded, too.
 pub const OVERHEAD: usize = 64;

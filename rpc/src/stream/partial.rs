@@ -1,4 +1,4 @@
-//! A message of a stream that comes in fragments.
+//! A piece of a stream that arrives in fragments.
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::oneshot;
@@ -7,39 +7,39 @@ use super::WINDOW;
 use crate::bulk::Reserved;
 use crate::status::Status;
 
-/// The longest message that comes within the stream's window alone. A sender whose reader has taken
-/// everything has at least half a window, and fragments no longer than what each
-/// [counts](super::OVERHEAD) beside its bytes double what a message costs.
+/// The longest piece that arrives within the stream's window alone, without reserved memory. A
+/// sender whose reader has taken everything may send at least half a window. Fragments no longer
+/// than their [overhead](super::OVERHEAD) double what a piece costs, which leaves a quarter.
 const WITHIN_WINDOW: usize = WINDOW / 4;
 
-/// A message of which some fragments have come.
+/// A piece of which some fragments have arrived.
 #[derive(Debug)]
 pub struct Partial {
     bytes: BytesMut,
-    /// The length of the whole message, as its sender has announced it.
+    /// The length of the whole piece, as its sender has announced it.
     len: usize,
-    /// What the fragments have cost that were not granted anew.
+    /// How much of the window the fragments have cost that were not granted again.
     pub cost: usize,
-    /// Whoever reserves memory for the message hears when this is dropped that the message is whole,
-    /// or not wanted any more.
+    /// Tells the task that reserves memory for the piece, when this is dropped, that the piece is
+    /// complete or not wanted any more.
     asked: Option<oneshot::Sender<()>>,
     reserved: Option<Reserved>,
 }
 
-/// Memory that a message of a stream needs before more of it may come.
+/// A request for the memory that a long piece needs before more of it may arrive.
 #[derive(Debug)]
-pub struct Wanted {
-    /// The length of the message.
+pub struct MemoryRequest {
+    /// The length of the piece.
     pub len: usize,
-    /// Ends when the message is whole, or not wanted any more.
+    /// Resolves when the piece is complete, or not wanted any more.
     pub over: oneshot::Receiver<()>,
 }
 
 impl Partial {
-    /// A message of which nothing has come.
+    /// Makes a piece of which nothing has arrived.
     ///
     /// # Errors
-    /// When it is longer than `longest`.
+    /// When the piece is longer than `longest`.
     pub fn new(len: usize, longest: usize) -> Result<Self, Status> {
         if len > longest {
             return Err(too_long(len, longest));
@@ -48,10 +48,10 @@ impl Partial {
         Ok(Self { bytes, len, cost: 0, asked: None, reserved: None })
     }
 
-    /// Puts a fragment behind the others.
+    /// Appends a fragment to those that have arrived.
     ///
     /// # Errors
-    /// When the message is longer then than was announced.
+    /// When the piece is then longer than was announced.
     pub fn put(&mut self, fragment: &[u8]) -> Result<(), Status> {
         if fragment.len() > self.len - self.bytes.len() {
             return Err(self.differs(self.bytes.len() + fragment.len()));
@@ -60,10 +60,10 @@ impl Partial {
         Ok(())
     }
 
-    /// The whole message, with the memory that is reserved for it.
+    /// The complete piece, with the memory that was reserved for it.
     ///
     /// # Errors
-    /// When it is shorter than was announced.
+    /// When the piece is shorter than was announced.
     pub fn whole(self) -> Result<(Bytes, Option<Reserved>), Status> {
         if self.bytes.len() != self.len {
             return Err(self.differs(self.bytes.len()));
@@ -71,32 +71,32 @@ impl Partial {
         Ok((self.bytes.freeze(), self.reserved))
     }
 
-    /// The memory that the message needs, unless it was asked for before, or the message comes
-    /// within the window.
-    pub fn wants(&mut self) -> Option<Wanted> {
+    /// The request for the memory that the piece needs; `None` if the request was made before, or
+    /// the piece arrives within the window.
+    pub fn wants(&mut self) -> Option<MemoryRequest> {
         if self.len <= WITHIN_WINDOW || self.asked.is_some() {
             return None;
         }
         let (asked, over) = oneshot::channel();
         self.asked = Some(asked);
-        Some(Wanted { len: self.len, over })
+        Some(MemoryRequest { len: self.len, over })
     }
 
-    /// Takes the memory that was reserved for the message.
+    /// Gives the piece the memory that was reserved for it.
     pub fn has(&mut self, reserved: Reserved) {
         self.bytes.reserve(self.len - self.bytes.len());
         self.reserved = Some(reserved);
     }
 
-    /// Whether memory for all of the message is reserved.
+    /// Whether memory for the whole piece is reserved.
     pub fn is_reserved(&self) -> bool {
         self.reserved.is_some()
     }
 
-    /// Whether the message has that length, as far as was announced.
+    /// Checks whether a fragment announces the same length as the fragments before.
     ///
     /// # Errors
-    /// When another length was announced before.
+    /// When the lengths differ.
     pub fn check(&self, len: usize) -> Result<(), Status> {
         if len == self.len { Ok(()) } else { Err(self.differs(len)) }
     }
@@ -110,7 +110,7 @@ impl Partial {
     }
 }
 
-/// The error of a message that is longer than its reader takes.
+/// The error of a piece that is longer than its reader accepts.
 #[cold]
 pub fn too_long(len: usize, longest: usize) -> Status {
     Status::resource_exhausted(format!(

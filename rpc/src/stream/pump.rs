@@ -1,4 +1,4 @@
-//! Sending a stream.
+//! The pump: sends the pieces of a stream as fast as its window allows.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -12,28 +12,29 @@ use futures_core::Stream;
 use futures_util::StreamExt;
 
 use super::OVERHEAD;
-use super::table::{Key, Streams};
+use super::table::Streams;
 use super::window::{Closed, Window};
 use crate::message::Pieces;
 use crate::status::{Status, panic_text};
-use crate::wire::{PIECE, PieceKind, piece};
+use crate::wire::{CallKey, PIECE, PieceKind, piece};
 
-/// Sends a stream to its end, or until the reader wants no more or has gone. Pieces are fetched
-/// only when there is room for them. A stream that panics ends with an error for its reader.
+/// Sends a stream to its end, or until the reader wants no more or has gone. A piece is fetched
+/// only when the window has room. If the source of pieces panics, the stream ends with an error for
+/// its reader.
 pub fn pump(
     streams: Arc<Streams>,
-    key: Key,
+    key: CallKey,
     peer: Peer,
     window: Arc<Window>,
     pieces: Pieces,
 ) -> impl Future<Output = ()> + Send {
-    // Made here, so that a task that is dropped before it runs forgets the stream, too.
+    // Made outside of the future, so that the stream is forgotten even if the task never runs.
     let forgets = Forgets { streams, key, peer };
     async move {
         let peer = &forgets.peer;
-        // Whoever drops this sender in the middle leaves a stream without an end.
+        // If the future is dropped in the middle, this tells the reader that the stream has no end.
         let mut ends = Ends { peer, key, armed: true };
-        // A panic is an error behind the pieces that came before.
+        // A panic becomes an error behind the pieces that came before.
         let pieces = AssertUnwindSafe(pieces).catch_unwind();
         let pieces = pieces.map(|piece| piece.unwrap_or_else(|panic| Err(panicked(&*panic))));
         let how = send_all(key, peer, &window, pieces).await;
@@ -49,19 +50,19 @@ pub fn pump(
     }
 }
 
-/// The status for the reader of a stream that has panicked.
+/// The status for the reader of a stream whose source has panicked.
 #[cold]
 fn panicked(panic: &(dyn Any + Send)) -> Status {
     tracing::error!(text = panic_text(panic), "a stream panicked");
     Status::internal("the stream panicked where its messages are made")
 }
 
-/// Sends all pieces: those that are there at the same time share messages.
+/// Sends all pieces of a stream. Pieces that are ready at the same time share messages.
 ///
 /// # Errors
-/// What the stream has ended with, or nothing if the reader wants no more.
+/// `Some` with the error that the stream has ended with, or `None` if the reader wants no more.
 async fn send_all(
-    key: Key,
+    key: CallKey,
     peer: &Peer,
     window: &Window,
     mut pieces: impl Stream<Item = Result<Bytes, Status>> + Unpin,
@@ -74,7 +75,7 @@ async fn send_all(
             None => tokio::select! {
                 biased;
                 next = pieces.next() => next,
-                // That the reader wants no more is noticed while there is nothing to send, too.
+                // A reader that wants no more is noticed even while there is nothing to send.
                 () = window.closed() => return Err(None),
             },
         };
@@ -100,9 +101,9 @@ async fn send_all(
     }
 }
 
-/// Puts pieces that are there already behind a first one, as long as they fit a message and the
-/// window has room. Returns how many those are, and what the stream gave last if that was not put
-/// there.
+/// Appends pieces that are ready already to the first piece of a message, as long as the message
+/// and the window have room. Returns how many were appended, and the stream's next item if that was
+/// fetched and not appended.
 async fn gather(
     pieces: &mut (impl Stream<Item = Result<Bytes, Status>> + Unpin),
     window: &Window,
@@ -132,9 +133,9 @@ async fn gather(
     (count, ahead)
 }
 
-/// Sends a piece that is longer than a message.
+/// Sends a piece that is longer than a message, in fragments.
 async fn send_in_fragments(
-    key: Key,
+    key: CallKey,
     peer: &Peer,
     window: &Window,
     mut piece: Bytes,
@@ -152,9 +153,9 @@ async fn send_in_fragments(
 /// Sends a message about pieces.
 ///
 /// # Errors
-/// Nothing, when the peer has gone.
+/// `None`, when the peer has gone.
 async fn send(
-    (session, call): Key,
+    (session, call): CallKey,
     peer: &Peer,
     kind: PieceKind,
     payload: &[u8],
@@ -163,10 +164,14 @@ async fn send(
     credit.request_with(PIECE, [session, call, kind.word()], payload).map_err(|_| None)
 }
 
-/// The most bytes of a status's message that travel.
+/// The longest status message that is sent to a reader, in bytes. Longer messages are cut off.
 const LONGEST_MESSAGE: usize = 1024;
 
-async fn end(peer: &Peer, (session, call): Key, status: Option<&Status>) -> Result<(), SendError> {
+async fn end(
+    peer: &Peer,
+    (session, call): CallKey,
+    status: Option<&Status>,
+) -> Result<(), SendError> {
     let (code, message) = match status {
         None => (crate::Code::Ok, ""),
         Some(status) => (status.error_code(), status.message()),
@@ -176,10 +181,10 @@ async fn end(peer: &Peer, (session, call): Key, status: Option<&Status>) -> Resu
     peer.credit().await?.request_with(PIECE, words, message)
 }
 
-/// Forgets the outgoing direction when its sender ends, however that comes.
+/// Forgets the outgoing direction of a call when dropped, which is when its pump ends.
 struct Forgets {
     streams: Arc<Streams>,
-    key: Key,
+    key: CallKey,
     peer: Peer,
 }
 
@@ -189,10 +194,10 @@ impl Drop for Forgets {
     }
 }
 
-/// Tells the reader that the stream ends in the middle, if its sender is dropped.
+/// Tells the reader that the stream ends in the middle, if dropped while armed.
 struct Ends<'p> {
     peer: &'p Peer,
-    key: Key,
+    key: CallKey,
     armed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The streams of an end, by their calls, and the messages about them.
+//! The table of an endpoint's streams, by their calls, and the handlers of the messages about them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,20 +6,17 @@ use std::time::Duration;
 
 use doorbell_am::{self as am, Handlers, Peer};
 
-use super::incoming::{Came, Incoming, Reader, Tell};
-use super::partial::Wanted;
+use super::incoming::{Effects, Feedback, Incoming, Reader};
+use super::partial::MemoryRequest;
 use super::window::Window;
 use crate::bulk::Share;
 use crate::message::Body;
 use crate::status::{Code, Status};
-use crate::wire::{GRANT, GRANTED, PIECE, PieceKind};
-
-/// A call, by its session and its number.
-pub type Key = (u64, u64);
+use crate::wire::{CallKey, GRANT, GRANTED, PIECE, PieceKind};
 
 /// The streams of all calls of an endpoint.
 #[derive(Debug, Default)]
-pub struct Streams(Mutex<HashMap<Key, Halves>>);
+pub struct Streams(Mutex<HashMap<CallKey, Halves>>);
 
 /// The two directions of a call, as far as they are streams.
 #[derive(Debug)]
@@ -34,7 +31,7 @@ impl Halves {
         self.incoming.is_none() && self.outgoing.is_none()
     }
 
-    /// Ends both directions.
+    /// Ends both directions of the call.
     fn end(&self, status: &Status) {
         if let Some(incoming) = &self.incoming {
             incoming.end(Err(status.clone()));
@@ -46,7 +43,7 @@ impl Halves {
 }
 
 impl Streams {
-    /// Adds the messages about streams to an endpoint's.
+    /// Adds the handlers of the messages about streams to those of an endpoint.
     pub fn add_handlers(self: &Arc<Self>, handlers: Handlers) -> Handlers {
         let [pieces, grants, granted] = [self.clone(), self.clone(), self.clone()];
         handlers
@@ -69,53 +66,54 @@ impl Streams {
             })
     }
 
-    /// Opens the incoming direction of a call, with messages no longer than `longest`. Messages that
-    /// the stream's window has no room for take memory from a share.
+    /// Opens the incoming direction of a call, and returns it as a body. Its pieces have at most
+    /// `longest` bytes; a piece that is too long for the window takes memory from `share`.
     pub fn open_incoming(
         self: &Arc<Self>,
-        key: Key,
+        key: CallKey,
         peer: &Peer,
         longest: usize,
         share: Share,
     ) -> Body {
         let incoming = Arc::new(Incoming::new(longest, share));
         self.halves(key, peer, |halves| halves.incoming = Some(incoming.clone()));
-        let teller = Teller { streams: self.clone(), key, peer: peer.clone() };
-        Body::stream(Reader::new(incoming, teller))
+        let feedback = PeerFeedback { streams: self.clone(), key, peer: peer.clone() };
+        Body::stream(Reader::new(incoming, feedback))
     }
 
-    /// How many calls have a direction that is open.
+    /// The number of calls of which at least one direction is open.
     pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Opens the outgoing direction of a call.
-    pub fn open_outgoing(&self, key: Key, peer: &Peer) -> Arc<Window> {
+    /// Opens the outgoing direction of a call, and returns its window.
+    pub fn open_outgoing(&self, key: CallKey, peer: &Peer) -> Arc<Window> {
         let window = Arc::new(Window::new());
         self.halves(key, peer, |halves| halves.outgoing = Some(window.clone()));
         window
     }
 
-    /// Forgets the outgoing direction of a call over the connection to a peer.
-    pub fn close_outgoing(&self, key: Key, peer: &Peer) {
+    /// Forgets the outgoing direction of a call that was sent over the connection to `peer`.
+    pub fn close_outgoing(&self, key: CallKey, peer: &Peer) {
         self.forget(key, peer, |halves| halves.outgoing = None);
     }
 
-    /// Whether the outgoing direction of a call over the connection to a peer is open.
-    pub fn is_sending(&self, key: Key, peer: &Peer) -> bool {
+    /// Whether the outgoing direction of a call over the connection to `peer` is open.
+    pub fn is_sending(&self, key: CallKey, peer: &Peer) -> bool {
         let streams = self.lock();
         let halves = streams.get(&key).filter(|halves| halves.peer == *peer);
         halves.is_some_and(|halves| halves.outgoing.is_some())
     }
 
-    /// Ends both directions of a call that is given up.
-    pub fn end(&self, key: Key, status: &Status) {
+    /// Ends both directions of a call that was given up.
+    pub fn end(&self, key: CallKey, status: &Status) {
         if let Some(halves) = self.lock().get(&key) {
             halves.end(status);
         }
     }
 
-    /// Ends all streams of peers that have gone, with the status that `status_of` gives for each.
+    /// Ends the streams of all peers that have gone. `status_of` gives the status for the streams
+    /// of a peer, or `None` for a peer that has not gone.
     pub fn end_all_of<'s>(&self, status_of: impl Fn(&Peer) -> Option<&'s Status>) {
         for halves in self.lock().values() {
             if let Some(status) = status_of(&halves.peer) {
@@ -124,12 +122,12 @@ impl Streams {
         }
     }
 
-    /// Ends all streams, because this end of all connections is over.
+    /// Ends all streams, because this endpoint is over.
     pub fn end_all(&self, status: &Status) {
         self.lock().values().for_each(|halves| halves.end(status));
     }
 
-    /// The peers that there are streams of.
+    /// The peers with which there are open streams.
     pub fn peers(&self) -> Vec<Peer> {
         let mut peers = Vec::new();
         for halves in self.lock().values() {
@@ -140,7 +138,7 @@ impl Streams {
         peers
     }
 
-    fn halves(&self, key: Key, peer: &Peer, change: impl FnOnce(&mut Halves)) {
+    fn halves(&self, key: CallKey, peer: &Peer, change: impl FnOnce(&mut Halves)) {
         let mut streams = self.lock();
         let new = || Halves { peer: peer.clone(), incoming: None, outgoing: None };
         let halves = streams.entry(key).or_insert_with(new);
@@ -151,9 +149,9 @@ impl Streams {
         change(halves);
     }
 
-    /// Forgets a part of a call's streams, unless the call was sent again over another connection
-    /// than that to `peer`: the streams are those of the later call then.
-    fn forget(&self, key: Key, peer: &Peer, change: impl FnOnce(&mut Halves)) {
+    /// Forgets a direction of a call, if the call was sent over the connection to `peer`. If the
+    /// call was sent again over another connection, its entry belongs to the later call, and stays.
+    fn forget(&self, key: CallKey, peer: &Peer, change: impl FnOnce(&mut Halves)) {
         let mut streams = self.lock();
         if let Some(halves) = streams.get_mut(&key).filter(|halves| halves.peer == *peer) {
             change(halves);
@@ -163,10 +161,10 @@ impl Streams {
         }
     }
 
-    /// A piece has come, or the end of a stream, or the word that the reader wants no more.
-    fn came(self: &Arc<Self>, key: Key, kind: u64, request: &mut am::Request<'_>) -> Came {
+    /// Handles a message about a stream: pieces, the end of the stream, or a reader's wish to stop.
+    fn came(self: &Arc<Self>, key: CallKey, kind: u64, request: &mut am::Request<'_>) -> Effects {
         let streams = self.lock();
-        let Some(halves) = streams.get(&key) else { return Came::default() };
+        let Some(halves) = streams.get(&key) else { return Effects::default() };
         let (incoming, outgoing) = (halves.incoming.clone(), halves.outgoing.clone());
         drop(streams);
         let mut came = match (PieceKind::from_word(kind), &incoming, outgoing) {
@@ -184,49 +182,49 @@ impl Streams {
                     Code::Ok => Ok(()),
                     code => Err(Status::new(code, String::from_utf8_lossy(request.payload()))),
                 };
-                Ok(Came { woke: incoming.end(how), ..Came::default() })
+                Ok(Effects { woke: incoming.end(how), ..Effects::default() })
             }
             (Some(PieceKind::Stop), _, Some(window)) => {
                 window.close();
-                Ok(Came { woke: true, ..Came::default() })
+                Ok(Effects { woke: true, ..Effects::default() })
             }
-            _ => Ok(Came::default()),
+            _ => Ok(Effects::default()),
         }
-        // The reader is told of the error.
-        .unwrap_or(Came { woke: true, ..Came::default() });
+        // The stream has ended with the error, which its reader sees.
+        .unwrap_or(Effects { woke: true, ..Effects::default() });
         if let (Some(wanted), Some(incoming)) = (came.wanted.take(), incoming) {
-            let teller = Teller { streams: self.clone(), key, peer: request.peer() };
-            teller.wants(&incoming, wanted);
+            let feedback = PeerFeedback { streams: self.clone(), key, peer: request.peer() };
+            feedback.wants(&incoming, wanted);
             request.note_woken();
         }
         came
     }
 
-    fn granted(&self, key: Key, part: u64) {
+    fn granted(&self, key: CallKey, part: u64) {
         let window = self.lock().get(&key).and_then(|halves| halves.outgoing.clone());
         if let Some(window) = window {
             window.grant(usize::try_from(part).unwrap_or(usize::MAX));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Halves>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallKey, Halves>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Speaks for a reader to the sender of its stream.
+/// Tells the sender of a stream, by messages, what the stream's reader wants.
 #[derive(Clone)]
-struct Teller {
+struct PeerFeedback {
     streams: Arc<Streams>,
-    key: Key,
+    key: CallKey,
     peer: Peer,
 }
 
-/// For how long a message about a stream waits for a credit. A peer that gives none for as long is
-/// stuck with everything.
+/// How long a message about a stream waits for a credit. A peer that gives no credit for as long
+/// does not take any other message either.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Teller {
+impl PeerFeedback {
     /// Sends a message about the stream, at once or as soon as there is a credit.
     fn say(&self, message: Message) {
         match self.peer.try_credit() {
@@ -259,14 +257,14 @@ enum Message {
     Stop,
 }
 
-impl Tell for Teller {
+impl Feedback for PeerFeedback {
     fn grant(&self, part: usize) {
         self.say(Message::Grant(part as u64));
     }
 
-    fn wants(&self, incoming: &Arc<Incoming>, wanted: Wanted) {
-        let (teller, incoming) = (self.clone(), incoming.clone());
-        self.peer.runtime().spawn(async move { incoming.reserve(wanted, &teller).await });
+    fn wants(&self, incoming: &Arc<Incoming>, wanted: MemoryRequest) {
+        let (feedback, incoming) = (self.clone(), incoming.clone());
+        self.peer.runtime().spawn(async move { incoming.reserve(wanted, &feedback).await });
     }
 
     fn leave(&self, ended: bool) {

@@ -1,4 +1,4 @@
-//! How much more may be sent in a stream.
+//! The window of a stream: how much its sender may send.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,8 @@ use std::task::{Poll, Waker};
 
 use super::WINDOW;
 
-/// What the sender of a stream may send before its reader has taken what came before.
+/// The number of bytes that the sender of a stream may send before the reader has taken earlier
+/// ones.
 #[derive(Debug)]
 pub struct Window(Mutex<State>);
 
@@ -17,17 +18,18 @@ struct State {
     waker: Option<Waker>,
 }
 
-/// The reader wants no more, or has gone.
+/// The error of a window that is closed: the reader wants no more, or has gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed;
 
 impl Window {
-    /// A whole window.
+    /// Makes a window of which all is left.
     pub fn new() -> Self {
         Self(Mutex::new(State { left: WINDOW, closed: false, waker: None }))
     }
 
-    /// Takes a part of the window, when there is as much. One task takes at a time.
+    /// Takes `part` bytes off the window, and waits until the window has as many. Only one task may
+    /// take at a time.
     ///
     /// # Errors
     /// When the window is closed.
@@ -48,12 +50,12 @@ impl Window {
         .await
     }
 
-    /// How much of the window is left.
+    /// The number of bytes that are left.
     pub fn left(&self) -> usize {
         self.change(|state| state.left)
     }
 
-    /// Takes a part of the window that is [left](Self::left).
+    /// Takes bytes that are known to be [left](Self::left).
     pub fn take_left(&self, part: usize) {
         self.change(|state| state.left = state.left.saturating_sub(part));
     }
@@ -72,7 +74,7 @@ impl Window {
         .await;
     }
 
-    /// Adds to the window what the reader has taken; never more than a whole window is there.
+    /// Adds to the window what the reader has taken. The window never grows beyond its first size.
     pub fn grant(&self, part: usize) {
         let waker = self.change(|state| {
             state.left = state.left.saturating_add(part).min(WINDOW);
@@ -81,7 +83,7 @@ impl Window {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Closes the window: nothing more is sent.
+    /// Closes the window, so that nothing more is sent.
     pub fn close(&self) {
         let waker = self.change(|state| {
             state.closed = true;

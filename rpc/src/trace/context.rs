@@ -1,4 +1,4 @@
-//! The trace context of a call: a value that is read from metadata and written there.
+//! The trace context of a call, and how it is read from metadata and written to it.
 
 use std::fmt;
 use std::num::NonZero;
@@ -11,18 +11,18 @@ use crate::metadata::{MOST_METADATA, Metadata};
 const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 
-/// The flag that says that the caller may have recorded the trace.
+/// The flag which says that the caller may have recorded the trace.
 const SAMPLED: u8 = 1;
-/// The flag that says that the trace's number is random.
+/// The flag which says that the number of the trace is random.
 const RANDOM: u8 = 2;
 
-/// The place of a call in a distributed trace, as the W3C recommendation "Trace Context" has it:
-/// the trace, the span within the trace that is under way, whether the trace is recorded, and what
-/// tracing systems pass on beside that.
+/// The place of a call in a distributed trace, as the W3C recommendation "Trace Context" defines
+/// it: the trace, the current span within it, whether the trace is recorded, and vendor-specific
+/// data.
 ///
-/// A call carries its context in the metadata `traceparent` and `tracestate`. A handler finds the
-/// context of its call by [`trace_context`](crate::trace_context), and the calls that it makes
-/// inherit it.
+/// A call carries its context in the metadata `traceparent` and `tracestate`. A handler gets the
+/// context of its call from [`trace_context`](crate::trace_context), and the calls that the handler
+/// makes inherit it.
 ///
 /// ```
 /// use doorbell::rpc::TraceContext;
@@ -41,7 +41,7 @@ pub struct TraceContext {
     state: Option<Arc<str>>,
 }
 
-/// A text that is not the value of a `traceparent`.
+/// The error of a text that is not a valid `traceparent`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "a traceparent is a version, the number of a trace, that of a span and flags, in 2, 32, 16 and \
@@ -50,14 +50,15 @@ pub struct TraceContext {
 pub struct InvalidTraceContext;
 
 impl TraceContext {
-    /// The context of a span in a trace; `None` if either number is zero.
+    /// Makes the context of a span in a trace; `None` if either number is zero.
     #[must_use]
     pub fn new(trace_id: u128, span_id: u64, is_sampled: bool) -> Option<Self> {
         let (trace_id, span_id) = (NonZero::new(trace_id)?, NonZero::new(span_id)?);
         Some(Self { trace_id, span_id, flags: if is_sampled { SAMPLED } else { 0 }, state: None })
     }
 
-    /// The context of a new span in a new trace, both with random numbers. The trace is recorded.
+    /// Makes the context of a new span in a new trace, both with random numbers. The trace is
+    /// recorded.
     #[must_use]
     pub fn root() -> Self {
         let high = u128::from(crate::random());
@@ -70,14 +71,14 @@ impl TraceContext {
         }
     }
 
-    /// The context of a new span in the same trace.
+    /// Makes the context of a new span in the same trace.
     #[must_use]
     pub fn child(&self) -> Self {
         Self { span_id: random_span(), ..self.clone() }
     }
 
-    /// The context with what tracing systems pass on: the value of a `tracestate`. Text that is
-    /// none, or too much, is left out as the recommendation says.
+    /// Sets the vendor-specific data, in the format of `tracestate`. Malformed or excessive data is
+    /// left out, as the recommendation says.
     #[must_use]
     pub fn with_state(self, state: &str) -> Self {
         Self { state: state::combined([state.as_bytes()]), ..self }
@@ -89,7 +90,7 @@ impl TraceContext {
         self.trace_id.get()
     }
 
-    /// The number of the span that is under way.
+    /// The number of the current span.
     #[must_use]
     pub fn span_id(&self) -> u64 {
         self.span_id.get()
@@ -101,14 +102,14 @@ impl TraceContext {
         self.flags & SAMPLED != 0
     }
 
-    /// What tracing systems pass on: the value of `tracestate`, if there is one.
+    /// The vendor-specific data, in the format of `tracestate`; `None` if there are none.
     #[must_use]
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
-    /// The context that metadata carries; `None` if the metadata has no `traceparent`, several, or
-    /// one that is malformed. A malformed `tracestate` is left out.
+    /// Reads the context from metadata. Returns `None` if the metadata has no `traceparent`,
+    /// several, or a malformed one. A malformed `tracestate` is left out.
     #[must_use]
     pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
         let mut parents = metadata.all(PARENT);
@@ -121,13 +122,15 @@ impl TraceContext {
         Some(Self { state, ..context })
     }
 
-    /// Puts the context into metadata, in the place of any other. Where metadata has no room for
-    /// it, it goes without `tracestate`, or not at all: a trace makes no call fail.
+    /// Writes the context to metadata, in place of any other. If the metadata has no room, the
+    /// context is written without `tracestate`, or not at all, because a trace must not make a call
+    /// fail.
     pub fn write_to(&self, metadata: &mut Metadata) {
         self.write_within(metadata, MOST_METADATA);
     }
 
-    /// As [`write_to`](Self::write_to), with room for so many bytes of metadata.
+    /// Writes the context to metadata as [`write_to`](Self::write_to) does, where the metadata may
+    /// take at most `most` bytes.
     pub(crate) fn write_within(&self, metadata: &mut Metadata, most: usize) {
         metadata.remove(PARENT);
         metadata.remove(STATE);
@@ -150,10 +153,10 @@ fn random_span() -> NonZero<u64> {
     NonZero::new(crate::random()).expect("random numbers are not zero")
 }
 
-/// The length of a `traceparent` of version 0.
+/// The length of a `traceparent` of version 0, in bytes.
 const LEN: usize = 55;
 
-/// The value of a `traceparent`.
+/// Shows the context as the value of a `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { trace_id, span_id, flags, .. } = self;
@@ -161,8 +164,8 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// Reads the value of a `traceparent`. Of a later version than 0 the beginning is read, as the
-/// recommendation says.
+/// Parses the value of a `traceparent`. Of a version later than 0 only the beginning is read, as
+/// the recommendation says.
 impl FromStr for TraceContext {
     type Err = InvalidTraceContext;
 
@@ -188,7 +191,7 @@ impl FromStr for TraceContext {
     }
 }
 
-/// The number that lower-case hexadecimal digits are, of which there are 32 at the most.
+/// Parses up to 32 lower-case hexadecimal digits.
 fn hexadecimal(digits: &[u8]) -> Result<u128, InvalidTraceContext> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {

@@ -9,12 +9,12 @@ use super::TraceContext;
 use crate::message::{Body, Request};
 use crate::status::Code;
 
-/// A span of a call: `call` at a client or `handle` at a server. Where no subscriber is interested
-/// it is disabled, and costs a look at that.
+/// The span of a call: `call` at a client, or `handle` at a server. If no subscriber is interested,
+/// the span is disabled, and costs only a check of that.
 #[derive(Debug)]
 pub struct CallSpan(pub Span);
 
-/// Makes a span at the level that all spans of calls have.
+/// Makes a span of a call, at the level and with the fields that all of these spans have.
 macro_rules! span {
     ($($parent:ident: $none:expr,)? $name:literal, $method:expr, $peer:expr) => {
         tracing::debug_span!(
@@ -31,12 +31,12 @@ macro_rules! span {
     };
 }
 
-/// Begins the span `call` of a request to a server, whose name is `peer`. Returns it with the
-/// context that is to be added to the request's metadata, if any is.
+/// Begins the span `call` of a request to the server `peer`. Returns the span, and the trace
+/// context that must be added to the request's metadata, if any.
 ///
-/// The context in the metadata goes before the one that is inherited. A span that a subscriber is
-/// interested in is a child of either, or the root of a trace; without a subscriber the context is
-/// passed on as it is.
+/// A context in the request's metadata takes precedence over the inherited one. A span that a
+/// subscriber is interested in becomes a child of that context, or the root of a trace. Without an
+/// interested subscriber, the context is passed on unchanged.
 pub fn call(
     request: &Request<Body>,
     peer: &impl Display,
@@ -51,8 +51,8 @@ pub fn call(
     (span, Some(context))
 }
 
-/// Begins the span `handle` of a request that came from `peer`. Returns it with the context of the
-/// calls that the handler makes.
+/// Begins the span `handle` of a request that came from `peer`. Returns the span, and the trace
+/// context that calls of the handler inherit.
 pub fn handle(request: &Request<Body>, peer: &impl Display) -> (CallSpan, Option<TraceContext>) {
     // Whatever task happens to receive a request has nothing to do with it.
     let span = CallSpan(span!(parent: None, "handle", request.method().path(), peer));
@@ -65,8 +65,8 @@ pub fn handle(request: &Request<Body>, peer: &impl Display) -> (CallSpan, Option
 }
 
 impl CallSpan {
-    /// Records the numbers of the span below a parent, or of the root of a trace. Returns the
-    /// span's context.
+    /// Records the numbers of the span, as a child of `parent` or as the root of a trace. Returns
+    /// the context of the span.
     fn begin(&self, parent: Option<TraceContext>) -> TraceContext {
         let context = parent.as_ref().map_or_else(TraceContext::root, TraceContext::child);
         self.0.record("trace_id", format_args!("{:032x}", context.trace_id()));
@@ -77,7 +77,7 @@ impl CallSpan {
         context
     }
 
-    /// Records how the call has ended.
+    /// Records the code with which the call has ended.
     pub fn end(&self, code: Code) {
         if !self.0.is_disabled() {
             self.0.record("code", format_args!("{code}"));

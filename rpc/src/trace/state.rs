@@ -1,19 +1,18 @@
-//! `tracestate`: what tracing systems pass on beside the context, which nobody else reads.
+//! `tracestate`: vendor-specific data of tracing systems, which is passed on with a trace context.
 
 use std::sync::Arc;
 
-/// The most bytes that are passed on. Those who pass a state on are to pass on as many at the
-/// least.
+/// The most bytes of data that are passed on. The recommendation demands at least as many.
 const MOST: usize = 512;
 
-/// The most members of a list.
+/// The most members that the data may have.
 const MOST_MEMBERS: usize = 32;
 
-/// Members longer than this are the first to be left out of a list that is too long.
+/// Members longer than this are left out first when the data are too long.
 const LONG: usize = 128;
 
-/// One list of the members of several values; `None` if there is no member, or one that is
-/// malformed or comes twice, or too many of them.
+/// Combines several `tracestate` values into one list of members. Returns `None` if there is no
+/// member, if a member is malformed or comes twice, or if there are too many.
 pub fn combined<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Option<Arc<str>> {
     let mut members: Vec<&str> = Vec::new();
     for value in values {
@@ -34,7 +33,7 @@ pub fn combined<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Option<Arc<st
     (!members.is_empty()).then(|| members.join(",").into())
 }
 
-/// Leaves members out until a list is short enough: long ones first, then the last ones.
+/// Leaves members out until the list is short enough: first long ones, and then the last ones.
 fn shorten(members: &mut Vec<&str>) {
     while members.iter().map(|member| member.len() + 1).sum::<usize>() > MOST + 1 {
         let long = members.iter().rposition(|member| member.len() > LONG);
@@ -42,7 +41,7 @@ fn shorten(members: &mut Vec<&str>) {
     }
 }
 
-/// The key of a member, if both the key and the value are well formed.
+/// The key of a member, if both its key and its value are well formed.
 fn key_of(member: &str) -> Option<&str> {
     let (key, value) = member.split_once('=')?;
     let is_first = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

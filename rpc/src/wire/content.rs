@@ -1,4 +1,4 @@
-//! Metadata and body in one payload.
+//! Metadata and body in the payload of one message.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -6,23 +6,23 @@ use super::head::Flags;
 use crate::metadata::{MOST_METADATA, Metadata, MetadataError};
 use crate::status::Status;
 
-/// Metadata and a body behind it, as they are sent.
+/// Metadata and a body, encoded for one message.
 pub struct Content {
     pub flags: Flags,
-    /// The metadata, and the body or, of one that is too long, its length.
+    /// The metadata, followed by the body or, for a body that is too long, by its length.
     pub payload: Bytes,
-    /// The body if it is too long for a message.
+    /// The body, if it is too long for a message and follows by RDMA.
     pub long: Option<Bytes>,
 }
 
 impl Content {
-    /// The most bytes of metadata in a message of at most `most` bytes.
+    /// The most bytes of metadata that fit a message of `most` bytes.
     pub fn most_metadata(most: usize) -> usize {
         MOST_METADATA.min(most.saturating_sub(LENGTH))
     }
 
-    /// Metadata and a body in a message of at most so many bytes, or with the body to follow by
-    /// RDMA. A body without metadata is not copied.
+    /// Encodes metadata and a body for a message of at most `most` bytes. A body that does not fit
+    /// is left to follow by RDMA. A body without metadata is not copied.
     ///
     /// # Errors
     /// When the metadata is too long.
@@ -50,21 +50,21 @@ impl Content {
     }
 }
 
-/// The bytes of a body's length.
+/// The number of bytes that a body's length takes.
 const LENGTH: usize = 8;
 
-/// Metadata and a body, or its length, that were received.
+/// Metadata and a body, or the length of a body, that were received.
 pub struct Received {
     pub metadata: Metadata,
     pub body: Bytes,
-    /// The length of a body that follows by RDMA.
+    /// The length of the body, if the body follows by RDMA.
     pub long: Option<u64>,
 }
 
-/// Takes metadata and the body behind it apart.
+/// Splits a payload into metadata and body.
 ///
 /// # Errors
-/// When the payload is shorter, or the metadata malformed.
+/// When the payload is shorter than its flags say, or the metadata is malformed.
 pub fn split(flags: Flags, mut payload: Bytes) -> Result<Received, MetadataError> {
     if payload.len() < usize::from(flags.metadata) {
         return Err(MetadataError);

@@ -1,20 +1,20 @@
-//! The words in front of metadata and bodies.
+//! The words in front of metadata and bodies: hellos, welcomes, and the heads of calls.
 
-/// The words of [`Hello`].
+/// A [`Hello`] as the words of a message.
 pub type HelloWords = [u64; 3];
-/// The words of [`Welcome`].
+/// A [`Welcome`] as the words of a message.
 pub type WelcomeWords = [u64; 5];
-/// The words of [`CallHead`].
+/// A [`CallHead`] as the words of a message.
 pub type CallWords = [u64; 6];
 
-/// What a client says first.
+/// The first message of a client on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// The version of what will be said.
+    /// The version of the protocol that the client speaks.
     pub version: u64,
-    /// The client's number, by which the server knows it when it comes again: drawn at random.
+    /// A random number of the client, by which the server recognises it when it reconnects.
     pub client: u64,
-    /// The session that the client had before, to go on with, or zero.
+    /// The session that the client had on an earlier connection, to go on with; zero for a new one.
     pub session: u64,
 }
 
@@ -28,44 +28,49 @@ impl Hello {
     }
 }
 
-/// What a server answers to [`Hello`].
+/// The answer of a server to a [`Hello`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
-    /// The server's version. With another than the client's, nothing else holds.
+    /// The version of the protocol that the server speaks. If it differs from the client's, the
+    /// other fields mean nothing.
     pub version: u64,
-    /// The number of the session, which each call names; zero if the server has no room for one.
+    /// The number of the session, which each call names; zero if the server has no room for
+    /// another.
     pub session: u64,
-    /// The server's number, drawn at random when it began: another one has forgotten what was
-    /// called.
+    /// A random number that the server has drawn when it was opened. A server with another number
+    /// has forgotten all calls.
     pub server: u64,
-    /// The longest body that the server takes.
+    /// The longest request body that the server accepts, in bytes.
     pub longest: u64,
-    /// The service by which the server takes lines for long bodies.
-    pub lines: u64,
+    /// The number of the service at which the server accepts bulk connections.
+    pub bulk_service: u64,
 }
 
 impl Welcome {
     pub fn words(self) -> WelcomeWords {
-        [self.version, self.session, self.server, self.longest, self.lines]
+        [self.version, self.session, self.server, self.longest, self.bulk_service]
     }
 
-    pub fn from_words([version, session, server, longest, lines]: WelcomeWords) -> Self {
-        Self { version, session, server, longest, lines }
+    pub fn from_words([version, session, server, longest, bulk_service]: WelcomeWords) -> Self {
+        Self { version, session, server, longest, bulk_service }
     }
 }
 
-/// What stands in front of a call's metadata and body.
+/// A call of a client: the numbers of the session and of the call.
+pub type CallKey = (u64, u64);
+
+/// The words in front of a call's metadata and body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallHead {
-    /// The session.
+    /// The number of the session that the call belongs to.
     pub session: u64,
-    /// The call's number: larger than those of all calls that the client began before.
+    /// The number of the call, greater than those of all calls that the client has begun before.
     pub call: u64,
-    /// The number of the method's path.
+    /// The number that stands for the path of the method.
     pub method: u64,
-    /// The number of the method's schema, or zero.
+    /// The number that stands for the schema of the method; zero if the method has none.
     pub schema: u64,
-    /// For how many microseconds the caller waits; zero for ever.
+    /// How long the caller waits, in microseconds; zero for ever.
     pub timeout: u64,
     pub flags: Flags,
 }
@@ -81,18 +86,20 @@ impl CallHead {
     }
 }
 
-/// The length of the metadata, the code of a status and flags, which are one word.
+/// The flags of a call or an answer, with the length of the metadata and the code of a status. All
+/// of it takes one word.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Flags {
     /// The length of the metadata in bytes.
     pub metadata: u16,
-    /// The code of a status.
+    /// The code of a status, in an answer.
     pub code: u8,
-    /// Whether the body behind is a stream.
+    /// Whether the body is a stream, which follows.
     pub streams: bool,
-    /// Whether the body is too long for a message: its length is here in its place.
+    /// Whether the body is too long for a message and follows by RDMA. The message then has the
+    /// body's length in place of the body.
     pub long: bool,
-    /// Of an answer: whether it only says that the call runs, and the response follows later.
+    /// Whether an answer only says that the call was accepted and runs; the response follows later.
     pub accepted: bool,
 }
 
@@ -120,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_the_same_when_their_words_are_read() {
+    fn a_call_head_that_is_read_equals_the_one_that_was_written() {
         let flags = Flags { metadata: 513, code: 14, accepted: true, ..Flags::default() };
         assert_eq!(Flags::unpack(flags.pack()), flags);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };

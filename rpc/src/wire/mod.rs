@@ -1,14 +1,17 @@
-//! What clients and servers say to each other, as Active Messages.
+//! The wire protocol of RPC: the messages that clients and servers exchange as Active Messages.
 //!
-//! | message | by | what it carries |
+//! | message | sent by | what it carries |
 //! |---|---|---|
 //! | `HELLO` | the client | version, the client's number; answered by `WELCOME`: the session, limits |
 //! | `CALL` | the client | a [`CallHead`], metadata and body; answered by `ANSWER`: [`Flags`], metadata and body |
-//! | `CANCEL` | the client | the session and the number of a call that is given up, or is over while its request still streams |
-//! | `RESPONSE` | the server | the answer to a call that was accepted before: as `ANSWER` |
-//! | `PIECE` | both | one or several pieces of a stream, its end, or the word that its reader wants no more: a [`PieceKind`] |
-//! | `LEND`, `WRITTEN` | both | memory for a body that is too long for a message, and that nothing writes there any more |
-//! | `GRANT`, `GRANTED` | both | how much more of a stream may be sent |
+//! | `CANCEL` | the client | the session and the number of a call that the client has given up, or that is over while its request still streams |
+//! | `RESPONSE` | the server | the answer to a call that the server has accepted before, with the content of an `ANSWER` |
+//! | `PIECE` | both | one or several pieces of a stream, the end of a stream, or that its reader wants no more: a [`PieceKind`] |
+//! | `LEND`, `WRITTEN` | both | the memory into which to write a long body, and that nothing is written there any more |
+//! | `GRANT`, `GRANTED` | both | how many more bytes of a stream may be sent, by a message or in reply to a `PIECE` |
+//!
+//! `head` has the words of hellos, calls and answers, `content` the payloads of calls and answers,
+//! and `piece` those of streams. The room encodes and decodes, and sends nothing.
 
 mod content;
 mod head;
@@ -17,35 +20,41 @@ pub mod piece;
 use doorbell_am::{ReplyId, RequestId};
 
 pub use content::{Content, Received, split};
-pub use head::{CallHead, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWords};
+pub use head::{CallHead, CallKey, CallWords, Flags, Hello, HelloWords, Welcome, WelcomeWords};
 pub use piece::PieceKind;
 
-/// The version of what is said. Ends of different versions refuse each other.
+/// The version of the protocol. Ends of different versions refuse each other.
 pub const VERSION: u64 = 3;
 
 pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
 pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");
 pub const CANCEL: RequestId<[u64; 2]> = RequestId::new(2, "rpc cancel");
 
-/// The session and the number of a call, and flags.
+/// The answer to a call that was accepted before. Its words are the session and the number of the
+/// call, and flags; its payload is metadata and body.
 pub const RESPONSE: RequestId<[u64; 3]> = RequestId::new(3, "rpc response");
-/// The session and the number of a call, and a [`PieceKind`].
+/// A message about a stream. Its words are the session and the number of the call, and a
+/// [`PieceKind`]; its payload is pieces, or a fragment of one.
 pub const PIECE: RequestId<[u64; 3]> = RequestId::new(4, "rpc piece");
-/// The session and the number of a call, and a number of bytes.
+/// A grant of a stream's reader. Its words are the session and the number of the call, and how many
+/// more bytes may be sent.
 pub const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
 
-/// The session and the number of a call; behind them memory that is lent.
+/// A loan of memory for a long body. Its words are the session and the number of the call; its
+/// payload is the remote memory.
 pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
-/// The session and the number of a call, and one if all of its body was written. Each [`LEND`] is
-/// followed by this word, even if the body is not wanted any more.
+/// The end of the writes into lent memory. Its words are the session and the number of the call,
+/// and one if all of the body was written. Each [`LEND`] is followed by this message, even if the
+/// body is not wanted any more.
 pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
 
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
-/// The number of the call, and flags.
+/// The answer to a call, in reply to its request. Its words are the number of the call, and flags;
+/// its payload is metadata and body.
 pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
-/// As [`GRANT`].
+/// The words of a [`GRANT`], in reply to a piece.
 pub const GRANTED: ReplyId<[u64; 3]> = ReplyId::new(2, "rpc granted");
 
-/// How the message begins with which a server refuses a call of a method that it does not have. The
-/// client adds the path, of which the server has seen the number alone.
+/// The beginning of the status message with which a server refuses a call of a method that it does
+/// not have. The client adds the path of the method, because the server knows only its number.
 pub const NO_METHOD: &str = "the server has no method of that path";

@@ -1,4 +1,4 @@
-//! What a message about a stream says.
+//! The kinds of messages about a stream.
 
 use bytes::Bytes;
 
@@ -7,15 +7,16 @@ use crate::status::Code;
 /// The kind of a message that goes from a stream's sender to its reader, or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PieceKind {
-    /// A piece, or its last fragment.
+    /// A whole piece, or the last fragment of one.
     Last,
-    /// A fragment of a piece of so many bytes, of which more fragments follow.
+    /// A fragment of a piece that has this many bytes in all, and of which more fragments follow.
     More(usize),
-    /// Several whole pieces, each behind its length: see [`put`] and [`take`].
+    /// Several whole pieces, each behind its length, as [`put`] writes them and [`take`] reads
+    /// them.
     Several,
-    /// The stream has ended: well, or with an error whose message follows.
+    /// The end of the stream: with [`Code::Ok`], or with an error whose message is the payload.
     End(Code),
-    /// The reader wants no more.
+    /// A message of the reader, which wants no more pieces.
     Stop,
 }
 
@@ -30,7 +31,7 @@ impl PieceKind {
         }
     }
 
-    /// The kind of a word; `None` of a word that is no kind.
+    /// Reads a kind from its word; `None` if the word is no kind.
     pub fn from_word(word: u64) -> Option<Self> {
         match word {
             0 => Some(Self::Last),
@@ -45,22 +46,22 @@ impl PieceKind {
     }
 }
 
-/// The bytes of the length in front of each of several pieces.
+/// The number of bytes that the length in front of each piece takes.
 const LENGTH: usize = 4;
 
-/// Puts a piece behind others, unless they would be more than `most` bytes together. Returns
-/// whether there was room.
+/// Appends a piece, behind its length, unless `pieces` would then be longer than `most` bytes.
+/// Returns whether the piece was appended.
 pub fn put(piece: &[u8], most: usize, pieces: &mut Vec<u8>) -> bool {
     let fits = pieces.len() + LENGTH + piece.len() <= most;
     if fits {
-        // A message of Active Messages has no more bytes than this tells.
+        // Messages of Active Messages are shorter than this length can express.
         pieces.extend_from_slice(&(piece.len() as u32).to_be_bytes());
         pieces.extend_from_slice(piece);
     }
     fits
 }
 
-/// Takes the first of several pieces; `None` of bytes that are not as [`put`] writes them.
+/// Takes the first piece off; `None` if the bytes are not as [`put`] writes them.
 pub fn take(pieces: &mut Bytes) -> Option<Bytes> {
     let length = u32::from_be_bytes(*pieces.first_chunk()?) as usize;
     let end = LENGTH.checked_add(length).filter(|&end| end <= pieces.len())?;
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_the_same_when_their_words_are_read() {
+    fn a_piece_kind_that_is_read_equals_the_one_that_was_written() {
         let kinds = [PieceKind::Last, PieceKind::Stop, PieceKind::Several];
         let kinds = kinds.into_iter().chain([0, 70_000, 1 << 40].map(PieceKind::More));
         for kind in kinds.chain([PieceKind::End(Code::DataLoss)]) {

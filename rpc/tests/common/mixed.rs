@@ -24,7 +24,7 @@ pub const SUM: Method<u64, u64> = Method::new("mixed/sum");
 pub const MIRROR: Method<Bytes, Bytes, Raw> = Method::new("mixed/mirror");
 /// Streams for as long as anybody reads.
 pub const ENDLESS: Method<(), u64> = Method::new("mixed/endless");
-/// Never answers.
+/// A method that never answers.
 pub const FOREVER: Method<(), ()> = Method::new("mixed/forever").idempotent();
 
 /// How many kinds of calls there are, by their numbers' remainders.

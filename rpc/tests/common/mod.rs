@@ -1,7 +1,8 @@
 //! Tests that run over each kind of device.
 
-/// Declares each test, an async function of a device, over shared memory in a runtime of one thread, and
-/// over sockets in one of several threads. None may take longer than `LONG` of the file.
+/// Declares each test, an async function of a device, over shared memory in a runtime of one
+/// thread, and over sockets in one of several threads. None may take longer than `LONG` of the
+/// file.
 macro_rules! on_each_device {
     ($($test:ident),* $(,)?) => {
         mod over_shared_memory {

@@ -32,7 +32,7 @@ pub const SUM: Method<u64, u64> = Method::new("sum");
 /// Streams what it is sent.
 pub const REPEAT: Method<Bytes, Bytes, Raw> = Method::new("repeat");
 
-/// What NICs may be over.
+/// A kind of device that NICs use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
     Shm,
@@ -42,7 +42,7 @@ pub enum Over {
     PacketV2,
 }
 
-/// Where programs run.
+/// Where the programs of a test run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {
     CurrentThread,
@@ -100,7 +100,7 @@ impl Ends {
         opened.unwrap_or_else(|why| panic!("{}: {}", self.server, doorbell_kit::chain(&why)))
     }
 
-    /// What a client's channel is like.
+    /// The configuration of a client's channel.
     pub fn channel(&self) -> ChannelBuilder {
         let config = self.config.clone();
         Channel::builder().device(&self.client).endpoint(|endpoint| endpoint.nic(config))

@@ -58,8 +58,8 @@ everywhere! {
     calls::a_body_of_some_mebibytes_comes_back_as_it_was
     calls::a_call_that_is_dropped_drops_its_handler
     calls::a_deadline_ends_the_call_and_its_handler
-    streams::a_server_streams
-    streams::a_client_streams
+    streams::a_method_that_answers_with_a_stream_is_called_over_a_channel
+    streams::a_method_that_takes_a_stream_is_called_over_a_channel
     streams::both_stream_at_once
     endings::a_server_that_shuts_down_finishes_its_calls_and_refuses_others
     endings::a_channel_connects_again_to_a_server_that_has_started_anew

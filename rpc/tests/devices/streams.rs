@@ -5,7 +5,7 @@ use futures_util::{StreamExt, stream};
 
 use crate::common::{COUNT, Ends, REPEAT, SUM, Stage};
 
-pub async fn a_server_streams(ends: Ends) {
+pub async fn a_method_that_answers_with_a_stream_is_called_over_a_channel(ends: Ends) {
     let server = ends.open(Stage::default().server()).await;
     let client = ends.client(&server).await;
     let counted = client.server_streaming(COUNT, 3000).await.expect("it streams").into_inner();
@@ -13,7 +13,7 @@ pub async fn a_server_streams(ends: Ends) {
     assert!(numbers.into_iter().eq(0..3000));
 }
 
-pub async fn a_client_streams(ends: Ends) {
+pub async fn a_method_that_takes_a_stream_is_called_over_a_channel(ends: Ends) {
     let server = ends.open(Stage::default().server()).await;
     let client = ends.client(&server).await;
     let sum = client.client_streaming(SUM, stream::iter(0..3000_u64)).await.expect("it sums");

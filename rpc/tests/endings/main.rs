@@ -1,5 +1,5 @@
-//! How calls end that cannot go on: because a runtime has ended, a stream has panicked, nobody reads
-//! a stream any more, or time is over.
+//! How calls end that cannot go on: because a runtime has ended, a stream has panicked, nobody
+//! reads a stream any more, or time is over.
 
 #[macro_use]
 #[path = "../common/mod.rs"]

@@ -60,7 +60,7 @@ fn a_call_fails_at_once_when_the_runtime_of_its_channel_has_ended() {
 }
 
 #[test]
-fn what_is_under_way_ends_with_the_runtime_of_its_channel() {
+fn calls_and_streams_under_way_end_with_the_runtime_of_their_channel() {
     for device in DEVICES {
         let [serves, made, calls] = [runtime(), runtime(), runtime()];
         let server = run(&serves, server(device));

@@ -14,7 +14,7 @@ use crate::mixed::holds_nothing;
 /// The longest that anything here may take.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Refuses whatever comes.
+/// A method whose handler refuses all requests.
 const REFUSE: Method<u64, u64> = Method::new("refuse");
 /// Answers with one message, and reads none.
 const ANSWER: Method<u64, u64> = Method::new("answer");
@@ -22,12 +22,12 @@ const ANSWER: Method<u64, u64> = Method::new("answer");
 const TWO: Method<u64, u64> = Method::new("two");
 /// Answers with a stream that fails, and reads none.
 const FAIL: Method<u64, u64> = Method::new("fail");
-/// Never answers.
+/// A method whose handler never answers.
 const FOREVER: Method<u64, u64> = Method::new("forever");
 /// Of which the server has another schema.
 const OTHER: Method<u64, u64> = Method::new("other").schema("(u64) -> u64");
 const OTHERS: Method<u64, u64> = Method::new("other").schema("(u32) -> u32");
-/// Which no server has.
+/// A method that no server has.
 const UNKNOWN: Method<u64, u64> = Method::new("unknown");
 
 /// The numbers that are sent: one, and then none for ever, or ever more. Tells when it is dropped.

@@ -85,7 +85,7 @@ pub fn count(name: &str, labels: &[(&str, &str)]) -> u64 {
     values().get(&text(name, labels)).map_or(0, |value| value.load(Ordering::SeqCst))
 }
 
-/// A gauge: zero if there is none.
+/// Returns the value of a gauge; zero if there is no such gauge.
 pub fn gauge(name: &str, labels: &[(&str, &str)]) -> f64 {
     f64::from_bits(count(name, labels))
 }
@@ -96,7 +96,7 @@ pub fn described() -> Vec<String> {
     meanings.keys().cloned().collect()
 }
 
-/// Whether there is a value of a name and labels.
+/// Returns whether a metric with this name and these labels has a value.
 pub fn is_there(name: &str, labels: &[(&str, &str)]) -> bool {
     values().contains_key(&text(name, labels))
 }

@@ -12,7 +12,7 @@ use doorbell_kit::child;
 use futures_util::stream;
 use tokio::sync::Semaphore;
 
-/// Never answers. A handler that is dropped is counted.
+/// A method that never answers.
 pub const FOREVER: Method<(), ()> = Method::new("forever");
 /// As [`FOREVER`], and may be called again.
 pub const FOREVER_AGAIN: Method<(), ()> = Method::new("forever again").idempotent();
@@ -31,7 +31,7 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// The most that anything here takes on a machine that does much else.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// What peers may be over.
+/// A kind of device that peers use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
     Shm,
@@ -53,7 +53,7 @@ impl Over {
     }
 }
 
-/// What handlers tell: that they have begun, and that they have ended or were dropped.
+/// The events that handlers report: that they have begun, and that they have ended or were dropped.
 #[derive(Clone)]
 pub struct Seen {
     pub begun: Arc<Semaphore>,

@@ -98,7 +98,7 @@ async fn generated_code_does_not_depend_on_the_names_around_it() {
     assert_eq!(bare::OddClient::clone(&odd, ()).await.expect("an answer"), "cloned");
 }
 
-/// Nobody serves the one service, and nobody calls the other.
+/// A service that only has a client: nothing serves it.
 #[doorbell::rpc::service(crate = "elsewhere")]
 trait OnlyCalled {
     async fn ask(&self) -> Result<u8, elsewhere::Status>;

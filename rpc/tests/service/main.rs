@@ -24,7 +24,7 @@ struct Told {
 /// A service with a method of each kind.
 #[rpc::service]
 trait Greeter {
-    /// Greets somebody.
+    /// Greets the person who is named.
     #[rpc(idempotent)]
     async fn hello(&self, name: String) -> Result<String, Status>;
     async fn nothing(&self) -> Result<(), Status>;
@@ -122,7 +122,7 @@ async fn over_each_device<F: Future<Output = ()>>(test: impl Fn(GreeterClient, S
     }
 }
 
-/// All messages of a stream that ends without an error.
+/// Returns the messages of a stream, which must end without an error.
 async fn all<T>(messages: impl Stream<Item = Result<T, Status>>) -> Vec<T> {
     messages.map(|message| message.expect("the stream has no error")).collect().await
 }

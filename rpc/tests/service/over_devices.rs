@@ -67,7 +67,7 @@ async fn methods_are_called_by_hand_by_their_constants_and_by_their_paths() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_streams() {
+async fn a_method_that_answers_with_a_stream_is_called_over_a_channel() {
     over_each_device(async |greeter, _server| {
         let counted = all(greeter.count(1000).await.expect("a stream")).await;
         assert!(counted.into_iter().eq(0..1000));
@@ -77,7 +77,7 @@ async fn a_server_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_streams() {
+async fn a_method_that_takes_a_stream_is_called_over_a_channel() {
     over_each_device(async |greeter, _server| {
         assert_eq!(greeter.sum(stream::iter(0..=1000)).await.expect("a sum"), 500_500);
         assert_eq!(greeter.sum(stream::empty()).await.expect("a sum"), 0);

@@ -30,7 +30,7 @@ impl Drop for Dropped {
     }
 }
 
-/// What handlers have done.
+/// The record of what handlers have done.
 #[derive(Clone, Default)]
 struct Seen {
     /// How many numbers the endless stream was asked for.

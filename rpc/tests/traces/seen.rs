@@ -39,7 +39,7 @@ impl Visit for Seen {
     }
 }
 
-/// All spans that have closed in this process.
+/// Returns all spans that have closed in this process.
 static CLOSED: OnceLock<watch::Sender<Vec<Seen>>> = OnceLock::new();
 
 /// Has everything seen that this process traces.

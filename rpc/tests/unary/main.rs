@@ -45,7 +45,7 @@ macro_rules! over_each_device {
 }
 use over_each_device;
 
-/// What a test runs on.
+/// A kind of device on which a test runs.
 #[derive(Clone, Copy, Debug)]
 enum Device {
     Shm,
@@ -202,7 +202,7 @@ async fn echoes(client: &Client<Channel>) {
     assert_eq!(in_time(echo).await.expect("an answer").into_inner(), "still here");
 }
 
-/// What a future gives that must not take for ever.
+/// Awaits a future that must not take for ever, and returns its output.
 async fn in_time<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("it ends in time")
 }

@@ -1,7 +1,7 @@
 //! The distribution of an array's elements over processes.
 
-/// A block-cyclic distribution: the elements are dealt to the processes in blocks, one block to
-/// each, and then again from the first process on.
+/// The layout of a block-cyclic distribution. Elements are dealt to the processes in blocks, one
+/// block to each, and then again from the first process on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pub len: usize,

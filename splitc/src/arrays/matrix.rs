@@ -8,8 +8,7 @@ use super::private::Private;
 use crate::access::{Place, Span};
 use crate::element::Element;
 use crate::error::{AccessError, Error};
-use crate::global_ptr::{GlobalPtr, Raw};
-use crate::heap::BEYOND;
+use crate::global_ptr::{BEYOND, GlobalPtr, Raw};
 use crate::world::World;
 
 /// A matrix of which each process has one block of rows and columns, kept row by row.

@@ -1,4 +1,9 @@
-//! Arrays that are distributed over the processes.
+//! Arrays that are distributed over the processes of a world.
+//!
+//! `spread` and `matrix` turn an index into a pointer, by the rules of `layout`. `allocation` is
+//! the memory below: the same range of every process's heap, allocated, made private and freed by
+//! all processes together. `private` lends a process its own part as a slice. The room uses worlds
+//! and accesses, and neither knows of arrays.
 
 mod allocation;
 mod layout;

@@ -9,8 +9,7 @@ use super::private::Private;
 use crate::access::Place;
 use crate::element::Element;
 use crate::error::{AccessError, Error};
-use crate::global_ptr::{GlobalPtr, Raw};
-use crate::heap::BEYOND;
+use crate::global_ptr::{BEYOND, GlobalPtr, Raw};
 use crate::world::World;
 
 /// An array of elements that is distributed over all processes: [cyclic](World::spread),

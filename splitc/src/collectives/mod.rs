@@ -1,4 +1,9 @@
-//! Collective operations of the processes of a world.
+//! Collective operations of the processes of a world, or of a team.
+//!
+//! `operations` has the functions that a program calls, on a world or on a `team`. Each returns a
+//! collective as a value, which `begun` awaits in place or lets run in the background. Values and
+//! operators are encoded by `combining`, and `operators` has the usual ones. The group of Active
+//! Messages below carries all of this; `words` translates its errors from members to processes.
 
 mod begun;
 mod combining;

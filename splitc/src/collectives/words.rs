@@ -2,7 +2,7 @@
 
 use doorbell_am::group::{Collective, GroupError, Operation};
 
-/// Says what went wrong with a collective.
+/// Describes why a collective has failed.
 pub(crate) fn in_words(why: &GroupError) -> String {
     match why {
         GroupError::Gone { whole, why, .. } => format!("process {whole} has gone: {why}"),

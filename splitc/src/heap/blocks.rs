@@ -2,9 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::BEYOND;
 use crate::error::AccessError;
-use crate::global_ptr::Raw;
+use crate::global_ptr::{BEYOND, Raw};
 
 /// The access to a collective allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,18 +17,19 @@ pub(crate) use blocks::{Blocks, Stand};
 use ranges::Ranges;
 
 use crate::error::{AccessError, HeapError};
-use crate::global_ptr::Raw;
-
-/// The allocation number in pointers to memory that a process has allocated for itself.
-pub(crate) const ALONE: u32 = u32::MAX;
-/// The allocation number in a pointer that was made from an index beyond an array: the pointer's
-/// offset is the index, and its rank is the array's length.
-pub(crate) const BEYOND: u32 = u32::MAX - 1;
+use crate::global_ptr::{ALONE, Raw};
 
 /// How many bytes at the beginning of the heap are the library's own.
 pub(crate) const CONTROL: u64 = 4096;
 /// The offset of the two words, used in turns, that count the bytes stored into this heap.
-pub(crate) const STORED: usize = 0;
+const STORED: usize = 0;
+
+/// The offset in a heap of the counter for the bytes that are stored in a turn.
+#[inline]
+pub(crate) const fn counter(turn: u64) -> usize {
+    STORED + 8 * (turn & 1) as usize
+}
+
 /// The offset of the word in which a process announces that it sleeps until its memory changes:
 /// zero if it does not.
 pub(crate) const SLEEPS: usize = 64;

@@ -1,5 +1,10 @@
-//! Operations and stores by Active Messages, of which each aggregates many: operations are requests
-//! with a reply, stores are requests without.
+//! Operations and stores by Active Messages. A message aggregates many of either: operations are
+//! sent in requests with a reply, stores in requests without.
+//!
+//! `outbox` collects the entries for one peer until they fill a message, in the encoding of
+//! `entry`. `served` has the message handlers, which carry out the entries of peers, and keep
+//! answers until the program takes them. The room sends nothing itself: the world takes full
+//! messages out of the outbox.
 
 mod entry;
 mod outbox;
@@ -7,4 +12,4 @@ mod served;
 
 pub(crate) use entry::{LONGEST, LONGEST_HEAP, Operation};
 pub(crate) use outbox::{Batch, Entry, Outbox, Row, Target};
-pub(crate) use served::{Answer, ENDED, OPERATIONS, Refusals, STORES, Served, WAKE, locked};
+pub(crate) use served::{Answer, ENDED, OPERATIONS, Refusals, STORES, Served, WAKE};

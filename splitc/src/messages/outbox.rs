@@ -9,7 +9,8 @@ use crate::landing::Land;
 /// The destination of the answer to an operation.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// No destination: the arrival of the answer says that the operation is done.
+    /// An operation without a destination. The arrival of its answer says that the operation is
+    /// done.
     Nothing,
     /// A slot, for the holder of a handle.
     Slot { slot: u32, len: u16 },

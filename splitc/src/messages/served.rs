@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use doorbell_am::costs::{Cost, span};
 use doorbell_am::{Handlers, ReplyId, RequestId, Undeliverable};
@@ -12,8 +12,8 @@ use doorbell_verbs::Region;
 use super::entry::{Operation, read_head, whole};
 use crate::element::Element;
 use crate::functions::Function;
-use crate::heap::CONTROL;
-use crate::stores::counter;
+use crate::heap::{CONTROL, counter};
+use crate::locks::locked;
 
 /// A request with operations, which is answered. Its argument comes back with the answer.
 pub(crate) const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");
@@ -312,9 +312,4 @@ impl Served {
             }
         }
     }
-}
-
-/// Locks a mutex, even if another thread has panicked while it held the lock.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -108,8 +108,8 @@ impl RunError {
     }
 }
 
-/// The rank of the process that has gone, if that is at the root of an error, to which a program may
-/// have added what it was about.
+/// The rank of the process that has gone, if that is at the root of an error, to which a program
+/// may have added what it was about.
 fn gone(why: &(dyn std::error::Error + 'static)) -> Option<usize> {
     let mut causes = std::iter::successors(Some(why), |why| why.source());
     causes.find_map(|why| why.downcast_ref::<crate::Error>()?.gone())

@@ -59,7 +59,8 @@ where
         members.ends_after(other);
     }
     let value = played?;
-    // The thread that told the others of this process's devices has let go before the world was made.
+    // The thread that told the others of this process's devices has let go before the world was
+    // made.
     Arc::into_inner(members).map_or(Ok(()), Members::finish)?;
     Ok(value)
 }
@@ -72,17 +73,17 @@ fn show(routes: &Routes) {
     }
 }
 
-/// What ends this process when another one ends and this one does not notice.
+/// A watch that ends this process when another process ends and this one does not notice.
 struct Watch {
     rank: usize,
-    /// Whether this process is done.
+    /// Whether the program of this process is over.
     over: AtomicBool,
     members: OnceLock<Weak<Members>>,
 }
 
 impl Watch {
-    /// Ends this process some time after another, or the rendezvous, has ended, unless it is done by
-    /// then: it may compute for hours before it needs the other one.
+    /// Ends this process some time after another, or the rendezvous, has ended, unless it is done
+    /// by then: it may compute for hours before it needs the other one.
     fn end_after(self: Arc<Self>, who: Option<usize>) {
         let ends = move || {
             std::thread::sleep(GRACE);

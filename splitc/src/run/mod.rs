@@ -1,5 +1,10 @@
 //! Running a program: as threads, as processes of one machine, or as a member of a world that
-//! others started.
+//! others have started.
+//!
+//! `member` runs the program in one process, and every kind of job comes down to it. `threads`
+//! starts many members in one process, `processes` starts processes of this machine, and `launched`
+//! joins the job of a launcher. `error` has the errors of all of them. A job is given a program and
+//! a configuration, and returns what the program returns.
 
 mod error;
 mod launched;

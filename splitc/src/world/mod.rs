@@ -1,4 +1,16 @@
 //! The world: this process, its peers, and the memory that they share.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `join` | connects all processes, and makes the world |
+//! | `progress`, `serving` | wait for operations, and serve other processes meanwhile |
+//! | `sending`, `one_sided`, `deferred` | carry operations by messages, by RDMA, and in mapped memory |
+//! | `stall` | reports waits that take long |
+//! | `keeper` | answers for a process that computes for long |
+//! | `port` | has what a world has opened on one NIC |
+//!
+//! This file has the state that all of them share. Accesses, arrays and collectives build on the
+//! world, which does not know them.
 
 mod deferred;
 mod join;
@@ -25,7 +37,7 @@ use crate::config::Carrier;
 use crate::error::{AccessError, Error, ErrorKind};
 use crate::fates::Fates;
 use crate::functions::Defined;
-use crate::global_ptr::{GlobalPtr, Raw};
+use crate::global_ptr::{ALONE, GlobalPtr, Raw};
 use crate::heap::Heap;
 use crate::landing::Slot;
 use crate::messages::Served;
@@ -166,7 +178,7 @@ impl World {
         let bytes = bytes_of::<T>(len)?;
         let offset = self.0.heap.allocate_alone(bytes)?;
         let rank = self.0.rank as u32;
-        Ok(GlobalPtr::new(Raw { rank, block: crate::heap::ALONE, offset }))
+        Ok(GlobalPtr::new(Raw { rank, block: ALONE, offset }))
     }
 
     /// Frees memory that this process has [allocated](Self::allocate) for itself. The program must
@@ -184,7 +196,7 @@ impl World {
         if rank as usize != self.0.rank {
             return Err(AccessError::NotMine { owner: rank as usize }.into());
         }
-        if block != crate::heap::ALONE {
+        if block != ALONE {
             return Err(crate::error::HeapError::NotAllocated { offset }.into());
         }
         Ok(self.0.heap.free_alone(offset)?)

@@ -23,7 +23,7 @@ pub(crate) struct Flight {
 
 /// The destination of a one-sided request's result.
 pub(crate) enum Landing {
-    /// No destination: only the completion counts.
+    /// A request without a destination, of which only the completion counts.
     Nothing,
     /// A tally, which counts the completions of several requests.
     Tally(Rc<Tally>),

@@ -9,10 +9,9 @@ use doorbell_verbs::Stand;
 
 use super::{Core, Landing, Waits};
 use crate::error::Error;
-use crate::heap::SLEEPS;
+use crate::heap::{SLEEPS, counter};
 use crate::messages::{ENDED, OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
-use crate::stores::counter;
 
 /// How many times a sender looks for a credit before it sleeps between two looks and, as `PAUSE`
 /// says, for how long. A waker would not do: the credit could wake another task of this thread that

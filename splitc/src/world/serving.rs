@@ -11,8 +11,8 @@ use crate::error::Error;
 const BETWEEN_LOOKS: u32 = 1024;
 
 impl Core {
-    /// Counts an operation. After every so many, this serves the other processes, which a program
-    /// that never waits would not do otherwise.
+    /// Counts an operation that begins. After every so many, this serves the other processes, which
+    /// a program that never waits would not do otherwise.
     #[inline]
     pub fn count_one(&self) {
         let count = self.counted.get().wrapping_add(1);

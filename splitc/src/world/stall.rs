@@ -12,12 +12,13 @@ use super::Core;
 /// How often a wait that was not over soon is looked at.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// What a process waits for.
+/// The thing that a process waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waits {
     /// Operations on the memory of other processes.
     Operations,
-    /// So many bytes that others store in this process's memory.
+    /// The arrival of bytes that others store in this process's memory: `wanted` in all, of which
+    /// `come` have arrived.
     Stores { wanted: u64, come: u64 },
     /// A change of a word of this process's memory.
     Change { offset: usize },

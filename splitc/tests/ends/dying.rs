@@ -17,7 +17,7 @@ const ADD: Apply<u64, u64, u64> = Apply::new("add", |value, by| {
 /// The process that dies.
 const DEAD: usize = 1;
 
-/// What the others do until that fails.
+/// The operations that the other processes repeat until one fails.
 #[derive(Clone, Copy, Debug)]
 enum Waits {
     Reads,
@@ -73,7 +73,7 @@ const ALL: [Waits; 24] = [
     Waits::Leaves,
 ];
 
-/// What a process has to do with.
+/// The array and the pointers that a process works with.
 struct Has {
     array: Spread<u64>,
     theirs: GlobalPtr<u64>,

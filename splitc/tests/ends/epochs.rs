@@ -14,9 +14,9 @@ use crate::common::{config, outcome};
 /// How process 0 fails the others.
 #[derive(Clone, Copy, Debug)]
 enum Fails {
-    /// It ends in the midst of opening the epoch.
+    /// The process ends in the middle of opening the epoch.
     Ends,
-    /// It drops the future in the midst of opening the epoch, and lives on.
+    /// The process drops the future in the middle of opening the epoch, and lives on.
     GivesUp,
 }
 

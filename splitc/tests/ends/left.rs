@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::Count;
 use crate::common::{by, carriers, run};
 
-/// What process 0 waits for.
+/// The thing that process 0 waits for.
 #[derive(Clone, Copy, Debug)]
 enum Waits {
     ForAWord,

@@ -53,8 +53,9 @@ fn waits_for_a_computation(carrier: Carrier) {
     });
 }
 
-/// Nobody answered for a process that computed. Later too few turns of its NIC were taken for that:
-/// once in a few runs no turn looked at the socket where the probes of a peer came.
+/// In an earlier version, nothing answered for a process that computed. In a later one its NIC took
+/// too few turns for that: once in a few runs no turn looked at the socket where the probes of a
+/// peer came.
 #[test]
 fn by_udp_a_process_that_computes_for_longer_than_patience_is_not_taken_for_dead() {
     std::thread::scope(|scope| {

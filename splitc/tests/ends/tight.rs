@@ -7,7 +7,7 @@ use doorbell_kit::child::{self, Child};
 use crate::common::in_time;
 use crate::killed::{config, dies, open, run};
 
-/// What the loop does.
+/// The operation of the loop.
 #[derive(Clone, Copy, Debug)]
 enum Does {
     Reads,

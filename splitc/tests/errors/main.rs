@@ -18,7 +18,7 @@ use doorbell::splitc::{AccessError, Config, Error, ErrorKind, HeapError, World};
 
 use common::{by, carriers, run};
 
-/// What an operation found wrong with a pointer or an index.
+/// Returns the access error that an operation has ended with.
 #[track_caller]
 fn access<T>(result: Result<T, Error>) -> AccessError {
     match result.err().as_ref().map(Error::kind) {
@@ -27,7 +27,7 @@ fn access<T>(result: Result<T, Error>) -> AccessError {
     }
 }
 
-/// What was wrong with an allocation.
+/// Returns the heap error that an allocation has ended with.
 #[track_caller]
 fn heap_error<T>(result: Result<T, Error>) -> HeapError {
     match result.err().as_ref().map(Error::kind) {
@@ -36,7 +36,7 @@ fn heap_error<T>(result: Result<T, Error>) -> HeapError {
     }
 }
 
-/// What an argument that has the wrong length or form is told.
+/// Returns the message for an argument of a wrong length or form.
 #[track_caller]
 fn invalid<T>(result: Result<T, Error>) -> String {
     match result.err().as_ref().map(Error::kind) {

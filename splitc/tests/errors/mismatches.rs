@@ -7,14 +7,14 @@ use doorbell::splitc::{BoxError, Config, Error, World, operators};
 
 use crate::common::{by, carriers, outcome};
 
-/// What a process calls that others do not call.
+/// A call of one process that the other processes do not make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Calls {
     AllStoreSync,
     Barrier,
     SplitBarrier,
     AllReduce,
-    /// Its program ends.
+    /// The program of the process ends.
     Ends,
 }
 

@@ -23,7 +23,8 @@ fn addresses(device: &str, count: usize) -> Vec<String> {
     (0..count).map(name).collect()
 }
 
-/// One member, as it was started: its rank, the addresses that it was given, and its configuration.
+/// The arguments with which a member was started: its rank, the addresses that it was given, and
+/// its configuration.
 type Started = (usize, Vec<String>, Config);
 
 /// Starts members, and returns why each could not join. None of them may wait for as long as the

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorbell::splitc::{Carrier, Config, Job, RunError, World};
 
-/// Says what has become of a job.
+/// Prints how a job has ended.
 fn say<T: std::fmt::Debug>(ended: &Result<T, RunError>) {
     match ended {
         Ok(value) => println!("returned {value:?}"),

@@ -17,7 +17,7 @@ use doorbell_kit::PATIENCE;
 
 use cases::{config, run_case};
 
-/// What an argument begins with that names a case.
+/// The prefix of an argument that names a case.
 const CASE: &str = "case:";
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@ use doorbell_kit::{Luck, effort};
 use crate::common::{by, carriers, config};
 use crate::{run, ways};
 
-/// What sends and makes all changes of this process that wait.
+/// An operation that sends and makes all changes of this process that wait.
 #[derive(Clone, Copy, Debug)]
 enum Point {
     Flush,

@@ -33,7 +33,7 @@ pub enum Way {
     Stored,
 }
 
-/// What a change is waited for by, if its process waits.
+/// The handle by which a change is awaited, if its process waits.
 pub enum Under<T: Element> {
     Value(Get<T>),
     Data(Done),
@@ -48,15 +48,15 @@ pub trait Kind: Element {
     /// A value for a number that was drawn.
     fn drawn(draw: u64) -> Self;
 
-    /// What [`BUMP`](Self::BUMP) does.
+    /// The function that [`BUMP`](Self::BUMP) applies.
     fn bump(&mut self, by: u64);
 
-    /// What a change makes of a value.
+    /// The value that a change leaves behind.
     fn changed(self, _: Verb, _: Self) -> Self {
         unreachable!("it is no number")
     }
 
-    /// Begins a change.
+    /// Begins a change of a value.
     async fn change(_: Place<'_, Self>, _: Verb, _: Way, _: Self) -> Result<Under<Self>, Error> {
         unreachable!("it is no number")
     }

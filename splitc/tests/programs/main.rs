@@ -19,7 +19,7 @@ use doorbell_kit::effort;
 
 use common::{carriers, run};
 
-/// Which carriers a program uses.
+/// The carriers that a program uses.
 #[derive(Clone, Copy, Debug)]
 enum Carriers {
     Only(Carrier),

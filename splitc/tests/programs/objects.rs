@@ -13,7 +13,7 @@ use crate::plan::{Does, Layout, New, Op, Reading, Writing};
 
 type Going<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
-/// What is looked at when its process has synced.
+/// A check that is made when its process has synced.
 pub type Later = Box<dyn FnOnce(&World) -> Result<(), Error>>;
 
 /// An array of any type.
@@ -30,7 +30,7 @@ pub trait Object {
     /// Compares this process's part with the model, and gives every part new values, in a private
     /// epoch.
     fn in_private(&self, draw: u64) -> Going<'_, ()>;
-    /// Frees the array.
+    /// Frees the array in all processes.
     fn free(self: Box<Self>) -> Going<'static, ()>;
     /// How many bytes an element has.
     fn size(&self) -> usize;
@@ -39,7 +39,7 @@ pub trait Object {
 enum Place<T> {
     Spread(Spread<T>),
     Matrix(Matrix<T>),
-    /// What each process has allocated.
+    /// The memory that each process has allocated for itself.
     Alone(Vec<GlobalPtr<T>>),
 }
 
@@ -49,7 +49,7 @@ struct Typed<T> {
     /// The first slot of each process.
     firsts: Vec<GlobalPtr<T>>,
     layout: Layout,
-    /// What each slot of each process holds.
+    /// The values of the slots of each process.
     holds: RefCell<Vec<Vec<T>>>,
 }
 

@@ -9,7 +9,7 @@ use doorbell_kit::Luck;
 
 use crate::kinds::{Verb, Way};
 
-/// What an array is made of.
+/// The shape of an array that is allocated.
 #[derive(Clone, Debug)]
 pub struct New {
     pub kind: usize,
@@ -96,7 +96,7 @@ impl Layout {
     }
 }
 
-/// What a process does to slots of one process.
+/// An operation of a process on slots of one process.
 #[derive(Clone, Debug)]
 pub struct Op {
     pub object: usize,
@@ -193,7 +193,7 @@ pub struct Phase {
     pub teams: Option<u32>,
 }
 
-/// What makes programs.
+/// The generator of programs.
 pub struct Maker {
     pub luck: Luck,
     pub processes: usize,
@@ -278,7 +278,7 @@ impl Maker {
         Phase { carriers, new, free, private, ops, end, teams }
     }
 
-    /// What is done to one array in a phase.
+    /// Adds the operations on one array in a phase.
     fn of_object(&mut self, object: usize, ops: &mut [[Vec<Op>; 2]]) {
         let Some(New { kind, layout }) = self.objects[object].clone() else { return };
         let role = self.below(4);

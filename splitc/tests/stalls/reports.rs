@@ -23,7 +23,7 @@ impl Reports {
         })
     }
 
-    /// Whether one of the warnings contains all parts.
+    /// Returns whether one of the warnings contains all parts.
     pub fn have(&self, parts: &[&str]) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().any(|one| parts.iter().all(|part| one.contains(part)))

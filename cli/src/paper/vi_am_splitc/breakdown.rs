@@ -10,8 +10,8 @@ use super::published::{GET, REQUEST_AND_REPLY, cited};
 use super::{claim, is_below};
 use crate::paper::bench::{Bench, Run};
 
-/// An operation: the table and the figure that have it, its name, the test, its arguments, and what
-/// was published.
+/// An operation whose costs are broken down: the table and the figure of the paper, its name, the
+/// test, its arguments, and the published values.
 struct Operation {
     table: u32,
     figure: u32,

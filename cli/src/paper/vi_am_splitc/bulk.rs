@@ -12,7 +12,7 @@ use crate::paper::bench::{Bench, Run};
 
 /// The lengths of messages, from 4 bytes to a mebibyte.
 const SIZES: [&str; 7] = ["4", "32", "256", "1024", "4096", "65536", "1048576"];
-/// The layers: a name, the test, and the fewest bytes that the test takes.
+/// The layers that are compared: a name, the test, and the fewest bytes that the test takes.
 const LAYERS: [(&str, &str, u32); 3] =
     [("verbs", "send_bw", 1), ("Active Messages", "am_bulk_bw", 8), ("Split-C", "put_bw", 1)];
 pub const TESTS: usize = SIZES.len() * LAYERS.len();

@@ -6,7 +6,7 @@ use doorbell_report::{Cell, Column, Note, Section, Table, Value};
 use super::{claim, is_below};
 use crate::paper::bench::{Bench, Run};
 
-/// A design: its name, and the arguments that choose it.
+/// A design of Active Messages: its name, and the arguments that choose it.
 const DESIGNS: [(&str, &[&str]); 4] = [
     ("Doorbell: short messages share sends", &[]),
     ("v3: a send for each message", &["--policy", "apart"]),
@@ -15,7 +15,7 @@ const DESIGNS: [(&str, &[&str]); 4] = [
 ];
 pub const TESTS: usize = 3 * DESIGNS.len();
 
-/// What is measured of a design on a device.
+/// The measurements of one design on one device.
 struct Figures {
     half_round_trip: Option<Value>,
     gap: Option<Value>,

@@ -1,5 +1,5 @@
-//! "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed Communication",
-//! 2001: its tables 1 to 5 and figures 2 to 5, and the designs that it compares.
+//! "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed
+//! Communication", 2001: its tables 1 to 5 and figures 2 to 5, and the designs that it compares.
 
 mod breakdown;
 mod bulk;
@@ -46,7 +46,7 @@ pub fn report(bench: &mut Bench, machine: &Machine) -> Report {
     report.section(beyond(machine)).section(here)
 }
 
-/// What the paper has and this machine can't show.
+/// The section on figures of the paper that this machine can't show.
 fn beyond(machine: &Machine) -> Section {
     let mut section = Section::new("What can't be measured here").note(Note::missing(
         "The paper's adapters do the protocol's work on a processor of their own (LANai 4 and 7). \
@@ -71,8 +71,8 @@ fn claim(holds: impl Into<Option<bool>>, text: String) -> Note {
     }
 }
 
-/// Whether one value is below another; `None` if their intervals overlap, so that chance may be all
-/// that makes the difference.
+/// Returns whether a value is below another; `None` if their intervals overlap, so that chance may
+/// be all that makes the difference.
 fn is_below(one: Value, other: Value) -> Option<bool> {
     let ((low, high), (from, to)) = (ends(one), ends(other));
     if high < from {

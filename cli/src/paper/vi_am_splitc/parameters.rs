@@ -9,7 +9,7 @@ use crate::logp::line::{
 };
 use crate::paper::bench::{Bench, Run};
 
-/// What is measured: a name, the test, and its arguments.
+/// The rows of the table: a name, the test, and its arguments.
 const ROWS: [(&str, &str, &[&str]); 6] = [
     ("verbs", "logp_verbs", &[]),
     ("Active Messages", "logp_am", &[]),
@@ -65,7 +65,7 @@ pub fn section(bench: &mut Bench) -> Section {
     notes.into_iter().fold(section, Section::note)
 }
 
-/// What the paper concludes from its table, and what these lines say.
+/// The conclusions that the paper draws from its table, compared with these lines.
 fn notes_on(device: &str, lines: &[Option<Line>; 6]) -> Vec<doorbell_report::Note> {
     let half = |row: usize| value(lines[row].as_ref(), HALF_ROUND_TRIP);
     let mut notes = Vec::new();

@@ -9,7 +9,7 @@ pub fn cited(place: &str) -> String {
     format!("{PAPER}, {place}")
 }
 
-/// Table 1: half a round trip in microseconds, and throughput in megabytes a second.
+/// Table 1 of the paper: half a round trip in microseconds, and throughput in megabytes a second.
 pub const NATIVE: [(&str, f64, f64); 4] = [
     ("LANai 4 VI", 33.1, 62.8),
     ("LANai 7 VI", 30.2, 68.3),
@@ -31,7 +31,7 @@ pub const GET: [f64; 4] = [36.1, 46.9, 11.6, 5.4];
 /// Table 5, in microseconds, of a message of 1 KB: copying it, receiving a short message, both.
 pub const BULK_DIFFERENCE: [f64; 3] = [4.0, 14.5, 18.5];
 
-/// §7.4: the VI benchmark's rate for messages of 32 bytes, and where the curves of AMVIAv3 and
-/// Split-C have their knee; bytes, and megabytes a second.
+/// Section 7.4 of the paper: the VI benchmark's rate for messages of 32 bytes, and where the curves
+/// of AMVIAv3 and Split-C have their knee, in bytes and megabytes a second.
 pub const SHORT_STREAM: (f64, f64) = (32.0, 2.2);
 pub const KNEE: (f64, f64) = (4096.0, 44.0);

@@ -12,10 +12,9 @@ use anyhow::bail;
 use doorbell_am::{Handlers, Peer, Placing, RequestId};
 use doorbell_verbs::{Buf, Memory, Region};
 
-use super::count;
-use super::messages::{COUNTED, END, Told};
+use super::messages::{COUNTED, END, Told, count};
+use crate::perf::figures::Found;
 use crate::perf::pattern::{Pattern, wholly};
-use crate::perf::report::Found;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
 

@@ -6,8 +6,8 @@ use doorbell_am::Peer;
 
 use super::messages::{COUNTED, END, Messages, Said};
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
-use crate::perf::report::Found;
 use crate::perf::verbs::Beat;
 
 /// Calls a handler by its place, which replies.

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use doorbell_am::{Arguments, Call, Handlers, MOST_WORDS, ReplyId, RequestId, Words};
 use tokio::sync::Notify;
 
-use super::count;
 use crate::perf::Plan;
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::test::Am;
@@ -17,7 +16,7 @@ use crate::perf::test::Am;
 pub const END: RequestId<()> = RequestId::new(2, "end");
 pub const COUNTED: ReplyId<(u64, u64)> = ReplyId::new(1, "counted");
 
-/// What the end that follows has seen.
+/// The observations of the end that follows.
 #[derive(Default)]
 pub struct Told {
     pub count: AtomicU64,
@@ -25,9 +24,14 @@ pub struct Told {
     pub ended: Notify,
 }
 
+/// Adds one to a counter of the end that follows.
+pub fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Arguments that are made of the words of a message.
 pub trait Said: Arguments + Clone + Send + 'static {
-    /// So many.
+    /// Makes arguments of `count` words.
     fn of(count: usize, word: impl Fn(usize) -> u64) -> Self;
 
     fn words(&self) -> &[u64];
@@ -71,13 +75,13 @@ pub fn words_of_each(test: Am, size: usize) -> Option<usize> {
     (matches!(test, Am::Lat | Am::CallLat | Am::Bw) && fits_words(size)).then_some(size / 8)
 }
 
-/// What messages of a test carry, whose words are arguments of a type.
+/// The messages of a test, whose words are arguments of the type `A`.
 #[derive(Clone)]
 pub struct Messages<A> {
     size: usize,
     /// Whether what is short goes as words.
     short: bool,
-    /// Whether there are messages of all sizes up to that, in steps of a word.
+    /// Whether messages have all sizes up to `size`, in steps of a word.
     mixed: bool,
     pattern: Arc<Pattern>,
     arguments: PhantomData<fn(A)>,
@@ -92,7 +96,7 @@ impl<A: Said> Messages<A> {
     pub const CALL: Call<A, A> = Call::new("call");
     /// A payload that is returned as it is.
     pub const CALL_BYTES: Call<Bytes, Bytes> = Call::new("call with bytes");
-    /// What a ping is answered with.
+    /// The reply to a ping.
     pub const PONG: ReplyId<A> = ReplyId::new(0, "pong");
 
     pub fn new(test: Am, plan: &Plan) -> Self {
@@ -118,7 +122,7 @@ impl<A: Said> Messages<A> {
         A::of(self.shape(number).0, |at| word_of(number, at))
     }
 
-    /// Its payload.
+    /// Returns the payload of the message with this number.
     #[inline]
     pub fn payload(&self, number: u64) -> &[u8] {
         self.pattern.of(number, self.shape(number).1)
@@ -137,7 +141,7 @@ impl<A: Said> Messages<A> {
             && self.is_payload(number, payload)
     }
 
-    /// Whether this is the payload of the message of a number.
+    /// Returns whether bytes are the payload of the message with this number.
     #[inline]
     fn is_payload(&self, number: u64, payload: &[u8]) -> bool {
         let expected = self.payload(number);
@@ -145,7 +149,8 @@ impl<A: Said> Messages<A> {
         payload.len() == expected.len() && (payload.is_empty() || payload == expected)
     }
 
-    /// The same of one of a stream, of which not all are looked at [wholly].
+    /// Returns whether words and payload are the message with this number of a stream. Not all
+    /// messages of a stream are compared [wholly].
     #[inline]
     fn are_in_stream(
         &self,

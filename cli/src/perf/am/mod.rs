@@ -9,7 +9,7 @@ mod messages;
 mod stream;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -20,18 +20,19 @@ use doorbell_am::{
 use doorbell_verbs::{Region, SharedMemory};
 use serde_json::json;
 
+use super::figures::{Figures, Found};
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::test::Am;
 use super::verbs::{Beat, Guard, open};
 use super::{Carriage, Place, Plan};
 use messages::{Messages, Said, Told, words_of_each};
 
-/// What is asked of an idle endpoint, and what it answers.
+/// The request to an idle endpoint.
 const ECHO: RequestId<u64> = RequestId::new(0, "echo");
+/// The reply of an idle endpoint.
 const ECHOED: ReplyId<u64> = ReplyId::new(0, "echoed");
 
-/// What peers must show.
+/// The tag that peers must show.
 const TAG: Tag = Tag(0x0D00_12BE);
 
 /// Runs one end of a test.
@@ -196,11 +197,6 @@ async fn follow(guard: &Guard, told: &Told) -> anyhow::Result<()> {
         .await
 }
 
-/// What is counted at the end that follows.
-pub fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 /// How an endpoint carries messages.
 pub fn policy(plan: &Plan) -> Policy {
     match plan.policy {
@@ -210,7 +206,7 @@ pub fn policy(plan: &Plan) -> Policy {
     }
 }
 
-/// Who holds a sender up that is too fast for its peer.
+/// Decides what holds up a sender that is too fast for its peer: credits, or the NIC.
 pub fn flow(plan: &Plan) -> Flow {
     plan.nic_credits.map_or(Flow::Credits, |receives| Flow::Nic { receives })
 }

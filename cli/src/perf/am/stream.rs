@@ -6,7 +6,7 @@ use anyhow::bail;
 use doorbell_am::Peer;
 
 use super::messages::{COUNTED, END, Messages, Said};
-use crate::perf::report::Found;
+use crate::perf::figures::Found;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
 

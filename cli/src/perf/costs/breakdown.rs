@@ -13,23 +13,23 @@ use anyhow::Context;
 use doorbell_am_costs::costs::{Cost, span, watch};
 use doorbell_logp::Estimate;
 
-use super::Exchange;
+use super::exchange::Exchange;
 use crate::perf::Plan;
 
 /// The categories, in the order in which they are told.
 pub const COSTS: [Cost; 5] =
     [Cost::Base, Cost::Notification, Cost::FlowControl, Cost::Semantics, Cost::Handlers];
 
-/// What the time of an exchange is spent on, in nanoseconds: estimates from several rounds.
+/// A breakdown of an exchange's time, in nanoseconds, with estimates from several rounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Breakdown {
     /// How many exchanges were timed together.
     pub exchanges: u64,
     /// The time spent on each category, in the order of [`COSTS`].
     pub parts: [Estimate; COSTS.len()],
-    /// What the parts of a round amount to.
+    /// The sum of the parts in a round.
     pub total: Estimate,
-    /// What was subtracted from the parts of a round for reading the counter.
+    /// The time that was subtracted from the parts of a round for reading the counter.
     pub subtracted: Estimate,
     /// The time of an exchange with spans that are not watched.
     pub unwatched: Estimate,
@@ -37,7 +37,7 @@ pub struct Breakdown {
     pub uncounted: Estimate,
 }
 
-/// What a round has found, in nanoseconds an exchange.
+/// The findings of a round, in nanoseconds an exchange.
 struct Round {
     parts: [f64; COSTS.len()],
     subtracted: f64,

@@ -4,10 +4,10 @@ use anyhow::ensure;
 use doorbell_verbs::Nic;
 
 use super::splitc::{Carrier, Config, GlobalPtr, World};
-use crate::perf::costs::Exchange;
+use crate::perf::costs::exchange::Exchange;
 use crate::perf::patience::Patience;
 
-/// What is got.
+/// The value that a get reads.
 const VALUE: u64 = 0x0d00_12be_5911_7c0d;
 /// Bytes of the heap of each process, which has one word.
 const HEAP: usize = 1 << 20;

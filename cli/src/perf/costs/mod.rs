@@ -9,6 +9,7 @@
 mod breakdown;
 mod counted;
 mod ends;
+mod exchange;
 mod plain;
 mod report;
 
@@ -16,18 +17,12 @@ use anyhow::{Context, bail};
 use doorbell_splitc::Carrier;
 use doorbell_verbs::Nic;
 
-use super::report::{Figures, Found};
+use super::figures::{Figures, Found};
 use super::test::Costs;
 use super::{Args, Plan};
 pub use breakdown::Breakdown;
 use ends::Ends;
 pub use report::{fields, words};
-
-/// Something that one end asks and the other answers, on one thread.
-trait Exchange {
-    /// Asks once, serves the other end, and takes the answer.
-    fn once(&mut self) -> anyhow::Result<()>;
-}
 
 /// Measures a layer's exchange on this thread, which must be the only one of the process.
 pub fn run(layer: Costs, args: &Args, plan: &Plan) -> anyhow::Result<Figures> {

@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 
 use super::breakdown::{Breakdown, COSTS};
 use crate::perf::Plan;
-use crate::perf::report::Figures;
+use crate::perf::figures::Figures;
 use crate::perf::test::{Costs, Test};
 
 /// How each part is told, in the order of [`COSTS`].
 const PARTS: [&str; COSTS.len()] =
     ["verbs and the NIC", "event notification", "flow control", "semantics", "handlers"];
 
-/// What was published, in per cent: tables 3 and 4 of A. Begel, P. Buonadonna, D. E. Culler and
-/// D. Gay, "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed
+/// The published shares in per cent, from tables 3 and 4 of A. Begel, P. Buonadonna, D. E. Culler
+/// and D. Gay, "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed
 /// Communication" (2001). Handlers are part of semantics there.
 const OF_AMVIA: [&str; COSTS.len()] = ["32.5", "44.2", "14.4", "8.9", ""];
 const OF_SPLITC_VIA: [&str; COSTS.len()] = ["36.1", "46.9", "11.6", "5.4", ""];
 
-/// What programs read, each by its name: estimates with their intervals beside them.
+/// The fields that programs read, each with its name: estimates with their intervals beside them.
 pub fn fields(plan: &Plan, figures: &Figures, found: &Breakdown) -> Vec<(&'static str, Value)> {
     let carrier = plan.carrier.map(|carrier| carrier.to_string());
     let mut fields = vec![

@@ -8,7 +8,7 @@ use doorbell_verbs::Nic;
 use super::am::{
     Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
 };
-use crate::perf::costs::Exchange;
+use crate::perf::costs::exchange::Exchange;
 use crate::perf::patience::Patience;
 
 const PING: RequestId<(u64, u64)> = RequestId::new(0, "ping");
@@ -39,7 +39,7 @@ impl Requests {
         Ok(Self { peer, bundles, sent: 0, replies, _endpoints: [here, there] })
     }
 
-    /// Serves both ends.
+    /// Serves both ends of the exchange once.
     #[inline]
     fn serve(&self) {
         self.bundles[1].poll(true);

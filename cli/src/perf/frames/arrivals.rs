@@ -47,7 +47,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether this is what the packet of a number carries.
+    /// Returns whether a payload is that of the packet with this number.
     #[inline]
     fn is_right(&mut self, number: u64, payload: impl Payload) -> bool {
         let len = self.shape.len(number);

@@ -25,7 +25,7 @@ const KNOCK: Duration = Duration::from_millis(1);
 /// A device, and the way to the other end's.
 pub struct Link<D> {
     pub device: D,
-    /// What came.
+    /// The packets that have arrived.
     pub arrivals: Arrivals,
     pub shape: Shape,
     path: Path,
@@ -36,10 +36,10 @@ pub struct Link<D> {
     _seat: Seat,
 }
 
-/// Which queue pair of an interface is spoken to, and what else is there.
+/// The queue pair of an interface that is addressed, and the other devices there.
 pub struct Seat {
     own: Qpn,
-    /// What shares the interface, asleep.
+    /// The sleeping devices that share the interface.
     _others: Vec<AnyDevice>,
 }
 

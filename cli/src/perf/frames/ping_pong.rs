@@ -6,10 +6,10 @@ use doorbell_transports::Device;
 
 use super::link::Link;
 use crate::perf::Plan;
+use crate::perf::figures::{Figures, Found};
 use crate::perf::latencies::Latencies;
 use crate::perf::patience::Patience;
 use crate::perf::peer::Peer;
-use crate::perf::report::{Figures, Found};
 
 pub fn run<D: Device>(
     link: &mut Link<D>,

@@ -47,12 +47,13 @@ impl Shape {
         }
     }
 
-    /// So many packets that frames always wait to be received, and so few that a receiver keeps all
-    /// of them: what is lost tells nothing about a device.
+    /// Returns the window of a stream of frames. It has so many packets that frames always wait to
+    /// be received, and so few that a receiver keeps all of them, because lost packets tell nothing
+    /// about a device.
     pub fn window(&self, capabilities: &Capabilities) -> Window {
-        /// What stands around a packet in a run, at most.
+        /// The most bytes around a packet in a run of packets.
         const AROUND: usize = 24;
-        /// The longest frames.
+        /// The length of the longest frames, in bytes.
         const FRAME: usize = 65_000;
         let fitting = (FRAME / (self.len(0) + AROUND)) as u64;
         match fitting.min(capabilities.run.into()) {

@@ -14,9 +14,9 @@ use serde_json::json;
 
 use super::link::Link;
 use super::ping_pong;
+use crate::perf::figures::{Figures, Found};
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
-use crate::perf::report::{Figures, Found};
 use crate::perf::{Amount, Plan};
 
 /// How long nothing is sent, so that the other end sleeps.

@@ -13,7 +13,8 @@ use doorbell_verbs::Nic;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{Known, LONGEST, WINDOW, Waiting, measure};
+use super::known::Known;
+use super::rounds::{LONGEST, WINDOW, Waiting, measure};
 use crate::perf::peer::Peer;
 use crate::perf::verbs::Guard;
 use crate::perf::{Plan, am};

@@ -6,7 +6,8 @@ use doorbell_logp::Requester;
 use doorbell_splitc::{Config, Get, GetAll, GlobalPtr, World};
 use doorbell_verbs::Nic;
 
-use super::{Known, LONGEST, WINDOW, Waiting, measure};
+use super::known::Known;
+use super::rounds::{LONGEST, WINDOW, Waiting, measure};
 use crate::perf::peer::Peer;
 use crate::perf::splitc::meet;
 use crate::perf::verbs::{Guard, progress};

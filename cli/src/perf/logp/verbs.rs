@@ -9,15 +9,16 @@ use doorbell_verbs::{
     Rights, SendQueue, WorkRequest,
 };
 
-use super::{Known, LONGEST, WINDOW, Waiting, measure};
+use super::known::Known;
+use super::rounds::{LONGEST, WINDOW, Waiting, measure};
 use crate::perf::Plan;
 use crate::perf::peer::Peer;
 use crate::perf::verbs::{Beat, End, Guard, listen};
 
 /// The bytes of the shortest message, as of an answer.
 const SHORT: [u8; 16] = [7; 16];
-/// How many receives there are: those of a window, and some more, since a message is answered before
-/// its receive is posted again.
+/// How many receives there are: those of a window, and some more, since a message is answered
+/// before its receive is posted again.
 const RECEIVES: usize = WINDOW + 8;
 /// After how many turns of the NIC the tasks of this thread run.
 const TURNS: u32 = 1024;
@@ -53,7 +54,8 @@ impl Line {
         self.post(nic, send)
     }
 
-    /// Posts a message. Every [`SIGNALLED`]th has a completion, by which there is room for more.
+    /// Posts a message of the measurement. Every [`SIGNALLED`]th message has a completion, which
+    /// makes room for more.
     #[inline]
     fn post(&mut self, nic: &mut AtHand<'_>, send: Send) -> anyhow::Result<()> {
         let mut request: WorkRequest = send.into();
@@ -71,7 +73,8 @@ impl Line {
         Ok(())
     }
 
-    /// Takes the next message, if one has come. Returns its buffer, and whether it was the last one.
+    /// Takes the next message, if one has come. Returns its buffer, and whether it was the last
+    /// one.
     #[inline]
     fn take(&mut self) -> anyhow::Result<Option<(Memory, bool)>> {
         let Some(mut completion) = self.received.look() else { return Ok(None) };

@@ -11,8 +11,8 @@ use futures_util::{StreamExt, stream};
 
 use super::Body;
 use super::words::{PLACES, Words};
+use crate::perf::figures::Found;
 use crate::perf::pattern::wholly;
-use crate::perf::report::Found;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
 

@@ -8,12 +8,12 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::perf::Plan;
+use crate::perf::figures::{Figures, Found};
 use crate::perf::latencies::Latencies;
 use crate::perf::meter::Meter;
 use crate::perf::patience::Patience;
 use crate::perf::pattern::Pattern;
 use crate::perf::peer::Peer;
-use crate::perf::report::{Figures, Found};
 
 /// A socket that does not block.
 pub trait Socket {

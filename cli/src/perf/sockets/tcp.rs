@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::ping_pong::{Socket, insist};
 use crate::perf::Plan;
+use crate::perf::figures::{Figures, Found};
 use crate::perf::pattern::Pattern;
 use crate::perf::peer::Peer;
-use crate::perf::report::{Figures, Found};
 
 /// The most bytes that are received at once.
 const GULP: usize = 1 << 18;

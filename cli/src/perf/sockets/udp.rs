@@ -15,7 +15,7 @@ use crate::perf::stream::{Lane, Window};
 pub const MOST: usize = 65_507;
 /// The most datagrams that every kernel with segmentation offload takes at once.
 const SEGMENTS: usize = 64;
-/// What a socket's buffers are to hold.
+/// The size of a socket's buffers, in bytes.
 const BUFFER: usize = 64 << 20;
 
 /// A socket for datagrams that begin with their number, and another for what is said about them.
@@ -26,11 +26,11 @@ pub struct Datagrams {
     /// How many are sent at once.
     batch: usize,
     pattern: Pattern,
-    /// What waits to be sent.
+    /// The bytes that wait to be sent.
     leaving: Vec<u8>,
     arrived: Vec<u8>,
     ledger: Ledger,
-    /// What the other end asked, and was not yet answered.
+    /// The question of the other end that was not answered yet.
     question: Option<Question>,
     /// The number of the next one.
     next: u64,
@@ -116,7 +116,7 @@ impl Datagrams {
 struct Question {
     /// The number of the next datagram.
     next: u64,
-    /// Whether there will be none.
+    /// Whether no packet follows.
     last: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The latency of barriers, each timed from the call to its end.
 
 use super::member::Member;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::meter::Meter;
-use crate::perf::report::Found;
 
 /// The most barriers of a piece.
 const LONGEST: u64 = 1024;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::member::Member;
 use super::random::{ENTRIES, Random};
 use super::ring::Ring;
-use crate::perf::report::Found;
+use crate::perf::figures::Found;
 
 /// The most entries that one call reads.
 const LONGEST: u64 = 1 << 16;

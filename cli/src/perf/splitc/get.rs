@@ -7,7 +7,7 @@ use doorbell_splitc::{Error, Get, GetAll, World};
 use super::member::{Member, Piece};
 use super::ring::{Ring, Shape};
 use super::stream::{Copies, WINDOW, places};
-use crate::perf::report::Found;
+use crate::perf::figures::Found;
 
 pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     let (world, size) = (&member.world, member.plan.size);

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use super::member::Member;
 use super::random::{ENTRIES, Random};
 use crate::perf::Amount;
-use crate::perf::report::Found;
+use crate::perf::figures::Found;
 
 /// How many additions are made between two looks at the clock.
 const LOOK: u64 = 4096;

@@ -8,9 +8,9 @@ use doorbell_splitc::{Carrier, Error, World};
 use super::member::{Course, Member};
 use super::ring::{Ring, Shape};
 use crate::perf::Amount;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::meter::Meter;
-use crate::perf::report::Found;
 use crate::perf::test::SplitC;
 
 /// How many operations a piece has, a multiple of the batch. Each operation has a place of its own,

@@ -22,8 +22,8 @@ use doorbell_splitc::{Config, World};
 use doorbell_verbs::Nic;
 use serde_json::json;
 
+use super::figures::{Figures, Found};
 use super::peer::Peer;
-use super::report::{Figures, Found};
 use super::test::SplitC;
 use super::verbs::{Guard, open, progress};
 use super::{Place, Plan};

@@ -7,7 +7,7 @@ use doorbell_splitc::{Error, World};
 use super::member::{Member, Piece};
 use super::ring::{Ring, Shape};
 use super::stream::{Copies, WINDOW, places};
-use crate::perf::report::Found;
+use crate::perf::figures::Found;
 
 /// How many different messages are put as bulk: the messages from 0 on, which lie ready in the
 /// shared memory of the process that puts. The number of places is no multiple of `SOURCES`, so the

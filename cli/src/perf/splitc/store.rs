@@ -8,7 +8,7 @@ use doorbell_splitc::{Error, World};
 use super::member::{Member, Piece};
 use super::ring::{Ring, Shape};
 use super::stream::places;
-use crate::perf::report::Found;
+use crate::perf::figures::Found;
 
 pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     let (world, size, other) = (&member.world, member.plan.size, member.other());

@@ -8,9 +8,9 @@ use doorbell_verbs::{Buf, Data, Memory, QueuePair, QueuePairConfig, RemoteMemory
 use super::contents::{Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 use crate::perf::test::Verb;
 
 /// How many operations make a piece, each with memory of its own: of long ones fewer.
@@ -18,8 +18,7 @@ fn piece(size: usize) -> u64 {
     (0x1_0000 / size as u64).clamp(2, 1024)
 }
 
-/// What one end tells the other after a piece: how many operations there were, and whether there
-/// will be no more.
+/// The message after a piece: how many operations there were, and whether no other piece follows.
 type Told = [u8; 9];
 
 pub async fn run(
@@ -82,7 +81,7 @@ impl Asker<'_> {
         Ok((times.len(), Found::Latency(times.summary(1))))
     }
 
-    /// One operation, in a piece of that number.
+    /// Makes one operation, in the piece with the number `piece`.
     #[inline]
     async fn ask(&mut self, number: u64, piece: u64) -> anyhow::Result<()> {
         match self.verb {

@@ -12,7 +12,7 @@ use doorbell_verbs::{AccessError, Buf, Data, Inline, Memory, Registered, RemoteM
 use super::end::End;
 use crate::perf::pattern::Pattern;
 
-/// What the message of a number is.
+/// The contents of each message, by its number.
 pub struct Contents {
     pattern: Pattern,
     size: usize,
@@ -68,8 +68,8 @@ impl Contents {
         both
     }
 
-    /// Whether this is the message of a number, with that word; or whether it has the word, if it
-    /// is not to be looked at `wholly`.
+    /// Returns whether bytes are the message with this number and this word. Unless `wholly`,
+    /// compares the word alone.
     #[inline]
     pub fn is(&self, number: u64, word: u64, found: &[u8], wholly: bool) -> bool {
         if found.len() != self.size {
@@ -96,8 +96,8 @@ fn set_word(message: &mut [u8], word: u64) {
 /// that their completions bring back.
 pub struct Source {
     contents: Contents,
-    /// Those at hand, that of the next message first: they come back in the order in which they
-    /// went.
+    /// The buffers that are not in use, that of the next message first. Buffers come back in the
+    /// order in which they were sent.
     buffers: VecDeque<Buf>,
 }
 
@@ -120,7 +120,7 @@ impl Source {
         self.contents.size <= MOST_INLINE
     }
 
-    /// Whether so many messages can be made.
+    /// Returns whether `count` more messages can be made.
     #[inline]
     pub fn has(&self, count: u64) -> bool {
         self.copies() || self.buffers.len() as u64 >= count
@@ -183,7 +183,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// So many messages of that size.
+    /// Lays out `places` messages of `size` bytes.
     pub fn new(size: usize, places: u64) -> Self {
         Self { size, stride: size.next_multiple_of(64).max(64), places }
     }

@@ -29,7 +29,7 @@ pub struct End {
     listener: Option<Listener>,
     /// Where the other's NIC is, and its service.
     to: (String, ServiceId),
-    /// What is idle beside what is measured.
+    /// The idle queue pairs beside the one that is measured.
     idle: Vec<QueuePair>,
 }
 
@@ -57,7 +57,7 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
     Ok(Nic::open(place.device, config)?)
 }
 
-/// Who runs the NIC of an end.
+/// Decides which thread runs the NIC of an end.
 pub fn progress(plan: &Plan, place: &Place<'_>) -> Progress {
     match plan.nic.dedicated {
         true => Progress::Dedicated { core: place.spare },

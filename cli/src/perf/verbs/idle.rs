@@ -7,9 +7,9 @@ use doorbell_verbs::{QueuePairConfig, Region, Rights};
 use serde_json::json;
 
 use super::end::End;
+use crate::perf::figures::Found;
 use crate::perf::frames::processor_time;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 use crate::perf::{Amount, Plan};
 
 /// The share of a processor, at the end where it is more. It contains what this command itself does

@@ -5,9 +5,9 @@ use doorbell_verbs::{QueuePairConfig, Region, Rights, SharedMemory};
 
 use super::end::End;
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 
 /// Looks at the word before others may run.
 const LOOKS: u32 = 10_000;
@@ -68,7 +68,7 @@ async fn follow(end: &End, mine: &Region, theirs: &Region) -> anyhow::Result<()>
     Ok(())
 }
 
-/// What is stored in a round. The memory is zero before.
+/// The word that is stored in a round. The memory is zero before.
 #[inline]
 const fn word(round: u64, last: bool) -> u64 {
     (round + 1) << 1 | last as u64

@@ -11,9 +11,9 @@ use doorbell_verbs::{
 use super::contents::{Contents, Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 use crate::perf::test::Verb;
 
 /// For how many messages there are buffers and receives. Of each end one is under way.
@@ -137,7 +137,7 @@ impl Inbox {
         hand
     }
 
-    /// Checks it. Whether it is the last.
+    /// Checks the message of a round. Returns whether it is the last.
     #[inline]
     fn check(&mut self, round: u64) -> anyhow::Result<bool> {
         match self.verb {
@@ -147,7 +147,8 @@ impl Inbox {
         }
     }
 
-    /// One that is in a buffer. The last one has an immediate.
+    /// Checks a message that was sent into a buffer. The last one has an immediate. Returns whether
+    /// it is the last.
     #[inline]
     fn check_sent(&mut self, round: u64) -> anyhow::Result<bool> {
         let completion = self.received.peek().context("a completion that was waited for")?;
@@ -161,7 +162,8 @@ impl Inbox {
         Ok(last)
     }
 
-    /// One that is in memory when its immediate tells so.
+    /// Checks a message that was written into memory, as its immediate has told. Returns whether it
+    /// is the last.
     #[inline]
     fn check_told(&mut self, round: u64) -> anyhow::Result<bool> {
         let completion = self.received.peek().context("a completion that was waited for")?;

@@ -9,52 +9,20 @@
 
 mod receiver;
 mod sender;
+mod shape;
 
-use doorbell_verbs::{
-    Buf, Capabilities, CompletionQueue, Mapped, Memory, Queues, QueuesConfig, RemoteMemory,
-};
+use doorbell_verbs::{Buf, Memory, QueuesConfig};
 
 use super::contents::{Contents, Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::ledger::Tally;
 use crate::perf::peer::Peer;
-use crate::perf::report::Found;
 use crate::perf::test::Verb;
 use receiver::Receiver;
 use sender::{Maker, Sender};
-
-/// Of an immediate: that there will be no more.
-const LAST: u32 = 1 << 31;
-
-/// How messages are bundled.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    /// Messages of a batch.
-    batch: u64,
-    /// Messages that were not checked yet, at most: so many batches that the next ones are posted
-    /// while the first are checked, and together not much more than caches hold. But where frames
-    /// hold runs of packets, each end of a batch cuts one short, and it pays to have fewer of them.
-    window: u64,
-}
-
-impl Shape {
-    fn of(size: usize, capabilities: &Capabilities) -> Self {
-        let bytes = if capabilities.run > 1 { 1 << 20 } else { 1 << 19 };
-        let fitting = bytes / size.max(1) as u64;
-        let batch = fitting.clamp(8, 256);
-        Self { batch, window: (2 * fitting).clamp(2 * batch, 4 * batch) }
-    }
-}
-
-/// What either end has of the connection.
-struct Line {
-    queues: Queues,
-    completions: CompletionQueue,
-    theirs: RemoteMemory,
-    /// If so, what is written goes there without a packet.
-    mapped: Option<Mapped>,
-}
+use shape::{Line, Shape};
 
 pub async fn run(
     verb: Verb,

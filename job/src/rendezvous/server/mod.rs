@@ -1,4 +1,9 @@
-//! The service that processes meet at. Process 0 runs it, or whoever starts the processes.
+//! The service at which processes meet. Process 0 runs it, or the program that starts the
+//! processes.
+//!
+//! `guests` has connections that have not proved yet that they belong to the job, and `roll`
+//! records which processes have come, are done, or have ended. The service is told cards and
+//! farewells over TCP, and tells every process all cards, or why the job can't begin.
 
 mod guests;
 mod roll;

@@ -25,7 +25,7 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Roll {
     members: Vec<Option<Member>>,
-    /// Whether all processes have come.
+    /// Whether every process has come.
     pub complete: bool,
     /// Why not all can come any more.
     pub failed: Option<String>,
@@ -191,7 +191,8 @@ impl Roll {
         let missing: Vec<_> = (0..of).filter(|&rank| self.members[rank].is_none()).collect();
         let named: Vec<_> = missing.iter().take(8).map(ToString::to_string).collect();
         let more = if missing.len() > named.len() { " and others" } else { "" };
-        // A process that was cut off in the midst of the proof, and has come since, was no stranger.
+        // A process that was cut off in the midst of the proof, and has come since, was no
+        // stranger.
         let has_come = |rank: usize| self.members.get(rank).is_some_and(Option::is_some);
         let stranger = self.stranger.filter(|(rank, _)| !has_come(*rank));
         let stranger = stranger.map_or_else(String::new, |(rank, from)| {

@@ -1,4 +1,4 @@
-//! Tests of the reading end of a stream, with the test in the sender's place.
+//! Tests of the reading end of a stream. The test plays the sender.
 
 use futures_util::task::noop_waker_ref;
 use futures_util::{FutureExt, StreamExt};
@@ -7,17 +7,19 @@ use super::*;
 use crate::Code;
 use crate::bulk::Pool;
 
-/// The length of most fragments, and what each costs.
+/// The length of most fragments, in bytes.
 const FRAGMENT: usize = 1000;
+/// How much of the window such a fragment costs.
 const COST: usize = FRAGMENT + OVERHEAD;
 
-/// A long piece: so many whole fragments.
+/// The length of a long piece, in whole fragments.
 const FRAGMENTS: usize = 4 * WINDOW / FRAGMENT;
+/// The length of a long piece, in bytes.
 const LEN: usize = FRAGMENTS * FRAGMENT;
 
-/// The sender of a stream: its window, and the memory that the reader has asked for.
+/// The sender of a stream, with its window and the memory that the reader has asked for.
 #[derive(Clone, Default)]
-struct Sender(Arc<Mutex<(usize, Option<Wanted>)>>);
+struct Sender(Arc<Mutex<(usize, Option<MemoryRequest>)>>);
 
 impl Sender {
     fn new() -> Self {
@@ -30,11 +32,11 @@ impl Sender {
         self.0.lock().expect("nobody panics").0
     }
 
-    fn wanted(&self) -> Option<Wanted> {
+    fn wanted(&self) -> Option<MemoryRequest> {
         self.0.lock().expect("nobody panics").1.take()
     }
 
-    /// Sends fragments of a piece of a length until as many are sent, or the window has no room.
+    /// Sends fragments of a piece of `len` bytes until `count` are sent, or the window has no room.
     /// Returns how many were sent.
     fn send(&self, incoming: &Arc<Incoming>, most: usize, len: usize) -> usize {
         let mut sent = 0;
@@ -56,12 +58,12 @@ impl Sender {
     }
 }
 
-impl Tell for Sender {
+impl Feedback for Sender {
     fn grant(&self, part: usize) {
         self.0.lock().expect("nobody panics").0 += part;
     }
 
-    fn wants(&self, _: &Arc<Incoming>, wanted: Wanted) {
+    fn wants(&self, _: &Arc<Incoming>, wanted: MemoryRequest) {
         self.0.lock().expect("nobody panics").1 = Some(wanted);
     }
 
@@ -76,7 +78,7 @@ fn some_share() -> Share {
     Pool::new(LEN).whole()
 }
 
-/// What a reader gives at once.
+/// The next piece or the end of a stream, if the reader has it at once.
 fn read(reader: &mut Reader<Sender>) -> Poll<Option<Result<Bytes, Status>>> {
     reader.poll_next_unpin(&mut Context::from_waker(noop_waker_ref()))
 }
@@ -213,8 +215,8 @@ fn several_pieces_are_read_one_by_one_and_bytes_that_are_none_end_the_stream() {
     assert_eq!(read, [a.clone(), none.clone(), a, none, None]);
 }
 
-/// The status with which a stream ends, once something was put there that is refused.
-fn ends_with(put: impl Fn(&Incoming) -> Result<Came, Status>) -> Status {
+/// The status with which a stream ends after something was put in that is refused.
+fn ends_with(put: impl Fn(&Incoming) -> Result<Effects, Status>) -> Status {
     let incoming = incoming(&some_share());
     let refused = put(&incoming).expect_err("it is refused");
     let mut reader = Reader::new(incoming, Sender::new());

@@ -34,7 +34,7 @@ pub enum JoinError {
         /// The error that the device returned.
         why: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Another process could not be connected to, or was lost while joining.
+    /// A process of the world could not be connected to, or was lost while joining.
     #[error("process {rank} at {address} was not met within {within:?}: {why}")]
     Missing {
         /// The rank of the other process.
@@ -46,15 +46,16 @@ pub enum JoinError {
         /// The error of the last attempt.
         why: String,
     },
-    /// The processes of a job that a launcher has started could not tell each other their addresses.
+    /// The processes of a job that a launcher has started could not tell each other their
+    /// addresses.
     #[error(transparent)]
     Job(doorbell_job::JobError),
-    /// Another process ended before it had joined.
+    /// A process of the world ended before it had joined.
     #[error("process {rank} ended with {status} before it had joined")]
     Ended {
         /// The rank of that process.
         rank: usize,
-        /// Its exit status.
+        /// The exit status of the process.
         status: std::process::ExitStatus,
     },
     /// The process at an address is not of this world, or runs another version of the library.

@@ -13,9 +13,9 @@ use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout_at};
 
-use super::membership::Attempt;
+use super::joining::{Joining, Purpose, service};
+use super::membership::{Attempt, JoinError};
 use super::told::{MAGIC, Told};
-use super::{JoinError, Joining, Purpose, service};
 use crate::world::port::REQUESTS;
 
 /// The queue pair between this process and another, and access to the other's heap.
@@ -163,12 +163,6 @@ impl Joining<'_> {
             None => "it has another version of this library".to_owned(),
         };
         Err(self.stranger(rank, differs))
-    }
-
-    pub(super) fn stranger(&self, rank: usize, why: String) -> JoinError {
-        let address = self.routes.get(rank).map(|route| route.address.clone());
-        let address = address.unwrap_or_else(|| "an address that is not in the list".to_owned());
-        JoinError::Stranger { rank, address, why }
     }
 
     /// Makes the queues for one-sided requests by a NIC.

@@ -7,7 +7,7 @@ use doorbell_verbs::{Completion, Imm, Memory};
 use super::super::contents::{Contents, Landing};
 use super::super::end::End;
 use super::super::ping_pong::received;
-use super::{LAST, Line, Shape};
+use super::shape::{LAST, Line, Shape};
 use crate::perf::ledger::Tally;
 use crate::perf::pattern::wholly;
 use crate::perf::test::Verb;

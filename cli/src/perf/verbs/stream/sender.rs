@@ -8,13 +8,13 @@ use doorbell_verbs::{Completion, Done, Imm, Memory, RemoteMemory, WorkRequest};
 
 use super::super::contents::{Landing, Layout, Source};
 use super::super::end::End;
-use super::{LAST, Line, Shape};
+use super::shape::{LAST, Line, Shape};
 use crate::perf::Plan;
+use crate::perf::figures::Found;
 use crate::perf::pattern::wholly;
-use crate::perf::report::Found;
 use crate::perf::test::Verb;
 
-/// Makes requests.
+/// Makes the requests of a stream.
 pub struct Maker {
     pub verb: Verb,
     pub layout: Layout,
@@ -25,7 +25,8 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// What is read for a number: another place each time that all were.
+    /// Returns the number of the message that a read fetches: another place each time that all
+    /// places were read.
     #[inline]
     fn read(&self, number: u64, window: u64) -> u64 {
         self.layout.place(number + number / window)
@@ -92,7 +93,7 @@ impl Sender {
         Ok((self.sent, Found::Rate(self.sent as f64 / took.as_secs_f64())))
     }
 
-    /// Whether there is room for a batch: at the receiver, in the queue, and in buffers.
+    /// Returns whether a batch has room at the receiver, in the queue, and in buffers.
     #[inline]
     fn has_room(&self) -> bool {
         let Shape { batch, window } = self.shape;
@@ -146,7 +147,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Who was only read from knows of nothing: it is told, and answers.
+    /// Tells the other end that the reads are over, and awaits its answer. An end that is only read
+    /// from notices nothing by itself.
     async fn tell_the_end(&mut self) -> anyhow::Result<()> {
         let nothing = Send::inline(&[])?.imm(Imm(LAST)).unsignalled();
         self.line.queues.send.post(nothing)?;

@@ -1,4 +1,4 @@
-//! Which handler each method has.
+//! The router: which handler each method of a server has.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::meters::Meters;
 use crate::method::{Method, MethodId};
 use crate::status::Status;
 
-/// How a handler answers.
+/// The result of a handler: a response with an encoded body, or a status.
 pub type Answered = Result<Response<Body>, Status>;
 
-/// The future of a handler.
+/// The future that a handler returns.
 pub type Answering = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
-/// A handler without its types.
+/// A handler whose request and response types are erased.
 pub type Handler = Arc<dyn Fn(Request<Body>) -> Answering + Send + Sync>;
 
 /// A method and its handler.
@@ -31,14 +31,14 @@ pub struct Route {
     pub method: MethodId,
     pub handler: Handler,
     pub meters: Meters,
-    /// Whether the handler may run where its request was received.
+    /// Whether the handler may run where its request was received, rather than as a task.
     pub inline: bool,
 }
 
-/// The methods of a server and their handlers: async functions, or tower services.
+/// The methods of a server and their handlers, which are async functions or tower services.
 ///
-/// The attribute [`service`](macro@crate::service) makes a router of a trait's methods. Here one is
-/// made by hand:
+/// The attribute [`service`](macro@crate::service) makes a router from the methods of a trait. A
+/// router can also be made by hand:
 ///
 /// ```
 /// use doorbell::rpc::{Channel, Client, Method, Router, Server};
@@ -59,31 +59,20 @@ pub struct Route {
 /// # }
 /// ```
 ///
-/// A router is a tower service too, which runs handlers in the task that calls, without a server:
-/// for tests of handlers, and for services within a process.
+/// A router is a tower service itself, which runs handlers in the task that calls them. Tests of
+/// handlers, and services within one process, need no server for that.
 ///
 /// ```
 /// use doorbell::rpc::{Client, Method, Router, Status};
 ///
 /// const DIVIDE: Method<(u64, u64), u64> = Method::new("calculator/divide");
-///
-/// # #[tokio::main]
-/// # async fn main() -> anyhow::Result<()> {
-/// let router = Router::new().unary(DIVIDE, async |request| {
-///     let (a, b): (u64, u64) = request.into_inner();
-///     a.checked_div(b).ok_or_else(|| Status::invalid_argument("there is no quotient by zero"))
-/// });
-/// assert_eq!(Client::new(router).unary(DIVIDE, (12, 4)).await?.into_inner(), 3);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Default)]
 pub struct Router {
     routes: Arc<HashMap<u64, Route>>,
 }
 
 impl Router {
-    /// A router without methods.
+    /// Makes a router without methods.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -119,10 +108,11 @@ impl Router {
         self.put(method.id(), Arc::new(handler))
     }
 
-    /// Adds a tower service as the handler of a method, with bodies as they are.
+    /// Adds a tower service as the handler of a method. The service handles bodies that are not
+    /// decoded.
     ///
-    /// A clone of the service handles each request, when it is ready. Its errors become statuses:
-    /// what a [`Status`] caused is that status.
+    /// Each request is handled by a clone of the service, as soon as the clone is ready. An error
+    /// of the service becomes a status: the [`Status`] that caused the error, if one did.
     ///
     /// # Panics
     /// When the router has the method already.
@@ -147,10 +137,10 @@ impl Router {
         self.put(method, Arc::new(handler))
     }
 
-    /// Has the handler of a method run where its request is received, rather than as a task: for
-    /// handlers that take microseconds and seldom wait, it saves starting a task. While it runs,
-    /// the NIC and all other requests wait. A handler that waits is moved to a task when it first
-    /// does.
+    /// Runs the handler of a method where its request is received, rather than as a task. That
+    /// saves starting a task, and suits handlers that take microseconds and seldom wait. While the
+    /// handler runs, the NIC and all other requests wait. A handler that does wait is moved to a
+    /// task.
     ///
     /// # Panics
     /// When the router has no such method.
@@ -168,7 +158,7 @@ impl Router {
     /// Adds all methods of another router.
     ///
     /// # Panics
-    /// When both have a method of the same path.
+    /// When both routers have a method with the same path.
     #[must_use]
     #[track_caller]
     pub fn merge(mut self, other: Self) -> Self {
@@ -178,7 +168,7 @@ impl Router {
         self
     }
 
-    /// The methods, in no order.
+    /// The methods of the router, in no particular order.
     pub fn methods(&self) -> impl Iterator<Item = MethodId> {
         self.routes.values().map(|route| route.method)
     }
@@ -205,7 +195,7 @@ impl Router {
         }
     }
 
-    /// The route of the method whose path has a number.
+    /// The route of the method whose path has the number `number`.
     pub(crate) fn route(&self, number: u64) -> Option<&Route> {
         self.routes.get(&number)
     }
@@ -250,7 +240,7 @@ impl<A, R, C> From<Method<A, R, C>> for MethodId {
     }
 }
 
-/// The request with its one message decoded.
+/// Decodes the one message of a request.
 fn decoded<A, C: Codec<A>>(request: Request<Body>) -> Result<Request<A>, Status> {
     let method = request.method();
     request.try_map(|body| decode::<A, C>(method, body.whole()?))
@@ -266,7 +256,7 @@ fn decode<A, C: Codec<A>>(method: MethodId, bytes: bytes::Bytes) -> Result<A, St
     })
 }
 
-/// The response with its one message encoded.
+/// Encodes the one message of a response.
 fn whole<R, C: Codec<R>>(response: Response<R>) -> Answered {
     response.try_map(|message| encoded::<R, C>(message).map(Body::Whole))
 }
@@ -353,14 +343,14 @@ impl Router {
     }
 }
 
-/// The request with a stream of decoded messages.
+/// Decodes the messages of a request that is a stream, one by one as they are read.
 fn streamed<A: Send + 'static, C: Codec<A>>(request: Request<Body>) -> Request<Streaming<A>> {
     let method = request.method();
     request
         .map(|body| Streaming::new(body.pieces().map(move |piece| decode::<A, C>(method, piece?))))
 }
 
-/// The response with a stream of encoded messages.
+/// Encodes the messages of a response that is a stream, one by one as they are sent.
 fn pieces<R: Send + 'static, C: Codec<R>>(response: Response<Streaming<R>>) -> Response<Body> {
     response.map(|messages| Body::stream(messages.map(|message| encoded::<R, C>(message?))))
 }

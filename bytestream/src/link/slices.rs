@@ -1,13 +1,13 @@
-//! Several slices of bytes as a row.
+//! The slices of a vectored write, read as one sequence of bytes.
 
 use std::io::IoSlice;
 
-/// A row of slices, of which the first bytes may be taken.
+/// A sequence of bytes in several slices, of which the first bytes may be taken off.
 pub(crate) struct Slices<'s, 'b> {
     slices: &'s [IoSlice<'b>],
-    /// How much of the first slice is taken.
+    /// How many bytes of the first slice were taken off.
     at: usize,
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     len: usize,
 }
 
@@ -17,12 +17,13 @@ impl<'s, 'b> Slices<'s, 'b> {
         Self { slices, at: 0, len }
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes that are left.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Copies the next bytes, of which there must be so many.
+    /// Copies the next bytes into `to`, without taking them off. At least `to.len()` bytes must be
+    /// left.
     pub fn copy_to(&self, mut to: &mut [u8]) {
         let mut from = self.at;
         for slice in self.slices {
@@ -38,7 +39,7 @@ impl<'s, 'b> Slices<'s, 'b> {
         debug_assert!(to.is_empty(), "more bytes than there are");
     }
 
-    /// Takes the next bytes off, of which there must be so many.
+    /// Takes the next `count` bytes off. At least `count` bytes must be left.
     pub fn advance(&mut self, count: usize) {
         self.len -= count;
         self.at += count;

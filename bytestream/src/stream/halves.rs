@@ -1,4 +1,5 @@
-//! The reading and the writing half of a stream, each with a wait of its own.
+//! The reading and the writing half of a stream: each moves bytes between the program and the link,
+//! and waits in its own way. While a half waits, it has the hub serve all streams of the endpoint.
 
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -9,9 +10,11 @@ use doorbell_verbs::Buf;
 use doorbell_verbs::floor::{AtHand, Look, PolledWait};
 use tokio::io::ReadBuf;
 
+use crate::hub::{Hub, probe_peers};
 use crate::link::{Link, Next};
 
-/// Returns `Pending`, and wakes the task again, if the task has used up its share of time.
+/// Returns `Pending`, and wakes the task again, if the task has used up its budget of Tokio's
+/// cooperative scheduling.
 fn proceed(context: &mut Context<'_>) -> Poll<()> {
     pin!(tokio::task::coop::consume_budget()).poll(context)
 }
@@ -21,20 +24,21 @@ pub(crate) struct Reader {
     wait: PolledWait,
     /// The message that is being read.
     message: Option<Buf>,
-    /// How many bytes of the message are read.
+    /// How many bytes of that message were read already.
     at: usize,
 }
 
 impl Reader {
     pub fn new(link: &Link) -> Self {
-        Self { wait: PolledWait::new(&link.hub.nic), message: None, at: 0 }
+        Self { wait: PolledWait::new(&link.common.shared.nic), message: None, at: 0 }
     }
 
-    /// Reads as many bytes as have come and `into` has room for. Reads nothing at the end of the
-    /// stream.
+    /// Reads as many bytes as have come and `into` has room for, and waits if none have come. Reads
+    /// nothing at the end of the stream.
     pub fn poll_read(
         &mut self,
-        link: &Arc<Link>,
+        hub: &Hub,
+        link: &Link,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
@@ -49,18 +53,18 @@ impl Reader {
             match link.inbound.next() {
                 Some(Next::Bytes(message)) => (self.message, self.at) = (Some(message), 0),
                 None if !any => {
-                    ready!(self.wait.poll(context, &mut Reading { link, woke: false }));
+                    ready!(self.wait.poll(context, &mut Reading { hub, link, woke: false }));
                 }
                 Some(Next::Over(over)) if !any => {
-                    return Poll::Ready(Err(over.error(link.peer(), false)));
+                    return Poll::Ready(Err(over.error(link.common.peer(), false)));
                 }
                 None | Some(Next::End | Next::Over(_)) => return Poll::Ready(Ok(())),
             }
         }
     }
 
-    /// Copies bytes of the message that is being read.
-    fn copy(&mut self, link: &Arc<Link>, into: &mut ReadBuf<'_>) {
+    /// Copies bytes of the message that is being read, and gives the message back when it is read.
+    fn copy(&mut self, link: &Link, into: &mut ReadBuf<'_>) {
         let Some(message) = &self.message else { return };
         let rest = &message[self.at..];
         let len = rest.len().min(into.remaining());
@@ -72,8 +76,10 @@ impl Reader {
     }
 }
 
-/// Looks whether a stream has something to be read, and polls for all streams meanwhile.
+/// The wait of a reader: looks whether its stream has something to be read, and serves all streams
+/// meanwhile.
 struct Reading<'l> {
+    hub: &'l Hub,
     link: &'l Link,
     woke: bool,
 }
@@ -83,7 +89,7 @@ impl Look for Reading<'_> {
 
     #[inline]
     fn look(&mut self, _: AtHand<'_>) -> Option<()> {
-        self.woke |= self.link.hub.look();
+        self.woke |= self.hub.look();
         self.link.inbound.is_ready().then_some(())
     }
 
@@ -104,12 +110,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub fn new(link: &Link) -> Self {
-        Self { wait: PolledWait::new(&link.hub.nic) }
+        Self { wait: PolledWait::new(&link.common.shared.nic) }
     }
 
-    /// Makes an attempt after each change that may let it succeed, until it returns something.
+    /// Repeats `attempt` after each change of the link's outbound direction, until it returns
+    /// something.
     fn poll<R>(
         &mut self,
+        hub: &Hub,
         link: &Link,
         context: &mut Context<'_>,
         attempt: impl Fn() -> Option<R>,
@@ -119,7 +127,7 @@ impl Writer {
             if let Some(result) = attempt() {
                 return Poll::Ready(result);
             }
-            ready!(self.wait.poll(context, &mut Writing { link, seen, woke: false }));
+            ready!(self.wait.poll(context, &mut Writing { hub, link, seen, woke: false }));
         }
     }
 
@@ -127,29 +135,44 @@ impl Writer {
     /// little room. Returns how many bytes were sent.
     pub fn poll_write(
         &mut self,
+        hub: &Arc<Hub>,
         link: &Arc<Link>,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(proceed(context));
-        self.poll(link, context, || link.outbound.write(link, slices))
+        self.poll(hub, link, context, || {
+            let written = link.outbound.write(&link.common, slices);
+            if written.ring_later {
+                hub.ring_later(link.clone());
+            }
+            if matches!(written.result, Some(Ok(1..))) && link.common.is_probed() {
+                probe_peers(hub);
+            }
+            written.result
+        })
     }
 
     /// Sends the end of the stream, and waits until the peer's NIC has acknowledged it.
     pub fn poll_shutdown(
         &mut self,
+        hub: &Hub,
         link: &Link,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        link.outbound.finish(link);
-        self.poll(link, context, || link.outbound.finished(link))
+        link.outbound.finish(&link.common);
+        self.poll(hub, link, context, || {
+            link.outbound.finished(&link.common, || link.inbound.has_ended())
+        })
     }
 }
 
-/// Looks whether something has changed that a writer waits for, and polls for all streams
-/// meanwhile.
+/// The wait of a writer: looks whether its link's outbound direction has changed, and serves all
+/// streams meanwhile.
 struct Writing<'l> {
+    hub: &'l Hub,
     link: &'l Link,
+    /// The number of changes that the writer has seen.
     seen: u32,
     woke: bool,
 }
@@ -159,7 +182,7 @@ impl Look for Writing<'_> {
 
     #[inline]
     fn look(&mut self, _: AtHand<'_>) -> Option<()> {
-        self.woke |= self.link.hub.look();
+        self.woke |= self.hub.look();
         (self.link.outbound.changes() != self.seen).then_some(())
     }
 

@@ -10,16 +10,17 @@ use tokio::time::{Instant, Sleep};
 use crate::message::Pieces;
 use crate::status::Status;
 
-/// The pieces of a response. The call's permit comes back when the pieces have ended, or are dropped.
-pub struct Held {
+/// The pieces of a response. The permit of the call is given back when the pieces have ended or are
+/// dropped.
+pub struct HeldStream {
     pieces: Option<Pieces>,
     deadline: Option<Pin<Box<Sleep>>>,
     gives_back: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl Held {
-    /// Pieces, until a deadline, that hold a permit which was
-    /// [forgotten](tokio::sync::SemaphorePermit::forget) and which `gives_back` gives back.
+impl HeldStream {
+    /// Wraps the pieces of a response that must end by a deadline. `gives_back` gives back the
+    /// call's permit, which was forgotten by its holder.
     pub fn new(
         pieces: Pieces,
         deadline: Option<Instant>,
@@ -30,11 +31,11 @@ impl Held {
     }
 }
 
-impl Held {
-    /// Lets go of the call: the permit comes back, and the stream of the request ends if the server
-    /// has not read that to its end.
+impl HeldStream {
+    /// Ends the call of the response: drops the pieces, which also ends a request stream that the
+    /// server has not read to its end, and gives the permit back.
     fn end(&mut self) {
-        // The stream goes first, which may be told of with the call's permit.
+        // The pieces are dropped first, so that whoever gets the permit finds the call over.
         self.pieces = None;
         self.deadline = None;
         if let Some(give_back) = self.gives_back.take() {
@@ -43,14 +44,14 @@ impl Held {
     }
 }
 
-impl Stream for Held {
+impl Stream for HeldStream {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         let Some(pieces) = &mut this.pieces else { return Poll::Ready(None) };
         if let Poll::Ready(piece) = pieces.as_mut().poll_next(context) {
-            // The call is over, however long the program keeps its stream.
+            // The call is over now, even if the program keeps its stream for longer.
             if !matches!(piece, Some(Ok(_))) {
                 this.end();
             }
@@ -67,7 +68,7 @@ impl Stream for Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldStream {
     fn drop(&mut self) {
         self.end();
     }

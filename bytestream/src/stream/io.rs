@@ -7,27 +7,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use doorbell_verbs::{Config as NicConfig, Nic};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::closing::Open;
-use crate::config::Config;
-use crate::endpoint::Endpoint;
-use crate::error::of_nic;
-use crate::halves::{Reader, Writer};
-use crate::link::Link;
-use crate::name::{device_towards, parse};
+use super::closing::Open;
+use super::halves::{Reader, Writer};
 
-/// A byte stream to a peer, both ways.
+/// A byte stream between this program and a peer, in both directions.
 ///
 /// What is written arrives in order and once, or the stream fails. A stream that is dropped sends
-/// what was written before, for as long as [configured](Config::linger), and then its end;
+/// what was written before, for as long as [configured](crate::Config::linger), and then its end;
 /// [`shutdown`](tokio::io::AsyncWriteExt::shutdown) waits until the peer has all of it.
 pub struct Stream {
     reader: Reader,
     writer: Writer,
-    open: Arc<Open>,
+    pub(crate) open: Arc<Open>,
 }
 
 impl Stream {
@@ -36,42 +30,22 @@ impl Stream {
         Self { reader, writer, open: Arc::new(open) }
     }
 
-    /// Opens a stream to a listener by its [name](crate::Listener::local_name), with a NIC and an
-    /// endpoint that are for this stream alone. A program with more than a few streams opens an
-    /// [`Endpoint`] once, and [connects](Endpoint::connect) by that.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`]; and when the address is that of a raw Ethernet device, which is
-    /// reached from an interface that must be said.
-    pub async fn connect(name: &str) -> io::Result<Self> {
-        let device = device_towards(parse(name)?.0)?;
-        let small =
-            NicConfig { queue_pairs: 8, registrations: 8, completions: 64, ..NicConfig::default() };
-        let nic = Nic::open_async(&device, small).await.map_err(of_nic)?;
-        let config = Config { completions: 256, ..Config::default() };
-        Endpoint::on(&nic, &config)?.connect(name).await
-    }
-
-    /// The peer: the name by which it was connected to; of a stream that was accepted, the address
-    /// of the peer's NIC, where the device has such addresses.
+    /// Returns the name of the peer. For a stream that this program opened, that is the name of the
+    /// listener; for a stream that was accepted, the address of the peer's NIC, where the device
+    /// has such addresses.
     pub fn peer_name(&self) -> &str {
-        self.open.link.peer()
+        self.open.link.common.peer()
     }
 
     /// The address of the peer's NIC, on a device that has such addresses.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        self.open.link.connection.peer_address()
+        self.open.link.common.connection.peer_address()
     }
 
-    /// The endpoint.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint(self.open.owner.clone())
-    }
-
-    /// Splits the stream into halves that borrow it.
+    /// Splits the stream into halves that borrow the stream.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         let Self { reader, writer, open } = self;
-        (ReadHalf { reader, link: &open.link }, WriteHalf { writer, link: &open.link })
+        (ReadHalf { reader, open }, WriteHalf { writer, open })
     }
 
     /// Splits the stream into halves that may go to tasks of their own. When the writing half is
@@ -86,13 +60,13 @@ impl Stream {
 /// The reading half of a stream that is [split](Stream::split).
 pub struct ReadHalf<'s> {
     reader: &'s mut Reader,
-    link: &'s Arc<Link>,
+    open: &'s Open,
 }
 
 /// The writing half of a stream that is [split](Stream::split).
 pub struct WriteHalf<'s> {
     writer: &'s mut Writer,
-    link: &'s Arc<Link>,
+    open: &'s Open,
 }
 
 /// The reading half of a stream that was [taken apart](Stream::into_split).
@@ -104,7 +78,7 @@ pub struct OwnedReadHalf {
 /// The writing half of a stream that was [taken apart](Stream::into_split). When it is dropped, the
 /// stream ends in that direction, behind all that was written.
 pub struct OwnedWriteHalf {
-    /// There until it is reunited, or dropped.
+    /// `None` only after the half was reunited.
     writer: Option<Writer>,
     open: Arc<Open>,
 }
@@ -113,7 +87,7 @@ impl OwnedReadHalf {
     /// Puts the halves of a stream together again.
     ///
     /// # Errors
-    /// When they are of different streams; the error has them.
+    /// When the halves are of different streams. The error gives the halves back.
     pub fn reunite(self, mut write: OwnedWriteHalf) -> Result<Stream, ReuniteError> {
         match write.writer.take() {
             Some(writer) if Arc::ptr_eq(&self.open, &write.open) => {
@@ -127,7 +101,7 @@ impl OwnedReadHalf {
     }
 }
 
-/// Two halves that are not of one stream.
+/// The error of reuniting two halves that are of different streams. Contains both halves.
 #[derive(Debug, Error)]
 #[error("the two halves are of different byte streams")]
 pub struct ReuniteError(pub Box<(OwnedReadHalf, OwnedWriteHalf)>);
@@ -135,14 +109,15 @@ pub struct ReuniteError(pub Box<(OwnedReadHalf, OwnedWriteHalf)>);
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if self.writer.is_some() {
-            self.open.link.outbound.finish(&self.open.link);
+            let link = &self.open.link;
+            link.outbound.finish(&link.common);
         }
     }
 }
 
-/// Declares what shows and reads a stream, or a half of one.
+/// Implements reading for a stream, or for a half of one.
 macro_rules! reads {
-    ($($name:ty, $of:ident => ($reader:expr, $link:expr);)+) => {$(
+    ($($name:ty, $of:ident => ($reader:expr, $open:expr);)+) => {$(
         impl AsyncRead for $name {
             fn poll_read(
                 self: Pin<&mut Self>,
@@ -150,21 +125,22 @@ macro_rules! reads {
                 into: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 let $of = self.get_mut();
-                $reader.poll_read($link, context, into)
+                let open: &Open = $open;
+                $reader.poll_read(&open.owner.hub, &open.link, context, into)
             }
         }
     )+};
 }
 
 reads! {
-    Stream, this => (this.reader, &this.open.link);
-    ReadHalf<'_>, this => (this.reader, this.link);
-    OwnedReadHalf, this => (this.reader, &this.open.link);
+    Stream, this => (this.reader, &this.open);
+    ReadHalf<'_>, this => (this.reader, this.open);
+    OwnedReadHalf, this => (this.reader, &this.open);
 }
 
-/// Declares what writes a stream, or a half of one.
+/// Implements writing for a stream, or for a half of one.
 macro_rules! writes {
-    ($($name:ty, $of:ident => ($writer:expr, $link:expr);)+) => {$(
+    ($($name:ty, $of:ident => ($writer:expr, $open:expr);)+) => {$(
         impl AsyncWrite for $name {
             fn poll_write(
                 self: Pin<&mut Self>,
@@ -180,51 +156,53 @@ macro_rules! writes {
                 slices: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
                 let $of = self.get_mut();
-                $writer.poll_write($link, context, slices)
+                let open: &Open = $open;
+                $writer.poll_write(&open.owner.hub, &open.link, context, slices)
             }
 
             fn is_write_vectored(&self) -> bool {
                 true
             }
 
-            /// Sends at once what waits for company: what was written is on its way then.
+            /// Rings the doorbell for all bytes that were written, so that they are on their way.
             fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 let $of = self.get_mut();
-                let link: &Link = $link;
-                link.outbound.flush();
+                let open: &Open = $open;
+                open.link.outbound.flush();
                 Poll::Ready(Ok(()))
             }
 
-            /// Ends the stream in this direction, and waits until the peer's NIC has all that was
-            /// written, whether its program has read that or not.
+            /// Ends the stream in this direction, and waits until the peer's NIC has received all
+            /// that was written, whether or not the peer's program has read it.
             fn poll_shutdown(
                 self: Pin<&mut Self>,
                 context: &mut Context<'_>,
             ) -> Poll<io::Result<()>> {
                 let $of = self.get_mut();
-                $writer.poll_shutdown($link, context)
+                let open: &Open = $open;
+                $writer.poll_shutdown(&open.owner.hub, &open.link, context)
             }
         }
     )+};
 }
 
 writes! {
-    Stream, this => (this.writer, &this.open.link);
-    WriteHalf<'_>, this => (this.writer, this.link);
+    Stream, this => (this.writer, &this.open);
+    WriteHalf<'_>, this => (this.writer, this.open);
     OwnedWriteHalf, this =>
-        (this.writer.as_mut().expect("it is there until it is dropped"), &this.open.link);
+        (this.writer.as_mut().expect("only a reunited half has no writer"), &this.open);
 }
 
-/// Declares how a stream, or a half of one, is shown.
+/// Implements `Debug` for a stream, or for a half of one.
 macro_rules! shows {
-    ($($name:ty, $text:literal, $of:ident => $link:expr;)+) => {$(
+    ($($name:ty, $text:literal, $of:ident => $open:expr;)+) => {$(
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let $of = self;
-                let link: &Link = $link;
+                let open: &Open = $open;
                 f.debug_struct($text)
-                    .field("peer", &link.peer())
-                    .field("qpn", &link.connection.qpn())
+                    .field("peer", &open.link.common.peer())
+                    .field("qpn", &open.link.common.connection.qpn())
                     .finish_non_exhaustive()
             }
         }
@@ -232,9 +210,9 @@ macro_rules! shows {
 }
 
 shows! {
-    Stream, "Stream", this => &this.open.link;
-    ReadHalf<'_>, "ReadHalf", this => this.link;
-    WriteHalf<'_>, "WriteHalf", this => this.link;
-    OwnedReadHalf, "OwnedReadHalf", this => &this.open.link;
-    OwnedWriteHalf, "OwnedWriteHalf", this => &this.open.link;
+    Stream, "Stream", this => &this.open;
+    ReadHalf<'_>, "ReadHalf", this => this.open;
+    WriteHalf<'_>, "WriteHalf", this => this.open;
+    OwnedReadHalf, "OwnedReadHalf", this => &this.open;
+    OwnedWriteHalf, "OwnedWriteHalf", this => &this.open;
 }

@@ -1,4 +1,4 @@
-//! The hub of an endpoint: what all its streams share, and who serves them.
+//! The hub: who hands out completions, and the background tasks that do so when no program waits.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,42 +11,38 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
 
-use crate::buffers::{Buffers, FOR_SIGNALS, locked};
+use super::poller::Poller;
 use crate::config::Config;
 use crate::error::{Over, of_resource};
 use crate::link::{Link, RESERVE};
-use crate::poller::Poller;
-use crate::questions::Prober;
+use crate::shared::{Buffers, FOR_SIGNALS, Shared, locked};
 
-/// What the streams of an endpoint share.
+/// The state of an endpoint that serves its streams.
 pub(crate) struct Hub {
-    pub nic: Nic,
+    pub shared: Arc<Shared>,
     pub domain: Domain,
-    pub config: Config,
     /// The configuration of the streams' queue pairs.
     pub queues: QueuesConfig,
-    pub buffers: Buffers,
-    pub runtime: Handle,
     poller: Mutex<Poller>,
-    /// Tells how many completions have come.
+    /// Tells how many completions have ever come.
     came: CompletionGauge,
-    /// How many completions the poller has taken.
+    /// How many completions the poller has ever taken.
     taken: AtomicUsize,
     /// Whether the poller has work other than new completions.
     stirred: AtomicBool,
-    /// Links that have posted bytes and not rung the doorbell for them.
+    /// Links that have posted bytes without ringing the doorbell for them.
     holding: Mutex<Vec<Arc<Link>>>,
     any_holding: AtomicBool,
-    /// The task that probes peers that owe an answer.
-    pub prober: Prober,
-    /// The waker of the task that polls when nobody else does.
+    /// Whether a task runs that probes peers which owe an answer.
+    pub probes: AtomicBool,
+    /// The waker of the background task that polls when no program does.
     driver: Mutex<Option<Waker>>,
-    /// Whether the runtime of the hub's tasks has ended, and the streams with it.
+    /// Whether the runtime of the hub's tasks has ended, and all streams with it.
     runtime_ended: AtomicBool,
 }
 
-/// Keeps a hub running. When the last handle, listener and stream of an endpoint are gone, so is
-/// the owner, and the hub's tasks end.
+/// Keeps a hub running. Handles to the endpoint, listeners and streams share the owner; when the
+/// last of them is dropped, the hub's tasks end.
 pub(crate) struct Owner {
     pub hub: Arc<Hub>,
     tasks: [AbortHandle; 2],
@@ -55,7 +51,7 @@ pub(crate) struct Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
-        // Links keep the hub. There are some only if the runtime ended before they did.
+        // There are links left only if the runtime ended before their streams were closed.
         let links = self.hub.links();
         let queues: Vec<Option<SendQueue>> = links.iter().map(|link| link.take_queue()).collect();
         locked(&self.hub.poller).clear();
@@ -83,43 +79,46 @@ impl Owner {
         };
         let (came, taken) = (completions.gauge(), AtomicUsize::new(completions.taken()));
         let hub = Arc::new(Hub {
-            nic: nic.clone(),
+            shared: Arc::new(Shared {
+                nic: nic.clone(),
+                config: config.clone(),
+                buffers: Buffers::new(receives, config.segment, config.receives),
+                runtime,
+            }),
             domain,
-            config: config.clone(),
             queues,
-            buffers: Buffers::new(receives, config.segment, config.receives),
-            runtime,
             poller: Mutex::new(Poller::new(completions)),
             came,
             taken,
             stirred: AtomicBool::new(false),
             holding: Mutex::default(),
             any_holding: AtomicBool::new(false),
-            prober: Prober::default(),
+            probes: AtomicBool::new(false),
             driver: Mutex::default(),
             runtime_ended: AtomicBool::new(false),
         });
         let driven = hub.clone();
-        let drive = hub.runtime.spawn(async move {
-            driven.nic.wait_for(Drive { hub: &driven, woke: false }).await;
+        let drive = hub.shared.runtime.spawn(async move {
+            driven.shared.nic.wait_for(Drive { hub: &driven, woke: false }).await;
         });
-        let watch = hub.runtime.spawn(watch(hub.clone(), nic.events()));
+        let watch = hub.shared.runtime.spawn(watch(hub.clone(), nic.events()));
         Ok(Self { hub, tasks: [drive.abort_handle(), watch.abort_handle()] })
     }
 }
 
 impl Hub {
-    /// Makes a link for a connection before the connection stands, so that the first messages find
+    /// Makes a link for a connection that is not established yet, so that the first messages find
     /// the link.
-    pub fn enter(self: &Arc<Self>, connection: Connection) -> Arc<Link> {
-        self.buffers.promise(usize::from(self.config.credits()) + FOR_SIGNALS);
-        locked(&self.poller).enter(self, connection)
+    pub fn enter(&self, connection: Connection) -> Arc<Link> {
+        let Shared { buffers, config, .. } = &*self.shared;
+        buffers.promise(usize::from(config.credits()) + FOR_SIGNALS);
+        locked(&self.poller).enter(&self.shared, connection)
     }
 
     /// Forgets a link that receives nothing any more, and drops its queue pair.
     pub fn forget(&self, link: &Arc<Link>) {
         if locked(&self.poller).forget(link) {
-            self.buffers.release(link.promised());
+            self.shared.buffers.release(link.promised());
         }
         drop(link.take_queue());
     }
@@ -135,7 +134,7 @@ impl Hub {
         self.take()
     }
 
-    /// Hands out completions, and rings doorbells that were to be rung soon.
+    /// Hands out completions, and rings doorbells that were put off.
     fn take(&self) -> bool {
         let woke = self.poll();
         if self.any_holding.load(Ordering::Acquire) {
@@ -151,11 +150,11 @@ impl Hub {
             Err(TryLockError::WouldBlock) => return false,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
-        // Whoever stirs from here on has the poller look again.
+        // A call of `stir` from here on has the poller look again.
         if self.stirred.load(Ordering::Acquire) {
             self.stirred.swap(false, Ordering::AcqRel);
         }
-        let (woke, more) = poller.look(self);
+        let (woke, more) = poller.look(&self.shared.buffers);
         self.taken.store(poller.taken(), Ordering::Relaxed);
         if more {
             self.stirred.store(true, Ordering::Relaxed);
@@ -163,15 +162,15 @@ impl Hub {
         woke
     }
 
-    /// Has the doorbell of a link rung at the next [look](Self::look): at the latest when the
-    /// running task lets others run.
-    pub fn holds(&self, link: Arc<Link>) {
+    /// Puts off ringing the doorbell of a link until the next [look](Self::look), which comes at
+    /// the latest when the running task lets others run.
+    pub fn ring_later(&self, link: Arc<Link>) {
         locked(&self.holding).push(link);
         self.any_holding.store(true, Ordering::Release);
         self.stir();
     }
 
-    /// Rings the doorbells of links that hold bytes back.
+    /// Rings the doorbells that were put off.
     fn release(&self) {
         let mut holding = locked(&self.holding);
         self.any_holding.store(false, Ordering::Relaxed);
@@ -180,7 +179,7 @@ impl Hub {
         links.iter().for_each(|link| link.outbound.release());
     }
 
-    /// Has the poller run, even if no completion comes.
+    /// Has the poller run soon, even if no completion comes.
     fn stir(&self) {
         self.stirred.store(true, Ordering::Release);
         if let Some(driver) = locked(&self.driver).take() {
@@ -193,27 +192,27 @@ impl Hub {
         *locked(&self.driver) = Some(waker.clone());
         match self.poller.try_lock() {
             Ok(mut poller) => poller.arm(waker),
-            // Whoever is at it may be done before anything else comes.
+            // The thread that holds the poller may be done before the next completion comes.
             Err(_) => waker.wake_by_ref(),
         }
     }
 
-    /// Tells a link, and the poller, if the link's connection is over.
-    fn checks(&self, link: &Arc<Link>) {
-        if let Stand::Ended(ending) = link.connection.stand() {
+    /// Checks whether a link's connection is over, and if so tells the link and the poller.
+    fn check(&self, link: &Arc<Link>) {
+        if let Stand::Ended(ending) = link.common.connection.stand() {
             link.ended(ending.into());
-            locked(&self.poller).parts(link.clone());
+            locked(&self.poller).part(link.clone());
             self.stir();
         }
     }
 
-    /// Does so for all links.
-    fn checks_all(&self) {
-        self.links().iter().for_each(|link| self.checks(link));
+    /// Checks for every link whether its connection is over.
+    fn check_all(&self) {
+        self.links().iter().for_each(|link| self.check(link));
         self.stir();
     }
 
-    /// Returns an error if the runtime of the hub's tasks has ended, so that nobody serves streams.
+    /// Returns an error if the runtime of the hub's tasks has ended, after which no stream works.
     pub fn check_runtime(&self, peer: &str) -> io::Result<()> {
         match self.runtime_ended.load(Ordering::SeqCst) {
             true => Err(Over::RuntimeEnded.error(peer, false)),
@@ -221,7 +220,7 @@ impl Hub {
         }
     }
 
-    /// Returns all links.
+    /// Returns the links of all streams.
     pub fn links(&self) -> Vec<Arc<Link>> {
         locked(&self.poller).links()
     }
@@ -256,8 +255,8 @@ impl Look for Drive<'_> {
     }
 }
 
-/// Ends the streams of a hub when the runtime ends that has run the hub's tasks: nobody would
-/// notice any more that a peer has gone.
+/// Ends all streams of a hub when dropped, which happens when the runtime of the hub's tasks ends:
+/// without the tasks nobody would notice that a peer has gone.
 struct EndsWithRuntime(Arc<Hub>);
 
 impl Drop for EndsWithRuntime {
@@ -277,7 +276,7 @@ fn watch(
     hub: Arc<Hub>,
     mut events: broadcast::Receiver<AsyncEvent>,
 ) -> impl Future<Output = ()> + Send {
-    // Made here, so that it is there for a task that never runs, too.
+    // Made outside of the future, so that it is dropped even with a task that never runs.
     let ends = EndsWithRuntime(hub);
     async move {
         let hub = &ends.0;
@@ -285,12 +284,13 @@ fn watch(
             match events.recv().await {
                 Ok(AsyncEvent::Ended(qpn)) => {
                     let link = locked(&hub.poller).link(qpn.get());
-                    link.iter().for_each(|link| hub.checks(link));
+                    link.iter().for_each(|link| hub.check(link));
                 }
-                // What came by it may be all taken by now.
+                // All that came by the queue pair may have been taken already, so no completion
+                // would have the poller run.
                 Ok(AsyncEvent::LastReceive(_)) => hub.stir(),
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => hub.checks_all(),
+                Err(RecvError::Lagged(_)) => hub.check_all(),
                 Err(RecvError::Closed) => return,
             }
         }

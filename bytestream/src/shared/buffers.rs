@@ -1,23 +1,21 @@
-//! Segment-sized buffers of an endpoint: the receives that all its streams share, and spare
-//! buffers.
+//! Buffers of an endpoint, each as long as a segment: the receives that all its streams share, and
+//! spare buffers.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
-/// Locks a mutex. A holder that panicked is ignored: no holder leaves its data half changed.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use super::locked;
 
 /// The most spare buffers that an endpoint keeps.
 const SPARES: usize = 64;
 
-/// The bit of a completion's number that marks receives.
+/// The bit of a work request's number that marks receives among all completions.
 pub(crate) const RECEIVE: u64 = 1 << 62;
 
-/// Receives per stream for messages that need no credit: credits, and the end of the stream.
+/// How many receives each stream needs for messages that cost no credit: returned credits, and the
+/// end of the stream.
 pub(crate) const FOR_SIGNALS: usize = 2;
 
 /// The shared receives of an endpoint, and its spare buffers.
@@ -30,14 +28,14 @@ pub(crate) struct Buffers {
     most: usize,
     /// How many receives are posted.
     posted: AtomicUsize,
-    /// How many messages all peers together may send.
+    /// How many messages all peers together may still send.
     promised: AtomicUsize,
     spares: Mutex<Vec<Buf>>,
 }
 
 impl Buffers {
     /// Makes buffers of `segment` bytes, of which at most `most` are posted to `queue` at a time.
-    /// The queue must have room for so many.
+    /// The queue must have room for `most` receives.
     pub fn new(queue: SharedReceiveQueue, segment: usize, most: usize) -> Self {
         let (posted, promised) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { queue, segment, most, posted, promised, spares: Mutex::default() }
@@ -59,32 +57,33 @@ impl Buffers {
         self.posted.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Posts receives until as many are posted as are promised, or as configured.
+    /// Posts receives until as many are posted as are promised, or as the configuration allows.
     pub fn fill(&self) {
         while self.is_short() {
             let buffer = self.take();
             if self.queue.post(RECEIVE, buffer).is_err() {
-                // The queue has room for as many as are posted, and so this does not happen.
+                // The queue has room for as many receives as are counted, so this does not happen.
                 self.completed();
                 return;
             }
         }
     }
 
-    /// Counts one more receive as posted if too few are. Returns whether it did.
+    /// Counts one more receive as posted if too few are posted. Returns whether it was counted.
     fn is_short(&self) -> bool {
         let target = self.promised.load(Ordering::Relaxed).min(self.most);
         let more = |posted: usize| (posted < target).then_some(posted + 1);
         self.posted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Returns an empty buffer of a segment's length: a spare one, or a new one.
+    /// Returns an empty buffer with room for a segment: a spare buffer if there is one.
     pub fn take(&self) -> Buf {
         let spare = locked(&self.spares).pop();
         spare.unwrap_or_else(|| Buf::with_capacity(self.segment))
     }
 
-    /// Takes back a buffer. It becomes a spare one if it has a segment's length and there is room.
+    /// Takes back a buffer, and keeps it as a spare if it has room for a segment and there are few
+    /// spares.
     pub fn give(&self, mut buffer: Buf) {
         if buffer.capacity() != self.segment {
             return;

@@ -1,0 +1,30 @@
+//! What all streams of an endpoint share, and what needs no stream to be known: the NIC, the
+//! configuration, the runtime of the background tasks, and the receive buffers.
+//!
+//! Links are given an [`Shared`] when they are made. The room calls nobody above it.
+
+mod buffers;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use doorbell_verbs::Nic;
+use tokio::runtime::Handle;
+
+pub(crate) use buffers::{Buffers, FOR_SIGNALS, RECEIVE};
+
+use crate::config::Config;
+
+/// The NIC, the configuration, the runtime and the buffers of an endpoint.
+pub(crate) struct Shared {
+    pub nic: Nic,
+    pub config: Config,
+    pub buffers: Buffers,
+    /// The runtime in which the background tasks of the endpoint run.
+    pub runtime: Handle,
+}
+
+/// Locks a mutex, even if a thread has panicked while it held the lock. No thread leaves the data
+/// behind these locks half changed.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

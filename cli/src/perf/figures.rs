@@ -1,0 +1,30 @@
+//! What a test has found.
+
+use doorbell_verbs::Capabilities;
+
+use super::costs::Breakdown;
+use super::latencies::Summary;
+use super::logp::Known;
+
+/// The result of a test.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figures {
+    /// The name of the device; `None` for the kernel's own sockets.
+    pub device: Option<&'static str>,
+    /// Round trips, or messages.
+    pub iters: u64,
+    pub found: Found,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Found {
+    Latency(Summary),
+    /// A rate in messages a second.
+    Rate(f64),
+    /// A share of a processor.
+    Share(f64),
+    /// The parameters of LogP, and what the device can do that they were measured on.
+    LogP(Box<Known>, Capabilities),
+    /// A breakdown of the host's time.
+    Costs(Box<Breakdown>),
+}

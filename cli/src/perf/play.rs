@@ -1,0 +1,30 @@
+//! One end of a test, from the agreement with the other end to the printed figures.
+
+use serde_json::json;
+
+use super::args::Args;
+use super::peer::Peer;
+use super::place::Place;
+use super::plan::Plan;
+use super::test::Test;
+use super::{am, bytestream, frames, logp, report, rpc, sockets, splitc, verbs};
+
+/// Runs one end of a test: agrees with the other end, measures, and prints the figures.
+pub fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<()> {
+    peer.agree(plan)?;
+    let figures = match plan.test {
+        Test::Verbs(verb) => verbs::run(verb, plan, peer, place),
+        Test::Am(test) => am::run(test, plan, peer, place),
+        Test::BytestreamBw => bytestream::run(plan, peer, place),
+        Test::Rpc(test) => rpc::run(test, plan, peer, place),
+        Test::SplitC(test) => splitc::run(test, plan, peer, place),
+        Test::LogP(layer) => logp::run(layer, plan, peer, place),
+        test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),
+        _ => frames::run(plan, peer, place.device),
+    };
+    if let Some(figures) = figures? {
+        report::print(plan, &figures, args.form())?;
+    }
+    // Whatever the other end found wrong, it has not said this.
+    peer.swap(&json!("all checked")).map(drop)
+}

@@ -1,0 +1,76 @@
+//! Running a test: where its two ends are, and how they meet.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use anyhow::{Context, bail};
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+
+use super::args::Args;
+use super::peer::{PATIENCE, Peer};
+use super::place::Place;
+use super::plan::Plan;
+use super::play::play;
+use super::test::Test;
+use super::{costs, pair, report};
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let plan = Plan::of(args)?;
+    if let Test::Costs(layer) = plan.test {
+        report::print(&plan, &costs::run(layer, args, &plan)?, args.form())?;
+        return Ok(());
+    }
+    if args.end {
+        return pair::second(args, &plan);
+    }
+    if args.pair {
+        return pair::first(args, &plan);
+    }
+    if args.accept {
+        return meet(args, &plan, accepted()?, false);
+    }
+    match (&args.listen, &args.connect) {
+        (Some(address), _) => {
+            let listener = TcpListener::bind(address);
+            let listener = listener.with_context(|| format!("listening on {address}"))?;
+            let (stream, from) = listener.accept().context("waiting for the other end")?;
+            eprintln!("doorbell: {from} is the other end");
+            meet(args, &plan, stream, false)
+        }
+        (_, Some(address)) => {
+            let stream = TcpStream::connect(address).with_context(|| {
+                format!("connecting to {address}: start the other end with --listen first")
+            })?;
+            meet(args, &plan, stream, true)
+        }
+        _ => bail!(
+            "{test} is measured between two ends, and nothing says where the other one is: add \
+             --pair to run both on this machine, or --listen IP:PORT on one machine and --connect \
+             IP:PORT on the other",
+            test = plan.test.name()
+        ),
+    }
+}
+
+/// The next connection to the socket that standard input is.
+fn accepted() -> anyhow::Result<TcpStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned().context("the socket that listens")?;
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    let patience = PollTimeout::try_from(PATIENCE).expect("it is less than a month");
+    let ready = nix::poll::poll(&mut fds, patience).context("waiting for the other end")?;
+    anyhow::ensure!(ready > 0, "the other end has not connected for {PATIENCE:?}");
+    let (stream, _) = TcpListener::from(socket).accept().context("accepting the other end")?;
+    Ok(stream)
+}
+
+/// Runs one end of a test whose other end is on another machine.
+fn meet(args: &Args, plan: &Plan, stream: TcpStream, leads: bool) -> anyhow::Result<()> {
+    let here = stream.local_addr().context("the connection to the other end")?.ip();
+    play(
+        args,
+        plan,
+        &mut Peer::over(stream, leads)?,
+        &Place { device: args.device(), here, spare: None },
+    )
+}

@@ -1,0 +1,123 @@
+//! The bulk connections that a server has accepted from its clients.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorbell_verbs::{Listener, Nic};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::connection::BulkConnection;
+use crate::status::Status;
+
+/// The bulk connections of a server, by the sessions of the clients that have made them.
+#[derive(Debug, Default)]
+pub struct BulkConnections {
+    by_session: Mutex<HashMap<u64, Accepted>>,
+    added: Notify,
+}
+
+/// A bulk connection that was accepted.
+#[derive(Debug)]
+struct Accepted {
+    /// The number of bulk connections that clients had asked for before this one.
+    order: u64,
+    connection: Arc<BulkConnection>,
+}
+
+/// The most bulk connections that are being accepted at a time. Further clients wait.
+const MOST_HALF_MADE: usize = 256;
+
+/// How long a server waits for a bulk connection that its client has made already.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl BulkConnections {
+    /// Accepts bulk connections for as long as the future is polled. `is_session` tells whether
+    /// there is a session with a given number; clients without a session are rejected.
+    pub async fn serve(&self, nic: Nic, mut listener: Listener, is_session: impl Fn(u64) -> bool) {
+        let domain = nic.domain();
+        // A client that goes away in the middle of connecting must not hold up others, so each
+        // connection is accepted by a task of its own.
+        let (mut half_made, mut orders) = (JoinSet::new(), 0_u64..);
+        loop {
+            let incoming = tokio::select! {
+                incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => incoming,
+                Some(made) = half_made.join_next() => {
+                    match made {
+                        Ok((session, order, Ok(connection))) => self.add(session, Accepted { order, connection }),
+                        Ok((_, _, Err(why))) => {
+                            tracing::debug!(%why, "a client's connection for bodies was not accepted");
+                        }
+                        Err(why) => tracing::error!(%why, "accepting a connection for bodies"),
+                    }
+                    continue;
+                }
+            };
+            let session = incoming.private().first_chunk().copied().map(u64::from_be_bytes);
+            let Some(session) = session.filter(|&session| is_session(session)) else {
+                let _ = incoming.reject(b"there is no such session");
+                continue;
+            };
+            let (domain, order) = (domain.clone(), orders.next().unwrap_or(u64::MAX));
+            half_made.spawn(async move {
+                let accepted = incoming.accept(&domain).await;
+                (session, order, accepted.map(|pair| Arc::new(BulkConnection::of(pair, domain))))
+            });
+        }
+    }
+
+    /// Adds the bulk connection of a session, in place of one that was asked for earlier or has
+    /// ended.
+    fn add(&self, session: u64, accepted: Accepted) {
+        let mut connections = self.lock();
+        let before = connections.get(&session);
+        if before.is_none_or(|before| before.order < accepted.order || !before.connection.is_up()) {
+            connections.insert(session, accepted);
+        }
+        drop(connections);
+        self.added.notify_waiters();
+    }
+
+    /// Drops the bulk connections that have ended, and those of sessions whose clients are not
+    /// connected.
+    pub fn sweep(&self, is_connected: impl Fn(u64) -> bool) {
+        let ended: Vec<_> = {
+            let mut connections = self.lock();
+            let ended = |&session: &u64, of: &mut Accepted| {
+                !of.connection.is_up() || !is_connected(session)
+            };
+            connections.extract_if(ended).collect()
+        };
+        drop(ended);
+    }
+
+    /// The bulk connection of a session. A client makes the connection before it sends a message
+    /// that needs it, but the server may accept the connection a little later, so this waits.
+    ///
+    /// # Errors
+    /// When the client has made no bulk connection.
+    pub async fn of(&self, session: u64) -> Result<Arc<BulkConnection>, Status> {
+        let found = async {
+            loop {
+                let mut added = std::pin::pin!(self.added.notified());
+                added.as_mut().enable();
+                let connection =
+                    self.lock().get(&session).map(|accepted| accepted.connection.clone());
+                if let Some(connection) = connection.filter(|connection| connection.is_up()) {
+                    return connection;
+                }
+                added.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.map_err(|_| {
+            Status::unavailable(
+                "the client has made no connection for bodies too long for messages",
+            )
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Accepted>> {
+        self.by_session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,203 @@
+//! An open server: the handle that a program holds, and the tasks that look after its clients.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell_am::{Endpoint, Event, Name, OpenError};
+use doorbell_verbs::{Nic, ServiceId};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::AbortHandle;
+
+use super::state::{Core, Gone, client_gone};
+use crate::health::Health;
+use crate::usage::Usage;
+
+/// A server that takes calls. Clones are handles to the same server.
+///
+/// The runtime in which a server was opened, or in which its bundle was made, runs the server. When
+/// that runtime ends, the server ends with it, and its callers get an error.
+///
+/// When the last handle is dropped, the server ends at once: running handlers are dropped, and
+/// their callers get an error. [`shutdown`](Self::shutdown) ends a server gracefully.
+///
+/// Dropping the last handle also closes a device that the server has [opened](ServerBuilder::open),
+/// so that another server can be opened under the same name right after, in this process or
+/// another. A shutdown leaves the device open until then. For a server [on a
+/// bundle](ServerBuilder::open_on), whose NIC stays open, the server's
+/// [number](ServerBuilder::service) becomes free instead. When a handler of the server drops the
+/// last handle, all of this may happen a moment later, when the runtime has dropped the server's
+/// tasks.
+#[derive(Clone)]
+pub struct Server(Arc<Open>);
+
+struct Open {
+    endpoint: Endpoint,
+    core: Arc<Core>,
+    health: Option<Health>,
+    /// The tasks that accept bulk connections, and look after clients that have gone.
+    tasks: [AbortHandle; 3],
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+        self.core.end();
+    }
+}
+
+impl Server {
+    /// The name by which clients connect to the server.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        self.0.endpoint.name()
+    }
+
+    /// The number of handlers that run now, counting those that wait to begin.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.0.core.running.handlers()
+    }
+
+    /// The resources that the server holds for calls in flight.
+    ///
+    /// ```
+    /// use doorbell::rpc::{Router, Server, Usage};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let server = Server::builder().add_service(Router::new()).open("shm").await?;
+    /// assert_eq!(server.usage(), Usage::default());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let core = &self.0.core;
+        Usage::of(self.running(), &core.streams, &core.transfers)
+    }
+
+    /// The number of clients that the server knows: those that are connected, and those that it
+    /// still remembers.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.0.core.sessions().len()
+    }
+
+    /// The NIC by which the server receives and sends. Useful for its statistics.
+    #[must_use]
+    pub fn nic(&self) -> &Nic {
+        self.0.endpoint.nic()
+    }
+
+    /// Ends the server gracefully. From now on calls are refused with
+    /// [`Unavailable`](crate::Code::Unavailable). Running handlers are waited for, and their
+    /// answers sent. When this returns, each client has all its answers, unless the client has gone
+    /// or has received nothing for a second. A handler that never ends holds up the shutdown: bound
+    /// the wait with `tokio::time::timeout`, and then drop the server.
+    ///
+    /// First of all, the server's [health](ServerBuilder::health) is set to
+    /// [`NotServing`](crate::ServingStatus::NotServing), and clients that watch it are told.
+    pub async fn shutdown(&self) {
+        self.0.health.iter().for_each(Health::shut_down);
+        self.0.core.close().await;
+        self.0.endpoint.unmap_all().await;
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.name().to_string())
+            .field("running", &self.running())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The time between two sweeps of the sessions, unless sessions are remembered for a shorter time.
+const SWEEP: Duration = Duration::from_secs(5);
+
+impl Server {
+    /// Makes a server of an endpoint that is open, and starts its tasks.
+    pub(super) async fn over(
+        endpoint: Endpoint,
+        core: Arc<Core>,
+        health: Option<Health>,
+    ) -> Result<Self, OpenError> {
+        Ok(Self(Arc::new(Open::new(endpoint, core, health).await?)))
+    }
+}
+
+impl Open {
+    async fn new(
+        endpoint: Endpoint,
+        core: Arc<Core>,
+        health: Option<Health>,
+    ) -> Result<Self, OpenError> {
+        let nic = endpoint.nic().clone();
+        let listener = nic.listen(ServiceId(core.number)).await?;
+        let accepts_bulk = {
+            let core = core.clone();
+            async move {
+                let is_session = |session| core.sessions().contains(session);
+                core.bulk.serve(nic, listener, is_session).await;
+            }
+        };
+        let runtime = &core.runtime;
+        let watches = runtime.spawn(watches(&endpoint, core.clone()));
+        let tasks = [runtime.spawn(accepts_bulk), runtime.spawn(sweeps(core.clone())), watches];
+        Ok(Self { endpoint, core, health, tasks: tasks.map(|task| task.abort_handle()) })
+    }
+}
+
+/// Forgets sessions that are over, again and again.
+async fn sweeps(core: Arc<Core>) {
+    let pause = core.limits.remember.clamp(Duration::from_millis(10), SWEEP);
+    loop {
+        tokio::time::sleep(pause).await;
+        core.sessions().sweep(tokio::time::Instant::now());
+        core.sweep_bulk();
+    }
+}
+
+/// Watches the endpoint's events, and stops everything that runs for clients whose connections end.
+/// When the future is dropped, stops everything that runs for all clients.
+fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + use<> {
+    let mut events = endpoint.events();
+    let ends = EndsWithRuntime(core);
+    async move {
+        let core = &ends.0;
+        loop {
+            match events.recv().await {
+                Ok(event) => core.gone(&gone_with(event, &mut events)),
+                // Missed events are made up for by looking through all sessions.
+                Err(RecvError::Lagged(_)) => core.look_for_gone(),
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+/// The clients whose connections have ended by `event`, or by the events that have come right
+/// behind it. If some events were missed, the next receive of an event says so.
+#[expect(clippy::mutable_key_type, reason = "a peer is hashed by which connection it is")]
+fn gone_with(event: Event, events: &mut Receiver<Event>) -> Gone {
+    let behind = std::iter::from_fn(|| events.try_recv().ok());
+    let gone = std::iter::once(event).chain(behind).filter_map(|event| match event {
+        Event::Gone(peer, ending) => Some((peer, client_gone(&ending.to_string()))),
+        _ => None,
+    });
+    gone.collect()
+}
+
+/// Stops everything that runs for all clients when dropped, which happens when the server is
+/// dropped or its runtime ends. Handlers may have passed their streams to tasks elsewhere, which
+/// would otherwise wait for ever.
+struct EndsWithRuntime(Arc<Core>);
+
+impl Drop for EndsWithRuntime {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

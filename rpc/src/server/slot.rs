@@ -1,0 +1,60 @@
+//! Slots: the bound on how many handlers of a server run at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::state::Core;
+use crate::status::Status;
+
+/// A call's place among the handlers that may run at a time, and among the calls that are not
+/// answered yet.
+///
+/// The two places end at different times: the first is given back before the answer is sent, so
+/// that the caller's next call finds it free, and the second when the slot is dropped, after the
+/// answer was sent. A server that shuts down waits for the second.
+pub struct Slot {
+    core: Arc<Core>,
+    /// Whether the place among the running handlers was given back already.
+    is_back: bool,
+}
+
+impl Slot {
+    /// Takes a slot for a call that has arrived.
+    ///
+    /// # Errors
+    /// When as many handlers run as may, or the server is shutting down.
+    pub fn take(core: &Arc<Core>) -> Result<Self, Status> {
+        let before = core.running.begins();
+        let slot = Self { core: core.clone(), is_back: false };
+        // The call is counted before this check, so that a server which begins to shut down either
+        // refuses the call or waits for it.
+        if core.closing.load(Ordering::SeqCst) {
+            return Err(Status::unavailable("the server is shutting down: call another one"));
+        }
+        if before >= core.limits.running {
+            return Err(Status::resource_exhausted(format!(
+                "the server runs {} handlers already, which is its limit: call again later, or another \
+                 server",
+                core.limits.running
+            )));
+        }
+        Ok(slot)
+    }
+
+    /// Gives back the place among the running handlers. Called before the answer is sent, because a
+    /// caller that has its answer may call again at once.
+    pub fn give_back(&mut self) {
+        if !std::mem::replace(&mut self.is_back, true) {
+            self.core.running.gives_back();
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.give_back();
+        if self.core.running.ends() && self.core.closing.load(Ordering::SeqCst) {
+            self.core.idle.notify_waiters();
+        }
+    }
+}
