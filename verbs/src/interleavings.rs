@@ -8,7 +8,7 @@ use loom::model;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread;
 
-use crate::pair::Slots;
+use crate::dispatch::Slots;
 use crate::progress::{Duty, Precedence};
 use crate::sys::lock::ProgressLock;
 use crate::wakers::Place;

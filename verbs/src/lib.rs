@@ -97,29 +97,30 @@
 //! [`Config`], [`QueuePairConfig`], [`Address`], [`RemoteMemory`], [`Rights`], [`Statistics`], and
 //! the numbers of the wire ([`Qpn`], [`ServiceId`], [`Rkey`], …).
 
-mod completions;
+mod adapter;
 mod connect;
-mod datagrams;
-mod domain;
+mod control;
+mod dispatch;
 mod error;
-mod events;
-mod hand;
 #[cfg(all(test, verbs_loom))]
 mod interleavings;
-mod limits;
-mod mapped;
+mod link;
 mod memory;
 mod nic;
 mod pair;
 mod progress;
 mod queues;
-mod shared_receives;
-mod statistics;
 mod sync;
 mod sys;
 mod waiting;
-mod wakers;
 pub mod work;
+
+use control::events;
+use memory::mapped;
+use nic::{domain, limits, statistics};
+use progress::hand;
+use queues::{completions, datagrams, shared_receives};
+use sync::wakers;
 
 pub use completions::{CompletionQueue, NextCompletion};
 pub use connect::{Connection, Incoming, Kind, Listener, Private, Side, Unconnected};

@@ -1,10 +1,7 @@
 //! How queue pairs meet, and part.
 
-mod calls;
 mod exchange;
 mod listener;
-mod names;
-mod private;
 
 use std::any::Any;
 use std::fmt;
@@ -21,13 +18,14 @@ use tokio::sync::oneshot;
 use tracing::Instrument;
 use tracing::field::{DisplayValue, Empty, display};
 
-pub(crate) use calls::{Calls, established, replied};
 pub use exchange::Side;
 pub(crate) use exchange::{Told, meet};
 pub(crate) use listener::{Asked, Listeners, Listening, listen};
 pub use listener::{Incoming, Listener, StopListening};
-pub(crate) use names::{find, find_own};
-pub use private::Private;
+
+pub(crate) use crate::control::{Calls, established, replied};
+pub use crate::link::Private;
+pub(crate) use crate::nic::names::{find, find_own};
 
 use crate::error::{ConnectError, PostReceiveError};
 use crate::mapped::Mapped;
@@ -508,7 +506,12 @@ fn addressing(qpn: Qpn, (from, to): (Gid, Gid)) -> IpCm {
 }
 
 /// What is proposed for a connection.
-fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire::Psn) -> Request {
+pub(crate) fn proposal(
+    link: &Link,
+    way: &Way,
+    service: ServiceId,
+    psn: doorbell_core::wire::Psn,
+) -> Request {
     let (from, to) = match way {
         Way::Network(outer) => outer.gids(),
         Way::Link(_) => (Gid::default(), Gid::default()),
@@ -525,5 +528,5 @@ fn proposal(link: &Link, way: &Way, service: ServiceId, psn: doorbell_core::wire
 }
 
 /// Whoever waits for a connection.
-type Answer = oneshot::Sender<Result<Private, ConnectError>>;
-type Answered = oneshot::Receiver<Result<Private, ConnectError>>;
+pub(crate) type Answer = oneshot::Sender<Result<Private, ConnectError>>;
+pub(crate) type Answered = oneshot::Receiver<Result<Private, ConnectError>>;

@@ -1,9 +1,6 @@
 //! Queue pairs whose requests are futures.
 
-mod link;
 mod operation;
-mod pending;
-mod slots;
 
 use std::sync::Arc;
 
@@ -15,12 +12,11 @@ use doorbell_core::nic::{
 use doorbell_core::wire::cm::RnrRetryCount;
 use doorbell_core::wire::{Imm, Qpn};
 
-pub use link::{Ending, Stand};
-pub(crate) use link::{Link, Terms};
 pub use operation::{Operation, Receive};
-pub(crate) use pending::Pair;
-#[cfg(all(test, verbs_loom))]
-pub(crate) use slots::Slots;
+
+pub(crate) use crate::dispatch::Pair;
+pub use crate::link::{Ending, Stand};
+pub(crate) use crate::link::{Link, Terms};
 
 use crate::connect::Connection;
 use crate::error::{Failed, PostReceiveError};

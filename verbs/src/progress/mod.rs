@@ -17,15 +17,9 @@
 //!
 //! **Dedicated**, a thread of its own has the duty for good, and others only look at their rings.
 
-mod blocking;
-mod closed;
 mod closing;
-mod control;
 mod duty;
-mod errands;
-mod grants;
-mod machine;
-mod traffic;
+pub(crate) mod hand;
 mod watch;
 
 use std::sync::{Arc, Weak};
@@ -36,16 +30,17 @@ use doorbell_core::nic::{PostError, Refused, SendQueue, WorkRequest};
 use doorbell_core::time::Time;
 use doorbell_transports::{Address, Capabilities};
 
-use blocking::is_blocked;
-pub(crate) use blocking::{block_on, let_others_run};
 use closing::Handles;
-pub(crate) use control::{Control, Manager, Setting, Way};
 pub(crate) use duty::Duty;
 pub use duty::Precedence;
-pub(crate) use errands::{Errand, Errands, Leaving};
-pub(crate) use grants::{Granted, granted_as};
-pub(crate) use machine::{Engine, Machine, Turned};
-pub(crate) use watch::Watch;
+pub(crate) use watch::{Next, Patrol, Watch};
+
+pub(crate) use crate::adapter::{Engine, Machine, Turned};
+pub(crate) use crate::control::{
+    Control, Errand, Errands, Granted, Leaving, Manager, Setting, Way, granted_as,
+};
+use crate::waiting::blocking::is_blocked;
+pub(crate) use crate::waiting::blocking::{block_on, let_others_run};
 
 use crate::hand::AtHand;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -91,7 +86,7 @@ struct Spin {
 
 /// What all that belongs to a NIC shares.
 pub(crate) struct Shared {
-    duty: Duty<Box<dyn Machine>>,
+    pub(crate) duty: Duty<Box<dyn Machine>>,
     pub errands: Arc<Errands>,
     pacing: Pacing,
     /// Those who look at memory that peers write, and so may find something when anything arrives.
@@ -227,7 +222,7 @@ impl Shared {
 
     /// Does all that the NIC owes. Whether that sent anything.
     #[inline]
-    fn pay(&self, machine: &mut Box<dyn Machine>) -> bool {
+    pub(crate) fn pay(&self, machine: &mut Box<dyn Machine>) -> bool {
         let settled = machine.settle();
         if settled.heard {
             self.bystanders.wake_all();

@@ -133,7 +133,7 @@ impl Watch {
 
 /// What the watch does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// Lets others run, and looks again.
     Again,
     /// Lets those run who were woken, and sees that they go on with the NIC, or that it is looked
@@ -145,7 +145,7 @@ pub(super) enum Next {
 
 /// What a watch remembers from one look to the next.
 #[derive(Default)]
-pub(super) struct Patrol {
+pub(crate) struct Patrol {
     attended: u64,
     /// Since when nothing has come.
     since: Option<doorbell_core::time::Time>,
@@ -155,7 +155,7 @@ pub(super) struct Patrol {
 
 impl Shared {
     /// Looks, and sees to the NIC if nobody else does.
-    pub(super) fn patrol(&self, patrol: &mut Patrol) -> Next {
+    pub(crate) fn patrol(&self, patrol: &mut Patrol) -> Next {
         let attended = self.attended.load(Ordering::Relaxed);
         // That somebody keeps the duty is not enough: it may be a future that its task does not
         // poll.

@@ -11,7 +11,7 @@ use doorbell_transports::{
 };
 
 use super::closed::Closed;
-use super::control::Control;
+use crate::control::Control;
 use crate::error::NicError;
 
 /// Turns between looks at the clock while nothing arrives, and while there is no end of it.

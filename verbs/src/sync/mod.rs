@@ -16,6 +16,8 @@ pub(crate) use std::{
     thread::yield_now,
 };
 
+pub(crate) mod wakers;
+
 use std::sync::PoisonError;
 
 /// A cell in the manner of loom's.

@@ -1,5 +1,7 @@
 //! What a queue pair of either kind knows of its connection.
 
+mod private;
+
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +11,8 @@ use doorbell_core::nic::{self, Cause, Rights, SharedReceiveQueueId};
 use doorbell_core::wire::Qpn;
 use doorbell_core::wire::cm::RnrRetryCount;
 
-use crate::connect::Private;
+pub use private::Private;
+
 use crate::error::ConnectError;
 use crate::progress::Way;
 use crate::sync::{AtomicBool, Mutex, Ordering, fence, locked};

@@ -1,5 +1,10 @@
 //! A NIC: a device, opened.
 
+pub(crate) mod domain;
+pub(crate) mod limits;
+pub(crate) mod names;
+pub(crate) mod statistics;
+
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -19,11 +24,12 @@ use doorbell_transports::{Address, Capabilities, Device, Spec, Trouble};
 use tokio::sync::broadcast;
 
 use crate::completions::{CompletionQueue, UntilCompletion};
-use crate::connect::{Listener, find_own, listen};
-use crate::domain::Domain;
+use crate::connect::{Listener, listen};
 use crate::error::{ListenRefused, NicError};
 use crate::events::AsyncEvent;
 use crate::hand::AtHand;
+use crate::nic::domain::Domain;
+use crate::nic::names::find_own;
 use crate::progress::{
     Control, Engine, Errands, Look, Machine, Pacing, Setting, Shared, Watch, block_on,
 };

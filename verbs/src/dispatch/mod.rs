@@ -1,5 +1,7 @@
 //! What of a queue pair its futures share with the NIC.
 
+mod slots;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -9,9 +11,10 @@ use doorbell_core::nic::{
 };
 use tokio::sync::Semaphore;
 
-use super::slots::Slots;
-use super::{RECEIVE, receive, taken};
+pub(crate) use slots::Slots;
+
 use crate::error::PostReceiveError;
+use crate::pair::{RECEIVE, receive, taken};
 use crate::sync::{AtomicU64, Mutex, Ordering, locked};
 use crate::wakers::{Place, Wakers};
 

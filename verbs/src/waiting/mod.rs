@@ -1,5 +1,7 @@
 //! Waiting, and making progress meanwhile.
 
+pub(crate) mod blocking;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;

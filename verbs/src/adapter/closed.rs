@@ -12,7 +12,7 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::Headers;
 use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics};
 
-use super::Shared;
+use crate::progress::Shared;
 
 /// A device in the place of one that was closed: nothing comes by it, and what is sent is lost.
 pub(crate) struct Closed {

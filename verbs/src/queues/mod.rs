@@ -1,5 +1,9 @@
 //! Queue pairs whose program posts to their queues, and reads a completion queue.
 
+pub(crate) mod completions;
+pub(crate) mod datagrams;
+pub(crate) mod shared_receives;
+
 use std::fmt;
 use std::sync::Arc;
 

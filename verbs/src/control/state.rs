@@ -22,7 +22,7 @@ use tokio::sync::broadcast;
 
 use super::errands::{Errand, Errands, Leaving};
 use super::grants::Grants;
-use super::traffic::Traffic;
+use crate::adapter::Traffic;
 use crate::completions::Bell;
 use crate::connect::{Calls, Listeners, Listening, Private};
 use crate::error::NicError;

@@ -8,8 +8,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::Shared;
-use super::watch::{Next, Patrol};
+use crate::progress::{Next, Patrol, Shared};
 use crate::sync::{AtomicBool, Ordering};
 use crate::sys::thread::wait_either;
 
@@ -19,7 +18,7 @@ thread_local! {
 }
 
 /// Whether this thread keeps the watch itself while it sleeps.
-pub(super) fn is_blocked() -> bool {
+pub(crate) fn is_blocked() -> bool {
     BLOCKED.get()
 }
 

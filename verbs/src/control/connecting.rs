@@ -10,10 +10,10 @@ use doorbell_core::wire::PathMtu;
 use doorbell_core::wire::cm::RejectReason;
 use tokio::sync::oneshot;
 
-use super::{Answer, Answered, Asked, Private, Whom, proposal};
+use super::{Control, Manager, Way};
+use crate::connect::{Answer, Answered, Asked, Private, Whom, proposal};
 use crate::error::ConnectError;
 use crate::pair::{Ending, Link, Stand};
-use crate::progress::{Control, Manager, Way};
 
 #[derive(Default)]
 pub(crate) struct Calls(HashMap<ConnectionId, Call>);
