@@ -115,36 +115,28 @@ mod sys;
 mod waiting;
 pub mod work;
 
-use control::events;
-use memory::mapped;
-use nic::{domain, limits, statistics};
-use progress::hand;
-use queues::{completions, datagrams, shared_receives};
-use sync::wakers;
-
-pub use completions::{CompletionQueue, NextCompletion};
-pub use connect::{Connection, Incoming, Kind, Listener, Private, Side, Unconnected};
-pub use datagrams::{Datagrams, DatagramsConfig, Destination};
-pub use domain::Domain;
+pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
+pub use control::AsyncEvent;
 pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };
-pub use events::AsyncEvent;
-pub use mapped::Mapped;
-pub use memory::{Registered, RemoteMemory, RemoteMemoryError, Rights};
-pub use nic::{Config, Nic, Progress};
-pub use pair::{Ending, Message, Operation, QueuePair, QueuePairConfig, Receive, Stand};
-pub use queues::{Batch, Queues, QueuesConfig, ReceiveQueue, SendQueue};
-pub use shared_receives::SharedReceiveQueue;
-pub use statistics::Statistics;
+pub use link::{Ending, Private, Stand};
+pub use memory::{Mapped, Registered};
+pub use nic::{Config, Domain, Nic, Progress, Statistics};
+pub use pair::{Message, Operation, QueuePair, QueuePairConfig, Receive};
+pub use queues::{
+    Batch, CompletionQueue, Datagrams, DatagramsConfig, Destination, NextCompletion, Queues,
+    QueuesConfig, ReceiveQueue, SendQueue, SharedReceiveQueue,
+};
 pub use waiting::Until;
+pub use work::{RemoteMemory, RemoteMemoryError};
 
 pub use doorbell_core::cm::Silent;
 pub use doorbell_core::memory::{AccessError, Buf, Frozen, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionQueueId, DATAGRAM_HEADER, Data, Done, Failure, Inline,
-    KeepAlive, Memory, NotRights, PostError, ReceiveRequest, Refused, ResourceError, Segment,
-    SharedReceiveQueueId, Silence, WorkRequest,
+    KeepAlive, Memory, NotRights, PostError, ReceiveRequest, Refused, ResourceError, Rights,
+    Segment, SharedReceiveQueueId, Silence, WorkRequest,
 };
 pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
 pub use doorbell_core::wire::{
@@ -157,12 +149,12 @@ pub use doorbell_transports::{Address, Capabilities, SharedMemory};
 /// for. It is no part of the interface, and changes without notice, as hidden methods do.
 #[doc(hidden)]
 pub mod floor {
-    pub use crate::completions::UntilCompletion;
     pub use crate::connect::StopListening;
-    pub use crate::hand::{AtHand, Hand};
-    pub use crate::progress::{Look, Precedence};
+    pub use crate::nic::PolledWait;
+    pub use crate::progress::{AtHand, Hand, Look, Precedence};
+    pub use crate::queues::UntilCompletion;
     pub use crate::sys::epoch::assume_private_part;
-    pub use crate::waiting::{PolledWait, UntilInHand, WaitFor};
+    pub use crate::waiting::{UntilInHand, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
 }

@@ -1,4 +1,4 @@
-//! A NIC whose device is closed, for whoever still has a handle to the NIC.
+//! A device that takes the place of one that was closed.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,24 +12,23 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::Headers;
 use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics};
 
-use crate::progress::Shared;
-
-/// A device in the place of one that was closed: nothing comes by it, and what is sent is lost.
+/// A closed device: it receives nothing, and drops what is sent. Handles to a NIC that was closed
+/// end here.
 pub(crate) struct Closed {
     capabilities: Capabilities,
     address: Address,
     statistics: Statistics,
-    /// The time of the device that was closed, when that was.
+    /// The time of the closed device, and the system's clock, when it was closed.
     since: (Time, Instant),
-    /// Never readable: nobody writes to the other end.
+    /// A pair of sockets on which nobody writes, so that the device is never readable.
     readiness: [UnixStream; 2],
 }
 
 impl Closed {
-    /// What takes a device's place.
+    /// Makes the device that takes the place of `device`.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// Returns an error when the process has no descriptors left.
     pub fn in_place_of(device: &mut impl Device) -> io::Result<Self> {
         Ok(Self {
             capabilities: *device.capabilities(),
@@ -88,28 +87,5 @@ impl Device for Closed {
 
     fn statistics(&mut self) -> Statistics {
         self.statistics
-    }
-}
-
-impl Shared {
-    /// Ends all connections, of which peers are told, and closes the device, whose address is free
-    /// when this returns. Whoever still has a handle to the NIC has one that reaches nobody.
-    ///
-    /// Where that can't be done, the device is closed with the last handle instead: by a thread
-    /// that has the NIC in hand, as one that runs a handler may, or when no descriptor is left.
-    pub fn close(&self) {
-        if self.duty.is_mine() {
-            return;
-        }
-        let mut machine = self.duty.claim();
-        machine.catch_up();
-        machine.control().end_all();
-        self.pay(&mut machine);
-        match machine.close() {
-            Ok(closed) => *machine = closed,
-            Err(why) => tracing::debug!(%why, "the device stays open until the NIC is let go"),
-        }
-        self.release(machine);
-        self.bystanders.wake_all();
     }
 }

@@ -1,30 +1,30 @@
-//! Whether to spin before sleeping: not where a few messages come now and then.
+//! Whether a waiting task spins before it sleeps, judged by recent traffic.
 //!
-//! To spin pays where the next message comes within the time that is spun. Where a message comes
-//! once in a while, each spin is in vain, and takes more of the processor than the message itself.
+//! Spinning pays if the next message comes within the time that is spun. Where a message comes once
+//! in a while, each spin is in vain, and takes more of the processor than the message itself.
 
 use std::time::Duration;
 
 use doorbell_core::nic::Counters;
 use doorbell_core::time::Time;
 
-/// A message that comes this many times the time that is spun after those before comes by itself,
-/// unless that is less than the least such time.
+/// How many times the spinning time must pass since earlier messages for a message to count as a
+/// lone one, and the shortest time that counts.
 const APART: u32 = 8;
 const LEAST_APART: Duration = Duration::from_micros(400);
-/// The most that the score of messages by themselves can be.
+/// The highest score of lone messages.
 const MOST: u64 = 8;
-/// What a message by itself adds to the score. One that comes soon after another takes one away.
+/// The points that a lone message adds to the score. A message soon after another takes one away.
 const BY_ITSELF: u64 = 2;
 
-/// What has arrived at a NIC between sleeps.
+/// The recent traffic of a NIC, sampled when a task goes to sleep.
 #[derive(Default, Debug)]
 pub(crate) struct Traffic {
-    /// The packets received until the last sleep that followed any.
+    /// The packets that were received until the last sleep that followed any.
     received: u64,
-    /// When that sleep began.
+    /// The time when that sleep began.
     slept: Time,
-    /// Whether messages come by themselves rather than soon after others, lately.
+    /// The score of lone messages.
     score: u64,
     sparse: bool,
 }
@@ -32,8 +32,8 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// Notes that a sleep begins, before which a program spins for `spin` at the most.
     ///
-    /// Acknowledgements are not counted: nobody spins for them. A sleep since which nothing came is
-    /// not noted, since one that waits for an answer follows each call.
+    /// Acknowledgements are not counted, since no task spins for them. A sleep since which nothing
+    /// came is not noted, since a sleep that waits for an answer follows each call.
     pub fn sleeps(&mut self, now: Time, counters: &Counters, spin: Duration) {
         let received = counters.received - counters.acks_received;
         let came = received - self.received;
@@ -47,7 +47,8 @@ impl Traffic {
         (self.received, self.slept) = (received, now);
     }
 
-    /// Whether to sleep as soon as nothing comes: messages come by themselves, or few together.
+    /// Returns whether messages come alone or few at a time, so that a task sleeps as soon as
+    /// nothing comes.
     #[inline]
     pub fn is_sparse(&self) -> bool {
         self.sparse
@@ -60,8 +61,8 @@ mod tests {
 
     const SPIN: Duration = Duration::from_micros(50);
 
-    /// Lets a program sleep at times in microseconds, before each of which so many packets came,
-    /// and says whether it spins the next time.
+    /// Lets a program sleep at the given times in microseconds, each time after the given number of
+    /// packets, and returns whether the program spins the next time.
     fn spins(sleeps: impl IntoIterator<Item = (u64, u64)>) -> bool {
         let (mut traffic, mut counters) = (Traffic::default(), Counters::default());
         for (at, came) in sleeps {

@@ -1,142 +1,54 @@
-//! Connections that are being made, stand, or are being ended.
+//! Making connections by the connection manager, and ending them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use doorbell_core::cm::{ConnectionId, Extensions, Reply, Request, Why};
 use doorbell_core::connect::{Agreement, Route};
 use doorbell_core::nic::{self, Change, ChangeError, Sending, State};
-use doorbell_core::wire::PathMtu;
-use doorbell_core::wire::cm::RejectReason;
+use doorbell_core::wire::cm::{
+    CmPort, InitiatorDepth, IpCm, IpPair, RejectReason, ResponderResources,
+};
+use doorbell_core::wire::{Gid, Psn, Qpn, ServiceId};
 use tokio::sync::oneshot;
 
-use super::{Control, Manager, Way};
-use crate::connect::{Answer, Answered, Asked, Private, Whom, proposal};
-use crate::error::ConnectError;
-use crate::pair::{Ending, Link, Stand};
-
-#[derive(Default)]
-pub(crate) struct Calls(HashMap<ConnectionId, Call>);
-
-/// A connection that the manager knows.
-struct Call {
-    link: Arc<Link>,
-    stage: Stage,
-}
-
-enum Stage {
-    /// This side has asked for it.
-    Asked(Box<Outgoing>),
-    /// This side has taken it up.
-    Accepted(Box<Accepted>),
-    /// It is decided.
-    Decided,
-}
-
-struct Outgoing {
-    request: Request,
-    way: Way,
-    whom: Whom,
-    private: Box<[u8]>,
-    answer: Answer,
-    /// Whether the peer has refused packets of the size that was proposed, and is to be asked again
-    /// with the size that the request has now.
-    again: bool,
-}
-
-struct Accepted {
-    agreement: Agreement,
-    extensions: Extensions,
-    whom: Whom,
-    answer: Answer,
-}
-
-impl Calls {
-    pub fn link(&self, id: ConnectionId) -> Option<Arc<Link>> {
-        self.0.get(&id).map(|call| call.link.clone())
-    }
-
-    /// Whoever waits for a connection is told that it did not come about; unless the peer refused
-    /// it for the size of packets, and there are smaller ones: then it is asked again.
-    pub fn failed(&mut self, id: ConnectionId, why: Why) {
-        let Some(call) = self.0.get_mut(&id) else { return };
-        tracing::debug!(qpn = %call.link.qpn, ?why, "no connection");
-        if let Stage::Asked(outgoing) = &mut call.stage
-            && matches!(why, Why::Refused { reason: RejectReason::INVALID_MTU, .. })
-            && let Some(mtu) = smaller(outgoing.request.mtu)
-        {
-            (outgoing.request.mtu, outgoing.again) = (mtu, true);
-            return;
-        }
-        call.link.end(Ending::of(why.clone()));
-        if let Some((answer, whom)) = call.decide() {
-            let _ = answer.send(Err(ConnectError::of(why, whom)));
-        }
-    }
-
-    /// Ends a queue pair's connection, in whichever state it is, if it has one.
-    pub fn give_up(&mut self, link: &Link, manager: &mut Manager) {
-        let Some(id) = link.ways(|ways| ways.id) else { return };
-        // One of them is right; all of them, when it is over already, are wrong.
-        let _ = manager
-            .disconnect(id, &[])
-            .or_else(|_| manager.cancel(id))
-            .or_else(|_| manager.reject(id, RejectReason::CONSUMER, &[]));
-        if let Some((answer, whom)) = self.0.get_mut(&id).and_then(Call::decide) {
-            let Whom { peer, service } = whom;
-            let _ = answer.send(Err(ConnectError::GivenUp { peer, service }));
-        }
-    }
-}
-
-/// The next smaller size of packets, if there is one.
-fn smaller(mtu: PathMtu) -> Option<PathMtu> {
-    PathMtu::ALL.into_iter().rev().find(|other| *other < mtu)
-}
-
-impl Call {
-    /// Who waits for the connection, and with whom it was to be.
-    fn decide(&mut self) -> Option<(Answer, Whom)> {
-        match std::mem::replace(&mut self.stage, Stage::Decided) {
-            Stage::Asked(outgoing) => Some((outgoing.answer, outgoing.whom)),
-            Stage::Accepted(accepted) => Some((accepted.answer, accepted.whom)),
-            Stage::Decided => None,
-        }
-    }
-}
+use super::connections::{Accepted, Answered, Entry, Outgoing, Stage};
+use super::listeners::ConnectionRequest;
+use super::state::Control;
+use crate::error::{ConnectError, Target};
+use crate::link::{Ending, Link, Private, Stand, Way};
 
 impl Control {
-    /// Asks for a connection.
-    pub fn call(
+    /// Asks a peer for a connection. The returned receiver yields the outcome.
+    pub fn connect(
         &mut self,
         link: &Arc<Link>,
         way: nic::Way,
-        whom: Whom,
+        target: Target,
         private: &[u8],
     ) -> Result<Answered, ConnectError> {
         let psn = self.nic.first_psn();
-        let mut request = proposal(link, &way, whom.service, psn).within(self.connect_timeout);
+        let mut request = proposal(link, &way, target.service, psn).within(self.connect_timeout);
         request.mtu = self.mtu;
         let way = self.way(Route::new(way));
         let id = self.manager.connect(way.clone(), &request, private)?;
-        link.now_stands(Stand::Connecting);
+        link.set_state(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
         let private = private.into();
-        let outgoing = Outgoing { request, way, whom, private, answer, again: false };
-        self.asked(id, link.clone(), Box::new(outgoing));
+        let outgoing = Outgoing { request, way, target, private, answer, again: false };
+        self.insert_outgoing(id, link.clone(), Box::new(outgoing));
         Ok(answered)
     }
 
-    fn asked(&mut self, id: ConnectionId, link: Arc<Link>, outgoing: Box<Outgoing>) {
-        link.ways(|ways| ways.id = Some(id));
-        self.calls.0.insert(id, Call { link, stage: Stage::Asked(outgoing) });
+    fn insert_outgoing(&mut self, id: ConnectionId, link: Arc<Link>, outgoing: Box<Outgoing>) {
+        link.nic_side(|nic_side| nic_side.id = Some(id));
+        self.connections.0.insert(id, Entry { link, stage: Stage::Asked(outgoing) });
     }
 
-    /// Nothing is left of a connection, and its queue pair may have another: where the peer takes
-    /// smaller packets only, it is asked for them now.
+    /// Frees the place of a connection of which nothing is left. If the peer takes only smaller
+    /// packets, asks for the connection again with those.
     pub fn released(&mut self, id: ConnectionId) {
-        let Some(Call { link, stage }) = self.calls.0.remove(&id) else { return };
-        link.ways(|ways| ways.id = None);
+        let Some(Entry { link, stage }) = self.connections.0.remove(&id) else { return };
+        link.nic_side(|nic_side| nic_side.id = None);
         let Stage::Asked(mut outgoing) = stage else { return };
         if !std::mem::take(&mut outgoing.again) {
             return;
@@ -144,7 +56,7 @@ impl Control {
         tracing::debug!(qpn = %link.qpn, mtu = outgoing.request.mtu.bytes(), "asks again");
         let Outgoing { request, way, private, .. } = &*outgoing;
         match self.manager.connect(way.clone(), request, private) {
-            Ok(id) => self.asked(id, link, outgoing),
+            Ok(id) => self.insert_outgoing(id, link, outgoing),
             Err(why) => {
                 link.end(Ending::of(Why::Refused {
                     reason: RejectReason::INVALID_MTU,
@@ -156,15 +68,15 @@ impl Control {
         }
     }
 
-    /// Takes a connection up that a peer asks for.
+    /// Accepts a connection that a peer has asked for. The returned receiver yields the outcome.
     pub fn accept(
         &mut self,
         link: &Arc<Link>,
-        asked: Asked,
+        asked: ConnectionRequest,
         peer: String,
         private: &[u8],
     ) -> Result<Answered, ConnectError> {
-        let Asked { id, way, request, extensions, .. } = asked;
+        let ConnectionRequest { id, way, request, extensions, .. } = asked;
         let reply = Reply {
             flow_control: !link.terms.shares_receives,
             srq: link.terms.shares_receives,
@@ -172,7 +84,7 @@ impl Control {
             ..Reply::to(&request, link.qpn, self.nic.first_psn(), link.terms.reads)
         };
         let agreement = Agreement::responders(&request, &reply);
-        let whom = Whom { peer, service: request.service };
+        let target = Target { peer, service: request.service };
         let connection = self.connection(link, (&agreement, id), &way, extensions);
         let receives = Change::ReadyToReceive(Box::new(connection));
         let changed = self
@@ -185,16 +97,16 @@ impl Control {
         let extensions = accepted.inspect_err(|_| {
             let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
         })?;
-        link.ways(|ways| ways.peer = Some(agreement.peer));
-        link.ways(|ways| ways.id = Some(id));
-        link.now_stands(Stand::Connecting);
+        link.nic_side(|nic_side| nic_side.peer = Some(agreement.peer));
+        link.nic_side(|nic_side| nic_side.id = Some(id));
+        link.set_state(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
-        let stage = Stage::Accepted(Box::new(Accepted { agreement, extensions, whom, answer }));
-        self.calls.0.insert(id, Call { link: link.clone(), stage });
+        let stage = Stage::Accepted(Box::new(Accepted { agreement, extensions, target, answer }));
+        self.connections.0.insert(id, Entry { link: link.clone(), stage });
         Ok(answered)
     }
 
-    /// Ends a connection, if it is not over.
+    /// Ends a connection, unless it has ended already.
     pub fn disconnect(&mut self, link: &Link, private: &[u8]) -> Result<(), ConnectError> {
         match link.stand() {
             Stand::Unconnected | Stand::Connecting => {
@@ -203,19 +115,20 @@ impl Control {
             Stand::Connected => {}
             Stand::Ended(_) => return Ok(()),
         }
-        let id = link.ways(|ways| ways.id);
-        // If there are too many bytes to tell, it goes on.
+        let id = link.nic_side(|nic_side| nic_side.id);
+        // When the private data is too long, the connection goes on.
         id.map_or(Ok(()), |id| self.manager.disconnect(id, private))?;
         self.nic.change(link.qpn, Change::Error)?;
-        self.parts = true;
-        // It was agreed upon elsewhere, and there is no way to tell.
+        self.disconnects = true;
+        // The connection was made without the connection manager, and there is no way to tell the
+        // peer.
         if id.is_none() {
             self.end(link, Ending::Left { private: Private::default() });
         }
         Ok(())
     }
 
-    /// Makes a queue pair ready, by what was agreed upon.
+    /// Moves a queue pair to the ready states, with the terms that both sides have agreed upon.
     fn ready(
         &mut self,
         link: &Link,
@@ -227,11 +140,12 @@ impl Control {
         self.nic.change(link.qpn, agreement.init(link.terms.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
         self.nic.change(link.qpn, self.sending(agreement, extensions))?;
-        link.ways(|ways| ways.peer = Some(agreement.peer));
+        link.nic_side(|nic_side| nic_side.peer = Some(agreement.peer));
         Ok(())
     }
 
-    /// What a queue pair must know of a peer, as far as the manager has agreed upon it.
+    /// Returns the parameters of the peer for a queue pair, as far as the connection manager has
+    /// agreed upon them.
     fn connection(
         &mut self,
         link: &Link,
@@ -244,36 +158,37 @@ impl Control {
         nic::Connection { peer_guid, ..agreement.connection(path, extensions) }
     }
 
-    /// How a queue pair insists: for as long as hosts may be silent.
+    /// Returns the change to the ready-to-send state. A queue pair repeats requests for as long as
+    /// hosts may be silent.
     fn sending(&self, agreement: &Agreement, extensions: Extensions) -> Change {
         let patience = self.patience;
         Change::ReadyToSend(Sending { patience, ..agreement.sending(extensions) })
     }
 }
 
-/// A peer has taken a connection up.
+/// Handles the peer's reply: the connection is accepted.
 pub(crate) fn replied(
     control: &mut Control,
     (id, reply, extensions): (ConnectionId, &Reply, Extensions),
     private: Vec<u8>,
 ) {
-    let call = control.calls.0.get_mut(&id);
-    let Some((link, stage)) =
-        call.map(|call| (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided)))
+    let entry = control.connections.0.get_mut(&id);
+    let Some((link, stage)) = entry
+        .map(|entry| (entry.link.clone(), std::mem::replace(&mut entry.stage, Stage::Decided)))
     else {
         return;
     };
     let Stage::Asked(outgoing) = stage else { return };
-    let Outgoing { request, way, whom, answer, .. } = *outgoing;
+    let Outgoing { request, way, target, answer, .. } = *outgoing;
     let agreement = Agreement::requesters(&request, reply);
     let ready = control
         .ready(&link, (&agreement, id), &way, extensions)
-        .map_err(|why| not_ready(&link, why, whom));
+        .map_err(|why| not_ready(&link, why, target));
     let ready = ready.and_then(|()| Ok(control.manager.ready(id, &[])?));
     let _ = match ready {
         Ok(()) => {
             tracing::debug!(qpn = %link.qpn, peer = %reply.qpn, "connected");
-            link.now_stands(Stand::Connected);
+            link.set_state(Stand::Connected);
             answer.send(Ok(private.into()))
         }
         Err(why) => {
@@ -283,30 +198,30 @@ pub(crate) fn replied(
     };
 }
 
-/// The peer knows that a connection stands which this side has taken up.
+/// Handles the peer's confirmation of a connection that this side has accepted.
 pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<u8>) {
-    let Some(call) = control.calls.0.get_mut(&id) else { return };
-    let (link, stage) = (call.link.clone(), std::mem::replace(&mut call.stage, Stage::Decided));
+    let Some(entry) = control.connections.0.get_mut(&id) else { return };
+    let (link, stage) = (entry.link.clone(), std::mem::replace(&mut entry.stage, Stage::Decided));
     let Stage::Accepted(accepted) = stage else { return };
-    let Accepted { agreement, extensions, whom, answer } = *accepted;
+    let Accepted { agreement, extensions, target, answer } = *accepted;
     let sending = control.sending(&agreement, extensions);
     let _ = match control.nic.change(link.qpn, sending) {
         Ok(()) => {
             tracing::debug!(qpn = %link.qpn, peer = %agreement.peer, "connected");
-            link.now_stands(Stand::Connected);
+            link.set_state(Stand::Connected);
             answer.send(Ok(private.into()))
         }
-        // The queue pair broke before its connection stood.
+        // The queue pair broke before the connection was established.
         Err(why) => {
             let _ = control.manager.disconnect(id, &[]);
-            answer.send(Err(not_ready(&link, why, whom)))
+            answer.send(Err(not_ready(&link, why, target)))
         }
     };
 }
 
-/// Why a queue pair was not made ready for a connection: if it is in the error state, or was
-/// dropped, how its connection ended tells more than that it can't change.
-fn not_ready(link: &Link, why: ChangeError, Whom { peer, service }: Whom) -> ConnectError {
+/// Returns the error of a queue pair that could not be made ready. If the queue pair broke or was
+/// dropped meanwhile, the way its connection ended says more than the failed change.
+fn not_ready(link: &Link, why: ChangeError, Target { peer, service }: Target) -> ConnectError {
     let is_over = match why {
         ChangeError::NoSuchQueuePair(_) => true,
         ChangeError::Transition { from, .. } => from == State::Error,
@@ -316,5 +231,32 @@ fn not_ready(link: &Link, why: ChangeError, Whom { peer, service }: Whom) -> Con
         _ if !is_over => why.into(),
         Stand::Ended(Ending::PeerLeft { .. }) => ConnectError::PeerLeft { peer, service },
         _ => ConnectError::GivenUp { peer, service },
+    }
+}
+
+/// Returns the addresses and the port in a request for a port, as `rdma_cm` encodes them.
+fn addressing(qpn: Qpn, (from, to): (Gid, Gid)) -> IpCm {
+    let addresses = match (from.to_ipv4(), to.to_ipv4()) {
+        (Some(source), Some(destination)) => IpPair::V4 { source, destination },
+        _ => IpPair::V6 { source: from.into(), destination: to.into() },
+    };
+    // The source port only tells requesters apart; nobody listens there.
+    IpCm { source_port: CmPort(0xC000 | qpn.get() as u16), addresses }
+}
+
+/// Builds the request for a connection, with this side's terms.
+fn proposal(link: &Link, way: &nic::Way, service: ServiceId, psn: Psn) -> Request {
+    let (from, to) = match way {
+        nic::Way::Network(outer) => outer.gids(),
+        nic::Way::Link(_) => (Gid::default(), Gid::default()),
+    };
+    Request {
+        responder_resources: ResponderResources(link.terms.reads),
+        initiator_depth: InitiatorDepth(link.terms.reads),
+        flow_control: !link.terms.shares_receives,
+        srq: link.terms.shares_receives,
+        rnr_retry_count: link.terms.rnr_retries,
+        addressing: service.ip_port().map(|_| addressing(link.qpn, (from, to))),
+        ..Request::new(service, link.qpn, psn, from, to)
     }
 }

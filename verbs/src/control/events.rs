@@ -1,25 +1,25 @@
-//! What a program hears without asking.
+//! Asynchronous events, which programs may subscribe to.
 
 use doorbell_core::nic::{Cause, SharedReceiveQueueId};
 use doorbell_core::wire::Qpn;
 
-/// Something that happens to a NIC or its queue pairs, asynchronously.
+/// An asynchronous event of a NIC or of one of its queue pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AsyncEvent {
-    /// A queue pair broke.
+    /// A queue pair broke, for the given cause.
     Broken(Qpn, Cause),
-    /// A queue pair's connection is over: see [`Connection::stand`](crate::Connection::stand). Not
-    /// told of one that was asked for in vain, of which whoever asked hears.
+    /// The connection of a queue pair has ended. There is no such event for a connection that was
+    /// never established: the task that asked for it gets an error.
     Ended(Qpn),
-    /// A shared receive queue has fewer receives than it was
-    /// [to tell](crate::SharedReceiveQueue::tell_low) at.
+    /// A shared receive queue has fewer receives than the
+    /// [limit](crate::SharedReceiveQueue::tell_low) that was set.
     ReceivesLow(SharedReceiveQueueId),
-    /// What comes from a peer comes from another Ethernet address than the connection's: it may
+    /// Packets of a peer come from another Ethernet address than the connection's: the peer may
     /// have moved.
     PathChanged(Qpn),
-    /// A queue pair takes no more receives from the queue that it shares, for it is broken, or
-    /// taken down: told once, see
+    /// A queue pair, broken or taken down, takes no more receives from its shared receive queue.
+    /// The event comes once. See
     /// [`Connection::had_last_receive`](crate::Connection::had_last_receive).
     LastReceive(Qpn),
 }

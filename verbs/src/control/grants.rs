@@ -1,4 +1,4 @@
-//! Memory that peers have granted, until somebody maps it.
+//! Grants: memory that peers let this process map.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use doorbell_core::wire::{RemoteAddr, Rkey};
 use doorbell_transports::Grant;
 use tokio::sync::oneshot;
 
-use crate::memory::RemoteMemory;
+use crate::work::RemoteMemory;
 
-/// Memory of a peer's that is mapped here.
+/// A grant of a peer's memory, which is mapped here.
 pub(crate) struct Granted {
-    /// By which link it came, and what names it there.
+    /// The link by which the grant came, and the key of the memory.
     link: PathId,
     rkey: Rkey,
-    /// Where it begins, by the peer's addresses.
+    /// The address at which the memory begins, for the peer.
     pub base: RemoteAddr,
     pub region: Region,
 }
@@ -33,27 +33,27 @@ impl From<Grant> for Granted {
     }
 }
 
-/// What a grant is called: the key of the memory, and behind that its address.
+/// Returns the tag of a grant: the address of the memory, and below it the key.
 pub(crate) fn granted_as(memory: &RemoteMemory) -> u128 {
     u128::from(memory.address().0) << u32::BITS | u128::from(memory.rkey().0)
 }
 
-/// Who waits for a grant.
+/// A task that waits for a grant.
 struct Waiting {
     link: PathId,
     rkey: Rkey,
     wakes: oneshot::Sender<()>,
 }
 
-/// What peers have granted and who waits for that.
+/// The grants that have arrived, and the tasks that wait for grants.
 #[derive(Default)]
 pub(crate) struct Grants {
-    /// What nobody has taken yet, oldest first.
+    /// Grants that no task has taken yet, oldest first.
     arrived: VecDeque<Granted>,
     waiting: Vec<Waiting>,
 }
 
-/// The most grants that wait to be taken; the oldest give way to new ones.
+/// The most grants that are kept; the oldest gives way to a new one.
 const MOST_GRANTS: usize = 1024;
 
 impl Grants {
@@ -61,7 +61,7 @@ impl Grants {
         let granted = Granted::from(grant);
         let waits = |waiting: &mut Waiting| granted.is(waiting.link, waiting.rkey);
         for woken in self.waiting.extract_if(.., waits) {
-            // Who does not wait any more leaves it to who asks next.
+            // If the task has stopped waiting, the grant stays for the next one that asks.
             let _ = woken.wakes.send(());
         }
         if self.arrived.len() == MOST_GRANTS {
@@ -70,13 +70,14 @@ impl Grants {
         self.arrived.push_back(granted);
     }
 
-    /// Whether somebody waits for one.
+    /// Returns whether any task waits for a grant.
     pub fn are_awaited(&mut self) -> bool {
         self.waiting.retain(|waiting| !waiting.wakes.is_closed());
         !self.waiting.is_empty()
     }
 
-    /// What a peer at the end of a link has granted by that key; or what tells when it has.
+    /// Takes the grant of a key that came by a link. If it has not arrived, returns a receiver that
+    /// is signalled when it does.
     pub fn take(&mut self, link: PathId, rkey: Rkey) -> Result<Granted, oneshot::Receiver<()>> {
         let found = self.arrived.iter().position(|granted| granted.is(link, rkey));
         if let Some(granted) = found.and_then(|found| self.arrived.remove(found)) {

@@ -1,12 +1,26 @@
-//! What a NIC does for programs and peers: its queue pairs, connections and services.
+//! The control plane of a NIC: queue pairs, connections, listeners and their teardown.
+//!
+//! Whoever holds the NIC may call this folder, and nothing in it waits. It is told of posted
+//! control operations, of time, and of the NIC's and the connection manager's events. It tells
+//! programs by the state of their connection, by one-shot channels, and by events; it tells its
+//! caller whether a task was woken. [`Control`] has the state, `turn.rs` the part of each turn;
+//! the others extend them.
 
-pub(crate) mod connecting;
-pub(crate) mod errands;
-pub(crate) mod events;
-pub(crate) mod grants;
+mod connecting;
+mod connections;
+mod events;
+mod grants;
+mod listeners;
+mod management;
+mod operations;
+mod paths;
+mod services;
 mod state;
+mod teardown;
+mod turn;
 
-pub(crate) use connecting::{Calls, established, replied};
-pub(crate) use errands::{Errand, Errands, Leaving};
+pub use events::AsyncEvent;
 pub(crate) use grants::{Granted, granted_as};
-pub(crate) use state::{Control, Manager, Setting, Way};
+pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
+pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair};
+pub(crate) use state::{Control, ControlConfig};

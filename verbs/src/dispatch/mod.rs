@@ -1,5 +1,10 @@
-//! What of a queue pair its futures share with the NIC.
+//! Dispatching of completions to the tasks that wait for them.
+//!
+//! This folder is handed each completion by the layer that polls the NIC. It hands requests and
+//! receives to the NIC's queues, and completions to the futures that await them, and wakes their
+//! tasks. It knows queues, wakers and errors, but no NIC.
 
+mod reader;
 mod slots;
 
 use std::any::Any;
@@ -7,37 +12,42 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use doorbell_core::nic::{
-    Completion, Memory, Polled, QueuePairEnds, ReceiveQueue, Refused, SendQueue, WorkRequest,
+    Completion, Memory, Polled, QueuePairEnds, ReceiveQueue, ReceiveRequest, Refused, SendQueue,
+    WorkRequest,
 };
 use tokio::sync::Semaphore;
 
+pub(crate) use reader::ReaderWaker;
 pub(crate) use slots::Slots;
 
 use crate::error::PostReceiveError;
-use crate::pair::{RECEIVE, receive, taken};
+use crate::sync::wakers::{Place, Wakers};
 use crate::sync::{AtomicU64, Mutex, Ordering, locked};
-use crate::wakers::{Place, Wakers};
 
-/// Requests that are under way, and messages that nobody has asked for yet.
-pub(crate) struct Pair {
-    /// A permit for each request that may be posted.
+/// The bit in the number of a request that marks the completion of a receive.
+pub(crate) const RECEIVE: u64 = 1 << 63;
+
+/// The queues of one queue pair whose requests are futures: requests under way, and received
+/// messages that no future has taken yet.
+pub(crate) struct Dispatcher {
+    /// Permits, of which each request takes one before it is posted.
     pub room: Semaphore,
     sends: Slots<Option<SendQueue>, Completion>,
     inbox: Mutex<Inbox>,
-    /// How many receives were completed: so a look that finds nothing is a load.
+    /// The number of completed receives. A look that finds the number unchanged takes no lock.
     arrived: AtomicU64,
-    /// Who waits for messages.
+    /// The tasks that wait for messages.
     receivers: Wakers,
 }
 
 struct Inbox {
     queue: Option<ReceiveQueue>,
-    /// No more than were posted.
+    /// Completed receives: no more than were posted.
     arrived: VecDeque<Completion>,
     over: bool,
 }
 
-impl Pair {
+impl Dispatcher {
     pub fn new(ends: QueuePairEnds, depth: usize) -> Self {
         let QueuePairEnds { send, receive, .. } = ends;
         let inbox = Inbox { queue: Some(receive), arrived: VecDeque::new(), over: false };
@@ -50,7 +60,7 @@ impl Pair {
         }
     }
 
-    /// Hands a completion to whoever awaits it. Whether somebody was woken.
+    /// Hands a completion to the future that awaits it, and returns whether a task was woken.
     #[inline]
     pub fn complete(&self, mut done: Polled<'_>) -> bool {
         if done.id & RECEIVE != 0 {
@@ -70,27 +80,27 @@ impl Pair {
         woke
     }
 
-    /// The connection is over: who waits for a message is told.
+    /// Marks the connection as ended, and wakes the tasks that wait for messages.
     pub fn end(&self) {
         locked(&self.inbox).over = true;
         self.arrived.fetch_add(1, Ordering::SeqCst);
         self.receivers.wake_all();
     }
 
-    /// The program's ends of its queues, of which nobody has need any more.
+    /// Takes the program's ends of the two queues, when the queue pair is dropped.
     pub fn take_ends(&self) -> Box<dyn Any + Send> {
         let send = self.sends.queue(Option::take);
         Box::new((send, locked(&self.inbox).queue.take()))
     }
 }
 
-/// Requests.
-impl Pair {
-    /// Posts a request to the queue, with a slot for its completion; `then` is done with the queue
-    /// before anything else is posted there.
+/// Requests of futures.
+impl Dispatcher {
+    /// Posts a request to the queue, with a slot for its completion. `then` runs before another
+    /// request can be posted to the queue.
     ///
     /// # Errors
-    /// What the queue says, with the request.
+    /// Returns the request when the queue refuses it.
     #[inline]
     pub fn post(
         &self,
@@ -100,7 +110,7 @@ impl Pair {
         request.signalled = true;
         self.sends.post(|queue, index| {
             request.id = u64::from(index);
-            // Futures borrow the queue pair, whose end this is until it is dropped.
+            // Futures borrow the queue pair, which keeps its ends until it is dropped.
             let queue = queue.as_mut().expect("it is there as long as the queue pair is");
             queue.post(request)?;
             then(queue);
@@ -108,31 +118,31 @@ impl Pair {
         })
     }
 
-    /// How many requests were completed.
+    /// Returns the number of completed requests.
     #[inline]
     pub fn completed(&self) -> u64 {
         self.sends.completed()
     }
 
-    /// The completion of the request in a slot, which is free then.
+    /// Takes the completion out of a slot, and frees the slot.
     pub fn take(&self, index: u32) -> Option<Completion> {
         self.sends.take(index)
     }
 
-    /// Has a waker woken when that is there.
+    /// Registers a waker, to be woken when the slot holds a completion.
     pub fn await_slot(&self, index: u32, waker: &Waker) {
         self.sends.wait(index, waker);
     }
 
-    /// Nobody awaits the request in a slot any more.
+    /// Gives up a slot whose future was dropped: the completion will be discarded.
     pub fn abandon(&self, index: u32) {
         self.sends.abandon(index);
     }
 }
 
-/// Receives.
-impl Pair {
-    /// Posts a receive. Whether the NIC must be told.
+/// Receives and messages.
+impl Dispatcher {
+    /// Posts a receive, and returns whether the doorbell must be rung for it.
     pub fn post_receive(&self, memory: Memory) -> Result<bool, PostReceiveError> {
         let mut inbox = locked(&self.inbox);
         let queue = inbox.queue.as_mut().expect("it is there as long as the queue pair is");
@@ -142,13 +152,14 @@ impl Pair {
         }
     }
 
-    /// How many receives were completed.
+    /// Returns the number of completed receives.
     #[inline]
     pub fn arrived(&self) -> u64 {
         self.arrived.load(Ordering::SeqCst)
     }
 
-    /// The next message, or that there will be none.
+    /// Takes the next message. Returns `Some(None)` when the connection has ended and no message is
+    /// left.
     pub fn next(&self) -> Option<Option<Completion>> {
         let mut inbox = locked(&self.inbox);
         match inbox.arrived.pop_front() {
@@ -157,13 +168,30 @@ impl Pair {
         }
     }
 
-    /// Has a waker woken when something of that is there.
+    /// Registers a waker, to be woken by the next message and by the end of the connection.
     pub fn await_message(&self, place: &mut Place, waker: &Waker) {
         self.receivers.enter(place, waker);
     }
 
-    /// Does so no more.
+    /// Removes the waker again.
     pub fn await_no_message(&self, place: &mut Place) {
         self.receivers.leave(place);
     }
+}
+
+/// Copies a completion out of its queue, and moves its memory.
+fn taken(done: &mut Polled<'_>) -> Completion {
+    Completion {
+        id: done.id,
+        qpn: done.qpn,
+        outcome: done.outcome,
+        len: done.len,
+        attached: done.attached,
+        memory: std::mem::take(&mut done.memory),
+    }
+}
+
+/// Makes a receive request that is marked as such.
+fn receive(memory: Memory) -> ReceiveRequest {
+    ReceiveRequest { id: RECEIVE, memory }
 }

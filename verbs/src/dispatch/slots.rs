@@ -1,33 +1,32 @@
-//! Where completions wait for the futures of their requests: the dispatcher's side of a queue.
+//! Slots, in which completions wait for the futures of their requests.
 
 use std::task::Waker;
 
 use crate::sync::{AtomicU64, Mutex, Ordering, locked};
 
-/// A queue, and a slot for each request that was posted to it and is not done, or whose future has
-/// not looked yet.
+/// A queue, with a slot for each request whose future has not taken the completion yet.
 ///
-/// A future looks, registers its waker, and looks again; whoever completes puts the completion
-/// there first, and wakes then. Both are done with the slots locked, so none is missed.
+/// A future looks into its slot, registers its waker, and looks again. The dispatcher fills the
+/// slot first, and wakes the task then. Both lock the slots, so no wake-up is lost.
 pub(crate) struct Slots<Q, T> {
     inside: Mutex<Inside<Q, T>>,
-    /// How many completions there were: so a look that finds nothing is a load.
+    /// The number of completed requests. A look that finds the number unchanged takes no lock.
     completed: AtomicU64,
 }
 
 struct Inside<Q, T> {
     queue: Q,
-    /// As many as there were futures at a time.
+    /// The slots: as many as there ever were futures at a time.
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
 enum Slot<T> {
     Free,
-    /// Its request is under way.
+    /// The request is under way. The waker is that of its future, once the future sleeps.
     Waiting(Option<Waker>),
     Done(T),
-    /// Its future was dropped.
+    /// The future was dropped while its request was under way.
     Abandoned,
 }
 
@@ -44,29 +43,29 @@ impl<Q, T> Slots<Q, T> {
         Self { inside: Mutex::new(inside), completed: AtomicU64::new(0) }
     }
 
-    /// Does something with the queue.
+    /// Runs `does` with the queue.
     pub fn queue<R>(&self, does: impl FnOnce(&mut Q) -> R) -> R {
         does(&mut locked(&self.inside).queue)
     }
 
-    /// Posts a request that completes in the slot of the number given. While that is done nothing
-    /// else is posted, so requests leave in the order in which they were.
+    /// Posts a request by calling `post` with the number of a slot, into which the completion will
+    /// go. The slots stay locked meanwhile, so requests leave in the order of these calls.
     ///
     /// # Errors
-    /// What posting it says.
+    /// Returns the error of `post`.
     #[inline]
     pub fn post<E>(&self, post: impl FnOnce(&mut Q, u32) -> Result<(), E>) -> Result<u32, E> {
         let mut inside = locked(&self.inside);
         let inside = &mut *inside;
         let index = inside.free.pop().unwrap_or_else(|| {
             if inside.slots.is_empty() {
-                // Most have few requests at a time, and there may be many queue pairs.
+                // Most queue pairs have few requests at a time, and there may be many queue pairs.
                 inside.slots.reserve_exact(1);
             }
             inside.slots.push(Slot::Free);
             inside.slots.len() as u32 - 1
         });
-        // It may be complete before this returns.
+        // The request may complete before this returns.
         inside.slots[index as usize] = Slot::Waiting(None);
         match post(&mut inside.queue, index) {
             Ok(()) => Ok(index),
@@ -77,7 +76,7 @@ impl<Q, T> Slots<Q, T> {
         }
     }
 
-    /// Puts a completion into its slot. Who is to be woken for it; none, if nobody waits yet.
+    /// Puts a completion into its slot, and returns the waker of the future if that sleeps.
     #[inline]
     pub fn complete(&self, index: u32, completion: impl FnOnce() -> T) -> Option<Waker> {
         let mut inside = locked(&self.inside);
@@ -99,13 +98,13 @@ impl<Q, T> Slots<Q, T> {
         woken
     }
 
-    /// How many requests were completed.
+    /// Returns the number of completed requests.
     #[inline]
     pub fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// The completion in a slot, which is free then.
+    /// Takes the completion out of a slot, and frees the slot.
     pub fn take(&self, index: u32) -> Option<T> {
         let mut inside = locked(&self.inside);
         let slot = &mut inside.slots[index as usize];
@@ -121,14 +120,14 @@ impl<Q, T> Slots<Q, T> {
         }
     }
 
-    /// Has a waker woken when a slot is filled.
+    /// Registers a waker, to be woken when the slot holds a completion.
     pub fn wait(&self, index: u32, waker: &Waker) {
         if let Slot::Waiting(waiting) = &mut locked(&self.inside).slots[index as usize] {
             waiting.get_or_insert_with(|| waker.clone()).clone_from(waker);
         }
     }
 
-    /// Nobody awaits the request in a slot any more.
+    /// Gives up a slot whose future was dropped: the completion will be discarded.
     pub fn abandon(&self, index: u32) {
         let mut inside = locked(&self.inside);
         match inside.slots[index as usize] {

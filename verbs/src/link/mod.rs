@@ -1,101 +1,62 @@
-//! What a queue pair of either kind knows of its connection.
+//! The state of one connection, which a queue pair's program and its NIC share.
+//!
+//! This folder is told of each change by the layer that controls the NIC. It tells programs the
+//! connection's state, why the connection ended, and the peer's address. It knows nothing of the
+//! NIC.
 
 mod private;
+mod state;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use doorbell_core::cm::{ConnectionId, Why};
+use doorbell_core::cm::ConnectionId;
+use doorbell_core::connect::Route;
 use doorbell_core::encap::PathId;
-use doorbell_core::nic::{self, Cause, Rights, SharedReceiveQueueId};
+use doorbell_core::nic::{self, Rights, SharedReceiveQueueId};
 use doorbell_core::wire::Qpn;
 use doorbell_core::wire::cm::RnrRetryCount;
 
 pub use private::Private;
+pub use state::{Ending, Stand};
 
-use crate::error::ConnectError;
-use crate::progress::Way;
+use crate::sync::wakers::Wakers;
 use crate::sync::{AtomicBool, Mutex, Ordering, fence, locked};
-use crate::wakers::Wakers;
 
-/// Where a connection stands.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Stand {
-    /// It was not asked for yet.
-    Unconnected,
-    /// It is being made.
-    Connecting,
-    /// It stands.
-    Connected,
-    /// It is over, and everything posted is flushed.
-    Ended(Ending),
-}
+/// The route to a peer's host, which many connections share.
+pub(crate) type Way = Arc<Route>;
 
-/// Why a connection is over.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Ending {
-    /// This side ended it.
-    #[error("this side ended the connection")]
-    Left {
-        /// What the peer said to that.
-        private: Private,
-    },
-    /// The peer ended it.
-    #[error("the peer ended the connection")]
-    PeerLeft {
-        /// What it said.
-        private: Private,
-    },
-    /// A request could not be carried out, or the peer is not there any more.
-    #[error("{0}")]
-    Broken(Cause),
-}
-
-impl Ending {
-    /// Of a connection that stood.
-    pub(crate) fn of(why: Why) -> Self {
-        match why {
-            Why::PeerLeft { private } | Why::Refused { private, .. } => {
-                Self::PeerLeft { private: private.into() }
-            }
-            Why::Agreed { private } => Self::Left { private: private.into() },
-            // Of one that does not stand yet, whoever waits is told more.
-            Why::TimedOut { .. } | Why::Crowded | Why::Stale => {
-                Self::Left { private: Private::default() }
-            }
-        }
-    }
-}
-
-/// A queue pair's connection, as its program and its NIC know it.
+/// The connection of one queue pair, as its program and its NIC share it.
 pub(crate) struct Link {
     pub qpn: Qpn,
     pub terms: Terms,
-    /// Whether nobody answers.
+    /// Whether the connection is unreliable: without acknowledgements.
     pub unreliable: bool,
     stand: Mutex<Stand>,
-    /// Whether it takes no more receives from the queue that it shares.
+    /// Whether the queue pair takes no more receives from its shared receive queue.
     had_last: AtomicBool,
-    /// Whether a probe of the peer was asked for, and has not begun yet.
+    /// Whether the program has asked for a probe of the peer that has not begun yet.
     asks_probe: AtomicBool,
-    /// Who waits for that to change.
+    /// The tasks that wait for the state to change.
     watchers: Wakers,
-    ways: Mutex<Ways>,
+    nic_side: Mutex<NicSide>,
 }
 
-/// What this side's configuration says of a connection.
+/// The terms of a connection that this side's configuration sets.
 pub(crate) struct Terms {
     pub rights: Rights,
-    /// Whether receives come from a shared queue, and so are not counted to the peer.
+    /// Whether receives come from a shared receive queue: then the peer is given no end-to-end
+    /// credits.
     pub shares_receives: bool,
-    /// The most reads and atomic operations at a time, each way.
+    /// The most reads and atomic operations under way at a time, each way.
     pub reads: u8,
-    /// How often the peer is to send again what finds no receive.
+    /// How often the peer sends a message again for which no receive is posted here.
     pub rnr_retries: RnrRetryCount,
 }
 
 impl Terms {
-    /// Those of what has no connection.
+    /// The terms of a queue pair without a connection.
     pub const NONE: Self = Self {
         rights: Rights::NONE,
         shares_receives: false,
@@ -103,7 +64,7 @@ impl Terms {
         rnr_retries: RnrRetryCount::INFINITE,
     };
 
-    /// As the fields of either configuration say.
+    /// Makes the terms from the fields that both kinds of configuration have.
     pub fn new(
         rights: Rights,
         shared_receives: Option<SharedReceiveQueueId>,
@@ -114,17 +75,18 @@ impl Terms {
     }
 }
 
-/// What of a connection only its NIC needs.
+/// The part of a connection's state that only its NIC needs.
 #[derive(Default)]
-pub(crate) struct Ways {
+pub(crate) struct NicSide {
     pub id: Option<ConnectionId>,
-    /// Where it leads, and its path's number: that of a link is the device's.
+    /// The route to the peer, and the number of the path. On a device with links, the number is the
+    /// device's own.
     pub path: Option<(Way, PathId)>,
-    /// The peer's queue pair, for who reads what is traced.
+    /// The peer's queue pair, for tracing.
     pub peer: Option<Qpn>,
 }
 
-/// Without waiting for whoever is just changing where it stands.
+/// Shows the state unless another thread is changing it, and never waits for that thread.
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Link");
@@ -146,15 +108,7 @@ impl Link {
             had_last: AtomicBool::new(false),
             asks_probe: AtomicBool::new(false),
             watchers: Wakers::default(),
-            ways: Mutex::new(Ways::default()),
-        }
-    }
-
-    /// Whether its connection can be made by the connection manager.
-    pub fn makes_in_band(&self) -> Result<(), ConnectError> {
-        match self.unreliable {
-            true => Err(ConnectError::Unreliable(self.qpn)),
-            false => Ok(()),
+            nic_side: Mutex::new(NicSide::default()),
         }
     }
 
@@ -162,14 +116,14 @@ impl Link {
         locked(&self.stand).clone()
     }
 
-    pub fn now_stands(&self, stand: Stand) {
+    pub fn set_state(&self, stand: Stand) {
         *locked(&self.stand) = stand;
         fence(Ordering::SeqCst);
         self.watchers.wake_all();
     }
 
-    /// Why it is over. The first reason stays, but that this side has ended it is no reason once
-    /// the peer's answer is known. Whether it was not over before.
+    /// Ends the connection, and returns whether it had not ended before. The first reason stays,
+    /// with one exception: `Ending::Left` is replaced once the peer's answer is known.
     pub fn end(&self, ending: Ending) -> bool {
         let (first, known) = match &*locked(&self.stand) {
             Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_)) => (false, true),
@@ -177,12 +131,13 @@ impl Link {
             _ => (true, false),
         };
         if !known {
-            self.now_stands(Stand::Ended(ending));
+            self.set_state(Stand::Ended(ending));
         }
         first
     }
 
-    /// It takes no more receives from the queue that it shares. Whether that is new.
+    /// Notes that the queue pair takes no more receives from its shared receive queue, and returns
+    /// whether that is new.
     pub fn now_had_last_receive(&self) -> bool {
         !self.had_last.swap(true, Ordering::AcqRel)
     }
@@ -191,17 +146,18 @@ impl Link {
         self.had_last.load(Ordering::Acquire)
     }
 
-    /// Notes that a probe of the peer is asked for. Whether none was waiting to begin before.
+    /// Notes that the program asks for a probe of the peer, and returns whether no other probe
+    /// waits to begin.
     pub fn ask_probe(&self) -> bool {
         !self.asks_probe.swap(true, Ordering::AcqRel)
     }
 
-    /// Notes that the probe begins: who asks from here on asks for another.
+    /// Notes that the probe begins: a later call of `ask_probe` asks for another one.
     pub fn probe_begins(&self) {
         self.asks_probe.store(false, Ordering::Release);
     }
 
-    /// Waits until it is over.
+    /// Waits until the connection has ended.
     pub async fn ended(&self) -> Ending {
         let ended = || match &*locked(&self.stand) {
             Stand::Ended(ending) => Some(ending.clone()),
@@ -210,10 +166,10 @@ impl Link {
         self.watchers.until(ended).await
     }
 
-    /// The address of the peer's NIC, and the port that it is spoken to at; none of a device
-    /// without.
+    /// Returns the address and port of the peer's NIC, or nothing on a device without such
+    /// addresses.
     pub fn peer_address(&self) -> Option<SocketAddr> {
-        let way = self.ways(|ways| ways.path.as_ref().map(|(way, _)| way.clone()))?;
+        let way = self.nic_side(|nic_side| nic_side.path.as_ref().map(|(way, _)| way.clone()))?;
         let nic::Way::Network(outer) = way.way() else { return None };
         let (_, peer) = outer.hosts();
         let address = match peer.gid.to_ipv4() {
@@ -223,7 +179,7 @@ impl Link {
         Some(SocketAddr::new(address, peer.port.0))
     }
 
-    pub fn ways<R>(&self, does: impl FnOnce(&mut Ways) -> R) -> R {
-        does(&mut locked(&self.ways))
+    pub fn nic_side<R>(&self, does: impl FnOnce(&mut NicSide) -> R) -> R {
+        does(&mut locked(&self.nic_side))
     }
 }

@@ -1,10 +1,10 @@
-//! What programs tell each other when they connect, and when they part.
+//! Private data: the bytes that programs exchange when they connect and disconnect.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// What the peer's program said with a message of the connection's, with zeros behind it as far as
-/// there was room: the wire does not tell how long it was.
+/// Private data that came from the peer's program with a message of the connection manager. Zeros
+/// follow up to the size of the message's field, since the wire does not carry a length.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Private(Vec<u8>);
 
@@ -40,7 +40,7 @@ impl Deref for Private {
     }
 }
 
-/// Without the zeros.
+/// Shows the bytes as text, without the zeros behind them.
 impl fmt::Debug for Private {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.0.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);

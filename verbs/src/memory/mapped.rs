@@ -6,23 +6,24 @@ use std::ops::Deref;
 use doorbell_core::memory::Region;
 use doorbell_core::nic::MappingId;
 
+use crate::control::ControlOp;
 use crate::nic::Nic;
-use crate::progress::Errand;
 
 /// Memory of a peer's that is [mapped](crate::Connection::map) here: a [`Region`], read and written
-/// as one's own.
+/// like local memory.
 ///
-/// Until this is dropped, the NIC has it mapped, too, for reliable connections to the NIC of the
-/// peer. A plain write that they make to it, by its key, is one copy then, and no packet, and
-/// nobody over there does anything. It is complete when all before it is. What the peer's NIC would
-/// have asked is not asked, above all whether the key was taken back: the grant stands for it.
+/// Until this is dropped, the NIC has the memory mapped, too, for reliable connections to the
+/// peer's NIC. A plain write to the memory by its key is then a single copy: no packet is sent, and
+/// the peer does nothing. The write completes when all earlier requests have. The checks of the
+/// peer's NIC are skipped, above all whether the key was revoked: the grant stands in for them.
 ///
-/// Such a write overtakes no read, atomic operation or write that was sent before it: behind those
-/// a long one waits, and a short one is sent, too, unless more of them follow. It may overtake
-/// sends. So if one of those fails for good, what was written behind it may be there although it
-/// was flushed; and what an earlier message puts into a receive within this memory may come later.
+/// Such a write is not carried out before any earlier read, atomic operation or write. Behind
+/// those, a long write waits, and a short one is sent as a packet unless more follow. It may be
+/// carried out before earlier sends. So if one of those fails for good, a write behind it may have
+/// been carried out although it was flushed; and an earlier message that is received into this
+/// memory may arrive later.
 ///
-/// A clone of the [`Region`] stays mapped for the program, and not for the NIC: keep this.
+/// A clone of the [`Region`] stays mapped for the program, but not for the NIC, so keep this value.
 ///
 /// ```
 /// # use doorbell::verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
@@ -61,7 +62,7 @@ impl Mapped {
         Self { nic, id, region }
     }
 
-    /// The memory itself, which stays mapped for as long as there is a handle to it.
+    /// Returns the region, which stays mapped for as long as there is a handle to it.
     pub fn region(&self) -> &Region {
         &self.region
     }
@@ -77,7 +78,7 @@ impl Deref for Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        self.nic.shared().run(Errand::Unmap(self.id));
+        self.nic.engine().submit(ControlOp::Unmap(self.id));
     }
 }
 

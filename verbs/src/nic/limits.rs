@@ -1,4 +1,4 @@
-//! What a NIC's configuration may say: values that could not be kept are refused, and none is
+//! The limits of a configuration: a value that can't be used is refused, and none is silently
 //! changed.
 
 use std::fmt;
@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use doorbell_core::nic::{KeepAlive, Numbering};
 
+use super::config::Config;
 use crate::error::NicError;
-use crate::nic::Config;
 
-/// The most registrations: a key has so many places in front of the bits that nobody can guess.
+/// The most registrations: a key has that many places besides the bits that nobody can guess.
 const MOST_REGISTRATIONS: usize = 1 << 20;
-/// The times that a connection manager may take: a request can't say more, and what is shorter
-/// would be over before a program that is scheduled late has answered.
+/// The shortest and the longest time that a connection manager may take. A request can't express a
+/// longer one; a shorter one would end before a program that is scheduled late has answered.
 const TIMEOUTS: (Shown, Shown) =
     (Shown(Duration::from_millis(10)), Shown(Duration::from_secs(600)));
 /// The most entries of a completion queue.
 const MOST_COMPLETIONS: usize = 1 << 24;
 
 impl Config {
-    /// Refuses what can't be, or would have to be changed, for a NIC with such a numbering.
+    /// Returns an error if any field has a value that can't be used for a NIC with this numbering.
     pub(crate) fn check(&self, numbering: Numbering) -> Result<(), NicError> {
         let bits = 24_u32.saturating_sub(numbering.tag_bits.saturating_add(numbering.shard_bits));
         let most_pairs = 1 << bits;

@@ -1,4 +1,4 @@
-//! Peers' addresses as text, in which a host may be named.
+//! Addresses of peers as text, which may name a host.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,41 +11,41 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::error::ConnectError;
-use crate::nic::Nic;
 
-/// The address that text stands for, for a peer of `nic`. The name of a host is looked up, by a
-/// thread that may block. An address takes no thread, and is there at once.
-pub(crate) async fn find(nic: &Nic, text: &str) -> Result<Address, ConnectError> {
+/// Parses the address of a peer, for a NIC at `own`. A host name is looked up on a thread that may
+/// block; an address needs no thread, and is returned at once.
+pub(crate) async fn find(own: &Address, text: &str) -> Result<Address, ConnectError> {
     let host = match text.parse() {
         Err(AddressError::Name(host)) => host,
         parsed => return Ok(parsed?),
     };
-    let (own, failed) = (nic.address().clone(), interrupted(&host));
+    let (own, failed) = (own.clone(), interrupted(&host));
     let found =
         aside(move || host.look_up_for(&own)).await.unwrap_or_else(|why| Err(failed(why)))?;
     tracing::debug!(%found, "looked up");
     Ok(found)
 }
 
-/// The address of this machine's that a host name stands for, looked up by a thread that may block.
-pub(crate) async fn find_own(host: HostName) -> Result<SocketAddr, OpenError> {
+/// Looks up the address of this machine that a host name stands for, on a thread that may block.
+pub(super) async fn find_own(host: HostName) -> Result<SocketAddr, OpenError> {
     let failed = interrupted(&host);
     let found = aside(move || Udp::own_address(&host)).await;
     found.unwrap_or_else(|why| Err(failed(why).into()))
 }
 
-/// What to say of a host name for which there was no thread, or no time.
+/// Returns the error for a host name that could not be looked up, since there was no thread, or the
+/// runtime ended.
 fn interrupted(host: &HostName) -> impl FnOnce(io::Error) -> LookUpError + use<> {
     let name = host.name().into();
     |source| LookUpError::Failed { name, interface: None, source }
 }
 
-/// Does what may block on another thread: one of Tokio's where this is called in a runtime, and one
-/// of its own elsewhere. An error says why there is no answer.
+/// Runs a blocking call on another thread: one of Tokio's if this is called in a runtime, and a new
+/// one elsewhere. An error says why there is no result.
 async fn aside<R: Send + 'static>(does: impl FnOnce() -> R + Send + 'static) -> io::Result<R> {
     let (answer, answered) = oneshot::channel();
     let does = move || {
-        // Whoever asked may have given it up.
+        // The receiver is gone if its future was dropped.
         let _ = answer.send(does());
     };
     match Handle::try_current() {

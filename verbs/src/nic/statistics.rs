@@ -1,4 +1,4 @@
-//! What a NIC has counted, and where it goes.
+//! The statistics of a NIC, and their publication as metrics.
 
 use doorbell_core::{cm, nic};
 
@@ -7,13 +7,13 @@ use doorbell_core::{cm, nic};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct Statistics {
-    /// Packets and requests: what was dropped, repeated, retried, and why.
+    /// Counters of packets and requests: dropped, repeated, retried, and why.
     pub nic: nic::Counters,
-    /// Frames.
+    /// Counters of the device's frames.
     pub device: doorbell_transports::Statistics,
-    /// Connections.
+    /// Counters of the connection manager.
     pub connections: cm::Counters,
-    /// How many objects there are of each kind.
+    /// The number of objects of each kind.
     pub objects: nic::Objects,
 }
 
@@ -29,7 +29,8 @@ macro_rules! publish {
 
 impl Statistics {
     /// Sets the counters and gauges of the [`metrics`](https://docs.rs/metrics) recorder that the
-    /// program has installed, with `nic` as their label: as often as the program likes to.
+    /// program has installed, with `nic` as their label. A program may call this as often as it
+    /// likes.
     ///
     /// | | of |
     /// |---|---|

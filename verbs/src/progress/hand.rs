@@ -1,18 +1,16 @@
-//! The NIC in hand: what is posted to it leaves at once.
+//! Access to a NIC that the current thread holds: what is posted through it leaves at once.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use doorbell_core::nic::{Copied, Refused, WorkRequest};
+use super::engine::{Held, ProgressEngine};
+use crate::adapter::Adapter;
 
-use crate::progress::{Held, Machine, Shared};
-use crate::queues::SendQueue;
-
-/// The NIC, if it is in hand where somebody [looks](crate::floor::Look) for what he waits for: then
-/// what is posted by this leaves at once, and what is posted otherwise when the look is over.
+/// The NIC, if the thread that runs a [look](crate::floor::Look) holds it. A request that is posted
+/// through this leaves at once; a request that is posted otherwise leaves when the look is over.
 ///
-/// It stays on the thread that has the NIC: whoever waited for the NIC elsewhere would wait for
-/// ever.
+/// The access stays on the thread that holds the NIC, since another thread that waited for the NIC
+/// would wait for ever.
 ///
 /// ```
 /// # use doorbell::verbs::floor::AtHand;
@@ -28,117 +26,57 @@ use crate::queues::SendQueue;
 /// }
 /// ```
 pub struct AtHand<'r> {
-    nic: Option<(&'r Shared, &'r mut Box<dyn Machine>)>,
+    nic: Option<(&'r ProgressEngine, &'r mut Box<dyn Adapter>)>,
     stays_here: PhantomData<*const ()>,
 }
 
 impl fmt::Debug for AtHand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nic = self.nic.as_ref().map(|(shared, _)| &shared.address);
+        let nic = self.nic.as_ref().map(|(engine, _)| &engine.address);
         f.debug_tuple("AtHand").field(&nic).finish()
     }
 }
 
 impl<'r> AtHand<'r> {
     #[inline]
-    pub(crate) fn of(shared: &'r Shared, machine: &'r mut Held<'_>) -> Self {
-        Self { nic: Some((shared, &mut **machine)), stays_here: PhantomData }
+    pub(crate) fn of(engine: &'r ProgressEngine, adapter: &'r mut Held<'_>) -> Self {
+        Self { nic: Some((engine, &mut **adapter)), stays_here: PhantomData }
     }
 
-    /// It is not.
+    /// Returns an access without a NIC: posting through it uses the queue alone.
     pub const fn nothing() -> Self {
         Self { nic: None, stays_here: PhantomData }
     }
 
-    /// Whether it is.
+    /// Returns whether the NIC is held.
     #[inline]
     pub fn is_there(&self) -> bool {
         self.nic.is_some()
     }
 
-    /// The same for a while.
+    /// Reborrows the access, for a call that takes one by value.
     #[inline]
     pub fn again(&mut self) -> AtHand<'_> {
-        let nic = self.nic.as_mut().map(|(shared, machine)| (*shared, &mut **machine));
+        let nic = self.nic.as_mut().map(|(engine, adapter)| (*engine, &mut **adapter));
         AtHand { nic, stays_here: PhantomData }
     }
 
-    /// Posts a request.
-    ///
-    /// # Errors
-    /// As [`SendQueue::post`].
+    /// Returns the NIC, if it is held and has the progress engine `engine`.
     #[inline]
-    pub fn post(
-        &mut self,
-        queue: &mut SendQueue,
-        request: impl Into<WorkRequest>,
-    ) -> Result<(), Refused<WorkRequest>> {
+    pub(crate) fn of_nic(&mut self, engine: &ProgressEngine) -> Option<&mut Box<dyn Adapter>> {
         match &mut self.nic {
-            Some((shared, machine)) if queue.is_of(shared) => {
-                shared.post(Some(machine), queue.raw(), request.into())
-            }
-            _ => queue.post(request),
-        }
-    }
-
-    /// Sends a message of which nothing is kept: on a device that [loses
-    /// nothing](crate::Capabilities::lossless), it is copied to where it leaves, and no memory is
-    /// lent to the NIC. Whether it was sent: not if the NIC is neither at hand nor to be had at
-    /// once, if anything else waits to be sent on the connection, or if it goes into more than one
-    /// packet. Then it is to be [posted](Self::post) as others are.
-    ///
-    /// The peer is to have a receive for it, as a program knows that counts them: it can't be sent
-    /// once more, and so the connection is over if there is none. Where a thread of its own runs
-    /// the NIC, nothing is copied.
-    ///
-    /// ```
-    /// # use doorbell::verbs::work::Send;
-    /// # use doorbell::verbs::floor::{AtHand, Copied};
-    /// # use doorbell::verbs::{Refused, SendQueue, WorkRequest, Buf};
-    /// /// Sends a header, and bytes behind it.
-    /// fn send(
-    ///     nic: &mut AtHand<'_>,
-    ///     queue: &mut SendQueue,
-    ///     parts: [&[u8]; 2],
-    /// ) -> Result<(), Refused<WorkRequest>> {
-    ///     if nic.send_copied(queue, &Copied { imm: None, bytes: parts, signalled: false }) {
-    ///         return Ok(());
-    ///     }
-    ///     nic.post(queue, Send::new(Buf::from(parts.concat())).unsignalled())
-    /// }
-    /// ```
-    #[inline]
-    pub fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool {
-        match &mut self.nic {
-            Some((shared, machine)) if queue.is_of(shared) => {
-                machine.send_copied(queue.raw(), message)
-            }
-            _ => queue.send_copied(message),
-        }
-    }
-
-    /// The peer's program has said, by a message that was received, that it has the first `count`
-    /// of all requests that were posted to a queue since the connection began: they are complete by
-    /// that, and no acknowledgement has to say so. What is no more than an advantage is passed over
-    /// if the NIC is not at hand.
-    ///
-    /// It must be so: what the peer did not receive would not be sent again.
-    #[inline]
-    pub fn proved(&mut self, queue: &mut SendQueue, count: u32) {
-        if let Some((shared, machine)) = &mut self.nic
-            && queue.is_of(shared)
-        {
-            machine.proved(queue.raw(), count);
+            Some((own, adapter)) if std::ptr::eq(*own, engine) => Some(adapter),
+            _ => None,
         }
     }
 }
 
-/// The NIC, still held by whoever found what it waited for, unless somebody else has it.
+/// A guard that holds the NIC after a wait, unless another thread has the NIC.
 ///
-/// To answer a message is then one taking of the lock and not two, and the processor need not
-/// finish with what was received before it begins with the answer. It is not to be kept over an
-/// await: a task that could be moved to another thread does not compile with it, and whoever awaits
-/// something of the same NIC panics.
+/// With the guard, a program answers a message without locking the NIC a second time, and before
+/// the NIC finishes with what was received. The guard must not be held across an await: a task that
+/// may move to another thread does not compile with it, and waiting for anything of the same NIC
+/// panics.
 ///
 /// ```
 /// # use doorbell::verbs::{CompletionQueue, Nic};
@@ -162,46 +100,39 @@ impl<'r> AtHand<'r> {
 /// }
 /// ```
 pub struct Hand<'n> {
-    shared: &'n Shared,
-    machine: Option<Held<'n>>,
+    engine: &'n ProgressEngine,
+    adapter: Option<Held<'n>>,
 }
 
 impl fmt::Debug for Hand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hand")
-            .field("nic", &self.shared.address)
-            .field("held", &self.machine.is_some())
+            .field("nic", &self.engine.address)
+            .field("held", &self.adapter.is_some())
             .finish()
     }
 }
 
 impl<'n> Hand<'n> {
     #[inline]
-    pub(crate) fn new(shared: &'n Shared, machine: Option<Held<'n>>) -> Self {
-        Self { shared, machine }
+    pub(crate) fn new(engine: &'n ProgressEngine, adapter: Option<Held<'n>>) -> Self {
+        Self { engine, adapter }
     }
 
-    /// Lets it go, and leaves what was not asked for until later.
+    /// Releases the NIC, and leaves acknowledgements and other deferred work for later.
     #[inline]
-    pub(crate) fn let_go_soon(mut self) {
-        if let Some(machine) = self.machine.take() {
-            self.shared.release_soon(machine);
+    pub(crate) fn release_soon(mut self) {
+        if let Some(adapter) = self.adapter.take() {
+            self.engine.release_soon(adapter);
         }
     }
 
-    /// Posts a request, which leaves before everything else that the NIC has to do.
-    ///
-    /// # Errors
-    /// As [`SendQueue::post`].
+    /// Returns the access to the NIC that looks have.
     #[inline]
-    pub fn post(
-        &mut self,
-        queue: &mut SendQueue,
-        request: impl Into<WorkRequest>,
-    ) -> Result<(), Refused<WorkRequest>> {
-        match &mut self.machine {
-            Some(machine) => AtHand::of(self.shared, machine).post(queue, request),
-            None => queue.post(request),
+    pub(crate) fn at_hand(&mut self) -> AtHand<'_> {
+        match &mut self.adapter {
+            Some(adapter) => AtHand::of(self.engine, adapter),
+            None => AtHand::nothing(),
         }
     }
 }
@@ -209,8 +140,8 @@ impl<'n> Hand<'n> {
 impl Drop for Hand<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(machine) = self.machine.take() {
-            self.shared.release(machine);
+        if let Some(adapter) = self.adapter.take() {
+            self.engine.release(adapter);
         }
     }
 }

@@ -1,42 +1,26 @@
-//! A completion queue with one reader, and the NIC in hand.
+//! A completion queue with one reader.
 
 use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
-use doorbell_core::nic::{self, Completion, CompletionGauge, CompletionQueueId, Polled};
+use doorbell_core::nic::{
+    self, Completion, CompletionGauge, CompletionQueueId, Polled, ResourceError,
+};
 use futures_core::Stream;
 
-use crate::hand::{AtHand, Hand};
+use super::next::{Head, NextCompletion, UntilCompletion};
+use crate::control::ControlOp;
+use crate::dispatch::ReaderWaker;
 use crate::nic::Nic;
-use crate::progress::{Errand, Look, Shared, Stint, block_on};
-use crate::sync::{Mutex, locked};
-use crate::waiting::Waiting;
+use crate::progress::{Hand, Look, WaitState};
+use crate::waiting::{Waiting, block_on};
 
-/// What wakes the reader of a completion queue.
-#[derive(Default)]
-pub(crate) struct Bell(Mutex<Option<Waker>>);
-
-impl Bell {
-    /// Whether somebody was woken.
-    pub fn ring(&self) -> bool {
-        let waker = locked(&self.0).take();
-        let woke = waker.is_some();
-        waker.into_iter().for_each(Waker::wake);
-        woke
-    }
-
-    fn set(&self, waker: &Waker) {
-        locked(&self.0).get_or_insert_with(|| waker.clone()).clone_from(waker);
-    }
-}
-
-/// A completion queue that one reader reads: a stream that does not end.
+/// A completion queue with one reader: a stream without an end.
 ///
-/// It can't overflow. Requests of queue pairs that end here begin when there is room for their
-/// completions, so a reader who is slow holds them up, and loses none.
+/// The queue can't overflow. Requests whose completions go here start only when there is room for
+/// the completions, so a slow reader delays requests, and loses no completion.
 ///
 /// ```
 /// # use doorbell::verbs::{Config, Nic, QueuesConfig};
@@ -52,34 +36,11 @@ impl Bell {
 pub struct CompletionQueue {
     nic: Nic,
     id: CompletionQueueId,
-    /// There until it is dropped.
+    /// The program's end of the queue, which is taken out when this is dropped.
     queue: Option<nic::CompletionQueue>,
-    bell: Arc<Bell>,
-    /// Of the stream, from one poll to the next.
-    stint: Stint,
-}
-
-struct Head<'q> {
-    queue: &'q mut nic::CompletionQueue,
-    id: CompletionQueueId,
-    bell: &'q Bell,
-    shared: &'q Shared,
-}
-
-impl Look for Head<'_> {
-    /// That there is one, which is then taken where it stands: what is handed through all that
-    /// waits is written in other pieces each time than it is read in, for which processors wait.
-    type Found = ();
-
-    #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
-        self.queue.peek().map(|_| ())
-    }
-
-    fn register(&mut self, waker: &Waker) {
-        self.bell.set(waker);
-        self.shared.errands.add(Errand::Arm(self.id));
-    }
+    reader: Arc<ReaderWaker>,
+    /// The state of the stream's wait, from one poll to the next.
+    wait_state: WaitState,
 }
 
 impl fmt::Debug for CompletionQueue {
@@ -94,101 +55,97 @@ impl fmt::Debug for CompletionQueue {
 
 impl CompletionQueue {
     pub(crate) fn new(nic: Nic, id: CompletionQueueId, queue: nic::CompletionQueue) -> Self {
-        let bell = Arc::new(Bell::default());
-        nic.shared().with(|machine| machine.control().queues.insert(id, bell.clone()));
-        Self { nic, id, queue: Some(queue), bell, stint: Stint::default() }
+        let reader = Arc::new(ReaderWaker::default());
+        nic.engine().with(|adapter| adapter.control().readers.insert(id, reader.clone()));
+        Self { nic, id, queue: Some(queue), reader, wait_state: WaitState::default() }
     }
 
-    /// The NIC that it is of.
+    /// Returns the NIC of the queue.
     pub fn nic(&self) -> &Nic {
         &self.nic
     }
 
-    /// Which one of its NIC's it is.
+    /// Returns the number by which the NIC knows the queue.
     pub fn id(&self) -> CompletionQueueId {
         self.id
     }
 
     fn head(&mut self) -> Head<'_> {
         let queue = self.queue.as_mut().expect("it is there until this is dropped");
-        Head { queue, id: self.id, bell: &self.bell, shared: self.nic.shared() }
+        Head { queue, id: self.id, reader: &self.reader, engine: self.nic.engine() }
     }
 
-    /// The next completion, if there is one already, which stays in the queue. The NIC takes no
-    /// turn for it.
+    /// Returns the next completion if there is one, and leaves it in the queue. The NIC takes no
+    /// turn.
     #[inline]
     pub fn peek(&mut self) -> Option<&Completion> {
         self.queue.as_mut().expect("it is there until this is dropped").peek()
     }
 
-    /// The next completion, if there is one already, where it stands in the queue, which it leaves
-    /// when what is returned is dropped. The NIC takes no turn for it.
+    /// Returns the next completion in place if there is one. The completion leaves the queue when
+    /// the returned value is dropped. The NIC takes no turn.
     #[doc(hidden)]
     #[inline]
     pub fn look(&mut self) -> Option<Polled<'_>> {
         self.queue.as_mut().expect("it is there until this is dropped").poll_in_place()
     }
 
-    /// How many completions were ever taken, modulo the word's size.
+    /// Returns how many completions were ever taken, modulo the size of a word.
     #[doc(hidden)]
     #[inline]
     pub fn taken(&self) -> usize {
         self.queue.as_ref().map_or(0, nic::CompletionQueue::taken)
     }
 
-    /// What tells others whether there are completions, while this one takes them.
+    /// Returns a gauge, by which another thread sees whether there are completions.
     ///
     /// # Panics
-    /// Never: there is a queue until this is dropped.
+    /// Never panics: the queue is taken out only when this is dropped.
     #[doc(hidden)]
     pub fn gauge(&self) -> CompletionGauge {
         self.queue.as_ref().expect("it is there until this is dropped").gauge()
     }
 
-    /// How many completions there are already.
+    /// Returns how many completions are in the queue.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.queue.as_ref().map_or(0, nic::CompletionQueue::len)
     }
 
-    /// Has `waker` woken, once, by the next completion that comes. Look again afterwards.
+    /// Registers `waker`, to be woken once by the next completion. Look again afterwards, since one
+    /// may have come meanwhile.
     pub fn arm(&mut self, waker: &Waker) {
         self.head().register(waker);
     }
 
-    /// The next completion, if there is one. If there is none, the NIC takes a turn, and then it is
-    /// looked for once more: so a loop over this needs no runtime.
+    /// Returns the next completion, if there is one. If there is none, the NIC takes a turn before
+    /// a second look, so a loop over this needs no runtime.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
         let head = self.head();
         match head.queue.poll() {
             Some(completion) => {
-                head.shared.goes_on();
+                head.engine.count_find();
                 Some(completion)
             }
             None => {
-                head.shared.turn();
+                head.engine.turn();
                 head.queue.poll()
             }
         }
     }
 
-    /// The next completion.
+    /// Waits for the next completion.
     #[inline]
     pub fn completion(&mut self) -> NextCompletion<'_> {
         let head = self.head();
-        NextCompletion { waiting: Waiting::new(head.shared), head }
+        NextCompletion { waiting: Waiting::new(head.engine), head }
     }
 
-    pub(crate) fn until_ready<'n>(&mut self, nic: &'n Nic) -> UntilCompletion<'n, '_> {
-        assert!(Arc::ptr_eq(nic.shared(), self.nic.shared()), "a completion queue of another NIC");
-        UntilCompletion { head: self.head(), waiting: Waiting::new(nic.shared()) }
-    }
-
-    /// The next completion, for which this thread waits. It needs no runtime.
+    /// Blocks this thread until there is a completion, and needs no runtime.
     pub fn wait(&mut self) -> Completion {
-        let shared = self.nic.shared().clone();
-        block_on(&shared, self.completion())
+        let engine = self.nic.engine().clone();
+        block_on(&engine, self.completion())
     }
 }
 
@@ -196,12 +153,12 @@ impl Stream for CompletionQueue {
     type Item = Completion;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Completion>> {
-        let Self { nic, id, queue, bell, stint } = self.get_mut();
+        let Self { nic, id, queue, reader, wait_state } = self.get_mut();
         let queue = queue.as_mut().expect("it is there until this is dropped");
-        let mut head = Head { queue, id: *id, bell, shared: nic.shared() };
-        nic.shared().wait(context, stint, &mut head).map(|((), machine)| {
+        let mut head = Head { queue, id: *id, reader, engine: nic.engine() };
+        nic.engine().wait(context, wait_state, &mut head).map(|((), adapter)| {
             let completion = head.queue.take();
-            drop(Hand::new(nic.shared(), machine));
+            drop(Hand::new(nic.engine(), adapter));
             Some(completion)
         })
     }
@@ -209,59 +166,58 @@ impl Stream for CompletionQueue {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        self.nic.shared().end(&mut self.stint);
+        self.nic.engine().end(&mut self.wait_state);
         if let Some(queue) = self.queue.take() {
-            self.nic.shared().run(Errand::DropCompletions(self.id, queue));
+            self.nic.engine().submit(ControlOp::DropCompletionQueue(self.id, queue));
         }
     }
 }
 
-/// See [`CompletionQueue::completion`].
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct NextCompletion<'q> {
-    head: Head<'q>,
-    waiting: Waiting<'q>,
-}
-
-impl fmt::Debug for NextCompletion<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NextCompletion").field(&self.head.id).finish()
+impl Nic {
+    /// Makes a completion queue with the given number of entries. Each receive queue that completes
+    /// there reserves one of them.
+    ///
+    /// # Errors
+    /// Returns an error when the number is zero or too large.
+    pub fn completion_queue(&self, entries: usize) -> Result<CompletionQueue, ResourceError> {
+        let made = self.engine().with(|adapter| adapter.control().nic.completion_queue(entries));
+        let (id, queue) = made?;
+        Ok(CompletionQueue::new(self.clone(), id, queue))
     }
-}
 
-impl Future for NextCompletion<'_> {
-    type Output = Completion;
-
+    /// Waits until there is a completion, and returns a guard that holds the NIC, unless another
+    /// thread has it. A program [peeks](CompletionQueue::peek) at the completion, answers it, and
+    /// [takes](CompletionQueue::look) it only then.
+    ///
+    /// ```
+    /// # use doorbell::verbs::work::Send;
+    /// # use doorbell::verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, SendQueue};
+    /// # type Outcome = Result<(), Box<dyn std::error::Error>>;
+    /// # async fn answer(nic: &Nic, send: &mut SendQueue, receive: &mut ReceiveQueue,
+    /// #     received: &mut CompletionQueue) -> Outcome {
+    /// let mut hand = nic.until_completion(received).await;
+    /// let came = received.peek().expect("it was waited for");
+    /// came.outcome?;
+    /// hand.post(send, Send::inline(b"pong")?.unsignalled())?;
+    /// drop(hand);
+    /// let mut answered = received.look().expect("it is still there");
+    /// let buffer = std::mem::replace(&mut answered.memory, Memory::None);
+    /// drop(answered);
+    /// receive.post(0, buffer)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// Panics when the queue belongs to another NIC.
+    #[doc(hidden)]
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
-        let Self { head, waiting } = &mut *self;
-        let ((), hand) = ready!(waiting.poll(context, head));
-        let completion = head.queue.take();
-        // What waits for its room may leave with this.
-        drop(hand);
-        Poll::Ready(completion)
-    }
-}
-
-/// See [`Nic::until_completion`].
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct UntilCompletion<'n, 'q> {
-    head: Head<'q>,
-    waiting: Waiting<'n>,
-}
-
-impl fmt::Debug for UntilCompletion<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("UntilCompletion").field(&self.head.id).finish()
-    }
-}
-
-impl<'n> Future for UntilCompletion<'n, '_> {
-    type Output = Hand<'n>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Hand<'n>> {
-        let Self { head, waiting } = &mut *self;
-        waiting.poll(context, head).map(|((), hand)| hand)
+    pub fn until_completion<'q>(
+        &self,
+        completions: &'q mut CompletionQueue,
+    ) -> UntilCompletion<'_, 'q> {
+        let own = completions.nic.engine();
+        assert!(Arc::ptr_eq(self.engine(), own), "a completion queue of another NIC");
+        UntilCompletion { head: completions.head(), waiting: Waiting::new(self.engine()) }
     }
 }

@@ -1,41 +1,41 @@
-//! Queue pairs without a connection.
+//! Queue pairs for datagrams, without a connection.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 use doorbell_core::connect::Route;
-use doorbell_core::nic::{
-    self, AddressId, Change, QueuePairConfig, ResourceError, Sending, Transport,
-};
+use doorbell_core::nic::{self, Change, QueuePairConfig, ResourceError, Sending, Transport};
 use doorbell_core::wire::{Qkey, Qpn};
 use tokio::net::TcpStream;
 
-use crate::completions::CompletionQueue;
-use crate::connect::{Side, Told, find, meet, reach};
-use crate::domain::Domain;
+use super::completions::CompletionQueue;
+use super::destination::Destination;
+use super::queues::Queues;
+use super::receive::ReceiveQueue;
+use super::send::SendQueue;
+use crate::connect::{Connection, QueuePairAddress, Side, exchange_addresses, reach};
 use crate::error::ConnectError;
-use crate::nic::Nic;
-use crate::pair::{Link, Stand, Terms};
-use crate::progress::{Errand, Way};
-use crate::queues::{Queues, ReceiveQueue, SendQueue};
+use crate::link::{Link, Stand, Terms};
+use crate::nic::Domain;
 
-/// What a queue pair is to be like that has no connection.
+/// The configuration of a queue pair for datagrams.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DatagramsConfig {
-    /// Where requests complete.
+    /// The completion queue of requests.
     pub send_completions: nic::CompletionQueueId,
-    /// Where receives complete.
+    /// The completion queue of receives.
     pub receive_completions: nic::CompletionQueueId,
-    /// How many datagrams may be on their way out.
+    /// The most datagrams that may be waiting to be sent.
     pub send_depth: usize,
-    /// How many receives may be posted.
+    /// The most receives that may be posted.
     pub receive_depth: usize,
-    /// What datagrams must name that are for it. Others are counted, and dropped.
+    /// The key that datagrams for this queue pair must name. Others are counted and dropped.
     pub qkey: Qkey,
 }
 
 impl DatagramsConfig {
-    /// Queues of 64, all of whose completions go to one queue.
+    /// Returns a configuration with queues of 64 entries and one completion queue for both.
     pub fn new(completions: &CompletionQueue, qkey: Qkey) -> Self {
         Self {
             send_completions: completions.id(),
@@ -46,18 +46,18 @@ impl DatagramsConfig {
         }
     }
 
-    /// The same with the completions of receives in a queue of their own.
+    /// Sends the completions of receives to a completion queue of their own.
     #[must_use]
     pub fn receives_to(self, completions: &CompletionQueue) -> Self {
         Self { receive_completions: completions.id(), ..self }
     }
 }
 
-/// The two queues of a queue pair that has no connection: each message is one packet, to whom it
-/// names, and arrives once, or not at all. It is complete when it is sent.
+/// The two queues of a queue pair for datagrams. Each message is one packet to the destination that
+/// it names. It arrives once or not at all, and completes when it is sent.
 ///
-/// In its receive a datagram stands behind [40 bytes](crate::DATAGRAM_HEADER) of network header.
-/// One for which no receive is posted, or none that is long enough, is dropped.
+/// A received datagram stands behind [40 bytes](crate::DATAGRAM_HEADER) of network header. A
+/// datagram is dropped if no receive is posted for it, or too short a one.
 ///
 /// ```
 /// use doorbell::verbs::work::Datagram;
@@ -81,81 +81,19 @@ impl DatagramsConfig {
 /// # }
 /// ```
 pub struct Datagrams {
-    /// Where requests are posted.
+    /// The queue of requests.
     pub send: SendQueue,
-    /// Where receives are posted.
+    /// The queue of receives.
     pub receive: ReceiveQueue,
     qkey: Qkey,
 }
 
-/// To whom datagrams are sent: a queue pair, the key that it wants named, and the way to its NIC.
-///
-/// Clones are handles to the same. The last of them is to be kept until what was sent there is
-/// complete: what is not breaks its queue pair.
-#[derive(Clone, Debug)]
-pub struct Destination(Arc<Known>);
-
-struct Known {
-    nic: Nic,
-    address: AddressId,
-    way: Way,
-    qpn: Qpn,
-    qkey: Qkey,
-}
-
-impl Destination {
-    pub(crate) fn named(&self) -> (AddressId, Qpn, Qkey) {
-        (self.0.address, self.0.qpn, self.0.qkey)
-    }
-
-    /// The queue pair's number.
-    pub fn qpn(&self) -> Qpn {
-        self.0.qpn
-    }
-}
-
-impl fmt::Debug for Known {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} by {:?}", self.qpn, self.nic)
-    }
-}
-
-impl Drop for Known {
-    fn drop(&mut self) {
-        self.nic.shared().run(Errand::Forget(self.address, self.way.clone()));
-    }
-}
-
-impl Nic {
-    /// A queue pair to which datagrams may be sent, at an address, in which a host may be named as
-    /// for a [connection](crate::Unconnected::connect).
-    ///
-    /// # Errors
-    /// When the address can't be reached, or the host's name is not known, or there are as many as
-    /// a NIC keeps.
-    pub async fn destination(
-        &self,
-        to: &str,
-        qpn: Qpn,
-        qkey: Qkey,
-    ) -> Result<Destination, ConnectError> {
-        let address = find(self, to).await?;
-        let way = Arc::new(Route::new(reach(self, &address).await?));
-        self.destination_by(way, qpn, qkey)
-    }
-
-    fn destination_by(&self, way: Way, qpn: Qpn, qkey: Qkey) -> Result<Destination, ConnectError> {
-        let address = self.shared().with(|machine| machine.control().address(&way))?;
-        Ok(Destination(Arc::new(Known { nic: self.clone(), address, way, qpn, qkey })))
-    }
-}
-
 impl Domain {
-    /// Makes a queue pair without a connection, which sends and receives at once.
+    /// Makes a queue pair for datagrams, which is ready to send and receive.
     ///
     /// # Errors
-    /// When there are as many as configured, or a completion queue is too small for one more, or
-    /// another NIC's.
+    /// Returns an error when there are as many queue pairs as configured, or when a completion
+    /// queue is too small for one more, or belongs to another NIC.
     pub fn datagrams(&self, config: &DatagramsConfig) -> Result<Datagrams, ResourceError> {
         let core = QueuePairConfig {
             transport: Transport::Datagram,
@@ -165,24 +103,29 @@ impl Domain {
             ..QueuePairConfig::new(self.id(), config.send_completions)
         };
         let qkey = config.qkey;
-        let Queues { send, receive, .. } = self.nic().shared().with(|machine| {
-            let control = machine.control();
+        let Queues { send, receive, .. } = self.nic().engine().with(|adapter| {
+            let control = adapter.control();
             let ends = control.nic.queue_pair(&core)?;
-            let connection = self.connection(control, &ends, Link::new(ends.qpn, Terms::NONE))?;
+            let connection = Connection::of(
+                self.nic().clone(),
+                control,
+                &ends,
+                Link::new(ends.qpn, Terms::NONE),
+            )?;
             let sending = Sending::new(control.nic.first_psn());
             let receives = Change::ReadyForDatagrams { qkey, mtu: control.mtu };
             for change in [receives, Change::ReadyToSend(sending)] {
                 let changed = control.nic.change(ends.qpn, change);
                 debug_assert_eq!(changed, Ok(()), "a new queue pair gets ready");
             }
-            connection.link().now_stands(Stand::Connected);
+            connection.link().set_state(Stand::Connected);
             Ok::<_, ResourceError>(Queues::new(ends, connection))
         })?;
         Ok(Datagrams { send, receive, qkey })
     }
 }
 
-/// Without the key that lets peers in.
+/// Shows the queues without the key, which lets peers in.
 impl fmt::Debug for Datagrams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Datagrams")
@@ -193,26 +136,28 @@ impl fmt::Debug for Datagrams {
 }
 
 impl Datagrams {
-    /// The queue pair's number.
+    /// Returns the queue pair's number.
     pub fn qpn(&self) -> Qpn {
         self.send.qpn()
     }
 
-    /// Hears of a peer by the exchange that `ibv_ud_pingpong` uses, over a TCP connection of which
-    /// this is one end. The peer's key is taken to be this side's.
+    /// Exchanges addresses with a peer as `ibv_ud_pingpong` does, over a TCP connection of which
+    /// this is one end, and returns the peer as a destination. The peer's key is assumed to equal
+    /// this side's.
     ///
     /// # Errors
-    /// When the peer says something else, or can't be reached.
+    /// Returns an error when the peer breaks the protocol, or can't be reached.
     pub fn exchange<'s>(
         &self,
         stream: &'s mut TcpStream,
         side: Side,
     ) -> impl Future<Output = Result<Destination, ConnectError>> + Send + use<'s> {
-        // Queues are not shared between threads while it waits.
+        // The future captures no queue, since queues must not be shared between threads while it
+        // waits.
         let (nic, qpn, qkey) = (self.send.nic().clone(), self.qpn(), self.qkey);
         async move {
-            let own = Told::own(&nic, qpn)?;
-            meet(stream, side, &own, async |peer: Told| {
+            let own = QueuePairAddress::own(&nic, qpn)?;
+            exchange_addresses(stream, side, &own, async |peer: QueuePairAddress| {
                 let way = reach(&nic, &peer.address(&nic)?).await?;
                 nic.destination_by(Arc::new(Route::new(way)), peer.qpn, qkey)
             })

@@ -1,6 +1,8 @@
-//! The atomics and locks in use: the standard library's, or loom's when loom explores the
-//! interleavings. It does so under a name of its own, for under loom's Tokio looks for a model of
-//! the whole world.
+//! The atomics, locks and wakers of this crate.
+//!
+//! The atomics and the mutex are the standard library's, or loom's when loom explores
+//! interleavings. Loom is switched on by a flag of this crate's own, `verbs_loom`: under the flag
+//! `loom`, Tokio replaces its own primitives, too.
 
 #[cfg(verbs_loom)]
 pub(crate) use loom::{
@@ -20,7 +22,7 @@ pub(crate) mod wakers;
 
 use std::sync::PoisonError;
 
-/// A cell in the manner of loom's.
+/// A cell with the interface of loom's `UnsafeCell`.
 #[cfg(not(verbs_loom))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -41,7 +43,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A number that no other living thread has.
+/// Returns a number that no other living thread has.
 #[cfg(not(verbs_loom))]
 #[inline]
 pub(crate) fn this_thread() -> usize {
@@ -49,7 +51,8 @@ pub(crate) fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// The same of loom's threads, all of which are one of the system's.
+/// Returns a number that no other of loom's threads has: all of loom's threads are one thread of
+/// the system.
 #[cfg(verbs_loom)]
 pub(crate) fn this_thread() -> usize {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -57,7 +60,7 @@ pub(crate) fn this_thread() -> usize {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(id) as usize | 1
 }
 
-/// Locks what is valid whenever it is unlocked, also by a panic.
+/// Locks a mutex whose content is valid whenever it is unlocked, even after a panic.
 #[inline]
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Those who wait for something, each with a place of its own.
+//! A list of wakers, in which each waiting task has a place of its own.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use std::task::{Poll, Waker};
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, fence, locked};
 
-/// Wakers, in the order in which they came. Each takes itself off when its waiting ends, so nobody
-/// is called in vain, and there are no more than wait.
+/// A list of wakers, in order of arrival. A task removes its own entry when its wait ends, so the
+/// list holds only tasks that wait.
 #[derive(Default)]
 pub(crate) struct Wakers {
     count: AtomicUsize,
@@ -20,7 +20,7 @@ struct List {
     next: u64,
 }
 
-/// A place among wakers, if somebody has one.
+/// The place of one task in a list of wakers, or no place yet.
 #[derive(Default)]
 pub(crate) struct Place(Option<u64>);
 
@@ -32,8 +32,9 @@ impl Place {
 }
 
 impl Wakers {
-    /// Whether somebody waits. There is a fence between entering and whatever is looked at next;
-    /// with another between changing that and asking here, one of the two sees the other.
+    /// Returns whether any task waits. A fence stands between entering the list and the next look
+    /// for what the task waits for. A caller that puts a fence between changing that and calling
+    /// this either sees the task here, or is seen by the task.
     #[inline]
     pub fn any(&self) -> bool {
         self.count.load(Ordering::SeqCst) != 0
@@ -51,10 +52,10 @@ impl Wakers {
         fence(Ordering::SeqCst);
     }
 
-    /// Waits until a look finds something. Whoever makes it be there wakes those who wait
+    /// Waits until `look` finds something. The caller that makes it appear wakes the waiting tasks
     /// afterwards.
     pub async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
-        /// Whoever is dropped waits no more.
+        /// Takes the task off the list when its future is dropped.
         struct Stay<'w>(&'w Wakers, Place);
         impl Drop for Stay<'_> {
             fn drop(&mut self) {
@@ -77,7 +78,8 @@ impl Wakers {
         }
     }
 
-    /// Calls who has waited longest. It is off the list then, and enters itself anew if it must.
+    /// Wakes the task that has waited longest, and takes it off the list. The task enters the list
+    /// again if it must wait on.
     pub fn wake_one(&self) {
         let mut list = locked(&self.list);
         let first = list.wakers.pop_first();
@@ -88,7 +90,7 @@ impl Wakers {
         }
     }
 
-    /// Calls all of them. Whether there was one.
+    /// Wakes all tasks, and returns whether there was any.
     #[inline]
     pub fn wake_all(&self) -> bool {
         self.any() && self.wake_some()

@@ -1,4 +1,4 @@
-//! Requests, each of which takes only what can go with it.
+//! Kinds of requests. Each kind accepts only the options that are valid for it.
 //!
 //! ```
 //! use doorbell::verbs::work::{Read, Send, Write};
@@ -11,7 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A write may have an immediate, and a read has none:
+//! A write may carry an immediate, and a read may not:
 //!
 //! ```
 //! # use doorbell::verbs::work::{Read, Write};
@@ -29,7 +29,7 @@
 //! }
 //! ```
 //!
-//! An atomic operation has a number, and no data:
+//! An atomic operation takes a number, and no data:
 //!
 //! ```
 //! # use doorbell::verbs::work::FetchAdd;
@@ -47,7 +47,7 @@
 //! }
 //! ```
 //!
-//! Who sends takes no key of his own back, and nobody's but by a send:
+//! Only a send can invalidate a key of the receiver's:
 //!
 //! ```
 //! # use doorbell::verbs::work::{Send, Write};
@@ -65,8 +65,8 @@
 //! }
 //! ```
 //!
-//! A buffer is the program's until it is posted, and the NIC's from then until its request is
-//! complete:
+//! A buffer belongs to the program until it is posted, and then to the NIC until its request
+//! completes:
 //!
 //! ```
 //! # use doorbell::verbs::work::Send;
@@ -87,14 +87,16 @@
 //! }
 //! ```
 
-use doorbell_core::nic::{Data, Inline, Memory, WorkRequest};
-use doorbell_core::wire::{Imm, Metadata};
+mod remote;
 
-use crate::datagrams::Destination;
+use doorbell_core::nic::{AddressId, Data, Inline, Memory, WorkRequest};
+use doorbell_core::wire::{Imm, Metadata, Qkey, Qpn};
+
+pub use remote::{RemoteMemory, RemoteMemoryError};
+
 use crate::error::Failed;
-use crate::memory::RemoteMemory;
 
-/// Declares a kind of request, with what all kinds can be.
+/// Declares kinds of requests, with the options that all kinds have.
 macro_rules! requests {
     ($($(#[$doc:meta])* $name:ident)+) => {$(
         $(#[$doc])*
@@ -103,26 +105,26 @@ macro_rules! requests {
         pub struct $name(WorkRequest);
 
         impl $name {
-            /// The same with a number of the program's own, which comes back with the completion.
+            /// Sets the number by which the completion names this request.
             #[inline]
             pub fn id(self, id: u64) -> Self {
                 Self(WorkRequest { id, ..self.0 })
             }
 
-            /// The same, its success told to nobody.
+            /// Makes the request unsignalled: if it succeeds, it has no completion.
             #[inline]
             pub fn unsignalled(self) -> Self {
                 Self(self.0.unsignalled())
             }
 
-            /// The same, hastened, for somebody waits for it.
+            /// Asks the peer to acknowledge the request at once, for a program that waits for it.
             #[inline]
             pub fn awaited(self) -> Self {
                 Self(self.0.awaited())
             }
 
-            /// The same, behind all reads and atomic operations before it: else a read may be
-            /// answered with what a write behind it has put there.
+            /// Starts the request only after all earlier reads and atomic operations of the queue
+            /// pair. Without a fence, a read may return what a later write has put there.
             #[inline]
             pub fn fenced(self) -> Self {
                 Self(self.0.fenced())
@@ -138,17 +140,18 @@ macro_rules! requests {
     )+};
 }
 
-/// Adds what those can be of which the peer's receives tell.
+/// Adds the options of the kinds that can complete a receive of the peer's.
 macro_rules! told_of {
     ($($name:ident)+) => {$(
         impl $name {
-            /// The same with an immediate, which completes a receive of the peer's.
+            /// Adds an immediate, which completes a receive of the peer's.
             #[inline]
             pub fn imm(self, imm: Imm) -> Self {
                 Self(self.0.with_imm(imm))
             }
 
-            /// The same, waking a peer that sleeps until somebody asks for that.
+            /// Marks the message as solicited, which wakes a peer that sleeps until a solicited
+            /// message comes.
             #[inline]
             pub fn solicited(self) -> Self {
                 Self(self.0.solicited())
@@ -166,40 +169,41 @@ requests! {
     Write
     /// A read of the peer's memory.
     Read
-    /// The exchange of a word of the peer's, if it is as expected.
+    /// An atomic compare-and-swap of a word of the peer's memory.
     CompareSwap
-    /// An addition to a word of the peer's.
+    /// An atomic addition to a word of the peer's memory.
     FetchAdd
-    /// A datagram, to whom it names.
+    /// A datagram to a queue pair without a connection.
     Datagram
 }
 
 impl Datagram {
-    /// A datagram of these bytes, which must fit into one packet, to a destination that is to be
-    /// kept until this is complete.
+    /// Makes a request to send `data` to the queue pair `to`: the NIC's number for the address of
+    /// its host, its number there, and its key.
     #[inline]
-    pub fn new(data: impl Into<Data>, to: &Destination) -> Self {
-        Self(WorkRequest::datagram(0, to.named(), data))
+    pub(crate) fn to(to: (AddressId, Qpn, Qkey), data: Data) -> Self {
+        Self(WorkRequest::datagram(0, to, data))
     }
 }
 
 impl Send {
-    /// A message of these bytes.
+    /// Makes a request to send `data` as one message.
     #[inline]
     pub fn new(data: impl Into<Data>) -> Self {
         Self(WorkRequest::send(0, data))
     }
 
-    /// A message of a few bytes, of which a copy travels in the request.
+    /// Makes a request to send a few bytes, which are copied into the request.
     ///
     /// # Errors
-    /// When they are more than 64.
+    /// Returns an error when there are more than 64 bytes.
     #[inline]
     pub fn inline(bytes: &[u8]) -> Result<Self, Failed> {
         Inline::new(bytes).map(Self::new).ok_or_else(|| Failed::too_long(bytes.len()))
     }
 
-    /// The same, taking a key of the receiver's back, which it has given with the right to that.
+    /// Invalidates a key of the receiver's memory, if the receiver has registered that memory with
+    /// the right to do so.
     #[inline]
     pub fn invalidate(self, memory: RemoteMemory) -> Self {
         Self(self.0.with_invalidate(memory.rkey()))
@@ -207,26 +211,26 @@ impl Send {
 }
 
 impl Write {
-    /// A write of these bytes to the beginning of that memory.
+    /// Makes a request to write `data` to the beginning of the remote memory `to`.
     ///
     /// # Errors
-    /// When they are more than that.
+    /// Returns an error when the data is longer than the memory.
     #[inline]
     pub fn new(data: impl Into<Data>, to: RemoteMemory) -> Result<Self, Failed> {
         Ok(Self(WorkRequest::write(0, to.address(), to.rkey(), to.check(data.into())?)))
     }
 
-    /// A write of a few bytes, of which a copy travels in the request.
+    /// Makes a request to write a few bytes, which are copied into the request.
     ///
     /// # Errors
-    /// When they are more than 64, or than the memory.
+    /// Returns an error when there are more than 64 bytes, or more than the memory has room for.
     #[inline]
     pub fn inline(bytes: &[u8], to: RemoteMemory) -> Result<Self, Failed> {
         let data = Inline::new(bytes).ok_or_else(|| Failed::too_long(bytes.len()))?;
         Self::new(data, to)
     }
 
-    /// The same with up to sixteen bytes in the completion of the peer's receive.
+    /// Adds up to sixteen bytes to the completion of the peer's receive.
     #[inline]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self(self.0.with_metadata(metadata))
@@ -234,10 +238,11 @@ impl Write {
 }
 
 impl Read {
-    /// A read from the beginning of that memory, of as much as `into` has room for.
+    /// Makes a request to read from the beginning of the remote memory `from`, as much as `into`
+    /// has room for.
     ///
     /// # Errors
-    /// When that is more than there is.
+    /// Returns an error when `into` has room for more than the memory holds.
     #[inline]
     pub fn new(into: impl Into<Memory>, from: RemoteMemory) -> Result<Self, Failed> {
         let into = from.check_room(into.into())?;
@@ -246,10 +251,11 @@ impl Read {
 }
 
 impl CompareSwap {
-    /// An exchange of the word there for `swap` if it is `compare`.
+    /// Makes a request to replace the word at the beginning of the remote memory by `swap`, if the
+    /// word equals `compare`.
     ///
     /// # Errors
-    /// When that memory does not begin with one, whole and aligned.
+    /// Returns an error when the memory does not begin with an aligned word of 8 bytes.
     #[inline]
     pub fn new(word: RemoteMemory, compare: u64, swap: u64) -> Result<Self, Failed> {
         word.check_word()?;
@@ -258,10 +264,10 @@ impl CompareSwap {
 }
 
 impl FetchAdd {
-    /// An addition to the word there.
+    /// Makes a request to add a number to the word at the beginning of the remote memory.
     ///
     /// # Errors
-    /// When that memory does not begin with one, whole and aligned.
+    /// Returns an error when the memory does not begin with an aligned word of 8 bytes.
     #[inline]
     pub fn new(word: RemoteMemory, add: u64) -> Result<Self, Failed> {
         word.check_word()?;

@@ -1,4 +1,4 @@
-//! A NIC with its device: what a turn is.
+//! The adapter over a device of one type: what a turn does, step by step.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -11,117 +11,47 @@ use doorbell_transports::{
 };
 
 use super::closed::Closed;
+use super::interface::{Adapter, Turned};
+use super::traffic::Traffic;
 use crate::control::Control;
 use crate::error::NicError;
 
-/// Turns between looks at the clock while nothing arrives, and while there is no end of it.
+/// How many turns pass between looks at the clock: while nothing arrives, and while something
+/// arrives in every turn.
 const TURNS_A_LOOK: u32 = 64;
 const BUSY_TURNS: u32 = 16;
 
-/// The most bursts that are received before a connection ends, of peers that never stop sending.
+/// The most bursts that are received before a connection ends, since a peer may never stop sending.
 const MOST_BURSTS: u32 = 256;
 
-/// Turns between looks at what was delivered, while there is no end of what arrives.
+/// How many turns pass between looks at deliveries, while something arrives in every turn.
 const TURNS_TO_COLLECT: u32 = 4;
 
-/// What came of a turn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Turned {
-    /// Whether anything arrived.
-    pub found: bool,
-    /// Whether somebody was woken, who should have this thread, perhaps.
-    pub woke: bool,
-    /// Whether anything arrived while it was only to be sent.
-    pub heard: bool,
-}
-
-/// A NIC over a device of some kind. That it is hidden which one costs a call through a table in
-/// each turn, and spares every type above a parameter.
-pub(crate) trait Machine: Send {
-    fn control(&mut self) -> &mut Control;
-
-    /// Receives a burst, or else does what nobody waits for. What the burst calls for is owed until
-    /// [`settle`](Self::settle): the answer of whoever waited for it goes first.
-    fn turn(&mut self) -> Turned;
-
-    /// Sends what was posted, and what bursts called for. What it found is whether anything went.
-    fn settle(&mut self) -> Turned;
-
-    /// Reads the clock if the device is watched, so that nobody has read it for long: what is begun
-    /// then is timed from now.
-    fn catch_up(&mut self);
-
-    /// Sends what was posted to a queue last, before anything else.
-    fn posted(&mut self, queue: &SendQueue);
-
-    /// Sends a message of which nothing is kept, if it can be sent now, and nothing of it lost.
-    /// Whether it was.
-    fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool;
-
-    /// The peer's program has received so many of all that was posted to a queue since it was
-    /// connected.
-    fn proved(&mut self, queue: &SendQueue, count: u32);
-
-    /// Whether there is anything to [settle](Self::settle) that is not the last turn's.
-    fn has_work(&self) -> bool;
-
-    /// The time when the clock was last looked at.
-    fn now(&self) -> Time;
-
-    /// Whether whoever waits had better sleep as soon as nothing comes.
-    fn is_sparse(&self) -> bool;
-
-    /// Somebody who spins for `spin` at the most is about to sleep. Where little comes, peers are
-    /// told now what they were to be told later, for which nobody is to be woken.
-    fn rests(&mut self, spin: Duration);
-
-    /// Whether the device is watched.
-    fn is_armed(&self) -> bool;
-
-    /// Watches the device, or goes on to, until something comes or is to be done.
-    fn arm(&mut self) -> std::io::Result<()>;
-
-    /// Watches it no more. Whether it was watched.
-    fn disarm(&mut self) -> bool;
-
-    /// Watches it anew if what was posted since has an earlier time-out.
-    fn hasten(&mut self);
-
-    /// The descriptors that tell when to wake.
-    fn watched(&self) -> std::io::Result<Vec<OwnedFd>>;
-
-    fn address(&self) -> &Address;
-    fn capabilities(&self) -> &Capabilities;
-    fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError>;
-    fn statistics(&mut self) -> Statistics;
-    fn trouble(&mut self) -> Option<Trouble>;
-    fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError>;
-
-    /// Gives the NIC to a device that is closed. To drop what is left closes this one.
-    fn close(&mut self) -> Result<Box<dyn Machine>, NicError>;
-}
-
-pub(crate) struct Engine<D> {
+pub(crate) struct DeviceAdapter<D> {
     control: Control,
     device: D,
+    /// The recent traffic, which decides whether waiting tasks spin.
+    traffic: Traffic,
     lossless: bool,
-    /// Turns since something was last found, and before that, without a pause.
+    /// How many turns have passed since something was found last; and how many have found something
+    /// without a pause.
     idle: u32,
     busy: u32,
     now: Time,
-    /// Whether the device is watched, and until when.
+    /// The time-out with which the device is armed, while it is armed.
     armed: Option<Option<Time>>,
-    /// While it is watched, whether nothing was received since the clock was read, and so nothing
-    /// bears a time that was long past.
+    /// Whether nothing was received since the clock was read, while the device is armed. If so, no
+    /// state of the NIC carries an outdated time.
     asleep: bool,
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> DeviceAdapter<D> {
     pub fn new(control: Control, device: D) -> Self {
         let lossless = device.capabilities().lossless;
         Self {
             control,
             device,
+            traffic: Traffic::default(),
             lossless,
             idle: 0,
             busy: 0,
@@ -131,9 +61,9 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Reads the clock where the device was watched. What the time has come for waits until what
-    /// has arrived is received: it may be what was waited for, if this process had no processor, or
-    /// was stopped, for longer than that.
+    /// Reads the clock after the device was armed. Time-outs wait until all that has arrived is
+    /// received: an answer that the time-out is about may be among it, if this process had no
+    /// processor, or was stopped, for a while.
     fn awake(&mut self) {
         self.now = self.device.now();
         match self.asleep {
@@ -142,14 +72,14 @@ impl<D: Device> Engine<D> {
         }
         self.asleep = true;
         self.control.manager.advance(self.now);
-        // A grant may be what has ended the sleep, and nothing else tells of it.
+        // A grant may have ended the sleep, and no event tells of grants.
         self.take_grants();
         // The first turn that finds nothing reads the clock.
         self.idle = 0;
     }
 
-    /// Tells the time to all that go by it. A program may have posted at any moment since that was
-    /// done last.
+    /// Reads the clock, and tells the NIC and the connection manager the time. A program may have
+    /// posted at any moment since the last tick.
     fn tick(&mut self) {
         self.now = self.device.now();
         self.control.nic.leap(self.now);
@@ -157,8 +87,8 @@ impl<D: Device> Engine<D> {
         self.take_grants();
     }
 
-    /// Takes in what peers have granted, if somebody waits for that: to look for it takes a system
-    /// call.
+    /// Takes in memory that peers have granted, if a task waits for that, since each look takes a
+    /// system call.
     fn take_grants(&mut self) {
         while self.control.grants.are_awaited()
             && let Some(granted) = self.device.granted()
@@ -167,9 +97,9 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Tells peers what was taken so far, before one of them hears that a connection is over: a
-    /// device does so when it looks and finds nothing. Refusals go first, since a device tells
-    /// nothing to a peer that is still owed one. Returns whether anything arrived.
+    /// Tells peers what was received so far, before one of them hears that a connection ends. The
+    /// device does so when it looks and finds nothing. Refusals are sent first, since a device
+    /// tells nothing to a peer that is still owed one. Returns whether anything arrived.
     #[cold]
     fn tell_delivered(&mut self) -> bool {
         self.control.nic.answer(&mut self.device);
@@ -177,9 +107,9 @@ impl<D: Device> Engine<D> {
         self.hear_delivered()
     }
 
-    /// Receives as much as peers had sent when they last told what they have taken, and completes
-    /// what they have taken: what a peer tells counts when all that it had sent before has come,
-    /// since a refusal may be among that. Returns whether anything arrived.
+    /// Receives all that peers had sent when they last told what they have received, and completes
+    /// the requests that they tell of. A peer's word counts only when all that it had sent before
+    /// has come, since a refusal may be among that. Returns whether anything arrived.
     #[cold]
     fn hear_delivered(&mut self) -> bool {
         let mut heard = false;
@@ -195,7 +125,7 @@ impl<D: Device> Engine<D> {
     }
 }
 
-impl<D: Device> Machine for Engine<D> {
+impl<D: Device> Adapter for DeviceAdapter<D> {
     fn control(&mut self) -> &mut Control {
         &mut self.control
     }
@@ -227,20 +157,21 @@ impl<D: Device> Machine for Engine<D> {
         let mut heard = false;
         loop {
             if self.lossless && self.control.nic.has_management() {
-                // If it ends a connection, what was delivered before is not to be flushed.
+                // A message of the connection manager may end a connection, and delivered requests
+                // must not be flushed then.
                 heard |= self.hear_delivered();
-                // A peer that says that it leaves does so before its NIC refuses what comes later.
-                self.control.manage();
+                // A peer announces that it leaves before its NIC refuses later packets.
+                self.control.run_manager();
             }
-            self.control.attend();
-            if self.lossless && std::mem::take(&mut self.control.parts) {
+            self.control.process();
+            if self.lossless && std::mem::take(&mut self.control.disconnects) {
                 heard |= self.tell_delivered();
             }
             self.control.nic.transmit(&mut self.device);
             if self.lossless {
                 self.device.settle(self.control.nic.owes());
             }
-            // What could not be sent is complete by now, and told of.
+            // Requests that could not be sent have completed by now.
             woke |= self.control.dispatch() | std::mem::take(&mut self.control.woke);
             if !self.control.has_more() {
                 let found = heard || self.control.nic.counters().sent != before;
@@ -250,19 +181,19 @@ impl<D: Device> Machine for Engine<D> {
     }
 
     #[inline]
-    fn catch_up(&mut self) {
+    fn refresh_clock(&mut self) {
         if self.armed.is_some() {
             self.awake();
         }
     }
 
     fn posted(&mut self, queue: &SendQueue) {
-        self.catch_up();
+        self.refresh_clock();
         self.control.nic.posted(queue, &mut self.device);
     }
 
     fn send_copied(&mut self, queue: &mut SendQueue, message: &Copied<'_>) -> bool {
-        self.catch_up();
+        self.refresh_clock();
         let sent = self.control.nic.send_copied(queue, message, &mut self.device);
         if sent {
             self.device.settle(self.control.nic.owes());
@@ -276,11 +207,12 @@ impl<D: Device> Machine for Engine<D> {
 
     #[inline]
     fn has_work(&self) -> bool {
-        // What a look at the clock called for, when the device was armed, nobody else would see to.
+        // After the device was armed, a look at the clock may have caused work that nobody else
+        // would see to.
         self.armed.is_some()
             || self.control.nic.has_work()
             || self.control.has_more()
-            || self.control.errands.any()
+            || self.control.operations.any()
     }
 
     fn now(&self) -> Time {
@@ -289,11 +221,11 @@ impl<D: Device> Machine for Engine<D> {
 
     #[inline]
     fn is_sparse(&self) -> bool {
-        self.control.traffic.is_sparse()
+        self.traffic.is_sparse()
     }
 
-    fn rests(&mut self, spin: Duration) {
-        self.control.traffic.sleeps(self.now, self.control.nic.counters(), spin);
+    fn about_to_sleep(&mut self, spin: Duration) {
+        self.traffic.sleeps(self.now, self.control.nic.counters(), spin);
         if self.is_sparse() {
             self.control.nic.acknowledge();
         }
@@ -309,8 +241,8 @@ impl<D: Device> Machine for Engine<D> {
         self.device.arm(until)?;
         self.asleep |= self.armed.is_none();
         self.armed = Some(until);
-        // What came of theirs before wakes nobody.
-        self.control.hear_others();
+        // Messages of other processes that came before arming wake nobody.
+        self.control.poll_sharing();
         Ok(())
     }
 
@@ -318,17 +250,17 @@ impl<D: Device> Machine for Engine<D> {
         let was = self.armed.take().is_some();
         if was {
             self.device.disarm();
-            self.control.share_soon();
+            self.control.poll_sharing_soon();
             self.awake();
         }
         was
     }
 
-    fn hasten(&mut self) {
+    fn rearm_earlier(&mut self) {
         let Some(until) = self.armed else { return };
         let next = self.control.next_timeout();
         if next.is_some_and(|next| until.is_none_or(|until| next < until)) {
-            // What is watched already can be watched for a shorter time.
+            // A device that is armed already can always be armed for a shorter time.
             let _ = self.arm();
         }
     }
@@ -364,13 +296,13 @@ impl<D: Device> Machine for Engine<D> {
         self.device.grant(to, tag, memory)
     }
 
-    fn close(&mut self) -> Result<Box<dyn Machine>, NicError> {
+    fn close(&mut self) -> Result<Box<dyn Adapter>, NicError> {
         let opening = |source| NicError::System { what: "closing the device", source };
         let closed = Closed::in_place_of(&mut self.device).map_err(opening)?;
         let nobodys = Control::without_connections(self.control.mtu)?;
         let mut control = std::mem::replace(&mut self.control, nobodys);
-        // What the other processes of the interface have granted ends with the device.
+        // Grants from other processes of the interface end with the device.
         self.control.sharing = control.sharing.take();
-        Ok(Box::new(Engine::new(control, closed)))
+        Ok(Box::new(DeviceAdapter::new(control, closed)))
     }
 }
