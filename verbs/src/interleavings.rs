@@ -42,7 +42,7 @@ fn what_is_posted_while_another_runs_the_nic_is_sent() {
             thread::spawn(move || post(&engine.0, &engine.1))
         });
         posters.into_iter().for_each(|poster| poster.join().unwrap());
-        assert_eq!(*engine.1.enter().expect("nobody has it"), 2);
+        assert_eq!(*engine.1.enter().expect("the lock is free"), 2);
     });
 }
 
@@ -61,7 +61,7 @@ fn who_claims_the_nic_gets_it_from_who_takes_turns() {
             assert!(guard.leave().is_ok());
         }
         claims.join().unwrap();
-        assert!(*nic.enter().expect("nobody has it") >= 1);
+        assert!(*nic.enter().expect("the lock is free") >= 1);
     });
 }
 
@@ -100,7 +100,10 @@ fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
             }
         }
         runs.join().unwrap();
-        assert!(has_it || woken.0.load(Ordering::SeqCst), "asleep beside what nobody has");
+        assert!(
+            has_it || woken.0.load(Ordering::SeqCst),
+            "asleep while no task holds the lock or leads"
+        );
     });
 }
 
@@ -120,7 +123,10 @@ fn who_stands_by_is_woken_when_the_keeper_resigns() {
             .map(|guard| leader_lock.leave(guard, |()| ()))
             .is_some();
         resigns.join().unwrap();
-        assert!(has_it || woken.0.load(Ordering::SeqCst), "asleep beside what nobody has");
+        assert!(
+            has_it || woken.0.load(Ordering::SeqCst),
+            "asleep while no task holds the lock or leads"
+        );
     });
 }
 
@@ -145,7 +151,7 @@ fn a_future_that_sleeps_is_woken_by_its_completion() {
         match found {
             Some(found) => assert_eq!(found, 7),
             None => {
-                assert!(woken.0.load(Ordering::SeqCst), "asleep beside its completion");
+                assert!(woken.0.load(Ordering::SeqCst), "asleep although its completion is there");
                 assert_eq!(slots.take(index), Some(7));
             }
         }

@@ -116,7 +116,7 @@ mod waiting;
 pub mod work;
 
 pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
-pub use control::AsyncEvent;
+pub use dispatch::AsyncEvent;
 pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };

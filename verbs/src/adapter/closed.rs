@@ -12,7 +12,7 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::Headers;
 use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics};
 
-/// A closed device: it receives nothing, and drops what is sent. Handles to a NIC that was closed
+/// A device that was closed: it receives nothing, and drops what is sent. Handles to a NIC that was closed
 /// end here.
 pub(crate) struct Closed {
     capabilities: Capabilities,

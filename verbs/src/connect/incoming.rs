@@ -37,7 +37,7 @@ impl Incoming {
     /// # Panics
     /// Never panics: the request is taken out only by methods that consume this value.
     pub fn request(&self) -> &Request {
-        &self.asked.as_ref().expect("it is there until it is decided").request
+        &self.asked.as_ref().expect("deciding consumes this value").request
     }
 
     /// Returns the private data of the peer's program, followed by zeros up to the size of the
@@ -46,7 +46,7 @@ impl Incoming {
     /// # Panics
     /// Never panics, for the same reason as [`request`](Self::request).
     pub fn private(&self) -> &Private {
-        &self.asked.as_ref().expect("it is there until it is decided").private
+        &self.asked.as_ref().expect("deciding consumes this value").private
     }
 
     /// Rejects the request, with up to 148 bytes of private data for the peer's program.
@@ -62,7 +62,7 @@ impl Incoming {
     }
 
     pub(super) fn decide(mut self) -> ConnectionRequest {
-        self.asked.take().expect("it is there until it is decided")
+        self.asked.take().expect("deciding consumes this value")
     }
 }
 

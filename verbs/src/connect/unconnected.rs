@@ -62,7 +62,7 @@ impl<K: Kind> Unconnected<K> {
     }
 
     pub(super) fn joined(mut self) -> K {
-        let ends = self.ends.take().expect("it was not connected before");
+        let ends = self.ends.take().expect("connecting consumes this value");
         K::join(ends, self.connection.clone())
     }
 

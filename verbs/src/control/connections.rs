@@ -29,11 +29,11 @@ pub(super) struct Entry {
 }
 
 pub(super) enum Stage {
-    /// This side has asked for the connection.
+    /// A connection that this side has asked for.
     Asked(Box<Outgoing>),
-    /// This side has accepted the connection.
+    /// A connection that this side has accepted.
     Accepted(Box<Accepted>),
-    /// The waiting task has been told the outcome.
+    /// A connection whose outcome the waiting task was told.
     Decided,
 }
 

@@ -6,9 +6,9 @@ use doorbell_core::encap::PathId;
 use doorbell_core::nic::Change;
 
 use super::connecting::{established, replied};
-use super::events::AsyncEvent;
 use super::listeners::ConnectionRequest;
 use super::state::Control;
+use crate::dispatch::AsyncEvent;
 use crate::link::{Ending, Link, Way};
 
 impl Control {

@@ -8,7 +8,6 @@
 
 mod connecting;
 mod connections;
-mod events;
 mod grants;
 mod listeners;
 mod management;
@@ -19,7 +18,6 @@ mod state;
 mod teardown;
 mod turn;
 
-pub use events::AsyncEvent;
 pub(crate) use grants::{Granted, granted_as};
 pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
 pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair};

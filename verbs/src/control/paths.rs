@@ -13,7 +13,7 @@ pub(super) struct Paths {
     /// For each route, its number, and the number of queue pairs that use it.
     pub known: HashMap<Way, (PathId, usize)>,
     last: u32,
-    /// Which of the two numbers for lone datagrams was used last: 0 or 1.
+    /// The last used of the two numbers for lone datagrams: 0 or 1.
     alone: u32,
 }
 

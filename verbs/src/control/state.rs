@@ -17,16 +17,15 @@ use doorbell_transports::sharing::Membership;
 use tokio::sync::broadcast;
 
 use super::connections::{ConnectionTable, Manager};
-use super::events::AsyncEvent;
 use super::grants::Grants;
 use super::listeners::Listeners;
 use super::operations::ControlQueue;
 use super::paths::Paths;
-use crate::dispatch::{Dispatcher, ReaderWaker};
+use crate::dispatch::{AsyncEvent, Dispatcher, ReaderWaker};
 use crate::error::NicError;
 use crate::link::{Link, Way};
 
-/// The control plane: a software NIC, its connection manager, and the objects that programs have
+/// The control plane of a NIC: a software NIC, its connection manager, and the objects that programs have
 /// made.
 pub(crate) struct Control {
     pub nic: Nic,

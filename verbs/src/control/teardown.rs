@@ -2,9 +2,9 @@
 
 use doorbell_core::nic::{Change, ResourceError};
 
-use super::events::AsyncEvent;
 use super::operations::DroppedQueuePair;
 use super::state::Control;
+use crate::dispatch::AsyncEvent;
 use crate::link::{Ending, Private};
 
 impl Control {

@@ -9,9 +9,9 @@ use doorbell_core::wire::Qpn;
 use doorbell_core::wire::cm::RejectReason;
 use doorbell_transports::Grant;
 
-use super::events::AsyncEvent;
 use super::operations::ControlOp;
 use super::state::Control;
+use crate::dispatch::AsyncEvent;
 use crate::link::{Ending, Stand};
 
 /// The time between looks at messages from other processes of the interface, while turns are taken:

@@ -4,6 +4,7 @@
 //! receives to the NIC's queues, and completions to the futures that await them, and wakes their
 //! tasks. It knows queues, wakers and errors, but no NIC.
 
+mod events;
 mod reader;
 mod slots;
 
@@ -17,6 +18,7 @@ use doorbell_core::nic::{
 };
 use tokio::sync::Semaphore;
 
+pub use events::AsyncEvent;
 pub(crate) use reader::ReaderWaker;
 pub(crate) use slots::Slots;
 
@@ -42,7 +44,7 @@ pub(crate) struct Dispatcher {
 
 struct Inbox {
     queue: Option<ReceiveQueue>,
-    /// Completed receives: no more than were posted.
+    /// Receives that have completed: no more than were posted.
     arrived: VecDeque<Completion>,
     over: bool,
 }
@@ -94,7 +96,7 @@ impl Dispatcher {
     }
 }
 
-/// Requests of futures.
+/// Requests of futures, and their completions.
 impl Dispatcher {
     /// Posts a request to the queue, with a slot for its completion. `then` runs before another
     /// request can be posted to the queue.
@@ -111,7 +113,7 @@ impl Dispatcher {
         self.sends.post(|queue, index| {
             request.id = u64::from(index);
             // Futures borrow the queue pair, which keeps its ends until it is dropped.
-            let queue = queue.as_mut().expect("it is there as long as the queue pair is");
+            let queue = queue.as_mut().expect("the queue lives as long as the queue pair");
             queue.post(request)?;
             then(queue);
             Ok(())
@@ -140,12 +142,12 @@ impl Dispatcher {
     }
 }
 
-/// Receives and messages.
+/// Receives, and the messages that complete them.
 impl Dispatcher {
     /// Posts a receive, and returns whether the doorbell must be rung for it.
     pub fn post_receive(&self, memory: Memory) -> Result<bool, PostReceiveError> {
         let mut inbox = locked(&self.inbox);
-        let queue = inbox.queue.as_mut().expect("it is there as long as the queue pair is");
+        let queue = inbox.queue.as_mut().expect("the queue lives as long as the queue pair");
         match queue.post(receive(memory)) {
             Ok(()) => Ok(queue.is_flushed()),
             Err(refused) => Err(PostReceiveError { why: refused.why, request: refused.request }),

@@ -16,7 +16,7 @@ pub(crate) struct Slots<Q, T> {
 
 struct Inside<Q, T> {
     queue: Q,
-    /// The slots: as many as there ever were futures at a time.
+    /// The slots of all requests: as many as there ever were futures at a time.
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }

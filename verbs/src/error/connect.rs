@@ -101,7 +101,7 @@ pub enum ConnectError {
         service: ServiceId,
     },
     /// The queue pair has no connection that could be ended.
-    #[error("{0} is not connected, or not yet: to give it up, drop what connects it")]
+    #[error("{0} is not connected yet: to give the connection up, drop the future that makes it")]
     NotConnected(Qpn),
     /// The connection manager has refused the operation.
     #[error(transparent)]
@@ -111,8 +111,8 @@ pub enum ConnectError {
     Change(#[from] ChangeError),
     /// An unreliable connection can't be made by the connection manager.
     #[error(
-        "{0} has a connection without answers, which the connection manager does not make: \
-             exchange addresses by TCP"
+        "{0} has an unreliable connection, which the connection manager can't make: exchange addresses \
+         by TCP"
     )]
     Unreliable(Qpn),
     /// The exchange of addresses by TCP has failed.

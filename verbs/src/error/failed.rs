@@ -37,7 +37,7 @@ pub enum FailedWhy {
     #[error(transparent)]
     Refused(#[from] PostError),
     /// The request reaches beyond the remote memory that it names.
-    #[error("{len} bytes are more than the {room} of the peer's memory that was named")]
+    #[error("{len} bytes are more than the {room} bytes of remote memory that the request names")]
     Beyond {
         /// The bytes that the request transfers.
         len: u64,
@@ -45,7 +45,7 @@ pub enum FailedWhy {
         room: u64,
     },
     /// An atomic operation names no aligned word of 8 bytes.
-    #[error("{len} bytes at {address:#x} hold no word of 8 bytes at a multiple of 8")]
+    #[error("{len} bytes at {address:#x} hold no aligned word of 8 bytes")]
     NoWord {
         /// The address of the remote memory.
         address: u64,
@@ -53,7 +53,7 @@ pub enum FailedWhy {
         len: u64,
     },
     /// The data is longer than a request can carry inline.
-    #[error("{len} bytes do not go into a request, which takes {most}: send a Buf")]
+    #[error("{len} bytes are more than the {most} that a request carries inline: send a Buf")]
     TooLong {
         /// The bytes of the data.
         len: usize,
@@ -61,7 +61,7 @@ pub enum FailedWhy {
         most: usize,
     },
     /// The connection has ended, and no more messages come.
-    #[error("no more is received")]
+    #[error("the connection has ended, and no more messages come")]
     Over,
 }
 

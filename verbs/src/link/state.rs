@@ -21,7 +21,7 @@ pub enum Stand {
 /// The reason why a connection has ended.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Ending {
-    /// This side has ended the connection.
+    /// The connection was ended by this side.
     #[error("this side ended the connection")]
     Left {
         /// The private data of the peer's answer.

@@ -86,7 +86,7 @@ impl Registered {
         Self(Arc::new(Inner { nic, region, registration, rkey, rights, revoked, shared }))
     }
 
-    /// Returns the region.
+    /// Returns the region that is registered.
     pub fn region(&self) -> &Region {
         &self.0.region
     }
@@ -131,7 +131,7 @@ impl Registered {
         }
     }
 
-    /// Revokes the registration. When this returns, no peer and no request reads or changes a byte
+    /// Revokes the registration and its key. When this returns, no peer and no request reads or changes a byte
     /// by its key any more, and the memory belongs to this program alone. Other handles to the
     /// registration name nothing then.
     ///

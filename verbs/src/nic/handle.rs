@@ -7,7 +7,7 @@ use doorbell_transports::{Address, Capabilities, Trouble};
 use tokio::sync::broadcast;
 
 use super::statistics::Statistics;
-use crate::control::AsyncEvent;
+use crate::dispatch::AsyncEvent;
 use crate::progress::{AtHand, ProgressEngine};
 use crate::waiting::block_on;
 
@@ -65,7 +65,7 @@ impl Nic {
 
     #[inline]
     pub(crate) fn engine(&self) -> &Arc<ProgressEngine> {
-        self.0.as_ref().expect("it is there until this is dropped")
+        self.0.as_ref().expect("the engine is taken out only on drop")
     }
 
     /// Returns the address at which peers reach this NIC. As text, it is what peers pass to

@@ -44,7 +44,7 @@ impl Unconnected<QueuePair> {
     /// # Errors
     /// Returns an error as [`QueuePair::post_receive`] does.
     pub fn post_receive(&self, buffer: impl Into<Memory>) -> Result<(), PostReceiveError> {
-        let Pending(pair) = self.ends.as_ref().expect("it was not connected before");
+        let Pending(pair) = self.ends.as_ref().expect("connecting consumes this value");
         pair.post_receive(buffer.into()).map(drop)
     }
 }

@@ -169,7 +169,7 @@ impl Future for Operation<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if let State::Held(request) = &mut this.state {
-            let request = request.take().expect("a future that is done is not polled again");
+            let request = request.take().expect("a completed future must not be polled again");
             match this.dispatcher.room.try_acquire() {
                 Ok(permit) => return this.post(request, permit, context),
                 Err(_) => {
@@ -181,8 +181,9 @@ impl Future for Operation<'_> {
         }
         match &mut this.state {
             State::Waits(request, room) => {
-                let permit = ready!(room.as_mut().poll(context)).expect("it is never closed");
-                let request = request.take().expect("it is taken once");
+                let permit =
+                    ready!(room.as_mut().poll(context)).expect("the semaphore is never closed");
+                let request = request.take().expect("the request is taken once");
                 this.post(request, permit, context)
             }
             State::Posted(slot) => {

@@ -4,12 +4,12 @@
 //! while by taking turns. It lets other tasks run, and spins again. When nothing has come for the
 //! configured time, it arms the device, looks once more, and sleeps.
 //!
-//! | who | has |
+//! | role | what the task or thread does |
 //! |---|---|
-//! | the holder | the lock: it takes turns now, and what others post it sends |
-//! | the keeper | the turn's duty between two polls: it has let others run, and is back soon |
-//! | those who stand by | neither; one of them is woken when the duty falls vacant |
-//! | the watch | the duty when nobody waits: it wakes with the device, or looks every millisecond |
+//! | holder | holds the lock, takes turns, and sends what others post |
+//! | leader | has yielded between two polls, and comes back soon to take turns |
+//! | follower | sleeps; one follower is woken when no task leads any more |
+//! | watch | runs the NIC when no task waits: wakes with the device, or looks every millisecond |
 //!
 //! The engine keeps one invariant: there is a holder, a leader, an armed device, or a ticking
 //! watch, whenever a task sleeps. So a task that gives up leadership wakes a follower, or arms the

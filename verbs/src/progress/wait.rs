@@ -39,8 +39,8 @@ pub(crate) struct WaitState {
 impl WaitState {
     /// Returns whether the task leads still.
     #[inline]
-    fn has<T>(&self, duty: &LeaderLock<T>, who: Precedence) -> bool {
-        self.leads_as.is_some() && duty.is_leader(who)
+    fn leads<T>(&self, lock: &LeaderLock<T>, who: Precedence) -> bool {
+        self.leads_as.is_some() && lock.is_leader(who)
     }
 }
 
@@ -55,12 +55,10 @@ impl ProgressEngine {
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         // A task that always finds its result would starve the other tasks of its thread.
-        let waits_in_a_row = self.waits_in_a_row.load(Ordering::Relaxed) + 1;
-        self.waits_in_a_row.store(
-            if waits_in_a_row == MOST_AT_ONCE { 0 } else { waits_in_a_row },
-            Ordering::Relaxed,
-        );
-        if waits_in_a_row == MOST_AT_ONCE {
+        let in_a_row = self.waits_in_a_row.load(Ordering::Relaxed) + 1;
+        let yields = in_a_row == MOST_AT_ONCE;
+        self.waits_in_a_row.store(if yields { 0 } else { in_a_row }, Ordering::Relaxed);
+        if yields {
             return yield_to_others(context);
         }
         let found = self.look_once(wait_state, look);
@@ -88,7 +86,7 @@ impl ProgressEngine {
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         self.turns_taken.store(self.turns_taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let who = look.precedence();
-        let outranked = !wait_state.has(&self.lock, who) && self.lock.is_led(who);
+        let outranked = !wait_state.leads(&self.lock, who) && self.lock.is_led(who);
         let was_armed = adapter.disarm();
         let spin = self.spin(&adapter);
         let (mut start, mut idle, mut owes) = (None, false, true);
@@ -127,7 +125,7 @@ impl ProgressEngine {
             return self.sleep(adapter, context, wait_state, look);
         }
         self.tick_if(was_armed);
-        if wait_state.has(&self.lock, who) || self.lock.lead(who) {
+        if wait_state.leads(&self.lock, who) || self.lock.lead(who) {
             wait_state.leads_as = Some(who);
             self.release(adapter);
             return yield_to_others(context);
@@ -145,10 +143,10 @@ impl ProgressEngine {
         wait_state: &mut WaitState,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
-        assert!(!self.lock.is_mine(), "this task has the NIC in hand: let it go before it waits");
+        assert!(!self.lock.is_mine(), "this task holds the NIC: release it before waiting");
         look.register(context.waker());
         let who = look.precedence();
-        let leads = wait_state.has(&self.lock, who);
+        let leads = wait_state.leads(&self.lock, who);
         if !leads {
             self.lock.follow(&mut wait_state.place, context.waker());
         }
@@ -183,7 +181,7 @@ impl ProgressEngine {
         if !self.arm(&mut adapter) {
             // Nothing would wake this task: it goes on spinning.
             let who = look.precedence();
-            let leads = wait_state.has(&self.lock, who) || self.lock.lead(who);
+            let leads = wait_state.leads(&self.lock, who) || self.lock.lead(who);
             wait_state.leads_as = leads.then_some(who);
             self.release(adapter);
             return yield_to_others(context);

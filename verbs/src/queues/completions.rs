@@ -71,7 +71,7 @@ impl CompletionQueue {
     }
 
     fn head(&mut self) -> Head<'_> {
-        let queue = self.queue.as_mut().expect("it is there until this is dropped");
+        let queue = self.queue.as_mut().expect("the queue is taken out only on drop");
         Head { queue, id: self.id, reader: &self.reader, engine: self.nic.engine() }
     }
 
@@ -79,7 +79,7 @@ impl CompletionQueue {
     /// turn.
     #[inline]
     pub fn peek(&mut self) -> Option<&Completion> {
-        self.queue.as_mut().expect("it is there until this is dropped").peek()
+        self.queue.as_mut().expect("the queue is taken out only on drop").peek()
     }
 
     /// Returns the next completion in place if there is one. The completion leaves the queue when
@@ -87,7 +87,7 @@ impl CompletionQueue {
     #[doc(hidden)]
     #[inline]
     pub fn look(&mut self) -> Option<Polled<'_>> {
-        self.queue.as_mut().expect("it is there until this is dropped").poll_in_place()
+        self.queue.as_mut().expect("the queue is taken out only on drop").poll_in_place()
     }
 
     /// Returns how many completions were ever taken, modulo the size of a word.
@@ -103,7 +103,7 @@ impl CompletionQueue {
     /// Never panics: the queue is taken out only when this is dropped.
     #[doc(hidden)]
     pub fn gauge(&self) -> CompletionGauge {
-        self.queue.as_ref().expect("it is there until this is dropped").gauge()
+        self.queue.as_ref().expect("the queue is taken out only on drop").gauge()
     }
 
     /// Returns how many completions are in the queue.
@@ -154,7 +154,7 @@ impl Stream for CompletionQueue {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Completion>> {
         let Self { nic, id, queue, reader, wait_state } = self.get_mut();
-        let queue = queue.as_mut().expect("it is there until this is dropped");
+        let queue = queue.as_mut().expect("the queue is taken out only on drop");
         let mut head = Head { queue, id: *id, reader, engine: nic.engine() };
         nic.engine().wait(context, wait_state, &mut head).map(|((), adapter)| {
             let completion = head.queue.take();

@@ -64,7 +64,7 @@ impl Unconnected<Queues> {
         id: u64,
         memory: impl Into<Memory>,
     ) -> Result<(), Refused<ReceiveRequest>> {
-        let ends = self.ends.as_mut().expect("it was not connected before");
+        let ends = self.ends.as_mut().expect("connecting consumes this value");
         ends.receive.post(ReceiveRequest { id, memory: memory.into() })
     }
 }

@@ -90,7 +90,7 @@ impl<T> ProgressLock<T> {
         if let Some(guard) = self.enter() {
             return guard;
         }
-        assert!(!self.is_mine(), "this thread has the NIC in hand: let it go first");
+        assert!(!self.is_mine(), "this thread holds the NIC already: release it first");
         self.wanted.fetch_add(1, Ordering::Relaxed);
         let mut spins = 0;
         let guard = loop {

@@ -37,7 +37,9 @@ pub struct RemoteMemory {
 
 /// The error of text that does not name remote memory.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("`{0}` names no remote memory: that is ADDRESS+LENGTH@KEY, the length in decimal")]
+#[error(
+    "`{0}` does not name remote memory: the form is ADDRESS+LENGTH@KEY, with the length in decimal"
+)]
 pub struct RemoteMemoryError(String);
 
 impl RemoteMemory {

@@ -1,4 +1,4 @@
-//! Data as programs have it: sent and written from where it lies, and received where it will stay.
+//! Data in the types that programs have: sent from where it is, and received where it will stay.
 
 use bytes::{Bytes, BytesMut};
 use doorbell_verbs::{Buf, Data, Imm, Memory, Message, QueuePair};
@@ -7,7 +7,7 @@ use crate::common::{Over, Runs, brief, connected, first, nics, run};
 
 static MANY: [u8; 100] = [7; 100];
 
-/// What the far end gets of data: by a message, a write, and a write that tells.
+/// Returns what the far end gets of data by a message, a write, and a write with an immediate.
 async fn delivered(data: impl Fn() -> Data) -> [Vec<u8>; 3] {
     let (near, far) = nics(Over::Shm, &brief());
     let (near, far) = connected(&near, &far).await;
@@ -48,7 +48,7 @@ fn bytes_of_every_type_arrive() {
     });
 }
 
-/// A message of five bytes, received into that memory.
+/// Receives a message of five bytes into the given memory.
 async fn receives(memory: impl Into<Memory>) -> Message {
     let (near, far) = nics(Over::Shm, &brief());
     let (near, far) = connected(&near, &far).await;

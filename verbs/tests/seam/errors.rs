@@ -1,4 +1,4 @@
-//! What goes wrong, as programs are told: what was tried, what was found, and what to do.
+//! Error texts as programs get them: what was tried, what was found, and what to do.
 
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{
@@ -11,8 +11,8 @@ use crate::common::{
     nics, run, sleepy,
 };
 
-/// Runs a program over two connected ends, on one thread: whether it sleeps or spins, an error is
-/// the same.
+/// Runs a program over two connected ends, on one thread. An error is the same whether a task
+/// sleeps or spins.
 pub fn with<F: Future<Output = ()>>(
     program: impl Fn(End, End) -> F + std::marker::Send + Copy + 'static,
 ) {
@@ -35,7 +35,7 @@ pub fn says(said: &impl ToString, words: &[&str]) {
     }
 }
 
-/// A write that the peer refuses: what each side is told.
+/// Tries a write that the peer refuses, and checks what each side is told.
 async fn refused(near: End, far: End, memory: RemoteMemory, why: &str) {
     let failed = near.pair.write(buf(1, 8), memory).await.expect_err("it may not");
     says(&failed, &["the peer refused access", "its key", "reach beyond", "lack the right"]);
@@ -134,14 +134,17 @@ fn what_can_not_be_is_not_posted() {
     with(|near, far| async move {
         let part = near.peer.at(0, 8).expect("within");
         let failed = near.pair.write(buf(1, 9), part).await.expect_err("too long");
-        says(&failed, &["9 bytes are more than the 8 of the peer's memory that was named"]);
+        says(
+            &failed,
+            &["9 bytes are more than the 8 bytes of remote memory that the request names"],
+        );
         let failed = near.pair.read(Buf::with_capacity(10), part).await.expect_err("too long");
         says(&failed, &["10 bytes are more than the 8"]);
         let odd = near.peer.at(4, 8).expect("within");
         let failed = near.pair.fetch_add(odd, 1).await.expect_err("no word");
-        says(&failed, &["hold no word of 8 bytes at a multiple of 8"]);
+        says(&failed, &["hold no aligned word of 8 bytes"]);
         let failed = near.pair.send_inline(&[0; 65]).await.expect_err("too long");
-        says(&failed, &["65 bytes do not go into a request, which takes 64: send a Buf"]);
+        says(&failed, &["65 bytes are more than the 64 that a request carries inline: send a Buf"]);
         // None of them has broken anything.
         near.pair.write(buf(1, 8), part).await.expect("it may");
         drop(far);
@@ -159,8 +162,8 @@ fn a_message_that_its_receive_has_no_room_for_ends_the_connection_on_both_sides(
     });
 }
 
-/// Queues of one NIC once passed for another's with the same number, and those whose receives are
-/// handed to futures for those that a program reads: what came was lost.
+/// Regression test for a bug: queues of one NIC passed for another's with the same number, and queues for futures
+/// for those that a program reads, so that messages were lost.
 #[test]
 fn queues_of_others_are_refused() {
     let (near, far) = nics(Over::Shm, &brief());
@@ -193,7 +196,8 @@ fn a_full_receive_queue_is_an_error() {
     });
 }
 
-/// Each that was given up had left its buffer, and the next found the queue full.
+/// Regression test for a bug: each future that was given up had left its buffer, and the next found the queue
+/// full.
 #[test]
 fn a_message_may_be_waited_for_in_vain_as_often_as_one_likes() {
     with(|near, far| async move {
@@ -212,7 +216,7 @@ fn a_message_may_be_waited_for_in_vain_as_often_as_one_likes() {
     });
 }
 
-/// Of queues it is an error; of futures, they wait.
+/// A full queue is an error for queues; futures wait.
 #[test]
 fn a_full_send_queue_is_an_error_of_posting_and_futures_wait() {
     run(Runs::CurrentThread, || async {
@@ -343,7 +347,7 @@ fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
             let failed = end.pair.send(buf(1, 8)).await.expect_err("it is over");
             says(&failed, &[who]);
             let failed = end.pair.receive().await.expect_err("it is over");
-            says(&failed, &["no more is received", who]);
+            says(&failed, &["no more messages come", who]);
             let failed = end.pair.recv(Buf::with_capacity(8)).await.expect_err("it is over");
             says(&failed, &[who]);
             let again = end.pair.connection().disconnect(&[]).await;
@@ -352,7 +356,7 @@ fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
     });
 }
 
-/// What was under way is flushed, and says that the peer left.
+/// Requests that were under way are flushed, and say that the peer left.
 #[test]
 fn what_is_under_way_when_the_peer_leaves_fails_and_says_so() {
     with(|near, far| async move {
@@ -372,7 +376,7 @@ fn what_is_under_way_when_the_peer_leaves_fails_and_says_so() {
     });
 }
 
-/// Handles to a connection may be held when its queue pair is gone.
+/// Handles to a connection may outlive its queue pair.
 #[test]
 fn a_connection_that_is_dropped_here_is_ended_by_this_side() {
     with(|near, far| async move {
@@ -386,7 +390,7 @@ fn a_connection_that_is_dropped_here_is_ended_by_this_side() {
     });
 }
 
-/// As a program would pass it on.
+/// Passes an error on as a program would.
 #[test]
 fn errors_go_where_errors_go() {
     fn is<E: std::error::Error + std::marker::Send + Sync + 'static>() {}
@@ -395,8 +399,7 @@ fn errors_go_where_errors_go() {
     is::<ListenRefused>();
 }
 
-/// Whoever has its handle may try to end it, and is told that this can't be yet; or not with so
-/// many words.
+/// A handle to the connection can't end it yet, and says so; nor with too long private data.
 #[test]
 fn a_connection_that_is_just_being_made_is_not_ended_by_its_handle() {
     for (over, config) in [(Over::Shm, brief()), (Over::Udp, sleepy())] {

@@ -9,7 +9,7 @@ use crate::common::{
     End, MEMORY, Over, Runs, both, brief, buf, bytes, connected, dedicated, nics, run, sleepy,
 };
 
-/// Memory of one end's that the other has mapped, all of it by a part of it; and the whole.
+/// Grants memory of one end to the other, which maps the whole of it by naming a part.
 async fn mapped(near: &End, far: &End) -> (Registered, RemoteMemory, Mapped) {
     let memory = SharedMemory::new(MEMORY).expect("memory");
     let memory = far.domain.register_shared(memory, Rights::REMOTE).expect("room");
@@ -100,7 +100,7 @@ fn what_is_not_all_mapped_is_for_the_peer_to_refuse() {
     });
 }
 
-/// Each message finds what was written before it, and nothing of what is written behind the answer.
+/// Each message finds what was written before it, and nothing that is written behind the answer.
 #[test]
 fn writes_are_there_before_the_messages_behind_them() {
     const ROUNDS: usize = 300;

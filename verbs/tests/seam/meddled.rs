@@ -1,5 +1,4 @@
-//! What only a peer that is wrong, or that moves, sends: a device changes what comes, before its
-//! NIC sees it.
+//! What only a faulty or moved peer sends: a device changes what arrives, before its NIC sees it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -25,32 +24,32 @@ use crate::errors::says;
 use crate::exchange::streams;
 use crate::watched::{Watched, Watches};
 
-/// What is changed.
+/// The changes that the device makes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meddling {
     Nothing,
-    /// The last bytes of answers to reads are missing.
+    /// Removes the last bytes of answers to reads.
     ShortAnswers,
-    /// Acknowledgements have a syndrome that the specification reserves.
+    /// Gives acknowledgements a syndrome that the specification reserves.
     NoSyndromes,
-    /// All comes from another Ethernet address.
+    /// Makes all packets come from another Ethernet address.
     Moves,
-    /// Writes that bring an immediate bring metadata instead.
+    /// Turns the immediates of writes into metadata.
     Metadata,
-    /// The connection manager's datagrams are lost.
+    /// Loses the connection manager's datagrams.
     NoManagement,
-    /// The peer is gone instead of what it says.
+    /// Makes the peer appear gone instead of what it says.
     Gone,
 }
 
-/// What is to be changed from now on.
+/// The change to be made from now on.
 #[derive(Clone)]
 struct How(Arc<Mutex<Meddling>>);
 
-/// The inbox that the device inside sees: all packets go one way through it.
+/// The inbox that the inner device sees: all packets go one way through it.
 struct Meddles<'a, I>(&'a mut I, Meddling);
 
-/// Where a peer is that has moved.
+/// The Ethernet address of a peer that has moved.
 const ELSEWHERE: Mac = Mac([2, 9, 9, 9, 9, 9]);
 
 fn moved(outer: &Outer) -> Outer {
@@ -108,13 +107,13 @@ impl Watches for How {
     }
 }
 
-/// A NIC to which what comes is changed.
+/// Opens a NIC whose arriving packets are changed.
 fn opened(how: &How, config: Config) -> Nic {
     let inside = Udp::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
     Nic::over(Watched::by(how.clone(), inside), config).expect("a NIC")
 }
 
-/// One to which it is not.
+/// Opens a NIC whose arriving packets are not changed.
 fn plain(config: Config) -> Nic {
     Nic::open("udp:127.0.0.1:0", config).expect("a port")
 }
@@ -129,8 +128,7 @@ impl How {
     }
 }
 
-/// Runs a program over two connected ends. To what comes to the first one this is done once they
-/// are.
+/// Runs a program over two connected ends, the first of which gets changed packets once they are.
 fn meddled<F: Future<Output = ()>>(
     meddling: Meddling,
     program: impl Fn(End, End) -> F + Send + Copy + 'static,
@@ -173,7 +171,7 @@ fn an_answer_that_makes_no_sense_breaks_the_queue_pair_which_says_so() {
     });
 }
 
-/// Which does not end the connection: what it asks for is answered where it was.
+/// A move does not end the connection: requests of the peer are answered at its old address.
 #[test]
 fn that_a_peer_has_moved_is_told_and_its_connection_goes_on() {
     meddled(Meddling::Moves, |near, far| async move {
@@ -186,7 +184,7 @@ fn that_a_peer_has_moved_is_told_and_its_connection_goes_on() {
     });
 }
 
-/// Of peers that agree upon it when they connect, none does: they have both offered it.
+/// Peers of this kind agree on metadata when they connect, so no honest peer sends it unasked.
 #[test]
 fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pair() {
     for config in [brief(), sleepy()] {
@@ -222,8 +220,8 @@ fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pai
     }
 }
 
-/// That the peer knows of the connection is lost, and what it asks for first is refused: by that
-/// the queue pair is told at once that the connection stands, and breaks.
+/// The peer's confirmation is lost, and its first request is refused: the queue pair learns by that
+/// request that the connection is established, and breaks.
 #[test]
 fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_says_so() {
     for config in [brief(), sleepy()] {
@@ -254,7 +252,7 @@ fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_sa
     }
 }
 
-/// It is killed, say, before it can tell that it knows of the connection.
+/// The peer is killed, say, before it can confirm the connection.
 #[test]
 fn a_connection_whose_peer_is_gone_before_it_stands_is_given_up_and_says_so() {
     for config in [brief(), sleepy()] {

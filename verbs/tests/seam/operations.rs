@@ -1,4 +1,4 @@
-//! Each operation, over each device, whoever runs the NIC and wherever its program runs.
+//! Each operation, over each device, in each mode of progress, and wherever its program runs.
 
 mod futures;
 mod queues;
@@ -25,7 +25,7 @@ fn over<F>(
     });
 }
 
-/// Declares all tests of a list for every device, both kinds of progress, and wherever programs
+/// Declares all tests of a list for every device, both modes of progress, and wherever programs
 /// run.
 macro_rules! everywhere {
     ($($from:ident::$test:ident)+) => {
@@ -72,7 +72,7 @@ macro_rules! everywhere {
     };
 }
 
-/// The cable between the raw devices of this namespace.
+/// Plugs the cable between the raw devices of this namespace.
 pub fn plug(lab: &lab::Lab) {
     let [near, far] = CABLE;
     lab.loopback(near, far, 9000).expect("a lab has cables");
@@ -104,7 +104,7 @@ everywhere! {
     queues::a_thread_waits_and_another_polls
 }
 
-/// Which is a matter of devices that lose nothing: elsewhere nothing is copied.
+/// Only lossless devices copy messages: elsewhere nothing is copied.
 #[test]
 fn what_is_copied_ends_the_connection_where_there_is_no_receive() {
     let program = queues::what_is_copied_ends_the_connection_where_there_is_no_receive;

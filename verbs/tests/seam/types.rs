@@ -1,4 +1,4 @@
-//! What the public types can do that programs expect of any type.
+//! The traits of public types that programs expect of any type.
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
@@ -9,17 +9,17 @@ use doorbell_verbs::*;
 
 use crate::common::{Over, Runs, SERVICE, brief, connected, names, nics, run};
 
-/// A value that is compared and copied.
+/// Accepts values that are compared and copied.
 fn is_value<T: Debug + Clone + PartialEq + Send + Sync + 'static>() {}
-/// One that is found in a map as well.
+/// Accepts values that are keys of a map as well.
 fn is_key<T: Debug + Clone + Eq + Hash + Send + Sync + 'static>() {}
-/// One that is a text, too.
+/// Accepts values that have a text form, too.
 fn is_text<T: Debug + Clone + Eq + Display + FromStr>() {}
-/// A configuration.
+/// Accepts types that are configurations of objects.
 fn is_config<T: Debug + Clone + Eq + Hash>() {}
-/// A handle that any thread may have.
+/// Accepts handles that any thread may have.
 fn is_handle<T: Debug + Clone + Send + Sync + 'static>() {}
-/// An end of something, which one thread has at a time.
+/// Accepts ends that one thread has at a time.
 fn is_end<T: Debug + Send + 'static>() {}
 fn is_error<T: std::error::Error + Send + Sync + 'static>() {}
 
@@ -143,7 +143,7 @@ fn handles_are_equal_that_lead_to_the_same() {
     assert_ne!(domain, near.domain());
 }
 
-/// What is shown says who somebody is, and nothing of what memory holds.
+/// Debug output identifies an object, and shows nothing of the content of memory.
 #[test]
 fn what_is_shown_has_numbers_and_addresses_and_no_contents() {
     run(Runs::CurrentThread, || async {

@@ -11,7 +11,7 @@ use doorbell_verbs::{
 
 use crate::common::{both, buf, bytes, connected, connected_as, first};
 
-/// None, one packet, several, and whatever is beside the borders.
+/// The lengths of messages that the tests send: empty, one packet, several, and those beside the borders.
 const LENGTHS: [usize; 8] = [0, 1, 63, 64, 1024, 4096, 4097, 70_000];
 const ROUNDS: usize = 4;
 
@@ -191,7 +191,7 @@ pub async fn reads_bring_what_is_there(near: Nic, far: Nic) {
     both(reads, stays).await;
 }
 
-/// Both ends add to the same word: every sum is found by one of them, once.
+/// The two ends add to the same word: one of them finds every sum, once.
 pub async fn atomic_operations_are_atomic(near: Nic, far: Nic) {
     const EACH: u64 = 100;
     let (near, far) = connected(&near, &far).await;
@@ -295,7 +295,7 @@ pub async fn who_looks_at_memory_finds_what_peers_write(near: Nic, far: Nic) {
     both(begins, answers).await;
 }
 
-/// A word as regions have it.
+/// Returns a word in the byte order of regions.
 fn word(value: u64) -> Buf {
     Buf::from(value.to_ne_bytes().to_vec())
 }
