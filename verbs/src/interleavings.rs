@@ -34,7 +34,7 @@ fn post(posted: &Posted, nic: &ProgressLock<u32>) {
 }
 
 #[test]
-fn what_is_posted_while_another_runs_the_nic_is_sent() {
+fn work_posted_while_another_thread_runs_the_nic_is_sent() {
     model(|| {
         let engine = Arc::new((Posted::default(), ProgressLock::new(0)));
         let posters = [(); 2].map(|()| {
@@ -47,7 +47,7 @@ fn what_is_posted_while_another_runs_the_nic_is_sent() {
 }
 
 #[test]
-fn who_claims_the_nic_gets_it_from_who_takes_turns() {
+fn a_thread_that_claims_the_nic_gets_it_from_a_thread_that_takes_turns() {
     model(|| {
         let nic = Arc::new(ProgressLock::new(0));
         let other = nic.clone();
@@ -75,7 +75,7 @@ impl Wake for Woken {
 }
 
 #[test]
-fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
+fn a_follower_is_woken_or_finds_the_lock_free() {
     model(|| {
         let leader_lock = Arc::new(LeaderLock::new(()));
         let holder = leader_lock.clone();
@@ -108,7 +108,7 @@ fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
 }
 
 #[test]
-fn who_stands_by_is_woken_when_the_keeper_resigns() {
+fn a_follower_is_woken_when_the_leader_resigns() {
     model(|| {
         let leader_lock = Arc::new(LeaderLock::new(()));
         assert!(leader_lock.lead(Precedence::Awaits));
@@ -159,7 +159,7 @@ fn a_future_that_sleeps_is_woken_by_its_completion() {
 }
 
 #[test]
-fn a_future_that_is_dropped_leaves_its_slot_to_the_next() {
+fn a_dropped_future_leaves_its_slot_to_the_next() {
     model(|| {
         let slots = Arc::new(Slots::<(), u32>::new(()));
         let index = slots.post(|(), _| Ok::<(), ()>(())).unwrap();

@@ -74,7 +74,7 @@ async fn settled() -> isize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_heap_does_not_grow_with_what_was_dropped() {
+async fn the_heap_does_not_grow_with_dropped_objects() {
     let dedicated = Progress::Dedicated { core: None };
     for (seed, progress) in [(1, Progress::Inline), (2, dedicated)] {
         let config = Config { progress, time_wait: Duration::from_millis(1), ..Config::default() };

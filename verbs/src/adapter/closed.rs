@@ -12,8 +12,8 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::Headers;
 use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics};
 
-/// A device that was closed: it receives nothing, and drops what is sent. Handles to a NIC that was closed
-/// end here.
+/// A device that was closed: it receives nothing, and drops what is sent. Handles to a NIC that was
+/// closed end here.
 pub(crate) struct Closed {
     capabilities: Capabilities,
     address: Address,

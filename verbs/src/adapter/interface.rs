@@ -29,9 +29,9 @@ pub(crate) struct Turned {
 pub(crate) trait Adapter: Send {
     fn control(&mut self) -> &mut Control;
 
-    /// Receives a burst of packets. If nothing arrived, does work that nobody waits for. Acknowledgements that
-    /// the burst calls for are left to [`settle`](Self::settle), so that a program's answer can go
-    /// first.
+    /// Receives a burst of packets. If nothing arrived, does work that nobody waits for.
+    /// Acknowledgements that the burst calls for are left to [`settle`](Self::settle), so that a
+    /// program's answer can go first.
     fn turn(&mut self) -> Turned;
 
     /// Sends posted requests, and the acknowledgements that earlier bursts called for.

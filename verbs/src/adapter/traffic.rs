@@ -73,25 +73,25 @@ mod tests {
     }
 
     #[test]
-    fn a_program_spins_no_more_once_messages_come_one_by_one_and_long_after_another() {
+    fn a_program_stops_spinning_once_messages_come_one_by_one_and_far_apart() {
         assert!(spins((1..=3).map(|call| (1000 * call, 1))));
         assert!(!spins((1..=4).map(|call| (1000 * call, 1))));
     }
 
     #[test]
-    fn a_sleep_for_an_answer_is_not_taken_for_one_between_messages() {
+    fn a_sleep_that_waits_for_an_answer_does_not_count_as_one_between_messages() {
         let call = |call: u64| [(1000 * call, 0), (1000 * call + 150, 1)];
         assert!(!spins((1..=4).flat_map(call)));
     }
 
     #[test]
-    fn a_program_does_not_spin_for_the_second_of_two_messages_but_for_more() {
+    fn a_program_spins_for_bursts_of_three_messages_but_not_of_two() {
         assert!(!spins((1..=8).map(|pair| (2000 * pair, 2))));
         assert!(spins((1..=100).map(|burst| (2000 * burst, 3))));
     }
 
     #[test]
-    fn a_program_spins_again_once_messages_follow_each_other() {
+    fn a_program_spins_again_once_messages_follow_each_other_closely() {
         let lone = (1..=9).map(|call| (1000 * call, 1));
         let soon = |count: u64| (1..=count).map(|call| (9000 + 150 * call, 1));
         assert!(!spins(lone.clone().chain(soon(7))));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_are_not_messages() {
+    fn acknowledgements_do_not_count_as_messages() {
         let (mut traffic, mut counters) = (Traffic::default(), Counters::default());
         for call in 1..=4 {
             counters.received += 2;

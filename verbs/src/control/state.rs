@@ -25,8 +25,8 @@ use crate::dispatch::{AsyncEvent, Dispatcher, ReaderWaker};
 use crate::error::NicError;
 use crate::link::{Link, Way};
 
-/// The control plane of a NIC: a software NIC, its connection manager, and the objects that programs have
-/// made.
+/// The control plane of a NIC: a software NIC, its connection manager, and the objects that
+/// programs have made.
 pub(crate) struct Control {
     pub nic: Nic,
     pub manager: Manager,

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_used_again_when_its_future_has_looked_or_is_gone() {
+    fn a_slot_is_reused_when_its_future_has_taken_the_completion_or_was_dropped() {
         let slots = Slots::<(), u8>::new(());
         let post = || slots.post(|(), _| Ok::<(), ()>(())).unwrap();
         assert_eq!((post(), post(), post()), (0, 1, 2));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_refused_leaves_no_slot_taken() {
+    fn a_refused_request_takes_no_slot() {
         let slots = Slots::<(), u8>::new(());
         assert_eq!(slots.post(|(), _| Err("full")), Err("full"));
         assert_eq!(slots.post(|(), _| Ok::<(), ()>(())), Ok(0));

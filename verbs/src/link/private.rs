@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_shown_without_the_zeros_that_the_wire_puts_behind() {
+    fn private_data_is_shown_without_the_zeros_that_the_wire_adds() {
         let mut said = b"not\0today\xFF".to_vec();
         said.resize(148, 0);
         assert_eq!(format!("{:?}", Private::from(said)), r#""not\x00today\xff""#);

@@ -131,9 +131,9 @@ impl Registered {
         }
     }
 
-    /// Revokes the registration and its key. When this returns, no peer and no request reads or changes a byte
-    /// by its key any more, and the memory belongs to this program alone. Other handles to the
-    /// registration name nothing then.
+    /// Revokes the registration and its key. When this returns, no peer and no request reads or
+    /// changes a byte by its key any more, and the memory belongs to this program alone. Other
+    /// handles to the registration name nothing then.
     ///
     /// Peers of this machine that have [mapped](crate::Connection::map) the memory keep the
     /// mapping, also for writes of their queue pairs.

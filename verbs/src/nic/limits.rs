@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_that_could_not_be_kept_is_refused_by_its_name() {
+    fn a_field_with_an_impossible_value_is_refused_by_its_name() {
         let good = Config::default;
         assert!(good().check(Numbering::default()).is_ok());
         let few = Config { queue_pairs: 1, registrations: 1, completions: 2, ..good() };

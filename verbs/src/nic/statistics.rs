@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_count_is_published_under_its_name_and_with_its_nic() {
+    fn every_counter_is_published_under_its_name_and_with_its_nic() {
         let mut counted = Statistics {
             nic: nic::Counters::default(),
             device: doorbell_transports::Statistics::default(),

@@ -17,7 +17,8 @@ pub struct Message {
     pub len: u32,
     /// The immediate or the metadata that came with the message.
     pub attached: Attachment,
-    /// Whether the message is the notice of a write, which uses up a receive without filling its buffer.
+    /// Whether the message is the notice of a write, which uses up a receive without filling its
+    /// buffer.
     pub is_write: bool,
 }
 

@@ -211,8 +211,8 @@ fn a_connection_survives_bytes_that_are_no_packets() {
     survives(Adversary::garble);
 }
 
-/// Regression test for a bug: the connect took 4 s, and the next one as long, since a socket was connected to port
-/// 0 and took other peers' packets.
+/// Regression test for a bug: the connect took 4 s, and the next one as long, since a socket was
+/// connected to port 0 and took other peers' packets.
 #[test]
 fn a_connection_to_port_0_is_refused_at_once_and_the_next_one_is_made() {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");

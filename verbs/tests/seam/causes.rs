@@ -21,7 +21,7 @@ fn broke(failed: &Failed) -> Cause {
 /// The memory that a request names on this side is checked when the request is sent, and the peer
 /// is not asked.
 #[test]
-fn memory_of_another_domain_or_that_was_taken_back_is_not_sent() {
+fn memory_of_another_domain_or_a_revoked_registration_is_not_sent() {
     for revoked in [false, true] {
         with(move |near, far| async move {
             let domain = match revoked {
@@ -174,7 +174,7 @@ fn finds_no_receive(over: Over, owner_asks: bool, retries: u8) {
 }
 
 #[test]
-fn what_finds_no_receive_is_sent_again_as_often_as_its_owner_said_and_fails() {
+fn a_message_without_a_receive_is_repeated_as_often_as_the_receiver_said_and_fails() {
     for over in [Over::Udp, Over::Shm] {
         finds_no_receive(over, true, 2);
         finds_no_receive(over, false, 2);
@@ -184,7 +184,7 @@ fn what_finds_no_receive_is_sent_again_as_often_as_its_owner_said_and_fails() {
 
 /// The request is flushed through no fault of its own.
 #[test]
-fn what_is_under_way_when_this_side_ends_the_connection_is_flushed_and_says_so() {
+fn a_request_under_way_when_this_side_ends_the_connection_is_flushed_and_says_so() {
     with(|near, far| async move {
         let ends = async {
             // The peer has no receive for it: it is under way until then.

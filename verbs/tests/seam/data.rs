@@ -27,7 +27,7 @@ async fn delivered(data: impl Fn() -> Data) -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn bytes_of_every_type_arrive() {
+fn data_of_every_type_arrives() {
     run(Runs::CurrentThread, || async {
         let shared = Bytes::from(b"hello".to_vec());
         for (name, delivered) in [
@@ -58,7 +58,7 @@ async fn receives(memory: impl Into<Memory>) -> Message {
 }
 
 #[test]
-fn what_is_received_stays_where_it_was_received() {
+fn a_received_message_stays_in_the_buffer_that_was_posted() {
     run(Runs::CurrentThread, || async {
         let buffer = Vec::with_capacity(64);
         let place = buffer.as_ptr();
@@ -80,7 +80,7 @@ fn what_is_received_stays_where_it_was_received() {
 }
 
 #[test]
-fn what_is_sent_comes_back_without_a_copy_and_is_read_into_without_one() {
+fn sent_data_comes_back_without_a_copy_and_reads_fill_buffers_in_place() {
     async fn there_and_back(pair: &QueuePair, peer: doorbell_verbs::RemoteMemory) {
         let bytes = Bytes::from(b"hello".to_vec());
         let place = bytes.as_ptr();

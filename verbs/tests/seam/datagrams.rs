@@ -33,13 +33,13 @@ fn payload(received: &Completion) -> &[u8] {
 }
 
 #[test]
-fn datagrams_go_to_whom_they_name_and_say_who_sent_them() {
+fn datagrams_reach_their_destination_and_name_their_sender() {
     go_to_and_fro(Over::Shm);
     go_to_and_fro(Over::Udp);
 }
 
 #[test]
-fn datagrams_over_raw_ethernet_go_to_whom_they_name_and_say_who_sent_them() {
+fn datagrams_over_raw_ethernet_reach_their_destination_and_name_their_sender() {
     lab::test(|lab| {
         plug(lab);
         go_to_and_fro(Over::Packet);
@@ -83,7 +83,7 @@ fn go_to_and_fro(over: Over) {
 /// Datagrams with a wrong key, for no queue pair, or longer than their receive are dropped, and
 /// later ones arrive.
 #[test]
-fn what_is_not_for_a_queue_pair_is_dropped() {
+fn datagrams_that_are_not_for_a_queue_pair_are_dropped() {
     run(Runs::CurrentThread, || async {
         let [near, far] = names(Over::Shm);
         let (mut near, mut far) = (end(&near, KEY), end(&far, KEY));

@@ -62,7 +62,7 @@ fn a_key_that_was_never_given_is_refused() {
 }
 
 #[test]
-fn memory_beyond_what_a_key_was_given_for_is_refused() {
+fn access_beyond_registered_memory_is_refused() {
     with(|near, far| async move {
         let mut bytes = near.peer.to_bytes();
         bytes[8..16].copy_from_slice(&u64::MAX.to_be_bytes());
@@ -74,7 +74,7 @@ fn memory_beyond_what_a_key_was_given_for_is_refused() {
 }
 
 #[test]
-fn what_a_key_gives_no_right_to_is_refused() {
+fn an_operation_that_the_key_does_not_allow_is_refused() {
     with(|near, far| async move {
         let reads = far.domain.register(Region::new(64), Rights::REMOTE_READ).expect("room");
         let remote = reads.remote();
@@ -116,7 +116,7 @@ fn a_key_of_another_domain_is_refused() {
 }
 
 #[test]
-fn what_a_queue_pair_gives_no_right_to_is_refused() {
+fn an_operation_that_the_queue_pair_does_not_allow_is_refused() {
     run(Runs::CurrentThread, || async {
         let (near, far) = nics(Over::Shm, &brief());
         let [mut reads, _] = customary();
@@ -130,7 +130,7 @@ fn what_a_queue_pair_gives_no_right_to_is_refused() {
 }
 
 #[test]
-fn what_can_not_be_is_not_posted() {
+fn invalid_requests_are_not_posted() {
     with(|near, far| async move {
         let part = near.peer.at(0, 8).expect("within");
         let failed = near.pair.write(buf(1, 9), part).await.expect_err("too long");
@@ -152,7 +152,7 @@ fn what_can_not_be_is_not_posted() {
 }
 
 #[test]
-fn a_message_that_its_receive_has_no_room_for_ends_the_connection_on_both_sides() {
+fn a_message_longer_than_its_receive_ends_the_connection_on_both_sides() {
     with(|near, far| async move {
         let (sent, received) =
             tokio::join!(near.pair.send(buf(1, 9)), far.pair.recv(Buf::with_capacity(4)));
@@ -162,10 +162,10 @@ fn a_message_that_its_receive_has_no_room_for_ends_the_connection_on_both_sides(
     });
 }
 
-/// Regression test for a bug: queues of one NIC passed for another's with the same number, and queues for futures
-/// for those that a program reads, so that messages were lost.
+/// Regression test for a bug: queues of one NIC passed for another's with the same number, and
+/// queues for futures for those that a program reads, so that messages were lost.
 #[test]
-fn queues_of_others_are_refused() {
+fn queues_of_other_nics_are_refused() {
     let (near, far) = nics(Over::Shm, &brief());
     let (own, others) = (near.completion_queue(64), far.completion_queue(64));
     let (own, others) = (own.expect("room"), others.expect("room"));
@@ -196,10 +196,10 @@ fn a_full_receive_queue_is_an_error() {
     });
 }
 
-/// Regression test for a bug: each future that was given up had left its buffer, and the next found the queue
-/// full.
+/// Regression test for a bug: each future that was given up had left its buffer, and the next found
+/// the queue full.
 #[test]
-fn a_message_may_be_waited_for_in_vain_as_often_as_one_likes() {
+fn a_wait_for_a_message_may_be_dropped_any_number_of_times() {
     with(|near, far| async move {
         for _ in 0..200 {
             let mut waits = std::pin::pin!(far.pair.recv(Buf::with_capacity(8)));
@@ -279,7 +279,7 @@ async fn asked(domain: &Domain, to: &str) -> ConnectError {
 }
 
 #[test]
-fn a_connection_that_does_not_come_about_says_why() {
+fn a_connection_that_fails_says_why() {
     for over in [Over::Shm, Over::Udp] {
         run(Runs::CurrentThread, move || async move {
             let (near, far) = nics(over, &brief());
@@ -321,7 +321,7 @@ fn a_connection_that_does_not_come_about_says_why() {
 }
 
 #[test]
-fn an_address_that_is_none_or_of_another_kind_is_said_to_be() {
+fn the_error_for_text_that_is_no_address_or_of_another_kind_says_so() {
     run(Runs::CurrentThread, || async {
         let (near, _) = nics(Over::Shm, &brief());
         let domain = near.domain();
@@ -333,7 +333,7 @@ fn an_address_that_is_none_or_of_another_kind_is_said_to_be() {
 }
 
 #[test]
-fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
+fn a_request_after_the_end_fails_and_says_who_ended_the_connection() {
     with(|near, far| async move {
         let leaves = async {
             let ending = near.pair.connection().disconnect(b"goodbye").await.expect("it stands");
@@ -358,7 +358,7 @@ fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
 
 /// Requests that were under way are flushed, and say that the peer left.
 #[test]
-fn what_is_under_way_when_the_peer_leaves_fails_and_says_so() {
+fn a_request_under_way_when_the_peer_leaves_fails_and_says_so() {
     with(|near, far| async move {
         let leaves = async {
             // The peer has no receive for it: it is under way until then.
@@ -392,7 +392,7 @@ fn a_connection_that_is_dropped_here_is_ended_by_this_side() {
 
 /// Passes an error on as a program would.
 #[test]
-fn errors_go_where_errors_go() {
+fn every_error_is_an_error_that_threads_may_pass_on() {
     fn is<E: std::error::Error + std::marker::Send + Sync + 'static>() {}
     is::<Failed>();
     is::<ConnectError>();
@@ -401,7 +401,7 @@ fn errors_go_where_errors_go() {
 
 /// A handle to the connection can't end it yet, and says so; nor with too long private data.
 #[test]
-fn a_connection_that_is_just_being_made_is_not_ended_by_its_handle() {
+fn a_handle_does_not_end_a_connection_that_is_being_made() {
     for (over, config) in [(Over::Shm, brief()), (Over::Udp, sleepy())] {
         run(Runs::CurrentThread, move || async move {
             let (here, there) = nics(over, &config);

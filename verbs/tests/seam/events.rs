@@ -56,7 +56,7 @@ async fn breaks(near: &End) {
 const BROKEN: [Cause; 2] = [Cause::PeerAccess, Cause::Access(KeyError::Unknown(NO_KEY))];
 
 #[test]
-fn that_a_queue_pair_breaks_is_told_once_on_each_side_with_its_number_and_cause() {
+fn a_broken_queue_pair_is_announced_once_on_each_side_with_its_cause() {
     with(|here, there| async move {
         // Of others, which stand, nothing is told.
         let others = connected(&here, &there).await;
@@ -77,10 +77,10 @@ fn that_a_queue_pair_breaks_is_told_once_on_each_side_with_its_number_and_cause(
     });
 }
 
-/// Regression test for a bug: the event came again when the peer had answered, and when the queue pair was
-/// dropped.
+/// Regression test for a bug: the event came again when the peer had answered, and when the queue
+/// pair was dropped.
 #[test]
-fn that_a_connection_ends_is_told_once_on_each_side_whoever_ends_it() {
+fn the_end_of_a_connection_is_announced_once_on_each_side() {
     with(|here, there| async move {
         for disconnects in [true, false] {
             let (near, far) = connected(&here, &there).await;
@@ -115,7 +115,7 @@ async fn shared(near: &Domain, far: &Domain) -> (SharedReceiveQueue, End, End) {
 
 /// The event comes neither before nor again, until it is asked for again.
 #[test]
-fn that_a_shared_queue_runs_low_is_told_once_when_fewer_are_left_than_was_said() {
+fn a_shared_queue_that_runs_low_is_announced_once() {
     with(|here, there| async move {
         let (queue, near, far) = shared(&here.domain(), &there.domain()).await;
         let mut events = there.events();
@@ -148,7 +148,7 @@ fn that_a_shared_queue_runs_low_is_told_once_when_fewer_are_left_than_was_said()
 
 /// From then on, receives that are posted there belong to other queue pairs.
 #[test]
-fn that_a_broken_queue_pair_takes_no_more_from_a_shared_queue_is_told_once() {
+fn a_broken_queue_pair_announces_its_last_receive_once() {
     with(|here, there| async move {
         let (queue, near, far) = shared(&here.domain(), &there.domain()).await;
         let mut events = [here.events(), there.events()];
@@ -174,7 +174,7 @@ fn that_a_broken_queue_pair_takes_no_more_from_a_shared_queue_is_told_once() {
 
 /// No receive was ever posted there, and nothing broke.
 #[test]
-fn one_that_was_never_connected_takes_no_more_either_when_it_is_dropped() {
+fn a_queue_pair_that_was_never_connected_announces_its_last_receive_when_it_is_dropped() {
     with(|here, _| async move {
         let mut events = here.events();
         let domain = here.domain();

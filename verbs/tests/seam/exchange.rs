@@ -31,7 +31,7 @@ fn opened() -> (Nic, Nic) {
 }
 
 #[test]
-fn two_of_ours_exchange_addresses_and_are_connected() {
+fn two_queue_pairs_that_exchange_addresses_are_connected() {
     for runs in [Runs::CurrentThread, Runs::MultiThread] {
         run(runs, || async {
             let (near, far) = opened();
@@ -62,7 +62,7 @@ fn two_of_ours_exchange_addresses_and_are_connected() {
 
 /// The exchange can't express metadata, so neither side has offered to take any.
 #[test]
-fn metadata_is_not_sent_to_a_peer_that_has_not_offered_to_take_it() {
+fn metadata_is_not_sent_to_a_peer_that_has_not_agreed_to_it() {
     run(Runs::CurrentThread, || async {
         let (near, far) = opened();
         let (mut client, mut server) = streams().await;
@@ -88,7 +88,7 @@ fn metadata_is_not_sent_to_a_peer_that_has_not_offered_to_take_it() {
 
 /// On an unreliable connection a send completes once it is sent, and here nothing loses it.
 #[test]
-fn two_unreliable_ones_are_connected_by_exchange_and_not_in_band() {
+fn unreliable_queue_pairs_are_connected_by_exchange_and_not_in_band() {
     run(Runs::CurrentThread, || async {
         let (near, far) = opened();
         let (mut client, mut server) = streams().await;
@@ -178,7 +178,7 @@ fn the_lines_are_those_of_ibv_rc_pingpong() {
 }
 
 #[test]
-fn a_peer_that_says_something_else_or_leaves_is_an_error() {
+fn a_peer_that_breaks_the_exchange_or_leaves_is_an_error() {
     run(Runs::CurrentThread, || async {
         let (near, _far) = opened();
         let exchanged = |said: &'static [u8]| async {

@@ -67,8 +67,8 @@ fn flood(to: SocketAddr, sent: &AtomicU64, stops: &AtomicBool) {
     }
 }
 
-/// Regression test for a bug: 1,500 requests filled all 1,024 places for 16 minutes, and no other peer was
-/// accepted.
+/// Regression test for a bug: 1,500 requests filled all 1,024 places for 16 minutes, and no other
+/// peer was accepted.
 #[test]
 fn over_udp_an_honest_client_connects_during_a_flood_of_forged_requests() {
     run(Runs::MultiThread, || async {

@@ -140,22 +140,21 @@ fn kills(test: &'static str, over: Over) {
 }
 
 #[test]
-fn over_shared_memory_a_peer_that_is_killed_is_told_of_and_can_come_again() {
-    let test = "killed::over_shared_memory_a_peer_that_is_killed_is_told_of_and_can_come_again";
+fn over_shared_memory_a_killed_peer_is_noticed_and_can_come_back() {
+    let test = "killed::over_shared_memory_a_killed_peer_is_noticed_and_can_come_back";
     kills(test, Over::Shm);
 }
 
 #[test]
-fn over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again() {
-    kills("killed::over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again", Over::Udp);
+fn over_udp_a_killed_peer_is_noticed_and_can_come_back() {
+    kills("killed::over_udp_a_killed_peer_is_noticed_and_can_come_back", Over::Udp);
 }
 
-/// Regression test for a bug: nothing was under way, and the end of the peer was noticed only after the idle time
-/// of half a minute.
+/// Regression test for a bug: nothing was under way, and the end of the peer was noticed only after
+/// the idle time of half a minute.
 #[test]
-fn a_peer_that_is_killed_while_nothing_is_under_way_is_told_of_soon_to_who_probes() {
-    let test =
-        "killed::a_peer_that_is_killed_while_nothing_is_under_way_is_told_of_soon_to_who_probes";
+fn a_probe_soon_notices_a_peer_that_was_killed_while_nothing_was_under_way() {
+    let test = "killed::a_probe_soon_notices_a_peer_that_was_killed_while_nothing_was_under_way";
     if let Some(at) = child::part() {
         return serves(at);
     }

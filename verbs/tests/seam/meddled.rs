@@ -160,7 +160,7 @@ fn an_answer_to_a_read_that_is_too_short_breaks_the_queue_pair_which_says_so() {
 }
 
 #[test]
-fn an_answer_that_makes_no_sense_breaks_the_queue_pair_which_says_so() {
+fn an_acknowledgement_that_makes_no_sense_breaks_the_queue_pair_which_says_so() {
     meddled(Meddling::NoSyndromes, |near, far| async move {
         let written = near.pair.write(buf(1, 64), near.peer).await;
         let failed = written.expect_err("nobody knows whether it was carried out");
@@ -173,7 +173,7 @@ fn an_answer_that_makes_no_sense_breaks_the_queue_pair_which_says_so() {
 
 /// A move does not end the connection: requests of the peer are answered at its old address.
 #[test]
-fn that_a_peer_has_moved_is_told_and_its_connection_goes_on() {
+fn a_move_of_the_peer_is_announced_and_the_connection_goes_on() {
     meddled(Meddling::Moves, |near, far| async move {
         let mut events = near.domain.nic().events();
         near.pair.write(buf(1, 64), near.peer).await.expect("it is answered");
@@ -186,7 +186,7 @@ fn that_a_peer_has_moved_is_told_and_its_connection_goes_on() {
 
 /// Peers of this kind agree on metadata when they connect, so no honest peer sends it unasked.
 #[test]
-fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pair() {
+fn unsolicited_metadata_is_refused_and_breaks_the_queue_pair() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
             let how = How::nothing();
@@ -223,7 +223,7 @@ fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pai
 /// The peer's confirmation is lost, and its first request is refused: the queue pair learns by that
 /// request that the connection is established, and breaks.
 #[test]
-fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_says_so() {
+fn a_queue_pair_that_breaks_before_its_connection_is_established_is_not_connected_and_says_so() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
             let how = How::nothing();
@@ -254,7 +254,7 @@ fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_sa
 
 /// The peer is killed, say, before it can confirm the connection.
 #[test]
-fn a_connection_whose_peer_is_gone_before_it_stands_is_given_up_and_says_so() {
+fn a_connection_whose_peer_leaves_before_it_is_established_is_given_up_and_says_so() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
             let how = How::nothing();

@@ -45,7 +45,7 @@ fn named(host: &str, nic: &Nic) -> String {
 }
 
 #[test]
-fn nics_of_shared_memory_without_names_have_names_of_their_own_by_which_peers_connect() {
+fn shared_memory_nics_opened_without_a_name_get_unique_names() {
     for runs in EVERYWHERE {
         run(runs, || async {
             let (near, far) = (open("shm"), open_async("shm:").await);
@@ -70,7 +70,7 @@ fn a_peer_is_connected_to_and_sent_datagrams_by_the_name_of_its_host() {
 }
 
 #[test]
-fn a_host_without_a_port_is_asked_at_the_port_of_roce() {
+fn a_host_name_without_a_port_means_the_port_of_roce() {
     lab::test(|_| {
         run(Runs::CurrentThread, || async {
             let [near, far] = ["udp:127.0.0.2:4791", "udp:127.0.0.1"].map(open);
@@ -187,7 +187,7 @@ fn a_nic_at_a_wildcard_is_connected_to_at_the_address_that_it_tells_from_here_an
 /// No NIC listens at the address, so the request is given up after its time, and not before: the
 /// server may be about to start.
 #[test]
-fn who_asks_a_loopback_address_in_vain_is_told_where_a_nic_at_a_wildcard_is() {
+fn the_error_for_a_silent_loopback_address_explains_wildcards() {
     run(Runs::CurrentThread, || async {
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let config = Config { connect_timeout: Duration::from_millis(50), ..brief() };

@@ -28,10 +28,10 @@ async fn begun<F: Future + Unpin>(future: &mut F) {
     .await;
 }
 
-/// Regression test for a bug: a future that was polled and then set aside, by a `select!`, say, stayed the leader:
-/// other tasks waited for it, and so did the task that had set it aside.
+/// Regression test for a bug: a future that was polled and then set aside, by a `select!`, say,
+/// stayed the leader: other tasks waited for it, and so did the task that had set it aside.
 #[test]
-fn a_future_that_is_set_aside_holds_nobody_up() {
+fn a_future_that_is_set_aside_delays_no_other_task() {
     for (spin, runs) in
         [Duration::ZERO, Duration::from_micros(50), Duration::MAX].into_iter().flat_map(|spin| {
             [(spin, Runs::CurrentThread), (spin, Runs::MultiThread), (spin, Runs::Nowhere)]
@@ -84,19 +84,19 @@ fn sleepers(over: Over, config: Config, runs: Runs) {
 }
 
 #[test]
-fn of_two_tasks_that_sleep_each_time_each_is_woken_each_time() {
+fn two_tasks_that_sleep_each_time_are_woken_each_time() {
     sleepers(Over::Shm, sleepy(), Runs::CurrentThread);
     sleepers(Over::Udp, sleepy(), Runs::CurrentThread);
 }
 
 #[test]
-fn of_two_tasks_on_two_threads_that_sleep_each_time_each_is_woken_each_time() {
+fn two_tasks_on_two_threads_that_sleep_each_time_are_woken_each_time() {
     sleepers(Over::Shm, sleepy(), Runs::MultiThread);
     sleepers(Over::Udp, sleepy(), Runs::MultiThread);
 }
 
 #[test]
-fn beside_a_thread_that_sleeps_each_time_each_task_is_woken_each_time() {
+fn in_dedicated_mode_each_task_is_woken_each_time_though_the_thread_sleeps() {
     let config = || Config { spin: Duration::ZERO, ..dedicated() };
     sleepers(Over::Shm, config(), Runs::MultiThread);
     sleepers(Over::Udp, config(), Runs::CurrentThread);
@@ -120,7 +120,7 @@ async fn read_and_posted(
 
 /// Threads without a runtime sleep each time.
 #[test]
-fn of_two_threads_that_sleep_each_time_each_is_woken_each_time() {
+fn two_threads_that_sleep_each_time_are_woken_each_time() {
     const ROUNDS: usize = 5_000;
     for config in [sleepy(), Config { spin: Duration::ZERO, ..dedicated() }] {
         bounded(move || {
@@ -214,7 +214,7 @@ fn several_nics_of_a_program_run_beside_each_other() {
 
 /// A single task waits for messages, while threads that wait for nothing post them.
 #[test]
-fn a_task_that_waits_hears_of_what_threads_post() {
+fn a_waiting_task_receives_what_threads_post() {
     const COUNT: u64 = 5_000;
     for config in [brief(), sleepy(), dedicated()] {
         run(Runs::MultiThread, move || async move {
@@ -248,8 +248,8 @@ fn a_task_that_waits_hears_of_what_threads_post() {
     }
 }
 
-/// Regression test for a bug: the task that kept the watch ended with its runtime, and tasks of another runtime
-/// slept for ever.
+/// Regression test for a bug: the task that kept the watch ended with its runtime, and tasks of
+/// another runtime slept for ever.
 #[test]
 fn a_nic_outlives_the_runtime_that_it_was_opened_in() {
     bounded(|| {
@@ -275,10 +275,10 @@ fn a_nic_outlives_the_runtime_that_it_was_opened_in() {
     });
 }
 
-/// Regression test for a bug: a task that posted while the thread slept took the NIC and led, and then nobody ran
-/// it until the thread next looked.
+/// Regression test for a bug: a task that posted while the thread slept took the NIC and led, and
+/// then nobody ran it until the thread next looked.
 #[test]
-fn beside_a_thread_of_its_own_nobody_runs_the_nic() {
+fn in_dedicated_mode_no_other_thread_runs_the_nic() {
     run(Runs::MultiThread, || async {
         let [here, there] = names(Over::Shm).map(|name| name.replace("shm:", ""));
         let device = |name: &str| Watched::new(Shm::join(name).expect("nobody else has it"));
@@ -322,7 +322,7 @@ impl Wake for Counted {
 
 /// A waiting task that was dropped is forgotten: a task whose waker is kept is kept.
 #[test]
-fn of_a_future_that_is_dropped_nothing_is_kept() {
+fn a_dropped_future_is_forgotten() {
     run(Runs::MultiThread, || async {
         let mut wakers = Vec::new();
         let (near, far) = nics(Over::Shm, &sleepy());
@@ -407,10 +407,10 @@ fn pid() -> String {
     std::process::id().to_string()
 }
 
-/// Regression test for a bug: a write after a pause bore the time of the last turn before the pause, and so it was
-/// taken for lost at the first look at the clock, and sent again.
+/// Regression test for a bug: a write after a pause bore the time of the last turn before the
+/// pause, and so it was taken for lost at the first look at the clock, and sent again.
 #[test]
-fn over_udp_what_is_written_after_a_pause_of_the_program_is_not_sent_again() {
+fn over_udp_a_write_after_a_pause_of_the_program_is_not_retransmitted() {
     run(Runs::CurrentThread, || async {
         let (near, far) = nics(Over::Udp, &brief());
         let (one, _other) = connected(&near, &far).await;

@@ -22,10 +22,11 @@ async fn serve(mut listener: doorbell_verbs::Listener, domain: Domain) {
     }
 }
 
-/// Regression test for a bug: the server kept the queue pairs of 48 of 50 clients for as long as the last of them
-/// lived, since its packets were taken for a sign of life of all; and two were refused as stale.
+/// Regression test for a bug: the server kept the queue pairs of 48 of 50 clients for as long as
+/// the last of them lived, since its packets were taken for a sign of life of all; and two were
+/// refused as stale.
 #[test]
-fn a_server_is_rid_of_killed_clients_soon_after_they_come_back() {
+fn a_server_drops_the_connections_of_killed_clients_soon_after_they_come_back() {
     run(Runs::CurrentThread, || async {
         let mut network = Network::new(30);
         let [here, there] = [network.station(), network.station()];

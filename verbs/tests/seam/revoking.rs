@@ -31,7 +31,7 @@ async fn writes(end: Arc<End>, memory: doorbell_verbs::RemoteMemory, which: usiz
 }
 
 #[test]
-fn of_memory_that_was_revoked_no_byte_changes() {
+fn no_byte_of_revoked_memory_changes() {
     for (over, config) in [
         (Over::Shm, brief()),
         (Over::Shm, dedicated()),
@@ -43,7 +43,7 @@ fn of_memory_that_was_revoked_no_byte_changes() {
 }
 
 #[test]
-fn of_memory_that_was_revoked_no_byte_changes_over_raw_ethernet() {
+fn no_byte_of_revoked_memory_changes_over_raw_ethernet() {
     lab::test(|lab| {
         plug(lab);
         for over in [Over::Packet, Over::PacketV2] {

@@ -24,7 +24,7 @@ where
 }
 
 #[test]
-fn numbers_are_serialised_as_numbers_and_what_has_a_text_as_that() {
+fn numbers_are_serialised_as_numbers_and_values_with_a_text_form_as_text() {
     assert_eq!(there_and_back(Qpn::new(7)), json!(7));
     assert_eq!(there_and_back(ServiceId(u64::MAX)), json!(u64::MAX));
     assert_eq!(there_and_back(Rkey(7)), json!(7));
@@ -42,7 +42,7 @@ fn numbers_are_serialised_as_numbers_and_what_has_a_text_as_that() {
 }
 
 #[test]
-fn what_is_no_value_of_its_type_is_refused_with_the_reason() {
+fn text_that_is_no_value_of_its_type_is_refused_with_the_reason() {
     let why = |outcome: Result<(), serde_json::Error>| outcome.expect_err("no value").to_string();
     let qpn = why(serde_json::from_str::<Qpn>("16777216").map(drop));
     assert!(qpn.contains("`16777216` is no Qpn"), "{qpn}");

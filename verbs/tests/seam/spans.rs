@@ -95,7 +95,7 @@ impl Subscriber for Watcher {
 }
 
 #[test]
-fn connecting_accepting_and_disconnecting_are_spans_that_say_whose_they_are() {
+fn connecting_accepting_and_disconnecting_have_spans_that_name_their_queue_pairs() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let watcher = Watcher::default();
@@ -117,7 +117,7 @@ fn connecting_accepting_and_disconnecting_are_spans_that_say_whose_they_are() {
 
 /// A connection that failed has a span, without a peer that was never heard of.
 #[test]
-fn connecting_in_vain_is_a_span_too() {
+fn a_failed_connect_has_a_span_too() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let watcher = Watcher::default();
@@ -134,7 +134,7 @@ fn connecting_in_vain_is_a_span_too() {
 }
 
 #[test]
-fn exchanging_addresses_is_a_span_that_says_whose_it_is() {
+fn exchanging_addresses_has_a_span_that_names_its_queue_pairs() {
     run(Runs::CurrentThread, || async {
         let nic = doorbell_verbs::Nic::open("udp:127.0.0.1:0", brief()).expect("a port");
         let listener =

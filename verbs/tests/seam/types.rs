@@ -24,7 +24,7 @@ fn is_end<T: Debug + Send + 'static>() {}
 fn is_error<T: std::error::Error + Send + Sync + 'static>() {}
 
 #[test]
-fn public_types_can_do_what_they_should() {
+fn public_types_have_the_traits_that_programs_expect() {
     is_config::<Config>();
     is_config::<QueuePairConfig>();
     is_config::<QueuesConfig>();
@@ -124,7 +124,7 @@ fn public_types_can_do_what_they_should() {
 }
 
 #[test]
-fn keys_of_memory_become_bytes_and_come_of_them() {
+fn a_key_of_memory_survives_encoding_and_decoding() {
     let memory = RemoteMemory::new(RemoteAddr(1), Rkey(2), 3);
     let bytes: [u8; RemoteMemory::ENCODED] = memory.into();
     assert_eq!(RemoteMemory::from(bytes), memory);
@@ -132,7 +132,7 @@ fn keys_of_memory_become_bytes_and_come_of_them() {
 }
 
 #[test]
-fn handles_are_equal_that_lead_to_the_same() {
+fn handles_to_the_same_object_are_equal() {
     let open = |name: &str| Nic::open(name, brief()).expect("nobody else has that name");
     let [near, far] = names(Over::Shm);
     let (near, far) = (open(&near), open(&far));
@@ -145,7 +145,7 @@ fn handles_are_equal_that_lead_to_the_same() {
 
 /// Debug output identifies an object, and shows nothing of the content of memory.
 #[test]
-fn what_is_shown_has_numbers_and_addresses_and_no_contents() {
+fn debug_output_has_numbers_and_addresses_and_no_contents() {
     run(Runs::CurrentThread, || async {
         let (near, far) = nics(Over::Shm, &brief());
         let address = near.address().to_string();

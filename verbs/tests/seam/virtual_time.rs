@@ -101,8 +101,9 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(trace(1), trace(2));
 }
 
-/// Regression test for a bug: a request that was posted to a sleeping NIC bore the time when the NIC went to
-/// sleep, and was repeated at once, for by the NIC's time it had been under way for long.
+/// Regression test for a bug: a request that was posted to a sleeping NIC bore the time when the
+/// NIC went to sleep, and was repeated at once, for by the NIC's time it had been under way for
+/// long.
 #[test]
 fn a_request_after_a_long_sleep_is_sent_once() {
     for lossless in [false, true] {
@@ -225,7 +226,7 @@ async fn once(domain: &doorbell_verbs::Domain, to: &str) -> Option<()> {
 /// The silence is measured by the network's clock, from the last packet of the peer to the
 /// millisecond.
 #[test]
-fn who_waits_for_a_peer_that_is_gone_is_told_within_the_configured_time() {
+fn the_end_of_a_silent_peer_is_noticed_within_the_configured_time() {
     for is_busy in [true, false] {
         run(Runs::CurrentThread, move || async move {
             let (ether, near, far, cable) = cabled(9, Faults::NONE, false);
@@ -256,7 +257,7 @@ fn who_waits_for_a_peer_that_is_gone_is_told_within_the_configured_time() {
 
 /// No NIC listens at the address: time passes at once until the error comes.
 #[test]
-fn who_asks_where_nobody_is_is_told_that_nobody_answers() {
+fn the_error_for_an_address_without_a_nic_says_that_nobody_answers() {
     run(Runs::CurrentThread, || async {
         let (ether, near, far) = ether(8, Faults::NONE, false);
         let to = address(&far);
@@ -270,8 +271,8 @@ fn who_asks_where_nobody_is_is_told_that_nobody_answers() {
     });
 }
 
-/// Regression test for a bug: every time-out of a connection had the same text, and nobody could tell what was
-/// waited for.
+/// Regression test for a bug: every time-out of a connection had the same text, and nobody could
+/// tell what was waited for.
 #[test]
 fn a_connection_that_times_out_says_who_was_silent_and_for_how_long() {
     run(Runs::CurrentThread, || async {

@@ -82,7 +82,7 @@ pub async fn requests_of_a_batch_complete_in_their_order(near: Nic, far: Nic) {
 }
 
 /// Requests that were put before go first, whichever NIC is held, if one is.
-pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
+pub async fn requests_posted_in_a_look_keep_their_order(near: Nic, far: Nic) {
     const COUNT: usize = 30;
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, COUNT, 100);
@@ -112,7 +112,7 @@ pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
 
 /// Messages are copied in several pieces, with an immediate or not, whichever NIC is held, if one
 /// is. They overtake no waiting request, and nothing is copied on a lossy device.
-pub async fn what_is_copied_keeps_its_order(near: Nic, far: Nic) {
+pub async fn copied_messages_keep_their_order(near: Nic, far: Nic) {
     const COUNT: usize = 200;
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     // The sender waits for no receive.
@@ -155,7 +155,7 @@ pub async fn what_is_copied_keeps_its_order(near: Nic, far: Nic) {
 }
 
 /// A message that can be sent only once is sent as a whole, and not in parts.
-pub async fn what_is_copied_goes_into_one_packet(near: Nic, far: Nic) {
+pub async fn a_copied_message_goes_into_one_packet(near: Nic, far: Nic) {
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, 1, 8192);
     let long = bytes(0, 8192);
@@ -171,7 +171,7 @@ pub async fn what_is_copied_goes_into_one_packet(near: Nic, far: Nic) {
 }
 
 /// A copied message can't be repeated, whatever the patience of the queue pair.
-pub async fn what_is_copied_ends_the_connection_where_there_is_no_receive(near: Nic, far: Nic) {
+pub async fn a_copied_message_without_a_receive_ends_the_connection(near: Nic, far: Nic) {
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, 1, 8);
     let queue = &mut here.pair.send;
@@ -216,7 +216,7 @@ impl Look for Comes<'_> {
 }
 
 /// The acknowledgement may be delayed, but not until the receiver happens to go on.
-pub async fn who_has_found_a_message_and_does_nothing_more_has_acknowledged_it(
+pub async fn a_found_message_is_acknowledged_though_the_program_does_nothing_more(
     near: Nic,
     far: Nic,
 ) {
@@ -236,7 +236,7 @@ pub async fn who_has_found_a_message_and_does_nothing_more_has_acknowledged_it(
 
 /// The acknowledgement of a message that a program finds in a turn of its own is sent, whether or
 /// not the device was armed before.
-pub async fn who_has_taken_a_turn_and_found_a_message_has_acknowledged_it(near: Nic, far: Nic) {
+pub async fn a_message_found_in_a_turn_of_the_program_is_acknowledged(near: Nic, far: Nic) {
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, 3, 100);
     for id in 0..3 {
@@ -254,7 +254,7 @@ pub async fn who_has_taken_a_turn_and_found_a_message_has_acknowledged_it(near: 
     }
 }
 
-pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic) {
+pub async fn unsignalled_requests_complete_only_if_they_fail(near: Nic, far: Nic) {
     let ((mut near, mut sent), (far, received)) = pair(&near, &far).await;
     let (memory, connection) = (far.memory.clone(), far.pair.connection.clone());
     let writes = async move {
@@ -385,7 +385,7 @@ async fn plays(
 }
 
 /// Each of two completions is waited for twice, peeked at twice and taken once, in order.
-pub async fn what_is_waited_for_stays_until_it_is_taken(near: Nic, far: Nic) {
+pub async fn a_completion_stays_in_its_queue_until_it_is_taken(near: Nic, far: Nic) {
     let ((mut near, sent), (mut far, mut received)) = pair(&near, &far).await;
     receives(&mut far, 3, 8);
     let sends = async move {
@@ -419,7 +419,7 @@ pub async fn what_is_waited_for_stays_until_it_is_taken(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-pub async fn an_answer_in_hand_leaves(near: Nic, far: Nic) {
+pub async fn an_answer_posted_with_the_held_nic_leaves_at_once(near: Nic, far: Nic) {
     let ((near, sent), (far, received)) = pair(&near, &far).await;
     both(plays(near, sent, true), plays(far, received, false)).await;
 }
@@ -451,7 +451,7 @@ pub async fn a_completion_queue_is_a_stream(near: Nic, far: Nic) {
 }
 
 /// The two threads run no tasks, though a task may run the NIC.
-pub async fn a_thread_waits_and_another_polls(near: Nic, far: Nic) {
+pub async fn one_thread_waits_while_another_polls(near: Nic, far: Nic) {
     const COUNT: usize = 100;
     let ((mut near, mut sent), (mut far, mut received)) = pair(&near, &far).await;
     receives(&mut far, 64, 16);
