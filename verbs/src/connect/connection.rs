@@ -150,7 +150,7 @@ impl Connection {
 
     /// Returns the number of the peer's queue pair for tracing spans, where it is known.
     pub(super) fn peer(&self) -> Option<DisplayValue<Qpn>> {
-        self.link.nic_side(|nic_side| nic_side.peer).map(display)
+        self.link.nic_side(|side| side.peer).map(display)
     }
 
     /// Starts the teardown of the queue pair. `ends` are the program's ends of its queues.

@@ -224,7 +224,7 @@ impl Connection {
             {
                 control.nic.change(link.qpn, change)?;
             }
-            link.nic_side(|nic_side| nic_side.peer = Some(peer.qpn));
+            link.nic_side(|side| side.peer = Some(peer.qpn));
             link.set_state(Stand::Connected);
             Ok(())
         })

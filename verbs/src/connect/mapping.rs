@@ -25,8 +25,7 @@ impl Connection {
         let device = self.nic().engine().capabilities.name;
         let unsupported = GrantError::Unsupported { device };
         let Some(shared) = memory.shared(self.nic())? else { return Err(unsupported) };
-        let Some(path) =
-            self.link().nic_side(|nic_side| nic_side.path.as_ref().map(|&(_, path)| path))
+        let Some(path) = self.link().nic_side(|side| side.path.as_ref().map(|&(_, path)| path))
         else {
             return Err(unsupported);
         };
@@ -42,8 +41,7 @@ impl Connection {
     /// # Errors
     /// Returns why the connection ended, if it ends before.
     pub async fn map(&self, memory: RemoteMemory) -> Result<Mapped, Ending> {
-        let Some(path) =
-            self.link().nic_side(|nic_side| nic_side.path.as_ref().map(|&(_, path)| path))
+        let Some(path) = self.link().nic_side(|side| side.path.as_ref().map(|&(_, path)| path))
         else {
             return Err(self.ended().await);
         };

@@ -40,7 +40,7 @@ impl Control {
     }
 
     fn insert_outgoing(&mut self, id: ConnectionId, link: Arc<Link>, outgoing: Box<Outgoing>) {
-        link.nic_side(|nic_side| nic_side.id = Some(id));
+        link.nic_side(|side| side.id = Some(id));
         self.connections.0.insert(id, Entry { link, stage: Stage::Asked(outgoing) });
     }
 
@@ -48,7 +48,7 @@ impl Control {
     /// packets, asks for the connection again with those.
     pub fn released(&mut self, id: ConnectionId) {
         let Some(Entry { link, stage }) = self.connections.0.remove(&id) else { return };
-        link.nic_side(|nic_side| nic_side.id = None);
+        link.nic_side(|side| side.id = None);
         let Stage::Asked(mut outgoing) = stage else { return };
         if !std::mem::take(&mut outgoing.again) {
             return;
@@ -97,8 +97,8 @@ impl Control {
         let extensions = accepted.inspect_err(|_| {
             let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
         })?;
-        link.nic_side(|nic_side| nic_side.peer = Some(agreement.peer));
-        link.nic_side(|nic_side| nic_side.id = Some(id));
+        link.nic_side(|side| side.peer = Some(agreement.peer));
+        link.nic_side(|side| side.id = Some(id));
         link.set_state(Stand::Connecting);
         let (answer, answered) = oneshot::channel();
         let stage = Stage::Accepted(Box::new(Accepted { agreement, extensions, target, answer }));
@@ -115,7 +115,7 @@ impl Control {
             Stand::Connected => {}
             Stand::Ended(_) => return Ok(()),
         }
-        let id = link.nic_side(|nic_side| nic_side.id);
+        let id = link.nic_side(|side| side.id);
         // When the private data is too long, the connection goes on.
         id.map_or(Ok(()), |id| self.manager.disconnect(id, private))?;
         self.nic.change(link.qpn, Change::Error)?;
@@ -140,7 +140,7 @@ impl Control {
         self.nic.change(link.qpn, agreement.init(link.terms.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
         self.nic.change(link.qpn, self.sending(agreement, extensions))?;
-        link.nic_side(|nic_side| nic_side.peer = Some(agreement.peer));
+        link.nic_side(|side| side.peer = Some(agreement.peer));
         Ok(())
     }
 

@@ -80,7 +80,7 @@ impl ConnectionTable {
 
     /// Ends the connection of a queue pair in whatever state it is, if there is one.
     pub fn give_up(&mut self, link: &Link, manager: &mut Manager) {
-        let Some(id) = link.nic_side(|nic_side| nic_side.id) else { return };
+        let Some(id) = link.nic_side(|side| side.id) else { return };
         // One of the three calls fits the state of a connection; none does when it has ended
         // already.
         let _ = manager

@@ -12,6 +12,8 @@ use super::state::Control;
 use crate::error::ListenRefused;
 
 impl Control {
+    /// Starts listening to a service. If the interface is shared, returns a receiver of the other
+    /// processes' decision.
     pub fn listen(
         &mut self,
         service: ServiceId,
@@ -35,6 +37,7 @@ impl Control {
         Ok(Some(grants))
     }
 
+    /// Stops a listener, and offers its service to the other processes of the interface.
     pub(super) fn stop(&mut self, listening: &Listening) {
         let is_free = self.listeners.stop(listening, &mut self.manager);
         if is_free && let Some(sharing) = &mut self.sharing {

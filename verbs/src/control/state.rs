@@ -149,9 +149,7 @@ impl Control {
     /// path.
     pub fn path(&mut self, link: &Link, way: &Way) -> Path {
         let path = self.paths.take(way);
-        if let Some((old, _)) =
-            link.nic_side(|nic_side| nic_side.path.replace((way.clone(), path.id())))
-        {
+        if let Some((old, _)) = link.nic_side(|side| side.path.replace((way.clone(), path.id()))) {
             self.paths.give_back(&old);
         }
         path

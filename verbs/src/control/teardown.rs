@@ -51,13 +51,13 @@ impl Control {
         }
         dropped_pairs.retain(|qpn| {
             let Some(link) = links.get(qpn) else { return false };
-            if link.nic_side(|nic_side| nic_side.id.is_some()) {
+            if link.nic_side(|side| side.id.is_some()) {
                 return true;
             }
             if let Err(ResourceError::Outstanding { .. }) = nic.drop_queue_pair(*qpn) {
                 return true;
             }
-            if let Some((way, _)) = link.nic_side(|nic_side| nic_side.path.take()) {
+            if let Some((way, _)) = link.nic_side(|side| side.path.take()) {
                 paths.give_back(&way);
             }
             // The queue pair may be removed before the NIC has told of its last receive.

@@ -38,6 +38,7 @@ impl Control {
         self.sharing_due = Time::ZERO;
     }
 
+    /// Returns the time of the next time-out of the NIC or of its connection manager.
     pub fn next_timeout(&self) -> Option<Time> {
         [self.nic.next_timeout(), self.manager.next_timeout()].into_iter().flatten().min()
     }
@@ -48,8 +49,8 @@ impl Control {
         let mut woke = false;
         while let Some(done) = self.completions.1.poll_in_place() {
             // A queue pair that was dropped has no dispatcher any more.
-            if let Some(pair) = self.dispatchers.get(&done.qpn) {
-                woke |= pair.complete(done);
+            if let Some(dispatcher) = self.dispatchers.get(&done.qpn) {
+                woke |= dispatcher.complete(done);
             }
         }
         woke
@@ -71,6 +72,7 @@ impl Control {
         self.run_manager();
     }
 
+    /// Takes in a grant of a peer's.
     pub fn granted(&mut self, grant: Grant) {
         self.grants.arrive(grant);
     }
@@ -85,7 +87,7 @@ impl Control {
             Event::Broken(qpn, cause) => self.note_broken(qpn, cause),
             Event::Established(qpn) => {
                 if let Some(id) =
-                    self.links.get(&qpn).and_then(|link| link.nic_side(|nic_side| nic_side.id))
+                    self.links.get(&qpn).and_then(|link| link.nic_side(|side| side.id))
                 {
                     // An established connection is not changed by this.
                     let _ = self.manager.arrived(id);
@@ -114,7 +116,7 @@ impl Control {
     fn note_broken(&mut self, qpn: Qpn, cause: Cause) {
         let Some(link) = self.links.get(&qpn).cloned() else { return };
         if cause != Cause::Told {
-            tracing::debug!(%qpn, %cause, "broken_pairs");
+            tracing::debug!(%qpn, %cause, "broke");
             let ends = link.end(Ending::Broken(cause));
             self.tell(AsyncEvent::Broken(qpn, cause));
             if ends {
@@ -149,7 +151,7 @@ impl Control {
                     self.nic.probe(link.qpn);
                 }
                 ControlOp::Unmap(id) => drop(self.nic.unmap(id)),
-                ControlOp::DropQueuePair(leaving) => self.drop_queue_pair(leaving),
+                ControlOp::DropQueuePair(dropped) => self.drop_queue_pair(dropped),
                 ControlOp::DropCompletionQueue(queue, end) => {
                     self.readers.remove(&queue);
                     self.dropped_queues.push((queue, end));

@@ -161,7 +161,7 @@ fn advice(silence: Silent) -> &'static str {
     match silence {
         Silent::Peer => {
             "(Config::connect_timeout): is a NIC of its program open there, and does the network carry \
-             packets both nic_side?"
+             packets both ways?"
         }
         Silent::PeersProgram => {
             "(Config::accept_timeout): does it still take up those who ask, each in a task of its own?"

@@ -169,7 +169,7 @@ impl Link {
     /// Returns the address and port of the peer's NIC, or nothing on a device without such
     /// addresses.
     pub fn peer_address(&self) -> Option<SocketAddr> {
-        let way = self.nic_side(|nic_side| nic_side.path.as_ref().map(|(way, _)| way.clone()))?;
+        let way = self.nic_side(|side| side.path.as_ref().map(|(way, _)| way.clone()))?;
         let nic::Way::Network(outer) = way.way() else { return None };
         let (_, peer) = outer.hosts();
         let address = match peer.gid.to_ipv4() {
