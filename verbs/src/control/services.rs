@@ -37,7 +37,7 @@ impl Control {
         Ok(Some(grants))
     }
 
-    /// Stops a listener, and offers its service to the other processes of the interface.
+    /// Stops a listener, and tells the other processes of the interface that its service is free.
     pub(super) fn stop(&mut self, listening: &Listening) {
         let is_free = self.listeners.stop(listening, &mut self.manager);
         if is_free && let Some(sharing) = &mut self.sharing {
