@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::task::Waker;
 use std::thread::JoinHandle;
 
-use doorbell_verbs::floor::{AtHand, CompletionGauge, Look, Precedence};
+use doorbell_verbs::floor::{CompletionGauge, HeldNic, Look, Precedence};
 use doorbell_verbs::{
     CompletionQueue, Domain, Nic, QueuesConfig, ResourceError, SharedReceiveQueue,
 };
@@ -251,7 +251,7 @@ impl Bundle {
             return 0;
         }
         let _notification = span(Cost::Notification);
-        let looked = shared.look(requests, AtHand::nothing(), None);
+        let looked = shared.look(requests, HeldNic::none(), None);
         if looked.handled > 0 {
             return looked.handled;
         }
@@ -435,7 +435,7 @@ impl Shared {
     pub fn look<'r>(
         &self,
         requests: bool,
-        nic: AtHand<'r>,
+        nic: HeldNic<'r>,
         awaits: Option<Awaiting<'r>>,
     ) -> Looked {
         let looked = self.look_alone(requests, nic, awaits);
@@ -457,7 +457,7 @@ impl Shared {
     pub fn look_alone<'r>(
         &self,
         requests: bool,
-        nic: AtHand<'r>,
+        nic: HeldNic<'r>,
         awaits: Option<Awaiting<'r>>,
     ) -> Looked {
         let still = !self.is_stirred();
@@ -636,7 +636,7 @@ impl Look for Drive<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<()> {
         self.woke |= self.shared.look(true, nic, None).woke;
         None
     }
@@ -668,7 +668,7 @@ impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Handled<'_, C, A> {
     type Found = T;
 
     #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<T> {
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<T> {
         self.woke |= self.shared.look(true, nic, None).woke;
         (self.condition)()
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use crate::bundle::Shared;
 use crate::poller::Looked;
@@ -52,7 +52,7 @@ impl Companions {
             let Some(bundle) = companion.bundle.upgrade() else { continue };
             let looked = match companion.is_due() || bundle.is_stirred() {
                 true => look_with_turn(&bundle, requests),
-                false => bundle.look_alone(requests, AtHand::nothing(), None),
+                false => bundle.look_alone(requests, HeldNic::none(), None),
             };
             all.handled += looked.handled;
             all.woke |= looked.woke;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::{Attachment, Buf, Completion, Done, Memory};
 
 use crate::arrival::Arrival;
@@ -121,7 +121,7 @@ impl Handling {
             return;
         }
         link.set_open(true);
-        let mut looking = Looking::new(AtHand::nothing(), None);
+        let mut looking = Looking::new(HeldNic::none(), None);
         let requests = self.requests;
         self.requests = false;
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
@@ -371,7 +371,7 @@ impl Handling {
         };
         let mut room = Room::new();
         let words = room.read(arrival.words());
-        let mut asked = Asked::new(link, arrival, looking.nic.again());
+        let mut asked = Asked::new(link, arrival, looking.nic.reborrow());
         let request = Request::new(&mut asked);
         run_contained(&self.counters, self.runs, || run(request, words));
     }
@@ -401,7 +401,7 @@ impl Handling {
         let mut room = Room::new();
         let (words, payload) = (room.read(arrival.words()), arrival.payload());
         let to = To { handler: SYSTEM, call: arrival.header.call };
-        let nothing = AtHand::nothing();
+        let nothing = HeldNic::none();
         let table = self.tables.get(link.endpoint.number).and_then(Option::as_ref);
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {
             (Some(Ask::Compare), Some(handlers)) => {

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::{
-    Buf, Connection, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory, Stand,
+    Buf, Connection, ConnectionState, Data, Ending, Mapped, Memory, Qpn, Queues, RemoteMemory,
 };
 use tokio::task::AbortHandle;
 
@@ -395,7 +395,8 @@ impl Link {
     /// be others'.
     pub fn leaves(&self) -> bool {
         // Nothing is promised for a link that is over.
-        let ended = self.grants() == 0 || matches!(self.connection.stand(), Stand::Ended(_));
+        let ended =
+            self.grants() == 0 || matches!(self.connection.state(), ConnectionState::Ended(_));
         ended || !self.life.is_open()
     }
 
@@ -500,14 +501,14 @@ impl Link {
         out: &mut Out,
         header: Header,
         content: Content<'_>,
-        at_once: Option<AtHand<'_>>,
+        at_once: Option<HeldNic<'_>>,
     ) {
         let _semantics = span(Cost::Semantics);
         let granted = out.credits + out.taken;
         let Some(outbox) = self.outbox(out) else { return };
         let alone = at_once.is_some() && !outbox.holds();
         if alone || !self.goes_together() {
-            let nic = at_once.unwrap_or(AtHand::nothing());
+            let nic = at_once.unwrap_or(HeldNic::none());
             return outbox.send(header, content, &self.buffers, nic);
         }
         // A quarter of what either side may have under way now, so that both have something to do.
@@ -557,7 +558,7 @@ impl Link {
     }
 
     /// Takes what the peer said that it has for acknowledged, if that is still what it said last.
-    pub fn prove(&self, mut nic: AtHand<'_>) {
+    pub fn prove(&self, mut nic: HeldNic<'_>) {
         if !self.proves() {
             return;
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use doorbell_verbs::floor::StopListening;
 use doorbell_verbs::{
-    AsyncEvent, Domain, Ending, Listener, Private, Queues, QueuesConfig, Registered, RemoteAddr,
-    RemoteMemory, ResourceError, Rights, Rkey, ServiceId, Stand, Unconnected,
+    AsyncEvent, ConnectionState, Domain, Ending, Listener, Private, Queues, QueuesConfig,
+    Registered, RemoteAddr, RemoteMemory, ResourceError, Rights, Rkey, ServiceId, Unconnected,
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, timeout};
@@ -427,7 +427,7 @@ impl Core {
     /// Whether a link is over may have changed.
     fn checks(&self, link: &Arc<Link>) {
         if link.out().announced
-            && let Stand::Ended(ending) = link.connection.stand()
+            && let ConnectionState::Ended(ending) = link.connection.state()
         {
             self.ends(link, ending);
         }

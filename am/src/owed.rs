@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use doorbell_verbs::Buf;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use crate::arguments::Arguments;
 use crate::content::Content;
@@ -146,11 +146,11 @@ impl Kept {
             let (words, payload) = (content.words.to_vec(), content.payload.to_vec());
             Box::new(move |link| {
                 let content = Content { words: &words, payload: &payload };
-                link.reply(to, content, AtHand::nothing());
+                link.reply(to, content, HeldNic::none());
             })
         };
         match self.link.released(id, later) {
-            Release::Now => self.link.reply(to, content, AtHand::nothing()),
+            Release::Now => self.link.reply(to, content, HeldNic::none()),
             Release::Later => {}
             Release::Never => {
                 self.link.endpoint.shared.counters.late.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::{CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
 
 use crate::handling::{Counters, Handling};
@@ -42,12 +42,12 @@ pub(crate) struct Awaiting<'r> {
 pub(crate) struct Looking<'r> {
     pub looked: Looked,
     /// What answers are posted by.
-    pub nic: AtHand<'r>,
+    pub nic: HeldNic<'r>,
     pub awaits: Option<Awaiting<'r>>,
 }
 
 impl<'r> Looking<'r> {
-    pub fn new(nic: AtHand<'r>, awaits: Option<Awaiting<'r>>) -> Self {
+    pub fn new(nic: HeldNic<'r>, awaits: Option<Awaiting<'r>>) -> Self {
         Self { looked: Looked::default(), nic, awaits }
     }
 
@@ -130,7 +130,7 @@ impl Poller {
 
     /// Takes what a peer said that it has for acknowledged.
     #[inline(never)]
-    fn prove(&mut self, number: u32, nic: AtHand<'_>) {
+    fn prove(&mut self, number: u32, nic: HeldNic<'_>) {
         let behind_all = (RECEIVES, self.receives.taken());
         if let Some(link) = self.served.links.get(number, behind_all) {
             link.prove(nic);
@@ -151,7 +151,7 @@ impl Poller {
         if looking.looked.handled < MOST_AT_ONCE
             && let Some(Proves { link, looks }) = self.proves.take()
         {
-            match looking.nic.is_there() {
+            match looking.nic.is_held() {
                 true => self.prove(link, looking.nic),
                 false if looks > 0 => self.proves = Some(Proves { link, looks: looks - 1 }),
                 false => {}
@@ -185,7 +185,7 @@ impl Poller {
                 let proves = Proves { link: number, looks: 1 };
                 let before = self.proves.replace(proves);
                 if let Some(other) = before.filter(|other| other.link != number) {
-                    self.prove(other.link, looking.nic.again());
+                    self.prove(other.link, looking.nic.reborrow());
                 }
             }
             if alone {

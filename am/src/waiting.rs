@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use doorbell_verbs::Memory;
-use doorbell_verbs::floor::{AtHand, Look};
+use doorbell_verbs::floor::{HeldNic, Look};
 
 use crate::error::{SendError, Undeliverable};
 use crate::expected::Expected;
@@ -111,7 +111,7 @@ impl<A: Awaited> Look for OnLink<'_, '_, A> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<()> {
         let here = self.awaited.here(self.link, self.kept);
         self.woke |= self.link.endpoint.shared.look(true, nic, here).woke;
         if self.kept.is_some() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use doorbell_verbs::Buf;
-use doorbell_verbs::floor::{AtHand, Look, PolledWait};
+use doorbell_verbs::floor::{HeldNic, Look, PolledWait};
 use tokio::io::ReadBuf;
 
 use crate::link::{Link, Next};
@@ -82,7 +82,7 @@ impl Look for Reading<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.woke |= self.link.hub.look();
         self.link.inbound.is_ready().then_some(())
     }
@@ -158,7 +158,7 @@ impl Look for Writing<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.woke |= self.link.hub.look();
         (self.link.outbound.changes() != self.seen).then_some(())
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use doorbell_verbs::{Attachment, Buf, Connection, Queues, SendQueue, Stand};
+use doorbell_verbs::{Attachment, Buf, Connection, ConnectionState, Queues, SendQueue};
 
 use crate::error::Over;
 use crate::hub::Hub;
@@ -68,7 +68,7 @@ impl Link {
         let Queues { send, .. } = queues;
         self.outbound.open(send, self.hub.config.segment, hello);
         // It may be over already, and then whoever looked found no queue.
-        if let Stand::Ended(ending) = self.connection.stand() {
+        if let ConnectionState::Ended(ending) = self.connection.state() {
             self.outbound.ends(ending.into());
         }
     }
@@ -175,8 +175,8 @@ impl Link {
 
     /// Returns why the connection is over.
     fn over(&self) -> Over {
-        match self.connection.stand() {
-            Stand::Ended(ending) => ending.into(),
+        match self.connection.state() {
+            ConnectionState::Ended(ending) => ending.into(),
             _ => Over::Left,
         }
     }

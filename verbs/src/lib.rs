@@ -154,7 +154,7 @@ pub use dispatch::AsyncEvent;
 pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };
-pub use link::{Ending, Private, Stand};
+pub use link::{ConnectionState, Ending, Private};
 pub use memory::{Mapped, Registered};
 pub use nic::{Config, Domain, Nic, Progress, Statistics};
 pub use pair::{Message, Operation, QueuePair, QueuePairConfig, Receive};
@@ -185,10 +185,10 @@ pub use doorbell_transports::{Address, Capabilities, SharedMemory};
 pub mod floor {
     pub use crate::connect::StopListening;
     pub use crate::nic::PolledWait;
-    pub use crate::progress::{AtHand, Hand, Look, Precedence};
+    pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
     pub use crate::queues::UntilCompletion;
     pub use crate::sys::epoch::assume_private_part;
-    pub use crate::waiting::{UntilInHand, WaitFor};
+    pub use crate::waiting::{UntilHeld, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorbell_verbs::Registered;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use tokio::task::AbortHandle;
 
 use super::{Link, Out, To, kept};
@@ -54,7 +54,7 @@ impl Link {
 
     /// Answers a request; if the peer does not take so much, with that.
     #[inline]
-    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>, nic: AtHand<'_>) {
+    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>, nic: HeldNic<'_>) {
         let words = content.words.len();
         let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
         if self.takes(content).is_err() {
@@ -69,7 +69,7 @@ impl Link {
         let carried = if data.is_empty() { 0 } else { request.words };
         let header = Header { kind: Kind::Returned, words: 1 + carried, ..request };
         let content = Content { words: &[why.code()], payload: data };
-        self.answer(&mut self.out(), header, content, AtHand::nothing());
+        self.answer(&mut self.out(), header, content, HeldNic::none());
     }
 
     /// A request is done, and nothing was replied.
@@ -81,7 +81,7 @@ impl Link {
             return self.tells(&mut out);
         }
         let header = Header { kind: Kind::Unanswered, words: 0, handler: 0, call };
-        self.answer(&mut out, header, Content::encoded(&[]), AtHand::nothing());
+        self.answer(&mut out, header, Content::encoded(&[]), HeldNic::none());
     }
 
     /// Tells of requests that are done, if they are a quarter of all that the peer may have under
@@ -92,7 +92,7 @@ impl Link {
         if usize::from(out.owed) >= (self.grants().min(limit) / 4).max(1) {
             let count = std::mem::take(&mut out.owed);
             let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
-            self.answer(out, header, Content::encoded(&[]), AtHand::nothing());
+            self.answer(out, header, Content::encoded(&[]), HeldNic::none());
         }
     }
 
@@ -104,7 +104,7 @@ impl Link {
         out: &mut Out,
         header: Header,
         content: Content<'_>,
-        nic: AtHand<'_>,
+        nic: HeldNic<'_>,
     ) {
         if out.outbox.is_none() {
             return;
@@ -151,7 +151,7 @@ impl Link {
         if out.outbox.is_some() && self.wants_credits(self.answered.load(Ordering::Relaxed)) {
             return self.answer_and_grant(out, header, content, self.grants());
         }
-        self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
+        self.send(out, header, content, (!handles_several()).then(HeldNic::none));
     }
 
     /// In one send, for which the peer has the receive that it has for the answer.
@@ -167,7 +167,7 @@ impl Link {
         let more = self.buffers.promise_more(room.min(answers));
         if more == 0 {
             self.endpoint.wants_receives(&self.buffers);
-            return self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
+            return self.send(out, header, content, (!handles_several()).then(HeldNic::none));
         }
         let Some(outbox) = self.outbox(out) else { return };
         self.grants.fetch_add(more as u16, Ordering::Relaxed);

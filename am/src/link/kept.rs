@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -79,7 +79,7 @@ impl Link {
             let bit = |(at, call)| u64::from(out.calls.is_abandoned(call)) << at;
             let words = &[unpacked(asked).enumerate().map(bit).sum()];
             let header = Header { kind: Kind::Unanswered, words: 1, handler: awaits::TOLD, call };
-            let at_once = (!handles_several()).then(AtHand::nothing);
+            let at_once = (!handles_several()).then(HeldNic::none);
             self.send(out, header, Content { words, payload: &[] }, at_once);
         }
         is_to_come

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doorbell_verbs::Data;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::work::{Send, Write};
 
 use super::{Link, Out, Placed, To};
@@ -74,7 +74,7 @@ impl Link {
             out.plain += 1;
             let words = content.words.len();
             let header = Header { kind: Kind::Request, words, handler, call: 0 };
-            self.send(&mut out, header, content, Some(AtHand::nothing()));
+            self.send(&mut out, header, content, Some(HeldNic::none()));
         }
         Ok(admitted)
     }
@@ -126,7 +126,7 @@ impl Link {
         let alone = out.taken == 1;
         let words = content.words.len();
         let header = Header { kind: Kind::Request, words, handler: to.handler, call: to.call };
-        self.send(out, header, content, alone.then(AtHand::nothing));
+        self.send(out, header, content, alone.then(HeldNic::none));
     }
 
     /// Places data at an offset of the peer's segment, if there is a credit: see
@@ -213,7 +213,7 @@ impl Link {
         let all = &mut [0; MOST_WORDS + 2];
         let words = placed_words(all, place, words);
         let header = Header { kind: Kind::Carried, words: words.len(), handler, call: 0 };
-        self.send(&mut out, header, Content { words, payload: &[] }, Some(AtHand::nothing()));
+        self.send(&mut out, header, Content { words, payload: &[] }, Some(HeldNic::none()));
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_verbs::{
-    Domain, Listener, Nic, QueuePair, QueuePairConfig, Region, Registered, RemoteMemory, Rights,
-    ServiceId, Stand,
+    ConnectionState, Domain, Listener, Nic, QueuePair, QueuePairConfig, Region, Registered,
+    RemoteMemory, Rights, ServiceId,
 };
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::Notify;
@@ -95,7 +95,7 @@ impl Line {
 
     /// Whether the connection has not ended.
     pub fn is_up(&self) -> bool {
-        matches!(self.pair.connection().stand(), Stand::Connected)
+        matches!(self.pair.connection().state(), ConnectionState::Connected)
     }
 }
 

@@ -11,7 +11,7 @@ use tracing::field::{DisplayValue, display};
 
 use crate::control::{Control, ControlOp, DroppedQueuePair};
 use crate::error::ConnectError;
-use crate::link::{Ending, Link, Stand};
+use crate::link::{ConnectionState, Ending, Link};
 use crate::nic::Nic;
 use crate::waiting::with_progress;
 
@@ -65,8 +65,8 @@ impl Connection {
     }
 
     /// Returns the state of the connection.
-    pub fn stand(&self) -> Stand {
-        self.link.stand()
+    pub fn state(&self) -> ConnectionState {
+        self.link.state()
     }
 
     /// Returns whether the queue pair takes no more receives from its shared receive queue, and all

@@ -22,7 +22,7 @@ use super::connection::Connection;
 use super::reach::reach;
 use super::unconnected::{Kind, Unconnected};
 use crate::error::ConnectError;
-use crate::link::{Stand, Way};
+use crate::link::{ConnectionState, Way};
 use crate::nic::Nic;
 
 /// The side of the TCP connection that a program has.
@@ -225,7 +225,7 @@ impl Connection {
                 control.nic.change(link.qpn, change)?;
             }
             link.nic_side(|side| side.peer = Some(peer.qpn));
-            link.set_state(Stand::Connected);
+            link.set_state(ConnectionState::Connected);
             Ok(())
         })
     }

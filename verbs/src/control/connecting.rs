@@ -15,7 +15,7 @@ use super::connections::{Accepted, Answered, Entry, Outgoing, Stage};
 use super::listeners::ConnectionRequest;
 use super::state::Control;
 use crate::error::{ConnectError, Target};
-use crate::link::{Ending, Link, Private, Stand, Way};
+use crate::link::{ConnectionState, Ending, Link, Private, Way};
 
 impl Control {
     /// Asks a peer for a connection. The returned receiver yields the outcome.
@@ -31,7 +31,7 @@ impl Control {
         request.mtu = self.mtu;
         let way = self.way(Route::new(way));
         let id = self.manager.connect(way.clone(), &request, private)?;
-        link.set_state(Stand::Connecting);
+        link.set_state(ConnectionState::Connecting);
         let (answer, answered) = oneshot::channel();
         let private = private.into();
         let outgoing = Outgoing { request, way, target, private, answer, again: false };
@@ -99,7 +99,7 @@ impl Control {
         })?;
         link.nic_side(|side| side.peer = Some(agreement.peer));
         link.nic_side(|side| side.id = Some(id));
-        link.set_state(Stand::Connecting);
+        link.set_state(ConnectionState::Connecting);
         let (answer, answered) = oneshot::channel();
         let stage = Stage::Accepted(Box::new(Accepted { agreement, extensions, target, answer }));
         self.connections.0.insert(id, Entry { link: link.clone(), stage });
@@ -108,12 +108,12 @@ impl Control {
 
     /// Ends a connection, unless it has ended already.
     pub fn disconnect(&mut self, link: &Link, private: &[u8]) -> Result<(), ConnectError> {
-        match link.stand() {
-            Stand::Unconnected | Stand::Connecting => {
+        match link.state() {
+            ConnectionState::Unconnected | ConnectionState::Connecting => {
                 return Err(ConnectError::NotConnected(link.qpn));
             }
-            Stand::Connected => {}
-            Stand::Ended(_) => return Ok(()),
+            ConnectionState::Connected => {}
+            ConnectionState::Ended(_) => return Ok(()),
         }
         let id = link.nic_side(|side| side.id);
         // When the private data is too long, the connection goes on.
@@ -188,7 +188,7 @@ pub(crate) fn replied(
     let _ = match ready {
         Ok(()) => {
             tracing::debug!(qpn = %link.qpn, peer = %reply.qpn, "connected");
-            link.set_state(Stand::Connected);
+            link.set_state(ConnectionState::Connected);
             answer.send(Ok(private.into()))
         }
         Err(why) => {
@@ -208,7 +208,7 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<
     let _ = match control.nic.change(link.qpn, sending) {
         Ok(()) => {
             tracing::debug!(qpn = %link.qpn, peer = %agreement.peer, "connected");
-            link.set_state(Stand::Connected);
+            link.set_state(ConnectionState::Connected);
             answer.send(Ok(private.into()))
         }
         // The queue pair broke before the connection was established.
@@ -227,9 +227,9 @@ fn not_ready(link: &Link, why: ChangeError, Target { peer, service }: Target) ->
         ChangeError::Transition { from, .. } => from == State::Error,
         _ => false,
     };
-    match link.stand() {
+    match link.state() {
         _ if !is_over => why.into(),
-        Stand::Ended(Ending::PeerLeft { .. }) => ConnectError::PeerLeft { peer, service },
+        ConnectionState::Ended(Ending::PeerLeft { .. }) => ConnectError::PeerLeft { peer, service },
         _ => ConnectError::GivenUp { peer, service },
     }
 }

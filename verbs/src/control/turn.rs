@@ -12,7 +12,7 @@ use doorbell_transports::Grant;
 use super::operations::ControlOp;
 use super::state::Control;
 use crate::dispatch::AsyncEvent;
-use crate::link::{Ending, Stand};
+use crate::link::{ConnectionState, Ending};
 
 /// The time between looks at messages from other processes of the interface, while turns are taken:
 /// a look takes a system call. A process that sleeps is woken by them.
@@ -130,7 +130,7 @@ impl Control {
     fn disconnect_broken(&mut self) {
         for link in std::mem::take(&mut self.broken_pairs) {
             // The receive over which the queue pair broke, if any, has been completed by now.
-            if let Stand::Ended(_) = link.stand() {
+            if let ConnectionState::Ended(_) = link.state() {
                 self.end_messages(&link);
             }
             self.connections.give_up(&link, &mut self.manager);

@@ -7,7 +7,7 @@ use doorbell_core::memory::Buf;
 use doorbell_core::nic::{self, Cause, Failure, Memory, PostError, Refused, WorkRequest};
 use thiserror::Error;
 
-use crate::link::{Ending, Link, Stand};
+use crate::link::{ConnectionState, Ending, Link};
 
 /// A request that failed, or was never posted, with the memory that it had.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Failed {
     /// Adds the peer's address and, if the connection has ended, the reason.
     pub(crate) fn because(mut self, link: &Link) -> Self {
         self.0.peer = link.peer_address();
-        if let Stand::Ended(ending) = link.stand() {
+        if let ConnectionState::Ended(ending) = link.state() {
             self.0.ending = Some(ending);
         }
         self

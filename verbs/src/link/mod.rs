@@ -19,7 +19,7 @@ use doorbell_core::wire::Qpn;
 use doorbell_core::wire::cm::RnrRetryCount;
 
 pub use private::Private;
-pub use state::{Ending, Stand};
+pub use state::{ConnectionState, Ending};
 
 use crate::sync::wakers::Wakers;
 use crate::sync::{AtomicBool, Mutex, Ordering, fence, locked};
@@ -33,7 +33,7 @@ pub(crate) struct Link {
     pub terms: Terms,
     /// Whether the connection is unreliable: without acknowledgements.
     pub unreliable: bool,
-    stand: Mutex<Stand>,
+    state: Mutex<ConnectionState>,
     /// Whether the queue pair takes no more receives from its shared receive queue.
     had_last: AtomicBool,
     /// Whether the program has asked for a probe of the peer that has not begun yet.
@@ -91,8 +91,8 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Link");
         shown.field("qpn", &self.qpn);
-        if let Ok(stand) = self.stand.try_lock() {
-            shown.field("stand", &*stand);
+        if let Ok(state) = self.state.try_lock() {
+            shown.field("state", &*state);
         }
         shown.finish_non_exhaustive()
     }
@@ -104,7 +104,7 @@ impl Link {
             qpn,
             terms,
             unreliable: false,
-            stand: Mutex::new(Stand::Unconnected),
+            state: Mutex::new(ConnectionState::Unconnected),
             had_last: AtomicBool::new(false),
             asks_probe: AtomicBool::new(false),
             watchers: Wakers::default(),
@@ -112,12 +112,12 @@ impl Link {
         }
     }
 
-    pub fn stand(&self) -> Stand {
-        locked(&self.stand).clone()
+    pub fn state(&self) -> ConnectionState {
+        locked(&self.state).clone()
     }
 
-    pub fn set_state(&self, stand: Stand) {
-        *locked(&self.stand) = stand;
+    pub fn set_state(&self, state: ConnectionState) {
+        *locked(&self.state) = state;
         fence(Ordering::SeqCst);
         self.watchers.wake_all();
     }
@@ -125,13 +125,13 @@ impl Link {
     /// Ends the connection, and returns whether it had not ended before. The first reason stays,
     /// with one exception: `Ending::Left` is replaced once the peer's answer is known.
     pub fn end(&self, ending: Ending) -> bool {
-        let (first, known) = match &*locked(&self.stand) {
-            Stand::Ended(Ending::PeerLeft { .. } | Ending::Broken(_)) => (false, true),
-            Stand::Ended(_) => (false, false),
+        let (first, known) = match &*locked(&self.state) {
+            ConnectionState::Ended(Ending::PeerLeft { .. } | Ending::Broken(_)) => (false, true),
+            ConnectionState::Ended(_) => (false, false),
             _ => (true, false),
         };
         if !known {
-            self.set_state(Stand::Ended(ending));
+            self.set_state(ConnectionState::Ended(ending));
         }
         first
     }
@@ -159,8 +159,8 @@ impl Link {
 
     /// Waits until the connection has ended.
     pub async fn ended(&self) -> Ending {
-        let ended = || match &*locked(&self.stand) {
-            Stand::Ended(ending) => Some(ending.clone()),
+        let ended = || match &*locked(&self.state) {
+            ConnectionState::Ended(ending) => Some(ending.clone()),
             _ => None,
         };
         self.watchers.until(ended).await

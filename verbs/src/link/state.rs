@@ -7,7 +7,7 @@ use super::private::Private;
 
 /// The state of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Stand {
+pub enum ConnectionState {
     /// No connection was asked for yet.
     Unconnected,
     /// The connection is being made.

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 
 use super::statistics::Statistics;
 use crate::dispatch::AsyncEvent;
-use crate::progress::{AtHand, ProgressEngine};
+use crate::progress::{HeldNic, ProgressEngine};
 use crate::waiting::block_on;
 
 /// A software NIC over a device. Clones are handles to the same NIC, which is closed when the last
@@ -102,7 +102,7 @@ impl Nic {
     }
 
     /// Takes a turn, unless another thread holds the NIC, and then looks at what has come. The look
-    /// gets the NIC if this call has taken the turn: what is [posted](AtHand::post) through it
+    /// gets the NIC if this call has taken the turn: what is [posted](HeldNic::post) through it
     /// leaves at once.
     ///
     /// A program whose look finds something is expected to go on at once. The acknowledgements that
@@ -124,7 +124,7 @@ impl Nic {
     /// ```
     #[doc(hidden)]
     #[inline]
-    pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
+    pub fn turn_and_find<R>(&self, look: impl FnOnce(HeldNic<'_>) -> Option<R>) -> Option<R> {
         self.engine().turn_and_find(look)
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::task::{Context, Poll};
 
 use super::handle::Nic;
-use crate::progress::{Hand, Look, WaitState};
+use crate::progress::{Look, NicGuard, WaitState};
 
 /// The state of a wait that consists of polls and is no future, as that of a reader of a byte
 /// stream. The state is kept from one poll to the next, and borrows nothing.
@@ -27,7 +27,7 @@ impl PolledWait {
     pub fn poll<L: Look>(&mut self, context: &mut Context<'_>, look: &mut L) -> Poll<L::Found> {
         let engine = self.nic.engine();
         engine.wait(context, &mut self.wait_state, look).map(|(found, adapter)| {
-            Hand::new(engine, adapter).release_soon();
+            NicGuard::new(engine, adapter).release_soon();
             found
         })
     }

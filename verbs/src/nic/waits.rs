@@ -2,7 +2,7 @@
 
 use super::handle::Nic;
 use crate::progress::Look;
-use crate::waiting::{Until, UntilInHand, WaitFor};
+use crate::waiting::{Until, UntilHeld, WaitFor};
 
 impl Nic {
     /// Waits until `look` finds something that peers change: a word in registered memory, say.
@@ -17,16 +17,16 @@ impl Nic {
     /// ```
     #[inline]
     pub fn until<T, L: FnMut() -> Option<T>>(&self, look: L) -> Until<'_, L> {
-        Until(self.until_in_hand(look))
+        Until(self.until_held(look))
     }
 
     /// Waits as [`until`](Self::until) does, and returns a guard that holds the NIC: what is
-    /// [posted](crate::floor::Hand::post) through the guard leaves at once. Nothing of this NIC may
+    /// [posted](crate::floor::NicGuard::post) through the guard leaves at once. Nothing of this NIC may
     /// be awaited or called while the guard is held.
     #[doc(hidden)]
     #[inline]
-    pub fn until_in_hand<T, L: FnMut() -> Option<T>>(&self, look: L) -> UntilInHand<'_, L> {
-        UntilInHand::new(self.engine(), look)
+    pub fn until_held<T, L: FnMut() -> Option<T>>(&self, look: L) -> UntilHeld<'_, L> {
+        UntilHeld::new(self.engine(), look)
     }
 
     /// Waits for what `look` finds. The caller arranges that the right task is woken: layers above

@@ -11,7 +11,7 @@ use tokio::sync::{AcquireError, SemaphorePermit};
 use crate::connect::Connection;
 use crate::dispatch::Dispatcher;
 use crate::error::Failed;
-use crate::progress::{AtHand, Hand, Look, ProgressEngine, yield_to_others};
+use crate::progress::{HeldNic, Look, NicGuard, ProgressEngine, yield_to_others};
 use crate::waiting::{Waiting, with_progress};
 
 type Room<'q> =
@@ -51,7 +51,7 @@ impl Look for Slot<'_> {
     type Found = Completion;
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<Completion> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<Completion> {
         let completed = self.dispatcher.completed();
         if completed == self.seen {
             return None;
@@ -133,7 +133,7 @@ impl<'q> Operation<'q> {
 /// Releases the NIC, and returns the outcome of the request.
 #[inline]
 fn finish(
-    (completion, hand): (Completion, Hand<'_>),
+    (completion, hand): (Completion, NicGuard<'_>),
     connection: &Connection,
 ) -> Result<Completion, Failed> {
     drop(hand);

@@ -11,7 +11,7 @@ use super::message::Message;
 use crate::connect::Connection;
 use crate::dispatch::Dispatcher;
 use crate::error::Failed;
-use crate::progress::{AtHand, Look, ProgressEngine};
+use crate::progress::{HeldNic, Look, ProgressEngine};
 use crate::sync::wakers::Place;
 use crate::waiting::Waiting;
 
@@ -40,7 +40,7 @@ impl Look for Next<'_> {
     type Found = Option<Completion>;
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<Option<Completion>> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<Option<Completion>> {
         let arrived = self.dispatcher.arrived();
         if self.seen == Some(arrived) {
             return None;

@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use super::hand::AtHand;
+use super::held::HeldNic;
 use super::leader::Precedence;
 
 /// A condition that a task waits for, together with its result. See
@@ -17,7 +17,7 @@ pub trait Look {
     /// The engine calls this after each turn, with the NIC if the thread holds it. Requests that
     /// are posted through `nic` leave at once. Nothing of the NIC may be awaited, made or dropped
     /// meanwhile.
-    fn look(&mut self, nic: AtHand<'_>) -> Option<Self::Found>;
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<Self::Found>;
 
     /// Registers `waker`, to be woken when the result may be there. The engine looks once more
     /// afterwards.

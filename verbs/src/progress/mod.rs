@@ -25,7 +25,7 @@
 mod closing;
 mod dedicated;
 mod engine;
-mod hand;
+mod held;
 mod leader;
 mod look;
 mod wait;
@@ -34,7 +34,7 @@ mod watch_timer;
 mod yielding;
 
 pub(crate) use engine::{Held, Pacing, ProgressEngine};
-pub use hand::{AtHand, Hand};
+pub use held::{HeldNic, NicGuard};
 #[cfg(all(test, verbs_loom))]
 pub(crate) use leader::LeaderLock;
 pub use leader::Precedence;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorbell_core::time::Time;
 
 use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
-use super::hand::AtHand;
+use super::held::HeldNic;
 use super::leader::{LeaderLock, Precedence};
 use super::look::Look;
 use super::yielding::{is_blocked, yield_to_others};
@@ -92,7 +92,7 @@ impl ProgressEngine {
         let (mut start, mut idle, mut owes) = (None, false, true);
         for turn in 1..=TURNS_A_POLL {
             let turned = self.step(&mut adapter);
-            if let Some(found) = look.look(AtHand::of(self, &mut adapter)) {
+            if let Some(found) = look.look(HeldNic::of(self, &mut adapter)) {
                 self.end(wait_state);
                 self.tick_if(was_armed);
                 return Poll::Ready((found, Some(adapter)));
@@ -186,7 +186,7 @@ impl ProgressEngine {
             self.release(adapter);
             return yield_to_others(context);
         }
-        if let Some(found) = look.look(AtHand::of(self, &mut adapter)) {
+        if let Some(found) = look.look(HeldNic::of(self, &mut adapter)) {
             self.end(wait_state);
             // The device is armed, perhaps for longer than the time-out of a request that was
             // posted in the look.
@@ -238,7 +238,7 @@ impl ProgressEngine {
         wait_state: &mut WaitState,
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
-        match look.look(AtHand::nothing()) {
+        match look.look(HeldNic::none()) {
             Some(found) => {
                 self.end(wait_state);
                 Poll::Ready((found, None))
@@ -266,11 +266,11 @@ impl ProgressEngine {
     /// Takes a turn, and looks in the midst of it. If another thread holds the NIC, only looks. A
     /// task that finds something goes on with the NIC at once.
     #[inline]
-    pub fn turn_and_find<R>(&self, look: impl FnOnce(AtHand<'_>) -> Option<R>) -> Option<R> {
+    pub fn turn_and_find<R>(&self, look: impl FnOnce(HeldNic<'_>) -> Option<R>) -> Option<R> {
         // A dedicated thread must not wait for what a look does.
-        let Some(mut adapter) = self.enter() else { return look(AtHand::nothing()) };
+        let Some(mut adapter) = self.enter() else { return look(HeldNic::none()) };
         self.step(&mut adapter);
-        let found = look(AtHand::of(self, &mut adapter));
+        let found = look(HeldNic::of(self, &mut adapter));
         if found.is_some() {
             // While the device is armed, no watch looks before the device wakes one.
             self.keep_awake(&mut adapter);

@@ -14,7 +14,7 @@ use super::next::{Head, NextCompletion, UntilCompletion};
 use crate::control::ControlOp;
 use crate::dispatch::ReaderWaker;
 use crate::nic::Nic;
-use crate::progress::{Hand, Look, WaitState};
+use crate::progress::{Look, NicGuard, WaitState};
 use crate::waiting::{Waiting, block_on};
 
 /// A completion queue with one reader: a stream without an end.
@@ -158,7 +158,7 @@ impl Stream for CompletionQueue {
         let mut head = Head { queue, id: *id, reader, engine: nic.engine() };
         nic.engine().wait(context, wait_state, &mut head).map(|((), adapter)| {
             let completion = head.queue.take();
-            drop(Hand::new(nic.engine(), adapter));
+            drop(NicGuard::new(nic.engine(), adapter));
             Some(completion)
         })
     }

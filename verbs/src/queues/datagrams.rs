@@ -16,7 +16,7 @@ use super::receive::ReceiveQueue;
 use super::send::SendQueue;
 use crate::connect::{Connection, QueuePairAddress, Side, exchange_addresses, reach};
 use crate::error::ConnectError;
-use crate::link::{Link, Stand, Terms};
+use crate::link::{ConnectionState, Link, Terms};
 use crate::nic::Domain;
 
 /// The configuration of a queue pair for datagrams.
@@ -118,7 +118,7 @@ impl Domain {
                 let changed = control.nic.change(ends.qpn, change);
                 debug_assert_eq!(changed, Ok(()), "a new queue pair gets ready");
             }
-            connection.link().set_state(Stand::Connected);
+            connection.link().set_state(ConnectionState::Connected);
             Ok::<_, ResourceError>(Queues::new(ends, connection))
         })?;
         Ok(Datagrams { send, receive, qkey })

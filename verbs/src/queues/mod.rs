@@ -8,7 +8,7 @@ mod completions;
 mod config;
 mod datagrams;
 mod destination;
-mod in_hand;
+mod held;
 mod next;
 mod queues;
 mod receive;

@@ -9,7 +9,7 @@ use doorbell_core::nic::{self, Completion, CompletionQueueId};
 
 use crate::control::ControlOp;
 use crate::dispatch::ReaderWaker;
-use crate::progress::{AtHand, Hand, Look, ProgressEngine};
+use crate::progress::{HeldNic, Look, NicGuard, ProgressEngine};
 use crate::waiting::Waiting;
 
 /// The head of a completion queue, as the look of a wait.
@@ -27,7 +27,7 @@ impl Look for Head<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.queue.peek().map(|_| ())
     }
 
@@ -81,10 +81,10 @@ impl fmt::Debug for UntilCompletion<'_, '_> {
 }
 
 impl<'n> Future for UntilCompletion<'n, '_> {
-    type Output = Hand<'n>;
+    type Output = NicGuard<'n>;
 
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Hand<'n>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<NicGuard<'n>> {
         let Self { head, waiting } = &mut *self;
         waiting.poll(context, head).map(|((), hand)| hand)
     }

@@ -107,7 +107,7 @@ impl SendQueue {
     }
 
     /// Sends a message without keeping a copy: see
-    /// [`AtHand::send_copied`](crate::floor::AtHand::send_copied).
+    /// [`HeldNic::send_copied`](crate::floor::HeldNic::send_copied).
     #[inline]
     pub(crate) fn send_copied(&mut self, message: &Copied<'_>) -> bool {
         let engine = self.nic.engine();

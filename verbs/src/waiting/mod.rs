@@ -12,6 +12,6 @@ mod with_progress;
 
 pub(crate) use block_on::block_on;
 pub(crate) use state::Waiting;
-pub use until::{Until, UntilInHand};
+pub use until::{Until, UntilHeld};
 pub use wait_for::WaitFor;
 pub(crate) use with_progress::with_progress;

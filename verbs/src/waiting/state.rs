@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use crate::progress::{Hand, Held, Look, ProgressEngine, WaitState};
+use crate::progress::{Held, Look, NicGuard, ProgressEngine, WaitState};
 
 /// One wait for something of a NIC. When it is dropped while its task leads, another task will
 /// lead.
@@ -27,9 +27,9 @@ impl<'s> Waiting<'s> {
         &mut self,
         context: &mut Context<'_>,
         look: &mut L,
-    ) -> Poll<(L::Found, Hand<'s>)> {
+    ) -> Poll<(L::Found, NicGuard<'s>)> {
         let found = self.engine.wait(context, &mut self.wait_state, look);
-        found.map(|(found, adapter)| (found, Hand::new(self.engine, adapter)))
+        found.map(|(found, adapter)| (found, NicGuard::new(self.engine, adapter)))
     }
 
     /// Polls the wait for a thread that holds the NIC already.
@@ -39,9 +39,9 @@ impl<'s> Waiting<'s> {
         adapter: Held<'s>,
         context: &mut Context<'_>,
         look: &mut L,
-    ) -> Poll<(L::Found, Hand<'s>)> {
+    ) -> Poll<(L::Found, NicGuard<'s>)> {
         let found = self.engine.take_turns(adapter, context, &mut self.wait_state, look);
-        found.map(|(found, adapter)| (found, Hand::new(self.engine, adapter)))
+        found.map(|(found, adapter)| (found, NicGuard::new(self.engine, adapter)))
     }
 }
 

@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::state::Waiting;
-use crate::progress::{AtHand, Hand, Look, ProgressEngine};
+use crate::progress::{HeldNic, Look, NicGuard, ProgressEngine};
 use crate::sync::wakers::Place;
 
 /// A future that waits until a look at memory finds something. It yields the result, and the NIC if
 /// its thread holds it.
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct UntilInHand<'n, L> {
+pub struct UntilHeld<'n, L> {
     look: MemoryLook<'n, L>,
     waiting: Waiting<'n>,
 }
@@ -33,7 +33,7 @@ impl<T, L: FnMut() -> Option<T>> Look for MemoryLook<'_, L> {
     type Found = T;
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<T> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<T> {
         (self.look)()
     }
 
@@ -42,7 +42,7 @@ impl<T, L: FnMut() -> Option<T>> Look for MemoryLook<'_, L> {
     }
 }
 
-impl<'n, T, L: FnMut() -> Option<T>> UntilInHand<'n, L> {
+impl<'n, T, L: FnMut() -> Option<T>> UntilHeld<'n, L> {
     #[inline]
     pub(crate) fn new(engine: &'n ProgressEngine, look: L) -> Self {
         Self {
@@ -52,18 +52,16 @@ impl<'n, T, L: FnMut() -> Option<T>> UntilInHand<'n, L> {
     }
 }
 
-impl<L> Unpin for UntilInHand<'_, L> {}
+impl<L> Unpin for UntilHeld<'_, L> {}
 
-impl<L> fmt::Debug for UntilInHand<'_, L> {
+impl<L> fmt::Debug for UntilHeld<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UntilInHand")
-            .field("nic", &self.look.engine.address)
-            .finish_non_exhaustive()
+        f.debug_struct("UntilHeld").field("nic", &self.look.engine.address).finish_non_exhaustive()
     }
 }
 
-impl<'n, T, L: FnMut() -> Option<T>> Future for UntilInHand<'n, L> {
-    type Output = (T, Hand<'n>);
+impl<'n, T, L: FnMut() -> Option<T>> Future for UntilHeld<'n, L> {
+    type Output = (T, NicGuard<'n>);
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -74,7 +72,7 @@ impl<'n, T, L: FnMut() -> Option<T>> Future for UntilInHand<'n, L> {
 
 /// A future that waits until a look at memory finds something, and yields that.
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct Until<'n, L>(pub(crate) UntilInHand<'n, L>);
+pub struct Until<'n, L>(pub(crate) UntilHeld<'n, L>);
 
 impl<L> fmt::Debug for Until<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::state::Waiting;
-use crate::progress::{AtHand, Look, Precedence, ProgressEngine};
+use crate::progress::{HeldNic, Look, Precedence, ProgressEngine};
 use crate::sync::{Mutex, locked};
 
 /// Whether a future was woken, on whichever thread.
@@ -29,7 +29,7 @@ struct Flag<'f>(&'f Woken);
 impl Look for Flag<'_> {
     type Found = ();
 
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.0.flag.swap(false, Ordering::Acquire).then_some(())
     }
 

@@ -2,8 +2,8 @@
 
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{
-    Buf, ConnectError, Connection, Domain, Ending, Failed, ListenRefused, QueuePair,
-    QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Stand, Unconnected,
+    Buf, ConnectError, Connection, ConnectionState, Domain, Ending, Failed, ListenRefused,
+    QueuePair, QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Unconnected,
 };
 
 use crate::common::{
@@ -45,7 +45,7 @@ async fn refused(near: End, far: End, memory: RemoteMemory, why: &str) {
     assert!(matches!(ending, Ending::Broken(_)), "{ending:?}");
     // From then on, whatever is asked for fails, and says so.
     let failed = near.pair.write(buf(1, 8), near.peer).await.expect_err("it is over");
-    assert!(matches!(near.pair.connection().stand(), Stand::Ended(Ending::Broken(_))));
+    assert!(matches!(near.pair.connection().state(), ConnectionState::Ended(Ending::Broken(_))));
     says(&failed, &["not known to have been carried out", "the peer refused access"]);
 }
 

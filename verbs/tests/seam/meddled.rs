@@ -119,7 +119,7 @@ fn plain(config: Config) -> Nic {
 }
 
 impl How {
-    fn nothing() -> Self {
+    fn none() -> Self {
         Self(Arc::new(Mutex::new(Meddling::Nothing)))
     }
 
@@ -135,7 +135,7 @@ fn meddled<F: Future<Output = ()>>(
 ) {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let (near, far) = (opened(&how, config.clone()), plain(config));
             let (near, far) = connected(&near, &far).await;
             near.pair.write(buf(1, 8), near.peer).await.expect("it may");
@@ -189,7 +189,7 @@ fn a_move_of_the_peer_is_announced_and_the_connection_goes_on() {
 fn unsolicited_metadata_is_refused_and_breaks_the_queue_pair() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let near = opened(&how, config.clone());
             // As GIDs tell no ports, the other has the same one at another address.
             let port = address(&near).rsplit_once(':').expect("an address has one").1.to_owned();
@@ -226,7 +226,7 @@ fn unsolicited_metadata_is_refused_and_breaks_the_queue_pair() {
 fn a_queue_pair_that_breaks_before_its_connection_is_established_is_not_connected_and_says_so() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let (near, far) = (opened(&how, config.clone()), plain(config));
             let (takes, asks) = (near.domain(), far.domain());
             let mut listener = near.listen(SERVICE).await.expect("nobody else listens");
@@ -257,7 +257,7 @@ fn a_queue_pair_that_breaks_before_its_connection_is_established_is_not_connecte
 fn a_connection_whose_peer_leaves_before_it_is_established_is_given_up_and_says_so() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let [here, there] = names(Over::Shm);
             let inside = Shm::join(here.strip_prefix("shm:").expect("it begins so"));
             let device = Watched::by(how.clone(), inside.expect("nobody else has it"));

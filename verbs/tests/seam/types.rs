@@ -63,7 +63,7 @@ fn public_types_have_the_traits_that_programs_expect() {
 
     is_value::<Statistics>();
     is_value::<AsyncEvent>();
-    is_value::<Stand>();
+    is_value::<ConnectionState>();
     is_value::<Ending>();
     is_value::<Memory>();
     is_value::<Completion>();

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::Waker;
 use std::thread;
 
-use doorbell_verbs::floor::{AtHand, Copied, Look};
+use doorbell_verbs::floor::{Copied, HeldNic, Look};
 use doorbell_verbs::work::{Read, Send, Write};
 use doorbell_verbs::{
     Attachment, Buf, Cause, Completion, CompletionQueue, Done, Failure, Imm, Memory, Nic,
@@ -29,7 +29,7 @@ async fn pair(near: &Nic, far: &Nic) -> (Joined, Joined) {
 }
 
 /// Takes a turn, and runs `does` with the NIC if it can be had.
-fn in_a_turn<R>(nic: &Nic, does: impl FnOnce(AtHand<'_>) -> R) -> R {
+fn in_a_turn<R>(nic: &Nic, does: impl FnOnce(HeldNic<'_>) -> R) -> R {
     let mut done = None;
     // Who finds nothing has the turn do all that it calls for.
     let found = nic.turn_and_find(|hand| {
@@ -204,7 +204,7 @@ struct Comes<'q>(&'q mut CompletionQueue);
 impl Look for Comes<'_> {
     type Found = Vec<u8>;
 
-    fn look(&mut self, _: AtHand<'_>) -> Option<Vec<u8>> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<Vec<u8>> {
         let mut completion = self.0.look()?;
         let Memory::Buf(buf) = std::mem::take(&mut completion.memory) else { return None };
         Some(buf.into_vec())
@@ -243,7 +243,7 @@ pub async fn a_message_found_in_a_turn_of_the_program_is_acknowledged(near: Nic,
         here.pair.send.post(Send::new(buf(id, 100))).expect("room");
         loop {
             let look =
-                |_: AtHand<'_>| received.look().map(|mut found| std::mem::take(&mut found.memory));
+                |_: HeldNic<'_>| received.look().map(|mut found| std::mem::take(&mut found.memory));
             match far.turn_and_find(look) {
                 Some(Memory::Buf(found)) => break assert!(found.into_vec() == bytes(id, 100)),
                 Some(other) => panic!("a receive of {} bytes", other.filled()),

@@ -13,52 +13,52 @@ use crate::adapter::Adapter;
 /// would wait for ever.
 ///
 /// ```
-/// # use doorbell::verbs::floor::AtHand;
-/// fn is_there(nic: AtHand<'static>) -> bool {
-///     (move || nic.is_there())()
+/// # use doorbell::verbs::floor::HeldNic;
+/// fn is_held(nic: HeldNic<'static>) -> bool {
+///     (move || nic.is_held())()
 /// }
 /// ```
 ///
 /// ```compile_fail,E0277
-/// # use doorbell::verbs::floor::AtHand;
-/// fn is_there(nic: AtHand<'static>) -> bool {
-///     std::thread::spawn(move || nic.is_there()).join().unwrap()
+/// # use doorbell::verbs::floor::HeldNic;
+/// fn is_held(nic: HeldNic<'static>) -> bool {
+///     std::thread::spawn(move || nic.is_held()).join().unwrap()
 /// }
 /// ```
-pub struct AtHand<'r> {
+pub struct HeldNic<'r> {
     nic: Option<(&'r ProgressEngine, &'r mut Box<dyn Adapter>)>,
     stays_here: PhantomData<*const ()>,
 }
 
-impl fmt::Debug for AtHand<'_> {
+impl fmt::Debug for HeldNic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nic = self.nic.as_ref().map(|(engine, _)| &engine.address);
-        f.debug_tuple("AtHand").field(&nic).finish()
+        f.debug_tuple("HeldNic").field(&nic).finish()
     }
 }
 
-impl<'r> AtHand<'r> {
+impl<'r> HeldNic<'r> {
     #[inline]
     pub(crate) fn of(engine: &'r ProgressEngine, adapter: &'r mut Held<'_>) -> Self {
         Self { nic: Some((engine, &mut **adapter)), stays_here: PhantomData }
     }
 
     /// Returns an access without a NIC: posting through it uses the queue alone.
-    pub const fn nothing() -> Self {
+    pub const fn none() -> Self {
         Self { nic: None, stays_here: PhantomData }
     }
 
     /// Returns whether the NIC is held.
     #[inline]
-    pub fn is_there(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.nic.is_some()
     }
 
     /// Reborrows the access, for a call that takes one by value.
     #[inline]
-    pub fn again(&mut self) -> AtHand<'_> {
+    pub fn reborrow(&mut self) -> HeldNic<'_> {
         let nic = self.nic.as_mut().map(|(engine, adapter)| (*engine, &mut **adapter));
-        AtHand { nic, stays_here: PhantomData }
+        HeldNic { nic, stays_here: PhantomData }
     }
 
     /// Returns the NIC, if it is held and has the progress engine `engine`.
@@ -99,21 +99,21 @@ impl<'r> AtHand<'r> {
 ///     });
 /// }
 /// ```
-pub struct Hand<'n> {
+pub struct NicGuard<'n> {
     engine: &'n ProgressEngine,
     adapter: Option<Held<'n>>,
 }
 
-impl fmt::Debug for Hand<'_> {
+impl fmt::Debug for NicGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hand")
+        f.debug_struct("NicGuard")
             .field("nic", &self.engine.address)
             .field("held", &self.adapter.is_some())
             .finish()
     }
 }
 
-impl<'n> Hand<'n> {
+impl<'n> NicGuard<'n> {
     #[inline]
     pub(crate) fn new(engine: &'n ProgressEngine, adapter: Option<Held<'n>>) -> Self {
         Self { engine, adapter }
@@ -129,15 +129,15 @@ impl<'n> Hand<'n> {
 
     /// Returns the access to the NIC that looks have.
     #[inline]
-    pub(crate) fn at_hand(&mut self) -> AtHand<'_> {
+    pub(crate) fn held(&mut self) -> HeldNic<'_> {
         match &mut self.adapter {
-            Some(adapter) => AtHand::of(self.engine, adapter),
-            None => AtHand::nothing(),
+            Some(adapter) => HeldNic::of(self.engine, adapter),
+            None => HeldNic::none(),
         }
     }
 }
 
-impl Drop for Hand<'_> {
+impl Drop for NicGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(adapter) = self.adapter.take() {

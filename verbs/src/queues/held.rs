@@ -3,9 +3,9 @@
 use doorbell_core::nic::{Copied, Refused, WorkRequest};
 
 use super::send::SendQueue;
-use crate::progress::{AtHand, Hand};
+use crate::progress::{HeldNic, NicGuard};
 
-impl AtHand<'_> {
+impl HeldNic<'_> {
     /// Posts a request, which leaves at once if the thread holds the NIC.
     ///
     /// # Errors
@@ -34,11 +34,11 @@ impl AtHand<'_> {
     ///
     /// ```
     /// # use doorbell::verbs::work::Send;
-    /// # use doorbell::verbs::floor::{AtHand, Copied};
+    /// # use doorbell::verbs::floor::{HeldNic, Copied};
     /// # use doorbell::verbs::{Refused, SendQueue, WorkRequest, Buf};
     /// /// Sends a header, and bytes behind it.
     /// fn send(
-    ///     nic: &mut AtHand<'_>,
+    ///     nic: &mut HeldNic<'_>,
     ///     queue: &mut SendQueue,
     ///     parts: [&[u8]; 2],
     /// ) -> Result<(), Refused<WorkRequest>> {
@@ -69,7 +69,7 @@ impl AtHand<'_> {
     }
 }
 
-impl Hand<'_> {
+impl NicGuard<'_> {
     /// Posts a request, which leaves before all other work of the NIC.
     ///
     /// # Errors
@@ -80,6 +80,6 @@ impl Hand<'_> {
         queue: &mut SendQueue,
         request: impl Into<WorkRequest>,
     ) -> Result<(), Refused<WorkRequest>> {
-        self.at_hand().post(queue, request)
+        self.held().post(queue, request)
     }
 }
