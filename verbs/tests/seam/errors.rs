@@ -409,7 +409,7 @@ fn a_handle_does_not_end_a_connection_that_is_being_made() {
             let pair = here.domain().queue_pair(&QueuePairConfig::default()).expect("room");
             let handle = pair.connection().clone();
             let why = handle.disconnect(&[]).await.expect_err("it was not asked for");
-            says(&why, &["is not connected", "drop what connects it"]);
+            says(&why, &["is not connected", "drop the future that makes it"]);
             let to = address(&there);
             let mut connects = std::pin::pin!(pair.connect(&to, SERVICE, &[]));
             tokio::select! {
@@ -417,7 +417,7 @@ fn a_handle_does_not_end_a_connection_that_is_being_made() {
                 _ = &mut connects => panic!("nobody has accepted"),
                 incoming = listener.accept() => {
                     let why = handle.disconnect(&[]).await.expect_err("it is just being made");
-                    says(&why, &["is not connected", "drop what connects it"]);
+                    says(&why, &["is not connected", "drop the future that makes it"]);
                     let taken = there.domain().queue_pair(&QueuePairConfig::default());
                     let accepts = taken.expect("room").accept(incoming, &[]);
                     let (near, far) = tokio::join!(connects, accepts);
