@@ -157,7 +157,7 @@ impl Control {
                     self.dropped_queues.push((queue, end));
                 }
                 ControlOp::DropSharedReceiveQueue(queue) => {
-                    self.dropped_shared_receives.push(queue)
+                    self.dropped_shared_receives.push(queue);
                 }
                 ControlOp::DropAddress(address, way) => {
                     let _ = self.nic.drop_address(address);

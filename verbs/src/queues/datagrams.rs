@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::completions::CompletionQueue;
 use super::destination::Destination;
-use super::queues::Queues;
+use super::queue_pair::Queues;
 use super::receive::ReceiveQueue;
 use super::send::SendQueue;
 use crate::connect::{Connection, QueuePairAddress, Side, exchange_addresses, reach};
