@@ -1,5 +1,5 @@
-//! Every interleaving of a few threads, by loom: of those who post, who run the NIC, who stand by,
-//! and who wait for completions.
+//! Tests by loom of every interleaving of a few threads that post, run the NIC, follow, or wait for
+//! completions.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -8,16 +8,16 @@ use loom::model;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread;
 
-use crate::pair::Slots;
-use crate::progress::{Duty, Precedence};
+use crate::dispatch::Slots;
+use crate::progress::{LeaderLock, Precedence};
+use crate::sync::wakers::Place;
 use crate::sys::lock::ProgressLock;
-use crate::wakers::Place;
 
-/// Work that was posted, and how much of it was sent.
+/// Counts the work that was posted.
 #[derive(Default)]
 struct Posted(AtomicU32);
 
-/// Posts, as a program does: sends all that is there if nobody else is at it.
+/// Posts as a program does: sends all that was posted, unless another thread runs the NIC.
 fn post(posted: &Posted, nic: &ProgressLock<u32>) {
     posted.0.fetch_add(1, Ordering::Release);
     let mut holder = nic.ring();
@@ -34,20 +34,20 @@ fn post(posted: &Posted, nic: &ProgressLock<u32>) {
 }
 
 #[test]
-fn what_is_posted_while_another_runs_the_nic_is_sent() {
+fn work_posted_while_another_thread_runs_the_nic_is_sent() {
     model(|| {
-        let shared = Arc::new((Posted::default(), ProgressLock::new(0)));
+        let engine = Arc::new((Posted::default(), ProgressLock::new(0)));
         let posters = [(); 2].map(|()| {
-            let shared = shared.clone();
-            thread::spawn(move || post(&shared.0, &shared.1))
+            let engine = engine.clone();
+            thread::spawn(move || post(&engine.0, &engine.1))
         });
         posters.into_iter().for_each(|poster| poster.join().unwrap());
-        assert_eq!(*shared.1.enter().expect("nobody has it"), 2);
+        assert_eq!(*engine.1.enter().expect("the lock is free"), 2);
     });
 }
 
 #[test]
-fn who_claims_the_nic_gets_it_from_who_takes_turns() {
+fn a_thread_that_claims_the_nic_gets_it_from_a_thread_that_takes_turns() {
     model(|| {
         let nic = Arc::new(ProgressLock::new(0));
         let other = nic.clone();
@@ -61,11 +61,11 @@ fn who_claims_the_nic_gets_it_from_who_takes_turns() {
             assert!(guard.leave().is_ok());
         }
         claims.join().unwrap();
-        assert!(*nic.enter().expect("nobody has it") >= 1);
+        assert!(*nic.enter().expect("the lock is free") >= 1);
     });
 }
 
-/// Whether somebody was woken.
+/// Whether a task was woken.
 struct Woken(AtomicBool);
 
 impl Wake for Woken {
@@ -75,10 +75,10 @@ impl Wake for Woken {
 }
 
 #[test]
-fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
+fn a_follower_is_woken_or_finds_the_lock_free() {
     model(|| {
-        let duty = Arc::new(Duty::new(()));
-        let holder = duty.clone();
+        let leader_lock = Arc::new(LeaderLock::new(()));
+        let holder = leader_lock.clone();
         let runs = thread::spawn(move || {
             if let Some(guard) = holder.enter() {
                 holder.leave(guard, |()| ());
@@ -88,37 +88,45 @@ fn who_stands_by_is_woken_or_finds_the_nic_vacant() {
         let waker = Waker::from(woken.clone());
         let mut place = Place::default();
         let mut has_it = false;
-        if let Some(guard) = duty.enter() {
-            duty.leave(guard, |()| ());
+        if let Some(guard) = leader_lock.enter() {
+            leader_lock.leave(guard, |()| ());
             has_it = true;
         } else {
-            duty.stand_by(&mut place, &waker);
-            if let Some(guard) = duty.vacant(Precedence::Awaits) {
-                duty.stand_down(&mut place);
-                duty.leave(guard, |()| ());
+            leader_lock.follow(&mut place, &waker);
+            if let Some(guard) = leader_lock.enter_unled(Precedence::Awaits) {
+                leader_lock.unfollow(&mut place);
+                leader_lock.leave(guard, |()| ());
                 has_it = true;
             }
         }
         runs.join().unwrap();
-        assert!(has_it || woken.0.load(Ordering::SeqCst), "asleep beside what nobody has");
+        assert!(
+            has_it || woken.0.load(Ordering::SeqCst),
+            "asleep while no task holds the lock or leads"
+        );
     });
 }
 
 #[test]
-fn who_stands_by_is_woken_when_the_keeper_resigns() {
+fn a_follower_is_woken_when_the_leader_resigns() {
     model(|| {
-        let duty = Arc::new(Duty::new(()));
-        assert!(duty.keep(Precedence::Awaits));
-        let keeper = duty.clone();
+        let leader_lock = Arc::new(LeaderLock::new(()));
+        assert!(leader_lock.lead(Precedence::Awaits));
+        let keeper = leader_lock.clone();
         let resigns = thread::spawn(move || keeper.resign(Precedence::Awaits));
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let waker = Waker::from(woken.clone());
         let mut place = Place::default();
-        duty.stand_by(&mut place, &waker);
-        let has_it =
-            duty.vacant(Precedence::Awaits).map(|guard| duty.leave(guard, |()| ())).is_some();
+        leader_lock.follow(&mut place, &waker);
+        let has_it = leader_lock
+            .enter_unled(Precedence::Awaits)
+            .map(|guard| leader_lock.leave(guard, |()| ()))
+            .is_some();
         resigns.join().unwrap();
-        assert!(has_it || woken.0.load(Ordering::SeqCst), "asleep beside what nobody has");
+        assert!(
+            has_it || woken.0.load(Ordering::SeqCst),
+            "asleep while no task holds the lock or leads"
+        );
     });
 }
 
@@ -143,7 +151,7 @@ fn a_future_that_sleeps_is_woken_by_its_completion() {
         match found {
             Some(found) => assert_eq!(found, 7),
             None => {
-                assert!(woken.0.load(Ordering::SeqCst), "asleep beside its completion");
+                assert!(woken.0.load(Ordering::SeqCst), "asleep although its completion is there");
                 assert_eq!(slots.take(index), Some(7));
             }
         }
@@ -151,7 +159,7 @@ fn a_future_that_sleeps_is_woken_by_its_completion() {
 }
 
 #[test]
-fn a_future_that_is_dropped_leaves_its_slot_to_the_next() {
+fn a_dropped_future_leaves_its_slot_to_the_next() {
     model(|| {
         let slots = Arc::new(Slots::<(), u32>::new(()));
         let index = slots.post(|(), _| Ok::<(), ()>(())).unwrap();

@@ -1,4 +1,26 @@
-//! InfiniBand verbs for Tokio: a program writes to another's memory, and awaits that it is there.
+//! InfiniBand verbs for Tokio: registered memory, queue pairs, completions and connections, over
+//! any Ethernet.
+//!
+//! # The picture
+//!
+//! A program opens a [`Nic`], which is a network adapter in software, over a device: shared memory,
+//! a UDP socket, or a raw Ethernet interface. In a protection [`Domain`] of the NIC it registers
+//! memory, and makes queue pairs. Two queue pairs are connected with each other, like the two ends
+//! of a cable. From then on each side posts requests to its queue pair: to send a message into a
+//! buffer that the peer has posted, or to read, write or change atomically the memory whose key
+//! the peer has told, without the peer's program taking part. The NIC carries the requests out, and
+//! each ends with a completion, which brings the request's memory back.
+//!
+//! ```text
+//!   program                                               program
+//!      │ posts requests    ▲ takes completions               │ registers memory, tells its key
+//!      ▼                   │                                 ▼
+//!   queue pair ─────────── connection ─────────────── queue pair ── registered memory
+//!      │                                                     │
+//!     NIC ── device ═══════════ network ═══════════ device ─ NIC
+//! ```
+//!
+//! # A first program
 //!
 //! ```
 //! # use doorbell::verbs::{Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
@@ -6,21 +28,21 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let name = |end| format!("shm:front-page/{}/{end}", std::process::id());
 //! # let (here, there) = (&name(0), &name(1));
-//! // Who lends memory registers it, and tells its key to whoever asks for a connection.
+//! // The server registers memory, and sends its key to each client that connects.
 //! let server = Nic::open(there, Config::default())?; // "udp:192.0.2.7", "packet:eth0", "shm:job/1"
 //! let domain = server.domain();
 //! let memory = domain.register(Region::new(4096), Rights::REMOTE)?;
 //! let mut listener = server.listen(ServiceId(7)).await?;
-//! let lends = async {
+//! let serve = async {
 //!     let pair = domain.queue_pair(&QueuePairConfig::default())?;
 //!     pair.accept(listener.accept().await, &memory.remote().to_bytes()).await
 //! };
 //!
-//! // Who has the key writes, reads, and does atomic operations there.
+//! // The client writes to the memory, and does an atomic operation there.
 //! let client = Nic::open(here, Config::default())?;
 //! let pair = client.domain().queue_pair(&QueuePairConfig::default())?;
-//! let (asked, lent) = tokio::join!(pair.connect(there, ServiceId(7), &[]), lends);
-//! let ((pair, key), _lent) = (asked?, lent?);
+//! let (connected, served) = tokio::join!(pair.connect(there, ServiceId(7), &[]), serve);
+//! let ((pair, key), _served) = (connected?, served?);
 //! let remote = RemoteMemory::from_prefix(&key).ok_or("no key")?;
 //! pair.write(b"hello", remote).await?;
 //! assert_eq!(pair.fetch_add(remote.at(8, 8)?, 2).await?, 0);
@@ -34,116 +56,121 @@
 //! | | [`QueuePair`] | [`Queues`] |
 //! |---|---|---|
 //! | a request is | a future: `pair.write(buf, remote).await` | [posted](SendQueue::post), singly or in a [batch](SendQueue::batch) with one doorbell |
-//! | completes | the future | in a [`CompletionQueue`], a stream with one reader, for as many queue pairs as it likes |
-//! | when the queue is full | it waits | it is [refused](Refused), and comes back |
-//! | is for | programs of many tasks | the last hundred nanoseconds, and for streams |
+//! | a request completes | through its future | in a [`CompletionQueue`], a stream with one reader, which any number of queue pairs may share |
+//! | if the queue is full | the future waits | the request is [refused](Refused), and comes back |
+//! | suits | programs of many tasks | streams, and programs for which 100 ns matter |
 //!
-//! Both take every [kind of request](work), which takes only what can go with it. Both are made
-//! unconnected, take receives at once, and are consumed by being [connected](Unconnected::connect),
-//! [accepted](Unconnected::accept), or [exchanged](Unconnected::exchange) as `ibv_rc_pingpong`
-//! does.
+//! Both take every [kind of request](work). Both are made unconnected, take receives at once, and
+//! are consumed by being [connected](Unconnected::connect), [accepted](Unconnected::accept), or
+//! [exchanged](Unconnected::exchange) as `ibv_rc_pingpong` does.
 //!
-//! [`Queues`] may also be [unreliable](QueuesConfig::unreliable), and [`Datagrams`] are queues
-//! without a connection, whose every message names whom it is for.
+//! [`Queues`] may also be [unreliable](QueuesConfig::unreliable). [`Datagrams`] are queues without
+//! a connection, whose every message names its destination.
 //!
 //! # Memory
 //!
 //! A [`Buf`] is owned bytes: a request takes it along, and its completion brings it back. A
-//! `Vec<u8>`, `Bytes`, `BytesMut`, `Box<[u8]>` or `String` becomes one without a copy where a
-//! request is given it, and what comes back becomes a `Vec<u8>` or `Bytes` without a copy;
-//! `b"hello"` or `"hello"` may be sent as they are. A [`Region`] is memory that may be lent:
-//! [registered](Domain::register), it has a key that peers may be told ([`RemoteMemory`], a value
-//! of 20 bytes), until that is [revoked](Registered::revoke): from then on no byte of it is read or
-//! changed by anybody else. It never lends a slice meanwhile. Whatever future, queue pair,
-//! registration or NIC is dropped, and when, nothing is freed that a peer may still write.
+//! `Vec<u8>`, `Bytes`, `BytesMut`, `Box<[u8]>` or `String` becomes a `Buf` without a copy when it
+//! is given to a request, and a `Buf` becomes a `Vec<u8>` or `Bytes` without a copy. Literals such
+//! as `b"hello"` or `"hello"` may be sent as they are.
+//!
+//! A [`Region`] is memory that peers may access. Once [registered](Domain::register), it has a key
+//! that peers are told ([`RemoteMemory`], a value of 20 bytes), until the key is
+//! [revoked](Registered::revoke): from then on no peer reads or changes a byte of the region. A
+//! registered region never lends a slice. Whatever future, queue pair, registration or NIC is
+//! dropped, and when, no memory is freed that a peer may still write.
 //!
 //! # Who runs the NIC
 //!
-//! [By default](Progress::Inline) whoever waits: a future that is polled takes turns with the
-//! device, for as long as the configuration says it may [spin](Config::spin), and only then sleeps.
-//! When nobody waits, a task of the runtime in which the NIC was opened sees to it; it looks every
-//! millisecond while the NIC was in use, and sleeps on the device when it is idle. A future lets
-//! other tasks run every 40 µs that it waits, and at once when it has woken one.
+//! [By default](Progress::Inline) waiting tasks run the NIC. A future that is polled takes turns
+//! with the device, for as long as the configuration allows it to [spin](Config::spin), and only
+//! then sleeps. When no task waits, a task of the runtime in which the NIC was opened runs the NIC;
+//! this task looks every millisecond while the NIC was in use, and sleeps on the device when the
+//! NIC is idle. A waiting future lets other tasks run every 40 µs, and at once when it has woken
+//! one.
 //!
-//! [Or a thread of its own](Progress::Dedicated), on a processor of its own: programs then only
-//! touch rings, and whatever they compute meanwhile, the NIC answers.
+//! [In dedicated mode](Progress::Dedicated) a thread of its own runs the NIC, on a processor of its
+//! own. Programs then only touch queues in memory, and the NIC answers while they compute.
 //!
 //! Without a runtime, [`Nic::block_on`], [`CompletionQueue::wait`] and [`CompletionQueue::poll`]
-//! do. On a runtime of one thread, work that keeps the thread keeps an inline NIC, too.
+//! run the NIC. On a runtime of one thread, a task that does not yield also stops an inline NIC.
 //!
-//! # How much it holds
+//! # Limits
 //!
 //! | what | at most |
 //! |---|---|
-//! | queue pairs, connections | [`queue_pairs`](Config::queue_pairs), and as many that are over and rest |
+//! | queue pairs, connections | [`queue_pairs`](Config::queue_pairs), and as many that have ended and rest |
 //! | a queue pair | its two depths: 168 bytes a request, 40 a receive, and some 2,700 |
 //! | registrations | [`registrations`](Config::registrations) |
-//! | completions of futures that wait for a turn | [`completions`](Config::completions), 96 bytes each |
-//! | events that nobody takes | 1024; the oldest go |
-//! | peers that ask for a connection | 128 a listener, or [as it was told](Nic::listen_with) |
-//! | memory that peers have granted and nobody has mapped | 1024; the oldest go |
+//! | completions that futures have not taken | [`completions`](Config::completions), 96 bytes each |
+//! | events that no program takes | 1024; the oldest are dropped |
+//! | undecided requests for connections | 128 a listener, or [as configured](Nic::listen_with) |
+//! | memory that peers have granted and nobody has mapped | 1024; the oldest grants are dropped |
 //! | the device | what its [capabilities](Nic::capabilities) say |
 //!
-//! # What goes wrong
+//! # Errors
 //!
-//! Every request completes once. One that fails brings its memory back and says why ([`Failed`]):
-//! by the peer's refusal, its silence, or the end of the connection and the reason for that. The
-//! queue pair is broken then, and what was posted behind is flushed. See [`Connection::ended`] for
-//! who wants to know without asking, [`Nic::events`], [`Nic::trouble`], and [`Nic::statistics`].
+//! Every request completes once. A request that fails brings its memory back and says why
+//! ([`Failed`]): the peer has refused it, the peer is silent, or the connection has ended, with the
+//! reason for that. A failed request breaks its queue pair, and requests that were posted behind it
+//! are flushed. A program that wants to know without asking uses [`Connection::ended`] or
+//! [`Nic::events`]; [`Nic::trouble`] and [`Nic::statistics`] tell the state of the NIC.
 //!
 //! # Features
 //!
 //! With `serde`, values that a program keeps in a file or sends to others can be serialised:
 //! [`Config`], [`QueuePairConfig`], [`Address`], [`RemoteMemory`], [`Rights`], [`Statistics`], and
 //! the numbers of the wire ([`Qpn`], [`ServiceId`], [`Rkey`], …).
+//!
+//! # Folders of the source, from the top
+//!
+//! `pair` and `queues` are the two kinds of queue pairs. `connect` makes their connections,
+//! `memory` their registrations, and `nic` the handle that both need. `waiting` has the futures
+//! that wait, and `progress` decides which of them runs the NIC. `adapter` is the NIC with its
+//! device, and `control` its control plane. `dispatch` hands completions to tasks, `work` builds
+//! requests, `error` and `link` describe errors and connections, `sync` and `sys` are locks and
+//! system calls. Imports point downwards only.
 
-mod completions;
+mod adapter;
 mod connect;
-mod datagrams;
-mod domain;
+mod control;
+mod dispatch;
 mod error;
-mod events;
-mod hand;
 #[cfg(all(test, verbs_loom))]
 mod interleavings;
-mod limits;
-mod mapped;
+mod link;
 mod memory;
 mod nic;
 mod pair;
 mod progress;
 mod queues;
-mod shared_receives;
-mod statistics;
 mod sync;
 mod sys;
 mod waiting;
-mod wakers;
 pub mod work;
 
-pub use completions::{CompletionQueue, NextCompletion};
-pub use connect::{Connection, Incoming, Kind, Listener, Private, Side, Unconnected};
-pub use datagrams::{Datagrams, DatagramsConfig, Destination};
-pub use domain::Domain;
+pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
+pub use dispatch::AsyncEvent;
 pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };
-pub use events::AsyncEvent;
-pub use mapped::Mapped;
-pub use memory::{Registered, RemoteMemory, RemoteMemoryError, Rights};
-pub use nic::{Config, Nic, Progress};
-pub use pair::{Ending, Message, Operation, QueuePair, QueuePairConfig, Receive, Stand};
-pub use queues::{Batch, Queues, QueuesConfig, ReceiveQueue, SendQueue};
-pub use shared_receives::SharedReceiveQueue;
-pub use statistics::Statistics;
+pub use link::{ConnectionState, Ending, Private};
+pub use memory::{Mapped, Registered};
+pub use nic::{Config, Domain, Nic, Progress, Statistics};
+pub use pair::{Message, Operation, QueuePair, QueuePairConfig, Receive};
+pub use queues::{
+    Batch, CompletionQueue, Datagrams, DatagramsConfig, Destination, NextCompletion, Queues,
+    QueuesConfig, ReceiveQueue, SendQueue, SharedReceiveQueue,
+};
 pub use waiting::Until;
+pub use work::{RemoteMemory, RemoteMemoryError};
 
 pub use doorbell_core::cm::Silent;
 pub use doorbell_core::memory::{AccessError, Buf, Frozen, Private as PrivateRegion, Region};
 pub use doorbell_core::nic::{
     Attachment, Cause, Completion, CompletionQueueId, DATAGRAM_HEADER, Data, Done, Failure, Inline,
-    KeepAlive, Memory, NotRights, PostError, ReceiveRequest, Refused, ResourceError, Segment,
-    SharedReceiveQueueId, Silence, WorkRequest,
+    KeepAlive, Memory, NotRights, PostError, ReceiveRequest, Refused, ResourceError, Rights,
+    Segment, SharedReceiveQueueId, Silence, WorkRequest,
 };
 pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
 pub use doorbell_core::wire::{
@@ -152,16 +179,16 @@ pub use doorbell_core::wire::{
 };
 pub use doorbell_transports::{Address, Capabilities, SharedMemory};
 
-/// For crates of this workspace that stand on verbs: what they use of it and programs have no use
-/// for. It is no part of the interface, and changes without notice, as hidden methods do.
+/// Items for the crates of this workspace that build on verbs, and of no use to programs. They are
+/// not part of the interface, and change without notice, as hidden methods do.
 #[doc(hidden)]
 pub mod floor {
-    pub use crate::completions::UntilCompletion;
     pub use crate::connect::StopListening;
-    pub use crate::hand::{AtHand, Hand};
-    pub use crate::progress::{Look, Precedence};
+    pub use crate::nic::PolledWait;
+    pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
+    pub use crate::queues::UntilCompletion;
     pub use crate::sys::epoch::assume_private_part;
-    pub use crate::waiting::{PolledWait, UntilInHand, WaitFor};
+    pub use crate::waiting::{UntilHeld, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
 }

@@ -1,4 +1,4 @@
-//! What a connection that is idle costs.
+//! The memory that an idle connection takes.
 
 use doorbell_kit::Allocated;
 use doorbell_verbs::{Buf, Config, Nic, QueuePairConfig, ServiceId};
@@ -9,7 +9,8 @@ static HELD: Allocated = Allocated::nothing();
 const SERVICE: ServiceId = ServiceId(7);
 const CONNECTIONS: usize = 1000;
 
-/// Both ends are in this process, and each has carried a message each way.
+/// A regression test of memory: both ends are in this process, and each has carried a message each
+/// way.
 #[tokio::test]
 async fn an_idle_connection_with_a_shared_receive_queue_takes_4_kib_at_most() {
     let config = Config { queue_pairs: CONNECTIONS + 1, ..Config::default() };

@@ -1,4 +1,4 @@
-//! Whatever is dropped, whenever: all that it took of the heap is given back.
+//! Tests that everything that is dropped, at any time, gives its heap memory back.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ static HELD: Allocated = Allocated::nothing();
 
 const SERVICE: ServiceId = ServiceId(7);
 
-/// How many rounds are run before the heap is as large as it gets, and then again.
+/// Returns how many rounds are run before the heap is as large as it gets, and then again.
 fn count() -> u64 {
     effort(1_000, 2_500)
 }
 
 /// How much more the heap may hold after the second rounds than after the first: what a thread of
-/// the runtime or of a NIC has in hand just then. Divided by the rounds it is five bytes at most,
-/// less than anything that a round could leave behind.
+/// the runtime or of a NIC uses just then. Divided by the rounds it is five bytes at most, less
+/// than anything that a round could leave behind.
 const SLACK: isize = 4 << 10;
 
 fn opened(end: &str, config: &Config) -> Nic {
@@ -25,8 +25,8 @@ fn opened(end: &str, config: &Config) -> Nic {
     Nic::open(&name, config.clone()).expect("nobody has it, or nobody any more")
 }
 
-/// A connection and memory that is written, of which futures, registration and queue pairs are
-/// dropped in any order.
+/// Makes a connection and memory that is written, and drops futures, registration and queue pairs
+/// in any order.
 async fn round(near: &Nic, far: &Nic, luck: &mut Luck) {
     let (asks, takes) = (near.domain(), far.domain());
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
@@ -49,7 +49,7 @@ async fn round(near: &Nic, far: &Nic, luck: &mut Luck) {
     }
 }
 
-/// Rounds between two NICs, and others between NICs that are dropped in the middle of them.
+/// Runs rounds between two NICs, and others between NICs that are dropped in the middle of them.
 async fn rounds(near: &Nic, far: &Nic, config: &Config, luck: &mut Luck) {
     for number in 0..count() {
         match number % 10 {
@@ -63,7 +63,7 @@ async fn rounds(near: &Nic, far: &Nic, config: &Config, luck: &mut Luck) {
     }
 }
 
-/// Waits until what has been dropped is gone, and says how much is held then.
+/// Waits until dropped objects have been taken down, and returns how much the heap holds then.
 async fn settled() -> isize {
     let mut least = HELD.bytes();
     for _ in 0..100 {
@@ -74,7 +74,7 @@ async fn settled() -> isize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_heap_does_not_grow_with_what_was_dropped() {
+async fn the_heap_does_not_grow_with_dropped_objects() {
     let dedicated = Progress::Dedicated { core: None };
     for (seed, progress) in [(1, Progress::Inline), (2, dedicated)] {
         let config = Config { progress, time_wait: Duration::from_millis(1), ..Config::default() };

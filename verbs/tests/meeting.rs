@@ -7,10 +7,10 @@ use tokio::task::JoinSet;
 
 const SERVICE: ServiceId = ServiceId(7);
 
-/// Datagrams of connection managers to different hosts once left in one run, all of them to the
-/// first host, which took those for others to be damaged.
+/// Regression test for a bug: datagrams of connection managers to different hosts left in one run,
+/// all of them to the first host, which took those for other hosts to be damaged.
 #[tokio::test]
-async fn what_is_said_to_one_peer_never_goes_to_another() {
+async fn datagrams_to_one_peer_never_go_to_another() {
     const PEERS: usize = 4;
     const AT_A_TIME: usize = 16;
     let open = |_| Arc::new(Nic::open("udp:127.0.0.1:0", Config::default()).unwrap());

@@ -1,4 +1,4 @@
-//! What becomes of requests whose peer leaves as soon as it has what they brought.
+//! Requests whose peer leaves as soon as it has what they brought.
 
 use doorbell_verbs::{
     Buf, Config, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
@@ -6,9 +6,10 @@ use doorbell_verbs::{
 
 const SERVICE: ServiceId = ServiceId(7);
 
-/// The peer's own end was told before what the peer had taken, and the write failed.
+/// Regression test for a bug: the peer's own end was told before what the peer had received, and
+/// the write failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_that_the_peer_has_told_of_succeeds_though_the_peer_is_gone_at_once() {
+async fn a_write_succeeds_that_the_peer_has_received_before_it_leaves() {
     for round in 0..200 {
         let name = |end: &str| format!("shm:parting/{}/{round}/{end}", std::process::id());
         let server = Nic::open(&name("server"), Config::default()).unwrap();

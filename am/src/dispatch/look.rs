@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use crate::link::{Answer, Awaiting, Link};
 
@@ -19,13 +19,13 @@ pub(crate) struct Looked {
 pub(crate) struct Looking<'r> {
     pub looked: Looked,
     /// The NIC through which answers are posted, if the looking task holds it.
-    pub nic: AtHand<'r>,
+    pub nic: HeldNic<'r>,
     /// The call whose answer the looking task waits for.
     pub awaits: Option<Awaiting<'r>>,
 }
 
 impl<'r> Looking<'r> {
-    pub fn new(nic: AtHand<'r>, awaits: Option<Awaiting<'r>>) -> Self {
+    pub fn new(nic: HeldNic<'r>, awaits: Option<Awaiting<'r>>) -> Self {
         Self { looked: Looked::default(), nic, awaits }
     }
 

@@ -13,7 +13,7 @@ mod requests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use crate::error::Undeliverable;
 use crate::handlers::Tables;
@@ -76,7 +76,7 @@ impl Dispatcher {
             return;
         }
         link.set_open(true);
-        let mut looking = Looking::new(AtHand::nothing(), None);
+        let mut looking = Looking::new(HeldNic::none(), None);
         let runs_requests = self.runs_requests;
         self.runs_requests = false;
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();

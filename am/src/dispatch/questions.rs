@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use super::Dispatcher;
 use crate::arguments::Room;
@@ -19,7 +19,7 @@ impl Dispatcher {
         let (words, payload) = (room.read(arrival.words()), arrival.payload());
         let to = To { handler: SYSTEM, call: arrival.header.call };
         let reply = |words: &[u64], payload: &[u8]| {
-            link.reply(to, Content { words, payload }, AtHand::nothing());
+            link.reply(to, Content { words, payload }, HeldNic::none());
         };
         let table = self.tables.get(link.endpoint.number).and_then(Option::as_ref);
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {

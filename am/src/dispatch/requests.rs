@@ -44,7 +44,7 @@ impl Dispatcher {
         };
         let mut room = Room::new();
         let words = room.read(arrival.words());
-        let mut asked = Asked::new(link, arrival, looking.nic.again());
+        let mut asked = Asked::new(link, arrival, looking.nic.reborrow());
         let request = Request::new(&mut asked);
         run_handler(&self.counters, self.runs, || run(request, words));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doorbell_verbs::{AsyncEvent, Ending, Queues, Stand};
+use doorbell_verbs::{AsyncEvent, ConnectionState, Ending, Queues};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::core::{Core, left};
@@ -30,7 +30,7 @@ impl Core {
     /// Ends a link if its connection has ended.
     fn check(&self, link: &Arc<Link>) {
         if link.send_side().announced
-            && let Stand::Ended(ending) = link.connection.stand()
+            && let ConnectionState::Ended(ending) = link.connection.state()
         {
             self.end(link, ending);
         }

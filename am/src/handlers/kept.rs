@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use doorbell_verbs::Buf;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use super::received::Received;
 use crate::arguments::{Arguments, Room};
@@ -145,7 +145,7 @@ impl Kept {
             DeferredAnswer::Reply { handler, call, words, payload }
         };
         match self.link.release(id, deferred) {
-            Release::Now => self.link.reply(to, content, AtHand::nothing()),
+            Release::Now => self.link.reply(to, content, HeldNic::none()),
             Release::Deferred => {}
             Release::Never => {
                 self.link.endpoint.counters.late.fetch_add(1, Ordering::Relaxed);

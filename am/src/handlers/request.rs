@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use super::kept::{Kept, TaskDebt, failed_unheard, unanswered};
 use crate::arguments::{Arguments, HasPayload, Payload, Room};
@@ -67,14 +67,14 @@ pub struct Request<'r>(&'r mut Asked<'r>);
 pub(crate) struct Asked<'r> {
     link: &'r Arc<Link>,
     arrival: &'r mut Arrival,
-    nic: AtHand<'r>,
+    nic: HeldNic<'r>,
     /// Whether the request has its answer, or somebody else owes the answer.
     settled: bool,
 }
 
 impl<'r> Asked<'r> {
     #[inline]
-    pub fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival, nic: AtHand<'r>) -> Self {
+    pub fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival, nic: HeldNic<'r>) -> Self {
         Self { link, arrival, nic, settled: false }
     }
 }
@@ -196,7 +196,7 @@ impl<'r> Request<'r> {
         self.0.link.reply(
             To { handler, call: self.0.arrival.header.call },
             content,
-            self.0.nic.again(),
+            self.0.nic.reborrow(),
         );
     }
 

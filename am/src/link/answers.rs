@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doorbell_verbs::Registered;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use super::{Link, SendSide, To};
 use crate::error::Undeliverable;
@@ -47,7 +47,7 @@ impl Link {
     /// Answers a request with a reply. If the reply is longer than the peer takes, the peer is told
     /// that instead.
     #[inline]
-    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>, nic: AtHand<'_>) {
+    pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>, nic: HeldNic<'_>) {
         let words = content.words.len();
         let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
         if self.check_takes(content).is_err() {
@@ -62,7 +62,7 @@ impl Link {
         let carried = if data.is_empty() { 0 } else { request.words };
         let header = Header { kind: Kind::Returned, words: 1 + carried, ..request };
         let content = Content { words: &[why.code()], payload: data };
-        self.answer(&mut self.send_side(), header, content, AtHand::nothing());
+        self.answer(&mut self.send_side(), header, content, HeldNic::none());
     }
 
     /// Answers a request to which nothing was replied. Of requests that are no calls, the peer is
@@ -75,7 +75,7 @@ impl Link {
             return self.report_done(&mut out);
         }
         let header = Header { kind: Kind::Unanswered, words: 0, handler: 0, call };
-        self.answer(&mut out, header, Content::encoded(&[]), AtHand::nothing());
+        self.answer(&mut out, header, Content::encoded(&[]), HeldNic::none());
     }
 
     /// Reports the requests that are done, if they are a quarter of all that the peer may have
@@ -86,7 +86,7 @@ impl Link {
         if usize::from(out.unreported) >= (self.grants().min(limit) / 4).max(1) {
             let count = std::mem::take(&mut out.unreported);
             let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
-            self.answer(out, header, Content::encoded(&[]), AtHand::nothing());
+            self.answer(out, header, Content::encoded(&[]), HeldNic::none());
         }
     }
 
@@ -99,7 +99,7 @@ impl Link {
         out: &mut SendSide,
         header: Header,
         content: Content<'_>,
-        nic: AtHand<'_>,
+        nic: HeldNic<'_>,
     ) {
         if out.outbox.is_none() {
             return;
@@ -148,7 +148,7 @@ impl Link {
         if out.outbox.is_some() && self.wants_credits(self.answered.load(Ordering::Relaxed)) {
             return self.answer_and_grant(out, header, content, self.grants());
         }
-        self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
+        self.send(out, header, content, (!handles_several()).then(HeldNic::none));
     }
 
     /// Sends a message and a grant of up to `answers` credits in one send, which takes the receive
@@ -167,7 +167,7 @@ impl Link {
             if let Some(owner) = self.endpoint.owner.upgrade() {
                 owner.recall_receives(&self.buffers);
             }
-            return self.send(out, header, content, (!handles_several()).then(AtHand::nothing));
+            return self.send(out, header, content, (!handles_several()).then(HeldNic::none));
         }
         let Some(outbox) = self.outbox(out) else { return };
         self.grants.fetch_add(more as u16, Ordering::Relaxed);

@@ -25,7 +25,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::{Connection, Data, Ending, Mapped, Memory, Nic, Registered, RemoteMemory};
 use tokio::runtime::Handle;
 
@@ -91,7 +91,7 @@ pub(crate) type Disconnecting<'l> =
 /// The progress engine, as far as a waiting task asks it for anything.
 pub(crate) trait Progress: Send + Sync {
     /// Handles what has come to the bundle. Returns whether a task was woken by that.
-    fn look<'r>(&self, nic: AtHand<'r>, awaits: Option<Awaiting<'r>>) -> bool;
+    fn look<'r>(&self, nic: HeldNic<'r>, awaits: Option<Awaiting<'r>>) -> bool;
 }
 
 /// The call whose answer the looking task waits for. The answer is put right there, and not into

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use doorbell_verbs::{Connection, Ending, Queues, Stand};
+use doorbell_verbs::{Connection, ConnectionState, Ending, Queues};
 use tokio::task::AbortHandle;
 
 use super::outbox::Outbox;
@@ -131,7 +131,8 @@ impl Link {
     /// Returns whether the link is over, or may end soon, so that its receives become free.
     pub fn is_leaving(&self) -> bool {
         // A link that is over has no receives promised.
-        let ended = self.grants() == 0 || matches!(self.connection.stand(), Stand::Ended(_));
+        let ended =
+            self.grants() == 0 || matches!(self.connection.state(), ConnectionState::Ended(_));
         ended || !self.usage.is_open()
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use doorbell_verbs::floor::{AtHand, Copied};
+use doorbell_verbs::floor::{Copied, HeldNic};
 use doorbell_verbs::work::{Send, Write};
 use doorbell_verbs::{Inline, SendQueue, WorkRequest};
 
@@ -81,7 +81,7 @@ impl Outbox {
     }
 
     /// Tells the NIC how many of the posted requests the peer has acknowledged by its messages.
-    pub fn acknowledged(&mut self, taken: Taken, nic: &mut AtHand<'_>) {
+    pub fn acknowledged(&mut self, taken: Taken, nic: &mut HeldNic<'_>) {
         if let Some(count) = self.posted.until(taken) {
             nic.proved(&mut self.queue, count);
         }
@@ -100,7 +100,7 @@ impl Outbox {
         header: Header,
         content: Content<'_>,
         buffers: &Buffers,
-        mut nic: AtHand<'_>,
+        mut nic: HeldNic<'_>,
     ) {
         self.flush();
         match few(header, content, self.taken) {
@@ -115,7 +115,7 @@ impl Outbox {
 
     /// Copies a message that is too long for inline data straight into the device. Returns whether
     /// that was possible.
-    fn copy(&mut self, header: Header, content: Content<'_>, nic: &mut AtHand<'_>) -> bool {
+    fn copy(&mut self, header: Header, content: Content<'_>, nic: &mut HeldNic<'_>) -> bool {
         if !self.copies || header.is_wide() {
             return false;
         }
@@ -128,7 +128,7 @@ impl Outbox {
     }
 
     #[inline]
-    fn send_copied(&mut self, message: Copied<'_>, nic: &mut AtHand<'_>) -> bool {
+    fn send_copied(&mut self, message: Copied<'_>, nic: &mut HeldNic<'_>) -> bool {
         let _base = span(Cost::Base);
         let sent = self.backlog.is_empty() && nic.send_copied(&mut self.queue, &message);
         if sent {
@@ -252,7 +252,7 @@ impl Outbox {
         if content.len() > pack::LONGEST {
             if self.copies {
                 self.flush();
-                if self.copy(header, content, &mut AtHand::nothing()) {
+                if self.copy(header, content, &mut HeldNic::none()) {
                     return false;
                 }
             }
@@ -300,13 +300,13 @@ impl Outbox {
         self.together = 0;
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Nothing => {}
-            Held::One(few) => self.send_few(few, AtHand::nothing()),
+            Held::One(few) => self.send_few(few, HeldNic::none()),
             Held::Several(pack) => self.post(Send::new(pack.into_buffer())),
         }
     }
 
     #[inline]
-    fn send_few(&mut self, few: Inline, mut nic: AtHand<'_>) {
+    fn send_few(&mut self, few: Inline, mut nic: HeldNic<'_>) {
         let signalled = self.signals_next();
         let copied = Copied { imm: None, bytes: [few.bytes(), &[]], signalled };
         if self.copies && self.send_copied(copied, &mut nic) {
@@ -319,11 +319,11 @@ impl Outbox {
     /// Posts a request, or keeps it in the backlog until there is room.
     #[inline]
     pub fn post(&mut self, request: impl Into<WorkRequest>) {
-        self.post_by(AtHand::nothing(), request);
+        self.post_by(HeldNic::none(), request);
     }
 
     #[inline]
-    fn post_by(&mut self, mut nic: AtHand<'_>, request: impl Into<WorkRequest>) {
+    fn post_by(&mut self, mut nic: HeldNic<'_>, request: impl Into<WorkRequest>) {
         if !self.backlog.is_empty() {
             return self.backlog.push_back(request.into());
         }

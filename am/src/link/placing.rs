@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::work::{Send, Write};
 use doorbell_verbs::{Buf, Data, Mapped, Memory, RemoteMemory, Segment};
 
@@ -118,7 +118,7 @@ impl Link {
         let all = &mut [0; MOST_WORDS + 2];
         let words = placed_words(all, place, words);
         let header = Header { kind: Kind::Fragment, words: words.len(), handler, call: 0 };
-        self.send(&mut out, header, Content { words, payload: &[] }, Some(AtHand::nothing()));
+        self.send(&mut out, header, Content { words, payload: &[] }, Some(HeldNic::none()));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use super::{Link, SendSide, To};
 use crate::error::SendError;
@@ -62,7 +62,7 @@ impl Link {
             out.one_way += 1;
             let words = content.words.len();
             let header = Header { kind: Kind::Request, words, handler, call: 0 };
-            self.send(&mut out, header, content, Some(AtHand::nothing()));
+            self.send(&mut out, header, content, Some(HeldNic::none()));
         }
         Ok(admitted)
     }
@@ -114,6 +114,6 @@ impl Link {
         let alone = out.under_way == 1;
         let words = content.words.len();
         let header = Header { kind: Kind::Request, words, handler: to.handler, call: to.call };
-        self.send(out, header, content, alone.then(AtHand::nothing));
+        self.send(out, header, content, alone.then(HeldNic::none));
     }
 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -92,7 +92,7 @@ impl Link {
         match answer {
             DeferredAnswer::Reply { handler, call, words, payload } => {
                 let content = Content { words: &words, payload: &payload };
-                self.reply(To { handler, call }, content, AtHand::nothing());
+                self.reply(To { handler, call }, content, HeldNic::none());
             }
             DeferredAnswer::Returned(header, why) => self.give_back(header, why, &[]),
             DeferredAnswer::Nothing { call } => self.done(call),
@@ -136,7 +136,7 @@ impl Link {
             let bit = |(at, call)| u64::from(out.calls.is_abandoned(call)) << at;
             let words = &[unpacked(asked).enumerate().map(bit).sum()];
             let header = Header { kind: Kind::Unanswered, words: 1, handler: awaits::TOLD, call };
-            let at_once = (!handles_several()).then(AtHand::nothing);
+            let at_once = (!handles_several()).then(HeldNic::none);
             self.send(out, header, Content { words, payload: &[] }, at_once);
         }
         is_pending

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doorbell_verbs::Memory;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 
 use super::outbox::Outbox;
 use super::{Link, SendSide};
@@ -30,14 +30,14 @@ impl Link {
         out: &mut SendSide,
         header: Header,
         content: Content<'_>,
-        at_once: Option<AtHand<'_>>,
+        at_once: Option<HeldNic<'_>>,
     ) {
         let _semantics = span(Cost::Semantics);
         let granted = out.credits + out.under_way;
         let Some(outbox) = self.outbox(out) else { return };
         let alone = at_once.is_some() && !outbox.holds();
         if alone || !self.packs() {
-            let nic = at_once.unwrap_or(AtHand::nothing());
+            let nic = at_once.unwrap_or(HeldNic::none());
             return outbox.send(header, content, &self.buffers, nic);
         }
         // A quarter of what either side may have under way, so that both sides keep busy.
@@ -94,7 +94,7 @@ impl Link {
     }
 
     /// Tells the NIC what the peer has acknowledged by its messages, if that is worth it.
-    pub fn use_ack(&self, mut nic: AtHand<'_>) {
+    pub fn use_ack(&self, mut nic: HeldNic<'_>) {
         if !self.has_useful_ack() {
             return;
         }

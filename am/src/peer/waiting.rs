@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use doorbell_verbs::floor::{AtHand, Look};
+use doorbell_verbs::floor::{HeldNic, Look};
 
 use super::deadline::Deadline;
 use crate::link::{Awaiting, Link, SendSide};
@@ -107,7 +107,7 @@ impl<A: Awaited> Look for OnLink<'_, '_, A> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<()> {
         let here = self.awaited.here(self.link, self.kept);
         let endpoint = &self.link.endpoint;
         // Fast path: most looks find nothing, which is seen without a call.

@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 
 use doorbell_verbs::Nic;
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -154,7 +154,7 @@ impl Bundle {
             return 0;
         }
         let _notification = span(Cost::Notification);
-        let looked = engine.look(requests, AtHand::nothing(), None);
+        let looked = engine.look(requests, HeldNic::none(), None);
         if looked.handled > 0 {
             return looked.handled;
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::task::Waker;
 
-use doorbell_verbs::floor::{AtHand, Look, Precedence};
+use doorbell_verbs::floor::{HeldNic, Look, Precedence};
 use doorbell_verbs::{Domain, Nic, QueuesConfig, ResourceError, SharedReceiveQueue};
 use tokio::runtime::Handle;
 
@@ -103,7 +103,7 @@ impl Engine {
     pub fn look<'r>(
         &self,
         requests: bool,
-        nic: AtHand<'r>,
+        nic: HeldNic<'r>,
         awaits: Option<Awaiting<'r>>,
     ) -> Looked {
         let looked = self.look_alone(requests, nic, awaits);
@@ -120,7 +120,7 @@ impl Engine {
     fn look_alone<'r>(
         &self,
         requests: bool,
-        nic: AtHand<'r>,
+        nic: HeldNic<'r>,
         awaits: Option<Awaiting<'r>>,
     ) -> Looked {
         if self.signals.are_quiet_alone() {
@@ -223,7 +223,7 @@ impl Engine {
 }
 
 impl Progress for Engine {
-    fn look<'r>(&self, nic: AtHand<'r>, awaits: Option<Awaiting<'r>>) -> bool {
+    fn look<'r>(&self, nic: HeldNic<'r>, awaits: Option<Awaiting<'r>>) -> bool {
         Self::look(self, true, nic, awaits).woke
     }
 }
@@ -239,7 +239,7 @@ impl Served for Engine {
 
     fn look(&self, requests: bool, turn: bool) -> Looked {
         if !turn {
-            return self.look_alone(requests, AtHand::nothing(), None);
+            return self.look_alone(requests, HeldNic::none(), None);
         }
         let mut looked = Looked::default();
         self.nic.turn_and_find(|nic| {
@@ -272,7 +272,7 @@ impl Look for Driver<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<()> {
         self.woke |= self.engine.look(true, nic, None).woke;
         None
     }
@@ -304,7 +304,7 @@ impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Conditional<'_, C, A
     type Found = T;
 
     #[inline]
-    fn look(&mut self, nic: AtHand<'_>) -> Option<T> {
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<T> {
         self.woke |= self.engine.look(true, nic, None).woke;
         (self.condition)()
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use doorbell_verbs::floor::AtHand;
+use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::{CompletionQueue, Domain, ResourceError, SharedReceiveQueue};
 
 use super::link_table::LinkTable;
@@ -94,7 +94,7 @@ impl Poller {
 
     /// Tells the NIC what the peer of a link has acknowledged by its messages.
     #[inline(never)]
-    fn use_ack(&mut self, number: u32, nic: AtHand<'_>) {
+    fn use_ack(&mut self, number: u32, nic: HeldNic<'_>) {
         let behind_all = (RECEIVES, self.receives.taken());
         if let Some(link) = self.served.links.get(number, behind_all) {
             link.use_ack(nic);
@@ -116,7 +116,7 @@ impl Poller {
         if looking.looked.handled < MOST_AT_ONCE
             && let Some(UnusedAck { link, looks }) = self.unused_ack.take()
         {
-            match looking.nic.is_there() {
+            match looking.nic.is_held() {
                 true => self.use_ack(link, looking.nic),
                 false if looks > 0 => self.unused_ack = Some(UnusedAck { link, looks: looks - 1 }),
                 false => {}
@@ -151,7 +151,7 @@ impl Poller {
                 let ack = UnusedAck { link: number, looks: 1 };
                 let before = self.unused_ack.replace(ack);
                 if let Some(other) = before.filter(|other| other.link != number) {
-                    self.use_ack(other.link, looking.nic.again());
+                    self.use_ack(other.link, looking.nic.reborrow());
                 }
             }
             if alone {

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::task::Waker;
 
-use doorbell_verbs::floor::{AtHand, CompletionGauge, Look, Precedence};
-use doorbell_verbs::{AsyncEvent, Connection, Domain, Nic, QueuesConfig, Rights, SendQueue, Stand};
+use doorbell_verbs::floor::{CompletionGauge, HeldNic, Look, Precedence};
+use doorbell_verbs::{
+    AsyncEvent, Connection, ConnectionState, Domain, Nic, QueuesConfig, Rights, SendQueue,
+};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
@@ -199,7 +201,7 @@ impl Hub {
 
     /// Checks whether a link's connection is over, and if so tells the link and the poller.
     fn check(&self, link: &Arc<Link>) {
-        if let Stand::Ended(ending) = link.common.connection.stand() {
+        if let ConnectionState::Ended(ending) = link.common.connection.state() {
             link.ended(ending.into());
             locked(&self.poller).part(link.clone());
             self.stir();
@@ -236,7 +238,7 @@ impl Look for Drive<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.woke |= self.hub.look();
         None
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use doorbell_verbs::{Connection, Stand};
+use doorbell_verbs::{Connection, ConnectionState};
 
 use super::credits::Credits;
 use super::question::Question;
@@ -66,8 +66,8 @@ impl Common {
 
     /// Returns why the connection is over.
     pub fn over(&self) -> Over {
-        match self.connection.stand() {
-            Stand::Ended(ending) => ending.into(),
+        match self.connection.state() {
+            ConnectionState::Ended(ending) => ending.into(),
             _ => Over::Left,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::{Attachment, Buf, Connection, Queues, SendQueue, Stand};
+use doorbell_verbs::{Attachment, Buf, Connection, ConnectionState, Queues, SendQueue};
 
 use super::common::Common;
 use super::inbound::Inbound;
@@ -35,7 +35,7 @@ impl Link {
         let Queues { send, .. } = queues;
         self.outbound.open(send, self.common.shared.config.segment, hello);
         // The connection may be over already; whoever was told of that found no queue to end.
-        if let Stand::Ended(ending) = self.common.connection.stand() {
+        if let ConnectionState::Ended(ending) = self.common.connection.state() {
             self.outbound.ends(ending.into());
         }
     }

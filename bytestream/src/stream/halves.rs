@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use doorbell_verbs::Buf;
-use doorbell_verbs::floor::{AtHand, Look, PolledWait};
+use doorbell_verbs::floor::{HeldNic, Look, PolledWait};
 use tokio::io::ReadBuf;
 
 use crate::hub::{Hub, probe_peers};
@@ -88,7 +88,7 @@ impl Look for Reading<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.woke |= self.hub.look();
         self.link.inbound.is_ready().then_some(())
     }
@@ -181,7 +181,7 @@ impl Look for Writing<'_> {
     type Found = ();
 
     #[inline]
-    fn look(&mut self, _: AtHand<'_>) -> Option<()> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.woke |= self.hub.look();
         (self.link.outbound.changes() != self.seen).then_some(())
     }

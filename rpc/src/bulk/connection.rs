@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use doorbell_verbs::{
-    Domain, Nic, QueuePair, QueuePairConfig, Region, Registered, RemoteMemory, Rights, ServiceId,
-    Stand,
+    ConnectionState, Domain, Nic, QueuePair, QueuePairConfig, Region, Registered, RemoteMemory,
+    Rights, ServiceId,
 };
 use futures_util::stream::{self, StreamExt};
 
@@ -98,6 +98,6 @@ impl BulkConnection {
 
     /// Whether the connection has not ended.
     pub fn is_up(&self) -> bool {
-        matches!(self.pair.connection().stand(), Stand::Connected)
+        matches!(self.pair.connection().state(), ConnectionState::Connected)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorbell_am::costs::{Cost, span};
 use doorbell_am::{Credit, SendError};
-use doorbell_verbs::Stand;
+use doorbell_verbs::ConnectionState;
 
 use super::{Core, Landing, Waits};
 use crate::error::Error;
@@ -49,7 +49,7 @@ impl Core {
             self.settle();
             // The endpoint learns of the end of a peer by a task, which can't run now, so the
             // connection is asked.
-            if let Stand::Ended(_) = far.connection.stand() {
+            if let ConnectionState::Ended(_) = far.connection.state() {
                 return Err(self.gone(rank, far));
             }
             if look >= LOOKS {
@@ -252,8 +252,8 @@ impl Core {
     /// process.
     #[cold]
     pub fn gone(&self, rank: usize, far: &Far) -> Error {
-        let why = match far.connection.stand() {
-            Stand::Ended(ending) => ending.to_string(),
+        let why = match far.connection.state() {
+            ConnectionState::Ended(ending) => ending.to_string(),
             _ => far.messages.ending().map_or_else(
                 || "its connection does not take requests any more".to_owned(),
                 |ending| ending.to_string(),

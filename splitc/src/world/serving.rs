@@ -1,7 +1,7 @@
 //! Serving other processes between operations that need no waiting.
 
 use doorbell_am::costs::{Cost, span};
-use doorbell_verbs::Stand;
+use doorbell_verbs::ConnectionState;
 
 use super::Core;
 use crate::error::Error;
@@ -30,7 +30,7 @@ impl Core {
         // The endpoint learns of an end by a task, and a program that never waits lets none run.
         for peer in &self.peers {
             if let Some(far) = &peer.far
-                && let Stand::Ended(_) = far.connection.stand()
+                && let ConnectionState::Ended(_) = far.connection.state()
                 && !self.fates.has_gone(peer.rank)
             {
                 self.gone(peer.rank, far);

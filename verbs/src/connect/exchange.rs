@@ -1,9 +1,9 @@
-//! The exchange by TCP that `ibv_rc_pingpong` and its kin use.
+//! The exchange of addresses by TCP that `ibv_rc_pingpong` and similar programs use.
 //!
 //! Each side sends a line of 52 bytes: local identifier, queue pair number, first sequence number
-//! and GID, in hexadecimal, with colons between and a zero behind. The client's comes first; the
-//! server answers when its queue pair is ready; the client says `done`, five bytes with the zero,
-//! when its own is.
+//! and GID, in hexadecimal, separated by colons and ended by a zero byte. The client's line comes
+//! first. The server answers when its queue pair is ready. The client says `done`, five bytes with
+//! the zero, when its own is.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,42 +18,43 @@ use tokio::net::TcpStream;
 use tracing::Instrument;
 use tracing::field::Empty;
 
-use super::{Connection, Kind, Unconnected, reach};
+use super::connection::Connection;
+use super::reach::reach;
+use super::unconnected::{Kind, Unconnected};
 use crate::error::ConnectError;
+use crate::link::{ConnectionState, Way};
 use crate::nic::Nic;
-use crate::pair::Stand;
-use crate::progress::Way;
 
-/// Which end of a TCP connection this is.
+/// The side of the TCP connection that a program has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
-    /// The one that has connected, and speaks first.
+    /// The side that has connected, and speaks first.
     Client,
-    /// The one that has accepted.
+    /// The side that has accepted.
     Server,
 }
 
 const LINE: usize = 52;
 const DONE: &[u8; 5] = b"done\0";
 
-/// What each side says of itself.
-pub(crate) struct Told {
+/// The address of a queue pair, as each side tells it to the other.
+pub(crate) struct QueuePairAddress {
     pub qpn: Qpn,
     psn: Psn,
     gid: Gid,
 }
 
-impl Told {
-    /// What this side says of a queue pair.
+impl QueuePairAddress {
+    /// Returns the address of a queue pair of this side.
     pub fn own(nic: &Nic, qpn: Qpn) -> Result<Self, ConnectError> {
-        let shared = nic.shared();
-        let psn = shared.with(|machine| machine.control().nic.first_psn());
-        Ok(Self { qpn, psn, gid: gid(&shared.address)? })
+        let engine = nic.engine();
+        let psn = engine.with(|adapter| adapter.control().nic.first_psn());
+        Ok(Self { qpn, psn, gid: gid(&engine.address)? })
     }
 
-    /// The device that its GID stands for.
+    /// Returns the address of the device that the GID stands for.
     pub fn address(&self, nic: &Nic) -> Result<Address, ConnectError> {
-        address(&nic.shared().address, self.gid)
+        address(&nic.engine().address, self.gid)
     }
 
     fn line(&self) -> [u8; LINE] {
@@ -83,7 +84,7 @@ fn by_tcp(what: &'static str) -> impl Fn(io::Error) -> ConnectError {
     move |why| ConnectError::Exchange(format!("{what}: {why}"))
 }
 
-/// How others name a device of this address.
+/// Returns the GID by which peers name a device of this address.
 fn gid(address: &Address) -> Result<Gid, ConnectError> {
     let of = |ip: &IpAddr| match ip {
         IpAddr::V4(ip) => Gid::from(*ip),
@@ -99,7 +100,7 @@ fn gid(address: &Address) -> Result<Gid, ConnectError> {
     }
 }
 
-/// The address that a GID stands for, on a device of the same kind as `own`.
+/// Returns the address that a GID stands for, on a device of the kind that `own` belongs to.
 fn address(own: &Address, gid: Gid) -> Result<Address, ConnectError> {
     let v6 = std::net::Ipv6Addr::from(gid);
     let ip = gid.to_ipv4().map_or(IpAddr::V6(v6), IpAddr::V4);
@@ -115,19 +116,20 @@ fn address(own: &Address, gid: Gid) -> Result<Address, ConnectError> {
     }
 }
 
-/// Tells a peer of this side, hears of the peer, and gets ready in the order that pingpongs go by.
-pub(crate) async fn meet<R>(
+/// Exchanges addresses with a peer, and calls `ready` with the peer's address at the right moment
+/// of the protocol.
+pub(crate) async fn exchange_addresses<R>(
     stream: &mut TcpStream,
     side: Side,
-    own: &Told,
-    ready: impl AsyncFnOnce(Told) -> Result<R, ConnectError>,
+    own: &QueuePairAddress,
+    ready: impl AsyncFnOnce(QueuePairAddress) -> Result<R, ConnectError>,
 ) -> Result<R, ConnectError> {
     if side == Side::Client {
         stream.write_all(&own.line()).await.map_err(by_tcp("telling this side's"))?;
     }
     let mut line = [0; LINE];
     stream.read_exact(&mut line).await.map_err(by_tcp("hearing the peer's"))?;
-    let peer = Told::read(&line).ok_or_else(|| {
+    let peer = QueuePairAddress::read(&line).ok_or_else(|| {
         let said = String::from_utf8_lossy(&line).into_owned();
         ConnectError::Exchange(format!("the peer said `{said}`, which is no address"))
     })?;
@@ -148,15 +150,15 @@ pub(crate) async fn meet<R>(
 }
 
 impl<K: Kind> Unconnected<K> {
-    /// Connects with a peer by the exchange that `ibv_rc_pingpong` uses, over a TCP connection of
-    /// which this is one end. The packets' size is not exchanged: both sides must be told the same,
-    /// which customarily is 1024. There is no connection manager then: nobody tells when the peer
-    /// goes, but by its silence: and since nobody has told which NIC it is, nothing that comes by
-    /// another connection from its host says that it is there. It takes as long as the peer does.
+    /// Connects by the exchange that `ibv_rc_pingpong` uses, over a TCP connection of which this is
+    /// one end. The packet size is not exchanged: both programs must set the same, which
+    /// customarily is 1024. Without a connection manager, the end of the peer shows only by its
+    /// silence. Since the exchange does not identify the peer's NIC, packets by another connection
+    /// from the same host are no sign of life. The exchange takes as long as the peer does.
     ///
     /// # Errors
-    /// When the peer says something else, or can't be reached, or packets of that size can't be
-    /// sent.
+    /// Returns an error when the peer breaks the protocol, can't be reached, or packets of that
+    /// size can't be sent.
     pub async fn exchange(
         self,
         stream: &mut TcpStream,
@@ -164,13 +166,14 @@ impl<K: Kind> Unconnected<K> {
         mtu: PathMtu,
     ) -> Result<K, ConnectError> {
         let span = tracing::debug_span!("exchange", ?side, qpn = %self.qpn(), peer = Empty);
-        self.connection.exchange(stream, side, mtu).instrument(span.clone()).await?;
-        span.record("peer", self.connection.peer());
+        self.connection().exchange(stream, side, mtu).instrument(span.clone()).await?;
+        span.record("peer", self.connection().peer());
         Ok(self.joined())
     }
 }
 
-/// Of the connection alone, for queues are not shared between threads while this waits.
+/// These methods belong to the connection and not to the queue pair, since its queues must not be
+/// shared between threads while a future waits.
 impl Connection {
     async fn exchange(
         &self,
@@ -179,7 +182,7 @@ impl Connection {
         mtu: PathMtu,
     ) -> Result<(), ConnectError> {
         let nic = self.nic();
-        let own = Told::own(nic, self.qpn())?;
+        let own = QueuePairAddress::own(nic, self.qpn())?;
         let most = nic.capabilities().mtu;
         if mtu > most {
             return Err(ConnectError::Exchange(format!(
@@ -188,23 +191,24 @@ impl Connection {
                 most.bytes()
             )));
         }
-        meet(stream, side, &own, async |peer: Told| {
+        exchange_addresses(stream, side, &own, async |peer: QueuePairAddress| {
             let way = reach(nic, &peer.address(nic)?).await?;
             self.agree(&Arc::new(Route::new(way)), (own.psn, mtu), &peer)
         })
         .await
     }
 
-    /// Makes the queue pair ready, as the peers that connect so are: one read at a time.
+    /// Moves the queue pair to the ready states, with the terms of a standard peer that exchanges
+    /// addresses: one read at a time.
     fn agree(
         &self,
         way: &Way,
         (psn, mtu): (Psn, PathMtu),
-        peer: &Told,
+        peer: &QueuePairAddress,
     ) -> Result<(), ConnectError> {
         let link = self.link();
-        self.nic().shared().with(|machine| {
-            let control = machine.control();
+        self.nic().engine().with(|adapter| {
+            let control = adapter.control();
             let path = control.path(link, way);
             let agreed = Agreed {
                 reads: 1,
@@ -220,8 +224,8 @@ impl Connection {
             {
                 control.nic.change(link.qpn, change)?;
             }
-            link.ways(|ways| ways.peer = Some(peer.qpn));
-            link.now_stands(Stand::Connected);
+            link.nic_side(|side| side.peer = Some(peer.qpn));
+            link.set_state(ConnectionState::Connected);
             Ok(())
         })
     }

@@ -1,44 +1,35 @@
-//! How a NIC ends: with the last handle that a program has of it, and not a moment later.
+//! How a NIC ends: together with the last handle that programs have.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::Shared;
+use super::engine::ProgressEngine;
 
-/// The longest that whoever drops the last handle waits for those who run the NIC. They take no
-/// longer than a turn, unless this is within a turn of theirs.
+/// The longest that dropping the last handle waits for other threads that run the NIC. They release
+/// it after at most a turn, unless the handle is dropped within a turn of theirs.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// How many handles programs have, beside those who run the NIC for them and have it for a turn.
-pub(super) struct Handles(AtomicUsize);
-
-impl Default for Handles {
-    fn default() -> Self {
-        Self(AtomicUsize::new(1))
-    }
-}
-
-impl Shared {
-    /// A program has one more handle.
-    pub fn taken_up(&self) {
-        self.handles.0.fetch_add(1, Ordering::Relaxed);
+impl ProgressEngine {
+    /// Notes that programs have one more handle.
+    pub fn add_handle(&self) {
+        self.handles.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The NIC for a turn, unless programs have let it go.
-    pub(super) fn of(weak: &Weak<Self>) -> Option<Arc<Self>> {
-        weak.upgrade().filter(|shared| shared.handles.0.load(Ordering::Acquire) != 0)
+    /// Upgrades a weak reference for a turn, unless programs have dropped all handles.
+    pub(super) fn upgrade(weak: &Weak<Self>) -> Option<Arc<Self>> {
+        weak.upgrade().filter(|engine| engine.handles.load(Ordering::Acquire) != 0)
     }
 
-    /// A program lets go of a handle. With the last one the device is closed when this returns, so
-    /// that its address is free for another.
-    pub fn let_go(self: Arc<Self>) {
-        if self.handles.0.fetch_sub(1, Ordering::AcqRel) != 1 || self.duty.is_mine() {
+    /// Notes that a program has dropped a handle. With the last one, the device is closed when this
+    /// returns, so that its address is free.
+    pub fn drop_handle(self: Arc<Self>) {
+        if self.handles.fetch_sub(1, Ordering::AcqRel) != 1 || self.lock.is_mine() {
             return;
         }
         let start = Instant::now();
-        // Whoever is at it makes room, and does not come again.
-        self.release(self.duty.claim());
+        // A thread that runs the NIC releases it for this one, and does not come back.
+        self.release(self.lock.claim());
         let mut own = self;
         while let Err(still) = Arc::try_unwrap(own) {
             if start.elapsed() > MOMENT {
@@ -47,5 +38,26 @@ impl Shared {
             std::thread::yield_now();
             own = still;
         }
+    }
+
+    /// Ends all connections, tells their peers, and closes the device, whose address is free when
+    /// this returns. Handles that programs still have reach nobody any more.
+    ///
+    /// The device is closed with the last handle instead if this thread holds the NIC, as one that
+    /// runs a handler may, or if no descriptor is left.
+    pub fn close(&self) {
+        if self.lock.is_mine() {
+            return;
+        }
+        let mut adapter = self.lock.claim();
+        adapter.refresh_clock();
+        adapter.control().end_all();
+        self.settle_all(&mut adapter);
+        match adapter.close() {
+            Ok(closed) => *adapter = closed,
+            Err(why) => tracing::debug!(%why, "the device stays open until the NIC is let go"),
+        }
+        self.release(adapter);
+        self.memory_waiters.wake_all();
     }
 }

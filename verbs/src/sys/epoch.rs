@@ -2,26 +2,27 @@
 
 use doorbell_core::memory::{AccessError, PrivatePart, Region};
 
-/// Lends a part of a region that peers reach, as plain bytes: for `doorbell-splitc`, whose
-/// processes keep the contract that nobody else touches the part until what this returns is
-/// dropped.
+/// Lends a part of a region that peers reach as plain bytes. Only `doorbell-splitc` calls this
+/// function. Its processes keep the contract that nobody else touches the part until the returned
+/// value is dropped.
 ///
-/// Every process of a Split-C world refuses accesses to an allocation, its own process's among
-/// them, from before it enters the barrier that opens a private epoch of the allocation until it
-/// has left the barrier that closes the epoch; it enters the first when all that it had begun is
-/// done, and the second when it has dropped what this returned. So between these two barriers no
-/// process of the world accesses the part but its owner, by loads and stores, by its NIC, or by
-/// messages. Allocations begin and end at multiples of 64 bytes, so no word lies partly in one.
-/// Only processes that know the world's key have the key to its memory, or a mapping of it.
+/// The contract is kept by barriers. Every process of a Split-C world refuses accesses to an
+/// allocation, its own process's among them, from before it enters the barrier that opens a private
+/// epoch of the allocation until it has left the barrier that closes the epoch. It enters the first
+/// barrier when all that it had begun is done, and the second when it has dropped the returned
+/// value. So between these two barriers only the owner accesses the part, by loads and stores, by
+/// its NIC, or by messages. Allocations begin and end at multiples of 64 bytes, so no word lies
+/// partly in one. Only processes that know the world's key have the key to its memory, or a mapping
+/// of it.
 ///
 /// # Errors
-/// When the part is not within the region.
+/// Returns an error when the part is not within the region.
 pub fn assume_private_part(
     region: &Region,
     offset: usize,
     len: usize,
 ) -> Result<PrivatePart, AccessError> {
-    // SAFETY: nobody else accesses the part, by the contract above, which `doorbell-splitc` keeps:
-    // it is the only caller, since this function is no part of the public interface.
+    // SAFETY: by the contract above, which `doorbell-splitc` keeps, nobody else accesses the part.
+    // No other crate calls this function, which is no part of the public interface.
     unsafe { region.assume_private_part(offset, len) }
 }

@@ -1,12 +1,13 @@
-//! The lock around a NIC: whoever waits takes it and makes progress for all.
+//! The lock around a NIC, which doubles as its doorbell.
 //!
-//! Nobody blocks on it to post. Who posts leaves a mark in the same word that says whether the lock
-//! is held, in the same atomic step that tries to take it; who releases the lock gives it up only
-//! if no mark was left since it last looked. So work that is posted while another thread runs the
-//! NIC is sent by that thread, and none is forgotten between its last look and its release.
+//! Posting never blocks on the lock. A thread that posts work sets a mark, RUNG, in the word that
+//! says whether the lock is held, in the same atomic step that tries to take the lock. A thread
+//! that releases the lock gives it up only if RUNG was not set since its last look. So work that is
+//! posted while another thread runs the NIC is sent by that thread, and no work is forgotten
+//! between the last look and the release.
 //!
-//! What needs an answer, such as making a queue pair, [waits](ProgressLock::claim) for the lock,
-//! and whoever holds it for long makes room when [asked](Guard::is_wanted).
+//! Operations that need an answer, such as making a queue pair, [wait](ProgressLock::claim) for the
+//! lock. A thread that holds it for long releases it when the lock [is wanted](Guard::is_wanted).
 
 use std::hint::spin_loop;
 use std::marker::PhantomData;
@@ -17,26 +18,26 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, this_thread, yie
 const HELD: u32 = 1;
 const RUNG: u32 = 2;
 
-/// Turns of a waiting thread before it lets others run: whoever has the lock may want this
-/// processor.
+/// How often a waiting thread spins before it yields its processor, which the holder of the lock
+/// may need.
 const SPINS: u32 = if cfg!(verbs_loom) { 1 } else { 100 };
 
 pub(crate) struct ProgressLock<T> {
     state: AtomicU32,
-    /// How many threads wait for it.
+    /// How many threads wait for the lock.
     wanted: AtomicU32,
-    /// The thread that holds it, to tell one that waits for itself.
+    /// The thread that holds the lock, by which a thread notices that it would wait for itself.
     owner: AtomicUsize,
     inside: UnsafeCell<T>,
 }
 
-// SAFETY: a guard exists only while HELD was set by its maker, so the inside is reached by one
-// thread at a time; it moves between threads, hence Send.
+// SAFETY: a guard exists only after its maker has set HELD, so one thread at a time reaches the
+// content. The content moves between threads, hence `Send`.
 unsafe impl<T: Send> Sync for ProgressLock<T> {}
 
 pub(crate) struct Guard<'l, T> {
     lock: &'l ProgressLock<T>,
-    /// It lends the inside, and stays on the thread that took it.
+    /// Makes the guard borrow the content, and keeps the guard on the thread that took the lock.
     stays_here: PhantomData<(*const (), &'l mut T)>,
 }
 
@@ -50,7 +51,7 @@ impl<T> ProgressLock<T> {
         }
     }
 
-    /// For whoever has just set HELD.
+    /// Makes the guard for a caller that has just set HELD.
     #[inline]
     fn guard(&self) -> Guard<'_, T> {
         self.owner.store(this_thread(), Ordering::Relaxed);
@@ -64,8 +65,8 @@ impl<T> ProgressLock<T> {
         taken.is_ok().then(|| self.guard())
     }
 
-    /// Says that work was posted: takes the lock if it is free, for the caller to see to the work;
-    /// otherwise its holder will.
+    /// Announces that work was posted. Takes the lock if it is free, and the caller sends the work;
+    /// otherwise the holder of the lock will send it.
     #[inline]
     pub fn ring(&self) -> Option<Guard<'_, T>> {
         if let Some(guard) = self.enter() {
@@ -75,20 +76,21 @@ impl<T> ProgressLock<T> {
         (before & HELD == 0).then(|| self.guard())
     }
 
-    /// Whether this thread holds it.
+    /// Returns whether this thread holds the lock.
     pub fn is_mine(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == this_thread()
     }
 
-    /// Waits for the lock, which nobody holds for longer than a turn once it is wanted.
+    /// Waits for the lock. A thread that holds it releases it within a turn of the NIC once the
+    /// lock is wanted.
     ///
     /// # Panics
-    /// When this thread holds it: that would wait for ever.
+    /// Panics when this thread holds the lock already, since it would wait for ever.
     pub fn claim(&self) -> Guard<'_, T> {
         if let Some(guard) = self.enter() {
             return guard;
         }
-        assert!(!self.is_mine(), "this thread has the NIC in hand: let it go first");
+        assert!(!self.is_mine(), "this thread holds the NIC already: release it first");
         self.wanted.fetch_add(1, Ordering::Relaxed);
         let mut spins = 0;
         let guard = loop {
@@ -104,7 +106,7 @@ impl<T> ProgressLock<T> {
 }
 
 impl<'l, T> Guard<'l, T> {
-    /// Whether work was posted since this was last asked.
+    /// Returns whether work was posted since the last call, and clears the mark.
     #[inline]
     pub fn rung(&self) -> bool {
         let state = &self.lock.state;
@@ -112,24 +114,25 @@ impl<'l, T> Guard<'l, T> {
             && state.fetch_and(!RUNG, Ordering::SeqCst) & RUNG != 0
     }
 
-    /// Whether work was posted, as far as this thread sees yet.
+    /// Returns whether work was posted, as far as this thread sees yet, and leaves the mark.
     #[inline]
     pub fn is_rung(&self) -> bool {
         self.lock.state.load(Ordering::Relaxed) & RUNG != 0
     }
 
-    /// Whether somebody waits for the lock.
+    /// Returns whether any thread waits for the lock.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.lock.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// Gives the lock up, unless work was posted meanwhile: then it is still held.
+    /// Releases the lock, unless work was posted meanwhile: then the guard comes back.
     #[inline]
     pub fn leave(self) -> Result<(), Guard<'l, T>> {
         let lock = self.lock;
         std::mem::forget(self);
-        // Before it is free, or another's mark would be wiped off.
+        // The owner is cleared while the lock is held, or this store would erase the next owner's
+        // mark.
         lock.owner.store(0, Ordering::Relaxed);
         let left = lock.state.compare_exchange(HELD, 0, Ordering::SeqCst, Ordering::Relaxed);
         left.map(drop).map_err(|_| lock.guard())
@@ -141,7 +144,8 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard's maker set HELD, and nobody else has a guard until it is cleared.
+        // SAFETY: the maker of this guard has set HELD, and no other guard is made until HELD is
+        // cleared.
         self.lock.inside.with(|inside| unsafe { &*inside })
     }
 }
@@ -149,15 +153,16 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`, and the guard is borrowed exclusively.
+        // SAFETY: as for `deref`; and the guard is borrowed exclusively.
         self.lock.inside.with_mut(|inside| unsafe { &mut *inside })
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        // Only while unwinding: everybody else leaves. The mark goes, too, or nobody could enter
-        // any more; what it stands for is in the queues, where the next one finds it.
+        // A guard is dropped only while its thread unwinds: all others call `leave`. RUNG is
+        // cleared, too, since nobody could enter any more otherwise. The work that RUNG announced
+        // is still in the queues, where the next holder finds it.
         self.lock.owner.store(0, Ordering::Relaxed);
         self.lock.state.store(0, Ordering::SeqCst);
     }

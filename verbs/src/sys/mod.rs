@@ -1,4 +1,4 @@
-//! What needs `unsafe`, each with its reason.
+//! The code of this crate that needs `unsafe`, each block with its reason.
 
 pub mod epoch;
 pub(crate) mod lock;

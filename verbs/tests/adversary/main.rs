@@ -1,6 +1,6 @@
-//! Connections over `udp` while somebody who sees none of their packets does what can be done from
-//! elsewhere: forges packets in both hosts' names, knowing their addresses and ports. What was
-//! under way completes, and new connections are made meanwhile.
+//! Connections over `udp` under attack from elsewhere: the attacker sees none of their packets, but
+//! forges packets in both hosts' names, knowing their addresses and ports. Requests that are under
+//! way must complete, and new connections must be made meanwhile.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -22,18 +22,18 @@ const SERVICE: ServiceId = ServiceId(7);
 /// The port of both devices.
 const PORT: u16 = 5000;
 
-/// How long a message is that is written, and how many are at a time.
+/// The length of each written message, and how many are written at a time.
 const LEN: usize = 32 << 10;
 const AT_A_TIME: usize = 4;
 
-/// How many rounds of an attack a connection must survive, a millisecond or more each; some of what
-/// was mended here had broken it within ten.
+/// How many rounds of an attack a connection must survive, of a millisecond or more each. Some of
+/// the bugs that these tests found had broken it within ten.
 const ROUNDS: usize = 150;
 const WRITES: usize = 150;
 
-/// Who attacks: a host at either end of the cable, in the name of the one that is there.
+/// An attacker at both ends of the cable, in the name of the host that is there.
 struct Adversary {
-    /// Sends to the near device in the far one's name, and the other way round.
+    /// For each direction, the forger, and the addresses that it sends from and to.
     sides: [(Forger, SocketAddr, SocketAddr); 2],
 }
 
@@ -44,8 +44,8 @@ impl Adversary {
         Self { sides: [to_near, (Forger::new().expect("root may"), near, far)] }
     }
 
-    /// Packets that are valid in themselves, for queue pairs that are not there and for management,
-    /// with identifications counted up each way.
+    /// Sends valid packets for queue pairs that do not exist and for management, with
+    /// identifications counted up each way.
     fn count_up(&self, round: usize) {
         for (forger, from, to) in &self.sides {
             for step in 0..8 {
@@ -63,7 +63,7 @@ impl Adversary {
         }
     }
 
-    /// Messages of routers, that what was sent is too long or has found nobody.
+    /// Sends messages of routers, that a packet was too long or has found no host.
     fn bounce(&self, round: usize) {
         let mtu = [552, 1280, 1500][round % 3];
         for (forger, from, to) in &self.sides {
@@ -73,7 +73,7 @@ impl Adversary {
         }
     }
 
-    /// Bytes that are no packets, from the peer's socket and from others.
+    /// Sends bytes that are no packets, from the peer's socket and from others.
     fn garble(&self, round: usize) {
         for (forger, from, to) in &self.sides {
             for step in 0..16usize {
@@ -87,7 +87,7 @@ impl Adversary {
     }
 }
 
-/// Attacks until it is dropped.
+/// An attack that goes on until it is dropped.
 struct Attack<'a> {
     ends: &'a AtomicBool,
 }
@@ -98,7 +98,7 @@ impl Drop for Attack<'_> {
     }
 }
 
-/// A program's end of a connection, and memory in which the peer may do everything.
+/// A program's end of a connection, with memory in which the peer has all rights.
 struct End {
     pair: QueuePair,
     memory: Registered,
@@ -142,13 +142,13 @@ async fn stream(end: &End, round: usize) {
     assert_eq!(read[..], message(round % AT_A_TIME)[..], "read {round}");
 }
 
-/// Does something that must not take as long as nothing does that does not hang.
+/// Runs something that may take only as long as something does that does not hang.
 async fn bounded<F: Future>(what: &str, future: F) -> F::Output {
     let done = tokio::time::timeout(PATIENCE, future).await;
     done.unwrap_or_else(|_| panic!("{what} takes longer than {PATIENCE:?}"))
 }
 
-/// Two NICs at the ends of a cable that go on all the while that somebody attacks them.
+/// Runs traffic between two NICs at the ends of a cable while an attack goes on.
 fn survives(attack: fn(&Adversary, usize)) {
     lab::test(|lab| {
         let cable = lab.cable("a0", "b0", 9000).expect("a cable");
@@ -211,8 +211,8 @@ fn a_connection_survives_bytes_that_are_no_packets() {
     survives(Adversary::garble);
 }
 
-/// It took 4 s, and the next connection as long, since a socket was connected to port 0 and took
-/// what was for others.
+/// Regression test for a bug: the connect took 4 s, and the next one as long, since a socket was
+/// connected to port 0 and took other peers' packets.
 #[test]
 fn a_connection_to_port_0_is_refused_at_once_and_the_next_one_is_made() {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -1,4 +1,4 @@
-//! Causes that break a queue pair, or end what is posted to it, as each side is told of them.
+//! The causes that break a queue pair, or end what is posted to it, as each side is told of them.
 
 use doorbell_core::nic::KeyError;
 use doorbell_verbs::{
@@ -9,7 +9,7 @@ use doorbell_verbs::{
 use crate::common::{Over, Runs, brief, buf, connected_as, customary, nics, run};
 use crate::errors::{says, with};
 
-/// The cause that a request broke its queue pair by.
+/// Returns the cause by which a request broke its queue pair.
 #[track_caller]
 fn broke(failed: &Failed) -> Cause {
     match failed.why() {
@@ -18,9 +18,10 @@ fn broke(failed: &Failed) -> Cause {
     }
 }
 
-/// What this program names of its own is looked at when it is sent, and the peer is not asked.
+/// The memory that a request names on this side is checked when the request is sent, and the peer
+/// is not asked.
 #[test]
-fn memory_of_another_domain_or_that_was_taken_back_is_not_sent() {
+fn memory_of_another_domain_or_a_revoked_registration_is_not_sent() {
     for revoked in [false, true] {
         with(move |near, far| async move {
             let domain = match revoked {
@@ -50,7 +51,7 @@ fn memory_of_another_domain_or_that_was_taken_back_is_not_sent() {
     }
 }
 
-/// Whose memory it is is told why, and the peer that it could not be done.
+/// The owner of the memory is told the cause, and the peer only that the request failed.
 #[test]
 fn a_receive_in_memory_that_may_not_be_written_fails_on_both_sides() {
     with(|near, far| async move {
@@ -86,7 +87,8 @@ fn a_read_into_memory_that_may_not_be_written_fails() {
     });
 }
 
-/// Whichever of the two has agreed to none; what else there is goes on until one is tried.
+/// Each of the two sides in turn has agreed to no reads; other requests go on until a read is
+/// tried.
 #[test]
 fn a_connection_that_was_made_without_reads_takes_none_and_says_so() {
     for without in [0, 1] {
@@ -118,7 +120,7 @@ fn first(bytes: &[u8]) -> [u8; 8] {
     *bytes.first_chunk().expect("as many")
 }
 
-/// Writes are tried elsewhere.
+/// Writes without the right are tested elsewhere.
 #[test]
 fn reads_and_atomics_that_a_queue_pair_gives_no_right_to_are_refused() {
     for adds in [false, true] {
@@ -146,7 +148,7 @@ fn reads_and_atomics_that_a_queue_pair_gives_no_right_to_are_refused() {
     }
 }
 
-/// A message that finds no receive, of whose owner it is sent again so often.
+/// Sends a message that finds no receive, as often as the receive's owner has said.
 fn finds_no_receive(over: Over, owner_asks: bool, retries: u8) {
     run(Runs::CurrentThread, move || async move {
         let (near, far) = nics(over, &brief());
@@ -172,7 +174,7 @@ fn finds_no_receive(over: Over, owner_asks: bool, retries: u8) {
 }
 
 #[test]
-fn what_finds_no_receive_is_sent_again_as_often_as_its_owner_said_and_fails() {
+fn a_message_without_a_receive_is_repeated_as_often_as_the_receiver_said_and_fails() {
     for over in [Over::Udp, Over::Shm] {
         finds_no_receive(over, true, 2);
         finds_no_receive(over, false, 2);
@@ -180,9 +182,9 @@ fn what_finds_no_receive_is_sent_again_as_often_as_its_owner_said_and_fails() {
     }
 }
 
-/// It is flushed for no fault of its own.
+/// The request is flushed through no fault of its own.
 #[test]
-fn what_is_under_way_when_this_side_ends_the_connection_is_flushed_and_says_so() {
+fn a_request_under_way_when_this_side_ends_the_connection_is_flushed_and_says_so() {
     with(|near, far| async move {
         let ends = async {
             // The peer has no receive for it: it is under way until then.

@@ -1,4 +1,4 @@
-//! Two NICs, whatever they are over and whoever runs them.
+//! Two NICs over any device, in any mode of progress, for the tests of this folder.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,20 +14,20 @@ use doorbell_verbs::{
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// What everybody listens to here.
+/// The service that listeners of these tests listen to.
 pub const SERVICE: ServiceId = ServiceId(7);
 
-/// What a NIC may be over.
+/// The devices that a NIC may be over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
     Shm,
     Udp,
-    /// In a lab, of which this is the cable.
+    /// Raw Ethernet, on the cable of a lab.
     Packet,
     PacketV2,
 }
 
-/// Where programs run.
+/// The places where the tests' programs run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {
     CurrentThread,
@@ -36,10 +36,10 @@ pub enum Runs {
     Nowhere,
 }
 
-/// The two interfaces of a lab's cable, both of which this thread's namespace has.
+/// The two interfaces of a lab's cable, both of which are in this thread's namespace.
 pub const CABLE: [&str; 2] = ["a0", "b0"];
 
-/// The names of two devices that nobody else has.
+/// Returns the names of two devices that no other test has.
 pub fn names(over: Over) -> [String; 2] {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (own, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -51,29 +51,29 @@ pub fn names(over: Over) -> [String; 2] {
     })
 }
 
-/// Everything as customary, but that connections rest for a moment only.
+/// Returns the default configuration with a time-wait that lasts only a moment.
 pub fn brief() -> Config {
     Config { time_wait: Duration::from_millis(5), ..Config::default() }
 }
 
-/// The same, and nobody spins: everybody sleeps each time.
+/// Returns a configuration in which no task spins, so that tasks sleep each time.
 pub fn sleepy() -> Config {
     Config { spin: Duration::ZERO, ..brief() }
 }
 
-/// Two NICs that can reach each other.
+/// Opens two NICs that can reach each other.
 pub fn nics(over: Over, config: &Config) -> (Nic, Nic) {
     let [near, far] = names(over);
     let open = |name: &str| Nic::open(name, config.clone()).expect("nobody else has that name");
     (open(&near), open(&far))
 }
 
-/// A NIC's address, as others ask for it.
+/// Returns a NIC's address as peers ask for it.
 pub fn address(nic: &Nic) -> String {
     nic.address().to_string()
 }
 
-/// A runtime of that kind.
+/// Makes a runtime of the given kind.
 pub fn runtime(runs: Runs) -> Option<Runtime> {
     let built = match runs {
         Runs::CurrentThread => Builder::new_current_thread().enable_all().build(),
@@ -83,10 +83,10 @@ pub fn runtime(runs: Runs) -> Option<Runtime> {
     Some(built.expect("a runtime"))
 }
 
-/// Does something that must not take as long as nothing does that does not hang.
+/// Runs something that may take only as long as something does that does not hang.
 ///
 /// # Panics
-/// As what is done, and when it hangs.
+/// Panics as `does` does, and when it hangs.
 #[track_caller]
 pub fn bounded<R: Send + 'static>(does: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, is_done) = mpsc::channel();
@@ -101,7 +101,7 @@ pub fn bounded<R: Send + 'static>(does: impl FnOnce() -> R + Send + 'static) -> 
     thread.join().unwrap_or_else(|why| std::panic::resume_unwind(why))
 }
 
-/// Runs a future where programs are said to run.
+/// Runs a future in the given place.
 #[track_caller]
 pub fn run<F>(runs: Runs, future: impl FnOnce() -> F + Send + 'static) -> F::Output
 where
@@ -153,19 +153,19 @@ where
     (near.join().expect(failed), far.join().expect(failed))
 }
 
-/// A program's end of a connection, and memory in which the other may do everything.
+/// A program's end of a connection, with memory in which the peer has all rights.
 pub struct End<K = QueuePair> {
     pub pair: K,
     pub domain: Domain,
     pub memory: Registered,
-    /// The other's memory.
+    /// The memory of the peer's program.
     pub peer: RemoteMemory,
 }
 
-/// How much memory an end has.
+/// How much memory each end has.
 pub const MEMORY: usize = 1 << 17;
 
-/// Memory in which a peer may do everything.
+/// Registers memory in which a peer has all rights.
 pub fn lent(domain: &Domain) -> Registered {
     let rights = Rights::LOCAL_WRITE | Rights::REMOTE;
     domain.register(Region::new(MEMORY), rights).expect("room")
@@ -180,17 +180,17 @@ fn ends<K>((near, here): (K, Domain), (far, there): (K, Domain)) -> (End<K>, End
     )
 }
 
-/// What two queue pairs are if nothing else is said.
+/// Returns the configurations of two queue pairs with the tests' defaults.
 pub fn customary() -> [QueuePairConfig; 2] {
     [(); 2].map(|()| QueuePairConfig::default())
 }
 
-/// Two queue pairs of domains of their own, connected.
+/// Makes two connected queue pairs in domains of their own.
 pub async fn connected(near: &Nic, far: &Nic) -> (End, End) {
     connected_as((&near.domain(), &far.domain()), customary()).await
 }
 
-/// The same in these domains, configured so.
+/// Makes two connected queue pairs in the given domains with the given configurations.
 pub async fn connected_as(
     domains: (&Domain, &Domain),
     configs: [QueuePairConfig; 2],
@@ -198,7 +198,8 @@ pub async fn connected_as(
     connected_by(SERVICE, domains, configs).await
 }
 
-/// The same by a service, of which each of several that connect at a time needs one of its own.
+/// Makes two connected queue pairs by a service of their own: of several that connect at a time,
+/// each needs one.
 pub async fn connected_by(
     service: ServiceId,
     (near, far): (&Domain, &Domain),
@@ -217,7 +218,7 @@ pub async fn connected_by(
     ends((asked, near.clone()), (taken, far.clone()))
 }
 
-/// Two pairs of queues, whose completions go where their configurations say.
+/// Makes two connected pairs of queues, whose completions go where their configurations say.
 pub async fn joined(
     (near, here): (&Domain, &QueuesConfig),
     (far, there): (&Domain, &QueuesConfig),
@@ -235,29 +236,29 @@ pub async fn joined(
     ends((asked, near.clone()), (taken, far.clone()))
 }
 
-/// Bytes by which a message is known from another.
+/// Returns bytes that tell one message from another.
 pub fn bytes(number: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251 + number * 13) as u8).collect()
 }
 
-/// The same as a buffer.
+/// Returns a buffer of bytes that tell one message from another.
 pub fn buf(number: usize, len: usize) -> Buf {
     Buf::from(bytes(number, len))
 }
 
-/// The first bytes of a region.
+/// Returns the first bytes of a region.
 pub fn first(region: &Region, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     region.read_at(0, &mut bytes).expect("within");
     bytes
 }
 
-/// Everything as customary, run by a thread of its own.
+/// Returns the default configuration in dedicated mode.
 pub fn dedicated() -> Config {
     Config { progress: Progress::Dedicated { core: None }, ..brief() }
 }
 
-/// What a future gives at once, if it does.
+/// Polls a future once, and returns its output if it is ready.
 pub async fn now<F: Future>(future: F) -> Option<F::Output> {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|context| match future.as_mut().poll(context) {

@@ -1,4 +1,4 @@
-//! Data as programs have it: sent and written from where it lies, and received where it will stay.
+//! Data in the types that programs have: sent from where it is, and received where it will stay.
 
 use bytes::{Bytes, BytesMut};
 use doorbell_verbs::{Buf, Data, Imm, Memory, Message, QueuePair};
@@ -7,7 +7,7 @@ use crate::common::{Over, Runs, brief, connected, first, nics, run};
 
 static MANY: [u8; 100] = [7; 100];
 
-/// What the far end gets of data: by a message, a write, and a write that tells.
+/// Returns what the far end gets of data by a message, a write, and a write with an immediate.
 async fn delivered(data: impl Fn() -> Data) -> [Vec<u8>; 3] {
     let (near, far) = nics(Over::Shm, &brief());
     let (near, far) = connected(&near, &far).await;
@@ -27,7 +27,7 @@ async fn delivered(data: impl Fn() -> Data) -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn bytes_of_every_type_arrive() {
+fn data_of_every_type_arrives() {
     run(Runs::CurrentThread, || async {
         let shared = Bytes::from(b"hello".to_vec());
         for (name, delivered) in [
@@ -48,7 +48,7 @@ fn bytes_of_every_type_arrive() {
     });
 }
 
-/// A message of five bytes, received into that memory.
+/// Receives a message of five bytes into the given memory.
 async fn receives(memory: impl Into<Memory>) -> Message {
     let (near, far) = nics(Over::Shm, &brief());
     let (near, far) = connected(&near, &far).await;
@@ -58,7 +58,7 @@ async fn receives(memory: impl Into<Memory>) -> Message {
 }
 
 #[test]
-fn what_is_received_stays_where_it_was_received() {
+fn a_received_message_stays_in_the_buffer_that_was_posted() {
     run(Runs::CurrentThread, || async {
         let buffer = Vec::with_capacity(64);
         let place = buffer.as_ptr();
@@ -80,7 +80,7 @@ fn what_is_received_stays_where_it_was_received() {
 }
 
 #[test]
-fn what_is_sent_comes_back_without_a_copy_and_is_read_into_without_one() {
+fn sent_data_comes_back_without_a_copy_and_reads_fill_buffers_in_place() {
     async fn there_and_back(pair: &QueuePair, peer: doorbell_verbs::RemoteMemory) {
         let bytes = Bytes::from(b"hello".to_vec());
         let place = bytes.as_ptr();

@@ -1,4 +1,4 @@
-//! Queue pairs without a connection.
+//! Queue pairs for datagrams.
 
 use doorbell_kit::lab;
 use doorbell_verbs::work::Datagram;
@@ -33,13 +33,13 @@ fn payload(received: &Completion) -> &[u8] {
 }
 
 #[test]
-fn datagrams_go_to_whom_they_name_and_say_who_sent_them() {
+fn datagrams_reach_their_destination_and_name_their_sender() {
     go_to_and_fro(Over::Shm);
     go_to_and_fro(Over::Udp);
 }
 
 #[test]
-fn datagrams_over_raw_ethernet_go_to_whom_they_name_and_say_who_sent_them() {
+fn datagrams_over_raw_ethernet_reach_their_destination_and_name_their_sender() {
     lab::test(|lab| {
         plug(lab);
         go_to_and_fro(Over::Packet);
@@ -47,7 +47,7 @@ fn datagrams_over_raw_ethernet_go_to_whom_they_name_and_say_who_sent_them() {
     });
 }
 
-/// To and fro, the answer to whom the datagram says that it came from.
+/// Sends a datagram there, and one back to the sender that the first one names.
 fn go_to_and_fro(over: Over) {
     for runs in [Runs::CurrentThread, Runs::MultiThread] {
         run(runs, move || async move {
@@ -80,9 +80,10 @@ fn go_to_and_fro(over: Over) {
     }
 }
 
-/// Of a wrong key, for nobody, or longer than its receive: dropped, and what comes behind is taken.
+/// Datagrams with a wrong key, for no queue pair, or longer than their receive are dropped, and
+/// later ones arrive.
 #[test]
-fn what_is_not_for_a_queue_pair_is_dropped() {
+fn datagrams_that_are_not_for_a_queue_pair_are_dropped() {
     run(Runs::CurrentThread, || async {
         let [near, far] = names(Over::Shm);
         let (mut near, mut far) = (end(&near, KEY), end(&far, KEY));
@@ -103,7 +104,8 @@ fn what_is_not_for_a_queue_pair_is_dropped() {
     });
 }
 
-/// Another NIC's destination is none, and not whoever this NIC knows by the same number.
+/// A destination of another NIC breaks the queue pair, although this NIC knows another one by the
+/// same number.
 #[test]
 fn a_destination_is_of_one_nic() {
     run(Runs::CurrentThread, || async {

@@ -1,4 +1,5 @@
-//! Whatever is dropped, whenever: nothing hangs, nothing is left, and others do not notice.
+//! Tests that anything can be dropped at any time: nothing hangs, nothing leaks, and other traffic
+//! goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ use crate::common::{
 };
 use crate::revoking::sum;
 
-/// Traffic that must not notice: it goes on until it is told to end.
+/// Runs traffic that must not be disturbed, until it is told to end.
 async fn goes_on(near: Arc<End>, ends: Arc<AtomicBool>) -> u64 {
     let mut rounds = 0;
     while !ends.load(Ordering::Relaxed) {
@@ -32,7 +33,7 @@ async fn goes_on(near: Arc<End>, ends: Arc<AtomicBool>) -> u64 {
     rounds
 }
 
-/// Waits until of each NIC there is as much as there was.
+/// Waits until each NIC has as many objects as it had before.
 async fn rested(nics: &[(&Nic, doorbell_verbs::Statistics)]) {
     for (nic, before) in nics {
         while nic.statistics().objects != before.objects {
@@ -41,8 +42,8 @@ async fn rested(nics: &[(&Nic, doorbell_verbs::Statistics)]) {
     }
 }
 
-/// Has something dropped over and over beside traffic, over NICs of every kind: 1,000 times, or
-/// 10,000 in a thorough run.
+/// Drops objects repeatedly beside traffic, over NICs of every kind: 1,000 times, or 10,000 in a
+/// thorough run.
 fn beside_traffic<F>(
     drops: impl Fn(Arc<Bench>, u64, Luck) -> F + std::marker::Send + Copy + 'static,
 ) where
@@ -81,7 +82,7 @@ struct Bench {
     far: Nic,
 }
 
-/// Requests and receives, each dropped before, while, or after it is carried out.
+/// Requests and receives are dropped before, while, and after they are carried out.
 #[test]
 fn futures_of_requests_are_dropped_at_any_time() {
     beside_traffic(|bench, times, mut luck| async move {
@@ -123,7 +124,7 @@ fn futures_of_requests_are_dropped_at_any_time() {
     });
 }
 
-/// Queue pairs of both kinds with everything that belongs to them, in the middle of requests.
+/// Queue pairs of both kinds are dropped with all their objects, in the middle of requests.
 #[test]
 fn queue_pairs_and_what_they_are_made_of_are_dropped_at_any_time() {
     beside_traffic(|bench, times, mut luck| async move {
@@ -164,7 +165,7 @@ fn queue_pairs_and_what_they_are_made_of_are_dropped_at_any_time() {
     });
 }
 
-/// Queues that are shared, before those who draw from them and behind them, full or used up.
+/// Shared receive queues are dropped before and after their queue pairs, full or used up.
 #[test]
 fn shared_receive_queues_are_dropped_at_any_time() {
     beside_traffic(|bench, times, mut luck| async move {
@@ -190,7 +191,7 @@ fn shared_receive_queues_are_dropped_at_any_time() {
     });
 }
 
-/// Listeners, and connections that are being made.
+/// Listeners and connections are dropped while they are being made.
 #[test]
 fn connections_are_given_up_at_any_time_while_they_are_made() {
     beside_traffic(|bench, times, mut luck| async move {
@@ -216,7 +217,7 @@ fn connections_are_given_up_at_any_time_while_they_are_made() {
     });
 }
 
-/// Queue pairs without a connection, and whom they send to, in the middle of datagrams.
+/// Queue pairs for datagrams and their destinations are dropped in the middle of datagrams.
 #[test]
 fn datagrams_and_their_destinations_are_dropped_at_any_time() {
     const KEY: Qkey = Qkey(7);
@@ -247,9 +248,9 @@ fn datagrams_and_their_destinations_are_dropped_at_any_time() {
     });
 }
 
-/// Memory that a peer writes to as fast as it can, several writes at a time: one of them is
-/// refused, and so each takes a connection. For most of its time one that is made waits, and so
-/// several are at a time.
+/// Memory is revoked while a peer writes to it as fast as it can, several writes at a time. One of
+/// the writes is refused, so each round takes a connection. A connection that is being made mostly
+/// waits, so several are made at a time.
 #[test]
 fn registrations_are_dropped_while_they_are_written_at_full_speed() {
     const AT_A_TIME: u64 = 8;
@@ -304,14 +305,14 @@ async fn written_and_dropped(bench: Arc<Bench>, service: ServiceId, times: u64, 
     }
 }
 
-/// How often memory that processes share is mapped here.
+/// Returns how many mappings of shared memory this process has.
 fn mappings() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("a process has them");
     maps.lines().filter(|line| line.contains("/memfd:")).count()
 }
 
-/// What one side grants and the other maps, before, while or after it is written: in a process of
-/// its own, where mappings can be counted.
+/// Granted and mapped memory is dropped before, while, and after it is written: in a process of its
+/// own, where mappings can be counted.
 #[test]
 fn grants_and_what_is_mapped_are_dropped_at_any_time_and_leave_nothing_behind() {
     child::alone(|| {
@@ -388,18 +389,19 @@ async fn grants(one: &End, other: &End, times: u64, mut luck: Luck) {
     }
 }
 
-/// The descriptors and threads of this process.
+/// Returns the numbers of descriptors and threads of this process.
 fn held() -> (usize, usize) {
     let count = |what| std::fs::read_dir(what).expect("a process has them").count();
     (count("/proc/self/fd"), count("/proc/self/task"))
 }
 
-/// Whether there are more of either.
+/// Returns whether the process has more descriptors or threads than before.
 fn is_more(held: (usize, usize), than: (usize, usize)) -> bool {
     held.0 > than.0 || held.1 > than.1
 }
 
-/// NICs in the middle of traffic: in a process of its own, where descriptors can be counted.
+/// NICs are dropped in the middle of traffic: in a process of its own, where descriptors can be
+/// counted.
 #[test]
 fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
     child::alone(|| {
@@ -451,7 +453,7 @@ fn nics_are_dropped_at_any_time_and_leave_nothing_behind() {
     });
 }
 
-/// Waits until threads that end have ended, and says how much is held then.
+/// Waits until ending threads have ended, and returns how many descriptors and threads are left.
 async fn settled(held_then: &mut Option<(usize, usize)>) {
     let mut least = held();
     for _ in 0..100 {
@@ -462,7 +464,7 @@ async fn settled(held_then: &mut Option<(usize, usize)>) {
     *held_then = Some(least);
 }
 
-/// A name is free again when the NIC that had it was dropped.
+/// The name of a dropped NIC is free again.
 #[test]
 fn a_nic_that_was_dropped_leaves_its_address_to_the_next() {
     child::alone(|| {

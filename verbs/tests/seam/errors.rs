@@ -1,9 +1,9 @@
-//! What goes wrong, as programs are told: what was tried, what was found, and what to do.
+//! Error texts as programs get them: what was tried, what was found, and what to do.
 
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{
-    Buf, ConnectError, Connection, Domain, Ending, Failed, ListenRefused, QueuePair,
-    QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Stand, Unconnected,
+    Buf, ConnectError, Connection, ConnectionState, Domain, Ending, Failed, ListenRefused,
+    QueuePair, QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Unconnected,
 };
 
 use crate::common::{
@@ -11,8 +11,8 @@ use crate::common::{
     nics, run, sleepy,
 };
 
-/// Runs a program over two connected ends, on one thread: whether it sleeps or spins, an error is
-/// the same.
+/// Runs a program over two connected ends, on one thread. An error is the same whether a task
+/// sleeps or spins.
 pub fn with<F: Future<Output = ()>>(
     program: impl Fn(End, End) -> F + std::marker::Send + Copy + 'static,
 ) {
@@ -35,7 +35,7 @@ pub fn says(said: &impl ToString, words: &[&str]) {
     }
 }
 
-/// A write that the peer refuses: what each side is told.
+/// Tries a write that the peer refuses, and checks what each side is told.
 async fn refused(near: End, far: End, memory: RemoteMemory, why: &str) {
     let failed = near.pair.write(buf(1, 8), memory).await.expect_err("it may not");
     says(&failed, &["the peer refused access", "its key", "reach beyond", "lack the right"]);
@@ -45,7 +45,7 @@ async fn refused(near: End, far: End, memory: RemoteMemory, why: &str) {
     assert!(matches!(ending, Ending::Broken(_)), "{ending:?}");
     // From then on, whatever is asked for fails, and says so.
     let failed = near.pair.write(buf(1, 8), near.peer).await.expect_err("it is over");
-    assert!(matches!(near.pair.connection().stand(), Stand::Ended(Ending::Broken(_))));
+    assert!(matches!(near.pair.connection().state(), ConnectionState::Ended(Ending::Broken(_))));
     says(&failed, &["not known to have been carried out", "the peer refused access"]);
 }
 
@@ -62,7 +62,7 @@ fn a_key_that_was_never_given_is_refused() {
 }
 
 #[test]
-fn memory_beyond_what_a_key_was_given_for_is_refused() {
+fn access_beyond_registered_memory_is_refused() {
     with(|near, far| async move {
         let mut bytes = near.peer.to_bytes();
         bytes[8..16].copy_from_slice(&u64::MAX.to_be_bytes());
@@ -74,7 +74,7 @@ fn memory_beyond_what_a_key_was_given_for_is_refused() {
 }
 
 #[test]
-fn what_a_key_gives_no_right_to_is_refused() {
+fn an_operation_that_the_key_does_not_allow_is_refused() {
     with(|near, far| async move {
         let reads = far.domain.register(Region::new(64), Rights::REMOTE_READ).expect("room");
         let remote = reads.remote();
@@ -116,7 +116,7 @@ fn a_key_of_another_domain_is_refused() {
 }
 
 #[test]
-fn what_a_queue_pair_gives_no_right_to_is_refused() {
+fn an_operation_that_the_queue_pair_does_not_allow_is_refused() {
     run(Runs::CurrentThread, || async {
         let (near, far) = nics(Over::Shm, &brief());
         let [mut reads, _] = customary();
@@ -130,18 +130,21 @@ fn what_a_queue_pair_gives_no_right_to_is_refused() {
 }
 
 #[test]
-fn what_can_not_be_is_not_posted() {
+fn invalid_requests_are_not_posted() {
     with(|near, far| async move {
         let part = near.peer.at(0, 8).expect("within");
         let failed = near.pair.write(buf(1, 9), part).await.expect_err("too long");
-        says(&failed, &["9 bytes are more than the 8 of the peer's memory that was named"]);
+        says(
+            &failed,
+            &["9 bytes are more than the 8 bytes of remote memory that the request names"],
+        );
         let failed = near.pair.read(Buf::with_capacity(10), part).await.expect_err("too long");
         says(&failed, &["10 bytes are more than the 8"]);
         let odd = near.peer.at(4, 8).expect("within");
         let failed = near.pair.fetch_add(odd, 1).await.expect_err("no word");
-        says(&failed, &["hold no word of 8 bytes at a multiple of 8"]);
+        says(&failed, &["hold no aligned word of 8 bytes"]);
         let failed = near.pair.send_inline(&[0; 65]).await.expect_err("too long");
-        says(&failed, &["65 bytes do not go into a request, which takes 64: send a Buf"]);
+        says(&failed, &["65 bytes are more than the 64 that a request carries inline: send a Buf"]);
         // None of them has broken anything.
         near.pair.write(buf(1, 8), part).await.expect("it may");
         drop(far);
@@ -149,7 +152,7 @@ fn what_can_not_be_is_not_posted() {
 }
 
 #[test]
-fn a_message_that_its_receive_has_no_room_for_ends_the_connection_on_both_sides() {
+fn a_message_longer_than_its_receive_ends_the_connection_on_both_sides() {
     with(|near, far| async move {
         let (sent, received) =
             tokio::join!(near.pair.send(buf(1, 9)), far.pair.recv(Buf::with_capacity(4)));
@@ -159,10 +162,10 @@ fn a_message_that_its_receive_has_no_room_for_ends_the_connection_on_both_sides(
     });
 }
 
-/// Queues of one NIC once passed for another's with the same number, and those whose receives are
-/// handed to futures for those that a program reads: what came was lost.
+/// Regression test for a bug: queues of one NIC passed for another's with the same number, and
+/// queues for futures for those that a program reads, so that messages were lost.
 #[test]
-fn queues_of_others_are_refused() {
+fn queues_of_other_nics_are_refused() {
     let (near, far) = nics(Over::Shm, &brief());
     let (own, others) = (near.completion_queue(64), far.completion_queue(64));
     let (own, others) = (own.expect("room"), others.expect("room"));
@@ -193,9 +196,10 @@ fn a_full_receive_queue_is_an_error() {
     });
 }
 
-/// Each that was given up had left its buffer, and the next found the queue full.
+/// Regression test for a bug: each future that was given up had left its buffer, and the next found
+/// the queue full.
 #[test]
-fn a_message_may_be_waited_for_in_vain_as_often_as_one_likes() {
+fn a_wait_for_a_message_may_be_dropped_any_number_of_times() {
     with(|near, far| async move {
         for _ in 0..200 {
             let mut waits = std::pin::pin!(far.pair.recv(Buf::with_capacity(8)));
@@ -212,7 +216,7 @@ fn a_message_may_be_waited_for_in_vain_as_often_as_one_likes() {
     });
 }
 
-/// Of queues it is an error; of futures, they wait.
+/// A full queue is an error for queues; futures wait.
 #[test]
 fn a_full_send_queue_is_an_error_of_posting_and_futures_wait() {
     run(Runs::CurrentThread, || async {
@@ -275,7 +279,7 @@ async fn asked(domain: &Domain, to: &str) -> ConnectError {
 }
 
 #[test]
-fn a_connection_that_does_not_come_about_says_why() {
+fn a_connection_that_fails_says_why() {
     for over in [Over::Shm, Over::Udp] {
         run(Runs::CurrentThread, move || async move {
             let (near, far) = nics(over, &brief());
@@ -317,7 +321,7 @@ fn a_connection_that_does_not_come_about_says_why() {
 }
 
 #[test]
-fn an_address_that_is_none_or_of_another_kind_is_said_to_be() {
+fn the_error_for_text_that_is_no_address_or_of_another_kind_says_so() {
     run(Runs::CurrentThread, || async {
         let (near, _) = nics(Over::Shm, &brief());
         let domain = near.domain();
@@ -329,7 +333,7 @@ fn an_address_that_is_none_or_of_another_kind_is_said_to_be() {
 }
 
 #[test]
-fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
+fn a_request_after_the_end_fails_and_says_who_ended_the_connection() {
     with(|near, far| async move {
         let leaves = async {
             let ending = near.pair.connection().disconnect(b"goodbye").await.expect("it stands");
@@ -343,7 +347,7 @@ fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
             let failed = end.pair.send(buf(1, 8)).await.expect_err("it is over");
             says(&failed, &[who]);
             let failed = end.pair.receive().await.expect_err("it is over");
-            says(&failed, &["no more is received", who]);
+            says(&failed, &["no more messages come", who]);
             let failed = end.pair.recv(Buf::with_capacity(8)).await.expect_err("it is over");
             says(&failed, &[who]);
             let again = end.pair.connection().disconnect(&[]).await;
@@ -352,9 +356,9 @@ fn what_is_asked_for_after_the_end_fails_and_says_who_ended_it() {
     });
 }
 
-/// What was under way is flushed, and says that the peer left.
+/// Requests that were under way are flushed, and say that the peer left.
 #[test]
-fn what_is_under_way_when_the_peer_leaves_fails_and_says_so() {
+fn a_request_under_way_when_the_peer_leaves_fails_and_says_so() {
     with(|near, far| async move {
         let leaves = async {
             // The peer has no receive for it: it is under way until then.
@@ -372,7 +376,7 @@ fn what_is_under_way_when_the_peer_leaves_fails_and_says_so() {
     });
 }
 
-/// Handles to a connection may be held when its queue pair is gone.
+/// Handles to a connection may outlive its queue pair.
 #[test]
 fn a_connection_that_is_dropped_here_is_ended_by_this_side() {
     with(|near, far| async move {
@@ -386,19 +390,18 @@ fn a_connection_that_is_dropped_here_is_ended_by_this_side() {
     });
 }
 
-/// As a program would pass it on.
+/// Passes an error on as a program would.
 #[test]
-fn errors_go_where_errors_go() {
+fn every_error_is_an_error_that_threads_may_pass_on() {
     fn is<E: std::error::Error + std::marker::Send + Sync + 'static>() {}
     is::<Failed>();
     is::<ConnectError>();
     is::<ListenRefused>();
 }
 
-/// Whoever has its handle may try to end it, and is told that this can't be yet; or not with so
-/// many words.
+/// A handle to the connection can't end it yet, and says so; nor with too long private data.
 #[test]
-fn a_connection_that_is_just_being_made_is_not_ended_by_its_handle() {
+fn a_handle_does_not_end_a_connection_that_is_being_made() {
     for (over, config) in [(Over::Shm, brief()), (Over::Udp, sleepy())] {
         run(Runs::CurrentThread, move || async move {
             let (here, there) = nics(over, &config);
@@ -406,7 +409,7 @@ fn a_connection_that_is_just_being_made_is_not_ended_by_its_handle() {
             let pair = here.domain().queue_pair(&QueuePairConfig::default()).expect("room");
             let handle = pair.connection().clone();
             let why = handle.disconnect(&[]).await.expect_err("it was not asked for");
-            says(&why, &["is not connected", "drop what connects it"]);
+            says(&why, &["is not connected", "drop the future that makes it"]);
             let to = address(&there);
             let mut connects = std::pin::pin!(pair.connect(&to, SERVICE, &[]));
             tokio::select! {
@@ -414,7 +417,7 @@ fn a_connection_that_is_just_being_made_is_not_ended_by_its_handle() {
                 _ = &mut connects => panic!("nobody has accepted"),
                 incoming = listener.accept() => {
                     let why = handle.disconnect(&[]).await.expect_err("it is just being made");
-                    says(&why, &["is not connected", "drop what connects it"]);
+                    says(&why, &["is not connected", "drop the future that makes it"]);
                     let taken = there.domain().queue_pair(&QueuePairConfig::default());
                     let accepts = taken.expect("room").accept(incoming, &[]);
                     let (near, far) = tokio::join!(connects, accepts);

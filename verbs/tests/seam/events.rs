@@ -1,4 +1,4 @@
-//! What programs hear without asking: each event once, of the queue pair or queue that it names.
+//! Asynchronous events: each comes once, with the queue pair or queue that it is about.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::common::{
 
 type Events = Receiver<AsyncEvent>;
 
-/// A key that nobody has given.
+/// A key that was never given.
 const NO_KEY: u32 = 0xdead_beef;
 
-/// Runs a program over two NICs, of which nobody takes care while it waits for events alone.
+/// Runs a program over two NICs that no task runs while the program waits for events alone.
 fn with<F: Future<Output = ()>>(program: impl Fn(Nic, Nic) -> F + Send + Copy + 'static) {
     for (over, config) in [(Over::Shm, brief()), (Over::Udp, sleepy()), (Over::Shm, dedicated())] {
         run(Runs::CurrentThread, move || async move {
@@ -27,7 +27,7 @@ fn with<F: Future<Output = ()>>(program: impl Fn(Nic, Nic) -> F + Send + Copy + 
     }
 }
 
-/// The next events, as many as are to be.
+/// Returns the next events, as many as are expected.
 async fn hears<const N: usize>(events: &mut Events) -> [AsyncEvent; N] {
     let mut heard = Vec::new();
     while heard.len() < N {
@@ -36,7 +36,7 @@ async fn hears<const N: usize>(events: &mut Events) -> [AsyncEvent; N] {
     heard.try_into().expect("as many")
 }
 
-/// What else is told until nothing is left of the NIC's queue pairs, which were dropped.
+/// Returns the further events until nothing is left of the NIC's queue pairs, which were dropped.
 async fn rest(nic: &Nic, events: &mut Events) -> Vec<AsyncEvent> {
     while nic.statistics().objects.queue_pairs > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -44,7 +44,7 @@ async fn rest(nic: &Nic, events: &mut Events) -> Vec<AsyncEvent> {
     std::iter::from_fn(|| events.try_recv().ok()).collect()
 }
 
-/// Breaks both ends by a write with a key that the far one has not given.
+/// Breaks both ends by a write with a key that the far end has not given.
 async fn breaks(near: &End) {
     let mut bytes = near.peer.to_bytes();
     bytes[16..].copy_from_slice(&NO_KEY.to_be_bytes());
@@ -56,7 +56,7 @@ async fn breaks(near: &End) {
 const BROKEN: [Cause; 2] = [Cause::PeerAccess, Cause::Access(KeyError::Unknown(NO_KEY))];
 
 #[test]
-fn that_a_queue_pair_breaks_is_told_once_on_each_side_with_its_number_and_cause() {
+fn a_broken_queue_pair_is_announced_once_on_each_side_with_its_cause() {
     with(|here, there| async move {
         // Of others, which stand, nothing is told.
         let others = connected(&here, &there).await;
@@ -77,9 +77,10 @@ fn that_a_queue_pair_breaks_is_told_once_on_each_side_with_its_number_and_cause(
     });
 }
 
-/// It was told again when the peer had answered, and when the queue pair was dropped.
+/// Regression test for a bug: the event came again when the peer had answered, and when the queue
+/// pair was dropped.
 #[test]
-fn that_a_connection_ends_is_told_once_on_each_side_whoever_ends_it() {
+fn the_end_of_a_connection_is_announced_once_on_each_side() {
     with(|here, there| async move {
         for disconnects in [true, false] {
             let (near, far) = connected(&here, &there).await;
@@ -104,7 +105,7 @@ fn that_a_connection_ends_is_told_once_on_each_side_whoever_ends_it() {
     });
 }
 
-/// A connection whose far end draws its receives from a shared queue.
+/// Makes a connection whose far end draws its receives from a shared queue.
 async fn shared(near: &Domain, far: &Domain) -> (SharedReceiveQueue, End, End) {
     let queue = far.shared_receive_queue(8).expect("room");
     let configs = [QueuePairConfig::default(), QueuePairConfig::default().share(&queue)];
@@ -112,9 +113,9 @@ async fn shared(near: &Domain, far: &Domain) -> (SharedReceiveQueue, End, End) {
     (queue, near, far)
 }
 
-/// Not before, and not again until it is asked for again.
+/// The event comes neither before nor again, until it is asked for again.
 #[test]
-fn that_a_shared_queue_runs_low_is_told_once_when_fewer_are_left_than_was_said() {
+fn a_shared_queue_that_runs_low_is_announced_once() {
     with(|here, there| async move {
         let (queue, near, far) = shared(&here.domain(), &there.domain()).await;
         let mut events = there.events();
@@ -145,9 +146,9 @@ fn that_a_shared_queue_runs_low_is_told_once_when_fewer_are_left_than_was_said()
     });
 }
 
-/// From then on, what is posted there is others'.
+/// From then on, receives that are posted there belong to other queue pairs.
 #[test]
-fn that_a_broken_queue_pair_takes_no_more_from_a_shared_queue_is_told_once() {
+fn a_broken_queue_pair_announces_its_last_receive_once() {
     with(|here, there| async move {
         let (queue, near, far) = shared(&here.domain(), &there.domain()).await;
         let mut events = [here.events(), there.events()];
@@ -171,9 +172,9 @@ fn that_a_broken_queue_pair_takes_no_more_from_a_shared_queue_is_told_once() {
     });
 }
 
-/// Nothing was ever posted there, and nothing broke.
+/// No receive was ever posted there, and nothing broke.
 #[test]
-fn one_that_was_never_connected_takes_no_more_either_when_it_is_dropped() {
+fn a_queue_pair_that_was_never_connected_announces_its_last_receive_when_it_is_dropped() {
     with(|here, _| async move {
         let mut events = here.events();
         let domain = here.domain();

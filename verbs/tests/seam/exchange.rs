@@ -1,4 +1,4 @@
-//! The exchange by TCP of `ibv_rc_pingpong`.
+//! The exchange of addresses by TCP of `ibv_rc_pingpong`.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::common::{Over, Runs, brief, buf, bytes, first, lent, names, run};
 use crate::errors::says;
 
-/// The two ends of a TCP connection: who connects first.
+/// Returns the two ends of a TCP connection: the client's first.
 pub async fn streams() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a port");
     let to = listener.local_addr().expect("it is bound");
@@ -21,7 +21,7 @@ pub async fn streams() -> (TcpStream, TcpStream) {
     (near.expect("it listens"), far.expect("it was asked").0)
 }
 
-/// Two NICs at the same port of two addresses, as GIDs tell no ports.
+/// Opens two NICs at the same port of two addresses, as GIDs carry no ports.
 fn opened() -> (Nic, Nic) {
     let near = Nic::open("udp:127.0.0.1:0", brief()).expect("a port");
     let port = near.address().to_string();
@@ -31,7 +31,7 @@ fn opened() -> (Nic, Nic) {
 }
 
 #[test]
-fn two_of_ours_exchange_addresses_and_are_connected() {
+fn two_queue_pairs_that_exchange_addresses_are_connected() {
     for runs in [Runs::CurrentThread, Runs::MultiThread] {
         run(runs, || async {
             let (near, far) = opened();
@@ -60,9 +60,9 @@ fn two_of_ours_exchange_addresses_and_are_connected() {
     }
 }
 
-/// The exchange has no word for it, and so nobody has offered to take any.
+/// The exchange can't express metadata, so neither side has offered to take any.
 #[test]
-fn metadata_is_not_sent_to_a_peer_that_has_not_offered_to_take_it() {
+fn metadata_is_not_sent_to_a_peer_that_has_not_agreed_to_it() {
     run(Runs::CurrentThread, || async {
         let (near, far) = opened();
         let (mut client, mut server) = streams().await;
@@ -86,9 +86,9 @@ fn metadata_is_not_sent_to_a_peer_that_has_not_offered_to_take_it() {
     });
 }
 
-/// Without answers, what is sent is complete, and here nothing loses it.
+/// On an unreliable connection a send completes once it is sent, and here nothing loses it.
 #[test]
-fn two_unreliable_ones_are_connected_by_exchange_and_not_in_band() {
+fn unreliable_queue_pairs_are_connected_by_exchange_and_not_in_band() {
     run(Runs::CurrentThread, || async {
         let (near, far) = opened();
         let (mut client, mut server) = streams().await;
@@ -117,7 +117,7 @@ fn two_unreliable_ones_are_connected_by_exchange_and_not_in_band() {
     });
 }
 
-/// Tasks of other threads may do it: a matter of types.
+/// Tasks of several threads may run the exchange, which its types must allow.
 #[test]
 fn every_exchange_may_be_spawned() {
     fn is_send<F: Future + std::marker::Send>(future: F) {
@@ -137,7 +137,7 @@ fn every_exchange_may_be_spawned() {
     });
 }
 
-/// What the other says, and what it must hear, to the byte.
+/// Plays the peer, and checks what it says and hears to the byte.
 #[test]
 fn the_lines_are_those_of_ibv_rc_pingpong() {
     const PEER: &[u8; 52] = b"0000:00012a:0f1e2d:00000000000000000000ffff7f000002\0";
@@ -178,7 +178,7 @@ fn the_lines_are_those_of_ibv_rc_pingpong() {
 }
 
 #[test]
-fn a_peer_that_says_something_else_or_leaves_is_an_error() {
+fn a_peer_that_breaks_the_exchange_or_leaves_is_an_error() {
     run(Runs::CurrentThread, || async {
         let (near, _far) = opened();
         let exchanged = |said: &'static [u8]| async {
@@ -203,7 +203,7 @@ fn a_peer_that_says_something_else_or_leaves_is_an_error() {
     });
 }
 
-/// Over shared memory there is no address that the exchange could tell.
+/// A NIC over shared memory has no address that the exchange could carry.
 #[test]
 fn a_device_without_gids_says_so() {
     run(Runs::CurrentThread, || async {

@@ -1,4 +1,4 @@
-//! Requests that nobody means, from as many addresses as there are on the loopback interface.
+//! Forged requests from as many addresses as there are on the loopback interface.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use doorbell_verbs::{Address, Buf, Config, Nic, QueuePair};
 
 use crate::common::{Runs, SERVICE, address, brief, run};
 
-/// A request with the longest time-outs that there are.
+/// Builds a request with the longest time-outs that there are.
 fn request() -> [u8; Mad::LEN] {
     let config = ManagerConfig::new(CaGuid(1));
     let mut stranger = ConnectionManager::new(config, Seed::from_number(1)).expect("it can be");
@@ -32,7 +32,7 @@ fn request() -> [u8; Mad::LEN] {
     stranger.transmit().expect("it asks").bytes
 }
 
-/// What a UDP socket has to send so that a management datagram comes to a NIC.
+/// Builds the payload by which a UDP socket sends a management datagram to a NIC.
 fn datagram(from: SocketAddr, to: SocketAddr, bytes: &[u8; Mad::LEN]) -> Vec<u8> {
     let outer = Outer::v2((Mac([0; 6]), Mac([0; 6])), from, to).expect("IPv4 both");
     let bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)).with_pkey(Pkey::DEFAULT);
@@ -44,7 +44,7 @@ fn datagram(from: SocketAddr, to: SocketAddr, bytes: &[u8; Mad::LEN]) -> Vec<u8>
     frame[outer.len()..len].to_vec()
 }
 
-/// Sends requests, 1,500 in a second, until it is told to stop.
+/// Sends 1,500 requests a second until it is told to stop.
 fn flood(to: SocketAddr, sent: &AtomicU64, stops: &AtomicBool) {
     let sources: Vec<UdpSocket> = (0..250)
         .map(|n| {
@@ -67,7 +67,8 @@ fn flood(to: SocketAddr, sent: &AtomicU64, stops: &AtomicBool) {
     }
 }
 
-/// 1,500 requests filled all 1,024 places for 16 minutes, and nobody else was taken up.
+/// Regression test for a bug: 1,500 requests filled all 1,024 places for 16 minutes, and no other
+/// peer was accepted.
 #[test]
 fn over_udp_an_honest_client_connects_during_a_flood_of_forged_requests() {
     run(Runs::MultiThread, || async {

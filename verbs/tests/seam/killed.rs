@@ -1,4 +1,4 @@
-//! Two processes, one of which is killed in the middle of everything.
+//! Two processes, one of which is killed in the middle of traffic.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ fn config() -> Config {
     Config { keep_alive, ..brief() }
 }
 
-/// How much longer it may take on a machine that does much else.
+/// How much longer a test may take on a loaded machine.
 const LOADED: u32 = 8;
 
-/// Takes whatever is sent, until it is killed.
+/// Receives messages until the process is killed.
 fn serves(at: String) {
     run(Runs::MultiThread, move || async move {
         let nic = Nic::open(&at, config()).expect("nobody has it, or nobody any more");
@@ -48,7 +48,7 @@ async fn connect(domain: &Domain, to: &str) -> QueuePair {
         .expect("it is there, and nothing of one that was killed bars it")
 }
 
-/// Sends, writes and reads until something fails.
+/// Sends, writes and reads until a request fails.
 async fn streams(
     pair: Arc<QueuePair>,
     memory: doorbell_verbs::RemoteMemory,
@@ -67,7 +67,7 @@ async fn streams(
     unreachable!("it fails before the numbers end")
 }
 
-/// Whether that is how the silence or the end of a peer's host is told.
+/// Returns whether the cause is the silence or the end of a peer's host.
 fn is_gone(why: Cause) -> bool {
     matches!(
         why,
@@ -140,22 +140,21 @@ fn kills(test: &'static str, over: Over) {
 }
 
 #[test]
-fn over_shared_memory_a_peer_that_is_killed_is_told_of_and_can_come_again() {
-    let test = "killed::over_shared_memory_a_peer_that_is_killed_is_told_of_and_can_come_again";
+fn over_shared_memory_a_killed_peer_is_noticed_and_can_come_back() {
+    let test = "killed::over_shared_memory_a_killed_peer_is_noticed_and_can_come_back";
     kills(test, Over::Shm);
 }
 
 #[test]
-fn over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again() {
-    kills("killed::over_udp_a_peer_that_is_killed_is_told_of_and_can_come_again", Over::Udp);
+fn over_udp_a_killed_peer_is_noticed_and_can_come_back() {
+    kills("killed::over_udp_a_killed_peer_is_noticed_and_can_come_back", Over::Udp);
 }
 
-/// Nothing was under way, and so the end of the peer was told of only after the idle time of half a
-/// minute.
+/// Regression test for a bug: nothing was under way, and the end of the peer was noticed only after
+/// the idle time of half a minute.
 #[test]
-fn a_peer_that_is_killed_while_nothing_is_under_way_is_told_of_soon_to_who_probes() {
-    let test =
-        "killed::a_peer_that_is_killed_while_nothing_is_under_way_is_told_of_soon_to_who_probes";
+fn a_probe_soon_notices_a_peer_that_was_killed_while_nothing_was_under_way() {
+    let test = "killed::a_probe_soon_notices_a_peer_that_was_killed_while_nothing_was_under_way";
     if let Some(at) = child::part() {
         return serves(at);
     }

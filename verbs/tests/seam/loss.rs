@@ -1,4 +1,5 @@
-//! A network that loses, repeats, damages and reorders: real sockets, and faults in front of them.
+//! A network that loses, repeats, damages and reorders packets: real sockets, with faults in front
+//! of them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use doorbell_verbs::{Buf, Config, ConnectError, Incoming, Nic, QueuePair};
 
 use crate::common::{Runs, SERVICE, address, brief, buf, bytes, run, sleepy};
 
-/// A NIC at an address of this machine, of what comes to which much goes wrong.
+/// Opens a NIC at an address of this machine, whose received packets suffer many faults.
 fn faulty(seed: u64, config: &Config) -> Nic {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let faults = Faults {
@@ -28,7 +29,7 @@ fn faulty(seed: u64, config: &Config) -> Nic {
         .expect("a NIC")
 }
 
-/// Takes a message, answers it, and waits for the end.
+/// Receives a message, answers it, and waits for the end of the connection.
 async fn serves(incoming: Incoming, domain: Arc<doorbell_verbs::Domain>) {
     // Who asks may have given up.
     let Ok(pair) = incoming.accept(&domain).await else { return };
@@ -38,8 +39,8 @@ async fn serves(incoming: Incoming, domain: Arc<doorbell_verbs::Domain>) {
     pair.connection().ended().await;
 }
 
-/// A connection that is made, carries a message there and back, and is ended by this side. Whether
-/// all of that was done: the network may be too bad for as long as peers are patient.
+/// Carries a message there and back on a new connection, and ends the connection. Returns whether
+/// all of that was done, since the network may be too bad for as long as peers are patient.
 async fn visits(pair: Result<QueuePair, ConnectError>, number: usize) -> bool {
     let len = [1, 64, 3000][number % 3];
     let pair = match pair {

@@ -1,4 +1,5 @@
-//! Verbs as programs have them: over every device, run by whoever, awaited or polled.
+//! Tests of verbs as programs use them: over every device, in both modes of progress, awaited or
+//! polled.
 
 mod causes;
 mod common;

@@ -9,7 +9,7 @@ use crate::common::{
     End, MEMORY, Over, Runs, both, brief, buf, bytes, connected, dedicated, nics, run, sleepy,
 };
 
-/// Memory of one end's that the other has mapped, all of it by a part of it; and the whole.
+/// Grants memory of one end to the other, which maps the whole of it by naming a part.
 async fn mapped(near: &End, far: &End) -> (Registered, RemoteMemory, Mapped) {
     let memory = SharedMemory::new(MEMORY).expect("memory");
     let memory = far.domain.register_shared(memory, Rights::REMOTE).expect("room");
@@ -22,7 +22,7 @@ async fn mapped(near: &End, far: &End) -> (Registered, RemoteMemory, Mapped) {
 }
 
 #[test]
-fn what_peers_may_not_write_or_another_nic_has_is_not_granted() {
+fn memory_of_another_nic_or_without_the_right_to_write_is_not_granted() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let (near, far) = connected(&here, &there).await;
@@ -55,7 +55,7 @@ fn part(memory: &Registered, at: usize, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_mapped_is_written_without_a_packet_until_it_is_not_mapped() {
+fn mapped_memory_is_written_without_packets_until_it_is_unmapped() {
     for (runs, config) in [
         (Runs::CurrentThread, brief()),
         (Runs::MultiThread, dedicated()),
@@ -86,7 +86,7 @@ fn what_is_mapped_is_written_without_a_packet_until_it_is_not_mapped() {
 }
 
 #[test]
-fn what_is_not_all_mapped_is_for_the_peer_to_refuse() {
+fn a_write_beyond_mapped_memory_is_left_to_the_peer_to_refuse() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let (near, far) = connected(&here, &there).await;
@@ -100,7 +100,7 @@ fn what_is_not_all_mapped_is_for_the_peer_to_refuse() {
     });
 }
 
-/// Each message finds what was written before it, and nothing of what is written behind the answer.
+/// Each message finds what was written before it, and nothing that is written behind the answer.
 #[test]
 fn writes_are_there_before_the_messages_behind_them() {
     const ROUNDS: usize = 300;
@@ -154,7 +154,7 @@ fn writes_are_there_before_the_messages_behind_them() {
 }
 
 #[test]
-fn nothing_is_granted_where_nothing_can_be_mapped() {
+fn granting_fails_on_devices_that_can_not_map() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Udp, &brief());
         let (near, far) = connected(&here, &there).await;

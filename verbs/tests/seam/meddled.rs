@@ -1,5 +1,4 @@
-//! What only a peer that is wrong, or that moves, sends: a device changes what comes, before its
-//! NIC sees it.
+//! What only a faulty or moved peer sends: a device changes what arrives, before its NIC sees it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -25,32 +24,32 @@ use crate::errors::says;
 use crate::exchange::streams;
 use crate::watched::{Watched, Watches};
 
-/// What is changed.
+/// The changes that the device makes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meddling {
     Nothing,
-    /// The last bytes of answers to reads are missing.
+    /// Removes the last bytes of answers to reads.
     ShortAnswers,
-    /// Acknowledgements have a syndrome that the specification reserves.
+    /// Gives acknowledgements a syndrome that the specification reserves.
     NoSyndromes,
-    /// All comes from another Ethernet address.
+    /// Makes all packets come from another Ethernet address.
     Moves,
-    /// Writes that bring an immediate bring metadata instead.
+    /// Turns the immediates of writes into metadata.
     Metadata,
-    /// The connection manager's datagrams are lost.
+    /// Loses the connection manager's datagrams.
     NoManagement,
-    /// The peer is gone instead of what it says.
+    /// Makes the peer appear gone instead of what it says.
     Gone,
 }
 
-/// What is to be changed from now on.
+/// The change to be made from now on.
 #[derive(Clone)]
 struct How(Arc<Mutex<Meddling>>);
 
-/// The inbox that the device inside sees: all packets go one way through it.
+/// The inbox that the inner device sees: all packets go one way through it.
 struct Meddles<'a, I>(&'a mut I, Meddling);
 
-/// Where a peer is that has moved.
+/// The Ethernet address of a peer that has moved.
 const ELSEWHERE: Mac = Mac([2, 9, 9, 9, 9, 9]);
 
 fn moved(outer: &Outer) -> Outer {
@@ -108,19 +107,19 @@ impl Watches for How {
     }
 }
 
-/// A NIC to which what comes is changed.
+/// Opens a NIC whose arriving packets are changed.
 fn opened(how: &How, config: Config) -> Nic {
     let inside = Udp::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
     Nic::over(Watched::by(how.clone(), inside), config).expect("a NIC")
 }
 
-/// One to which it is not.
+/// Opens a NIC whose arriving packets are not changed.
 fn plain(config: Config) -> Nic {
     Nic::open("udp:127.0.0.1:0", config).expect("a port")
 }
 
 impl How {
-    fn nothing() -> Self {
+    fn none() -> Self {
         Self(Arc::new(Mutex::new(Meddling::Nothing)))
     }
 
@@ -129,15 +128,14 @@ impl How {
     }
 }
 
-/// Runs a program over two connected ends. To what comes to the first one this is done once they
-/// are.
+/// Runs a program over two connected ends, the first of which gets changed packets once they are.
 fn meddled<F: Future<Output = ()>>(
     meddling: Meddling,
     program: impl Fn(End, End) -> F + Send + Copy + 'static,
 ) {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let (near, far) = (opened(&how, config.clone()), plain(config));
             let (near, far) = connected(&near, &far).await;
             near.pair.write(buf(1, 8), near.peer).await.expect("it may");
@@ -162,7 +160,7 @@ fn an_answer_to_a_read_that_is_too_short_breaks_the_queue_pair_which_says_so() {
 }
 
 #[test]
-fn an_answer_that_makes_no_sense_breaks_the_queue_pair_which_says_so() {
+fn an_acknowledgement_that_makes_no_sense_breaks_the_queue_pair_which_says_so() {
     meddled(Meddling::NoSyndromes, |near, far| async move {
         let written = near.pair.write(buf(1, 64), near.peer).await;
         let failed = written.expect_err("nobody knows whether it was carried out");
@@ -173,9 +171,9 @@ fn an_answer_that_makes_no_sense_breaks_the_queue_pair_which_says_so() {
     });
 }
 
-/// Which does not end the connection: what it asks for is answered where it was.
+/// A move does not end the connection: requests of the peer are answered at its old address.
 #[test]
-fn that_a_peer_has_moved_is_told_and_its_connection_goes_on() {
+fn a_move_of_the_peer_is_announced_and_the_connection_goes_on() {
     meddled(Meddling::Moves, |near, far| async move {
         let mut events = near.domain.nic().events();
         near.pair.write(buf(1, 64), near.peer).await.expect("it is answered");
@@ -186,12 +184,12 @@ fn that_a_peer_has_moved_is_told_and_its_connection_goes_on() {
     });
 }
 
-/// Of peers that agree upon it when they connect, none does: they have both offered it.
+/// Peers of this kind agree on metadata when they connect, so no honest peer sends it unasked.
 #[test]
-fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pair() {
+fn unsolicited_metadata_is_refused_and_breaks_the_queue_pair() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let near = opened(&how, config.clone());
             // As GIDs tell no ports, the other has the same one at another address.
             let port = address(&near).rsplit_once(':').expect("an address has one").1.to_owned();
@@ -222,13 +220,13 @@ fn metadata_that_was_not_offered_to_be_taken_is_refused_and_breaks_the_queue_pai
     }
 }
 
-/// That the peer knows of the connection is lost, and what it asks for first is refused: by that
-/// the queue pair is told at once that the connection stands, and breaks.
+/// The peer's confirmation is lost, and its first request is refused: the queue pair learns by that
+/// request that the connection is established, and breaks.
 #[test]
-fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_says_so() {
+fn a_queue_pair_that_breaks_before_its_connection_is_established_is_not_connected_and_says_so() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let (near, far) = (opened(&how, config.clone()), plain(config));
             let (takes, asks) = (near.domain(), far.domain());
             let mut listener = near.listen(SERVICE).await.expect("nobody else listens");
@@ -254,12 +252,12 @@ fn a_queue_pair_that_breaks_before_its_connection_stands_is_not_connected_and_sa
     }
 }
 
-/// It is killed, say, before it can tell that it knows of the connection.
+/// The peer is killed, say, before it can confirm the connection.
 #[test]
-fn a_connection_whose_peer_is_gone_before_it_stands_is_given_up_and_says_so() {
+fn a_connection_whose_peer_leaves_before_it_is_established_is_given_up_and_says_so() {
     for config in [brief(), sleepy()] {
         run(Runs::CurrentThread, move || async move {
-            let how = How::nothing();
+            let how = How::none();
             let [here, there] = names(Over::Shm);
             let inside = Shm::join(here.strip_prefix("shm:").expect("it begins so"));
             let device = Watched::by(how.clone(), inside.expect("nobody else has it"));

@@ -1,4 +1,4 @@
-//! Devices and peers by names: those that the system chooses, and those of hosts.
+//! Names of devices and peers: those that the system chooses, and those of hosts.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -20,7 +20,7 @@ async fn open_async(name: &str) -> Nic {
     Nic::open_async(name, brief()).await.expect("nobody else has it")
 }
 
-/// Connects to a NIC by this address, and sends a message.
+/// Connects to a NIC by the given address, and sends a message.
 async fn say_hello(near: &Nic, far: &Nic, to: &str) {
     let (one, other): (Domain, Domain) = (near.domain(), far.domain());
     let mut listener = far.listen(SERVICE).await.expect("nobody else does");
@@ -33,19 +33,19 @@ async fn say_hello(near: &Nic, far: &Nic, to: &str) {
     assert_eq!(&received.expect("it is sent").data[..], b"hello");
 }
 
-/// What a connection to an address comes to that does not stand.
+/// Returns the error of a connection to an address that must fail.
 async fn refused(nic: &Nic, to: &str) -> ConnectError {
     nic.domain().connect(to, SERVICE).await.map(drop).expect_err("nobody is there")
 }
 
-/// The port of a NIC, with the name of a host in front.
+/// Returns an address of a host name and the port of a NIC.
 fn named(host: &str, nic: &Nic) -> String {
     let address = address(nic);
     format!("udp:{host}:{}", address.rsplit(':').next().expect("a port"))
 }
 
 #[test]
-fn nics_of_shared_memory_without_names_have_names_of_their_own_by_which_peers_connect() {
+fn shared_memory_nics_opened_without_a_name_get_unique_names() {
     for runs in EVERYWHERE {
         run(runs, || async {
             let (near, far) = (open("shm"), open_async("shm:").await);
@@ -70,7 +70,7 @@ fn a_peer_is_connected_to_and_sent_datagrams_by_the_name_of_its_host() {
 }
 
 #[test]
-fn a_host_without_a_port_is_asked_at_the_port_of_roce() {
+fn a_host_name_without_a_port_means_the_port_of_roce() {
     lab::test(|_| {
         run(Runs::CurrentThread, || async {
             let [near, far] = ["udp:127.0.0.2:4791", "udp:127.0.0.1"].map(open);
@@ -80,7 +80,7 @@ fn a_host_without_a_port_is_asked_at_the_port_of_roce() {
     });
 }
 
-/// The name server of a resolver, which knows one host, and answers in tasks of a runtime.
+/// Serves a resolver that knows one host, in tasks of a runtime.
 async fn serve_names(server: tokio::net::UdpSocket, known: &str, address: Ipv4Addr) {
     const HEADER: usize = 12;
     loop {
@@ -105,8 +105,8 @@ async fn serve_names(server: tokio::net::UdpSocket, known: &str, address: Ipv4Ad
     }
 }
 
-/// The one thread of the runtime is who answers the resolver: if it waited there, nothing would
-/// come.
+/// The one thread of the runtime also answers the resolver: if the look-up blocked it, no answer
+/// would come.
 #[test]
 fn a_name_is_looked_up_while_other_tasks_of_the_thread_go_on() {
     lab::test(|_| {
@@ -184,10 +184,10 @@ fn a_nic_at_a_wildcard_is_connected_to_at_the_address_that_it_tells_from_here_an
     });
 }
 
-/// Nobody listens there, so the request is given up after its time, and not before: the server may
-/// be about to start.
+/// No NIC listens at the address, so the request is given up after its time, and not before: the
+/// server may be about to start.
 #[test]
-fn who_asks_a_loopback_address_in_vain_is_told_where_a_nic_at_a_wildcard_is() {
+fn the_error_for_a_silent_loopback_address_explains_wildcards() {
     run(Runs::CurrentThread, || async {
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let config = Config { connect_timeout: Duration::from_millis(50), ..brief() };

@@ -1,5 +1,5 @@
-//! NICs that are not opened, and tables of theirs that are full: what was tried, what was found,
-//! and what to do.
+//! NICs that can't be opened, and tables that are full: what was tried, what was found, and what to
+//! do.
 
 use doorbell_kit::{chain, child, lab, limit_descriptors};
 use doorbell_transports::OpenError;
@@ -17,7 +17,7 @@ fn refused(name: &str) -> NicError {
 }
 
 #[test]
-fn a_name_of_no_device_is_said_to_be_none_and_what_is_one() {
+fn the_error_for_a_name_of_no_device_says_what_names_are_valid() {
     for name in [
         "elsewhere",
         "tcp:127.0.0.1",
@@ -39,7 +39,7 @@ fn a_name_of_no_device_is_said_to_be_none_and_what_is_one() {
     says(&refused("packet-v2:eth0,192.0.2.7"), &["`192.0.2.7` is no address in a network"]);
 }
 
-/// Of one that is to be shared, nothing was said of what to do.
+/// Regression test for a bug: the error for a shared interface did not say what to do.
 #[test]
 fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_what_there_is() {
     for device in ["packet", "packet-v2"] {
@@ -62,10 +62,10 @@ fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_wha
     );
 }
 
-/// With a few descriptors to spare, some step of opening fails, and what fails is named with the
-/// limit: once it was said that 127.0.0.1 is no address of this machine's.
+/// With a few descriptors to spare, some step of opening fails, and the error names the limit.
+/// Regression test for a bug: the error once said that 127.0.0.1 is no address of this machine's.
 #[test]
-fn a_nic_for_which_there_is_no_descriptor_names_the_limit() {
+fn the_error_for_a_nic_without_descriptors_names_the_limit() {
     child::alone(|| {
         limit_descriptors(256);
         for name in [&names(Over::Udp)[0], &names(Over::Shm)[0]] {
@@ -99,7 +99,7 @@ fn a_name_that_shared_memory_can_not_have_is_refused_with_what_it_may_be() {
 }
 
 #[test]
-fn a_name_or_address_that_another_nic_has_is_said_to_be_taken() {
+fn the_error_for_a_name_or_address_of_another_nic_says_that_it_is_taken() {
     for over in [Over::Shm, Over::Udp] {
         let first = Nic::open(&names(over)[0], brief()).expect("nobody else has it");
         let name = address(&first);
@@ -158,9 +158,9 @@ fn a_table_that_is_full_says_how_many_it_holds_and_what_to_do_until_there_is_roo
     });
 }
 
-/// Who is asked has no room: who asks is told at once, and not left to wait.
+/// The peer has no room, and tells the asking side at once, which need not wait.
 #[test]
-fn a_connection_that_there_is_no_queue_pair_for_is_refused() {
+fn a_connection_is_refused_if_there_is_no_room_for_a_queue_pair() {
     run(Runs::CurrentThread, || async {
         let [here, there] = names(Over::Shm);
         let near = Nic::open(&here, brief()).expect("nobody else has it");
@@ -192,7 +192,7 @@ fn a_queue_of_no_entries_or_too_few_is_refused_with_how_many_it_needs() {
     says(&why, &["has 1 entries, and needs 2: one a receive queue, one for sends"]);
 }
 
-/// It is the owner, and is stopped, as a debugger would stop it.
+/// The owner of the interface is stopped, as a debugger would stop it.
 #[test]
 fn a_nic_of_an_interface_whose_processes_do_not_answer_is_not_opened_and_says_how_to_find_them() {
     lab::test(|lab| {

@@ -1,4 +1,4 @@
-//! Each operation, over each device, whoever runs the NIC and wherever its program runs.
+//! Each operation, over each device, in each mode of progress, and wherever its program runs.
 
 mod futures;
 mod queues;
@@ -25,7 +25,7 @@ fn over<F>(
     });
 }
 
-/// Declares all tests of a list for every device, both kinds of progress, and wherever programs
+/// Declares all tests of a list for every device, both modes of progress, and wherever programs
 /// run.
 macro_rules! everywhere {
     ($($from:ident::$test:ident)+) => {
@@ -72,7 +72,7 @@ macro_rules! everywhere {
     };
 }
 
-/// The cable between the raw devices of this namespace.
+/// Plugs the cable between the raw devices of this namespace.
 pub fn plug(lab: &lab::Lab) {
     let [near, far] = CABLE;
     lab.loopback(near, far, 9000).expect("a lab has cables");
@@ -80,33 +80,33 @@ pub fn plug(lab: &lab::Lab) {
 
 everywhere! {
     futures::messages_of_every_length_arrive_whole_and_in_order
-    futures::a_few_bytes_travel_in_the_request
+    futures::inline_data_travels_in_the_request
     futures::an_immediate_comes_with_its_message
-    futures::a_key_that_a_message_invalidates_is_of_no_use_any_more
-    futures::what_was_written_is_there_when_the_write_is_done
-    futures::a_write_that_tells_completes_a_receive_of_the_peers
-    futures::reads_bring_what_is_there
+    futures::a_key_that_a_message_has_invalidated_is_refused
+    futures::written_data_is_there_when_the_write_completes
+    futures::a_write_with_an_immediate_completes_a_receive_of_the_peer
+    futures::reads_return_what_the_peers_memory_holds
     futures::atomic_operations_are_atomic
     futures::queue_pairs_share_their_receives
-    futures::who_looks_at_memory_finds_what_peers_write
+    futures::a_look_at_memory_finds_what_peers_write
     queues::requests_of_a_batch_complete_in_their_order
-    queues::what_is_posted_in_a_look_keeps_its_order
-    queues::what_is_copied_keeps_its_order
-    queues::what_is_copied_goes_into_one_packet
-    queues::who_has_found_a_message_and_does_nothing_more_has_acknowledged_it
-    queues::who_has_taken_a_turn_and_found_a_message_has_acknowledged_it
-    queues::of_unsignalled_requests_only_failures_are_told
+    queues::requests_posted_in_a_look_keep_their_order
+    queues::copied_messages_keep_their_order
+    queues::a_copied_message_goes_into_one_packet
+    queues::a_found_message_is_acknowledged_though_the_program_does_nothing_more
+    queues::a_message_found_in_a_turn_of_the_program_is_acknowledged
+    queues::unsignalled_requests_complete_only_if_they_fail
     queues::a_fenced_write_sends_what_the_read_before_it_brought
     queues::queues_share_their_receives
-    queues::an_answer_in_hand_leaves
-    queues::what_is_waited_for_stays_until_it_is_taken
+    queues::an_answer_posted_with_the_held_nic_leaves_at_once
+    queues::a_completion_stays_in_its_queue_until_it_is_taken
     queues::a_completion_queue_is_a_stream
-    queues::a_thread_waits_and_another_polls
+    queues::one_thread_waits_while_another_polls
 }
 
-/// Which is a matter of devices that lose nothing: elsewhere nothing is copied.
+/// Only lossless devices copy messages: elsewhere nothing is copied.
 #[test]
-fn what_is_copied_ends_the_connection_where_there_is_no_receive() {
-    let program = queues::what_is_copied_ends_the_connection_where_there_is_no_receive;
+fn a_copied_message_without_a_receive_ends_the_connection() {
+    let program = queues::a_copied_message_without_a_receive_ends_the_connection;
     over(Over::Shm, crate::common::brief(), Runs::CurrentThread, program);
 }

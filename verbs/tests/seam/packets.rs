@@ -7,8 +7,8 @@ use doorbell_verbs::{Buf, Nic};
 use crate::common::{Over, Runs, SERVICE, address, brief, buf, bytes, names, run, sleepy};
 use crate::watched::Watched;
 
-/// Both said how to set the MTU of an interface, and did not connect: though one was loopback's,
-/// say, and the other that of a network card, where there is nothing to be set.
+/// Regression test for a bug: both ends said how to set the MTU of an interface, and did not
+/// connect, even where one was the loopback interface and the MTU could not be set.
 #[test]
 fn ends_whose_devices_take_packets_of_other_sizes_connect_with_those_that_both_take() {
     for (config, most) in [brief(), sleepy()]

@@ -1,4 +1,4 @@
-//! Who runs the NIC, who sleeps, and who is woken.
+//! Tests of the progress engine: which task runs the NIC, which sleeps, and which is woken.
 
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -28,10 +28,10 @@ async fn begun<F: Future + Unpin>(future: &mut F) {
     .await;
 }
 
-/// A future that was polled, and is set aside by a `select!`, say, kept the duty of running the NIC
-/// for itself: others waited for it, and so did whoever had set it aside.
+/// Regression test for a bug: a future that was polled and then set aside, by a `select!`, say,
+/// stayed the leader: other tasks waited for it, and so did the task that had set it aside.
 #[test]
-fn a_future_that_is_set_aside_holds_nobody_up() {
+fn a_future_that_is_set_aside_delays_no_other_task() {
     for (spin, runs) in
         [Duration::ZERO, Duration::from_micros(50), Duration::MAX].into_iter().flat_map(|spin| {
             [(spin, Runs::CurrentThread), (spin, Runs::MultiThread), (spin, Runs::Nowhere)]
@@ -51,7 +51,7 @@ fn a_future_that_is_set_aside_holds_nobody_up() {
     }
 }
 
-/// Each end sleeps until the other has sent.
+/// Plays ping-pong, in which each end sleeps until the other has sent.
 async fn ping_pong(near: End, far: End, rounds: usize) {
     let plays = |end: End, begins: bool| async move {
         if begins {
@@ -84,25 +84,25 @@ fn sleepers(over: Over, config: Config, runs: Runs) {
 }
 
 #[test]
-fn of_two_tasks_that_sleep_each_time_each_is_woken_each_time() {
+fn two_tasks_that_sleep_each_time_are_woken_each_time() {
     sleepers(Over::Shm, sleepy(), Runs::CurrentThread);
     sleepers(Over::Udp, sleepy(), Runs::CurrentThread);
 }
 
 #[test]
-fn of_two_tasks_on_two_threads_that_sleep_each_time_each_is_woken_each_time() {
+fn two_tasks_on_two_threads_that_sleep_each_time_are_woken_each_time() {
     sleepers(Over::Shm, sleepy(), Runs::MultiThread);
     sleepers(Over::Udp, sleepy(), Runs::MultiThread);
 }
 
 #[test]
-fn beside_a_thread_that_sleeps_each_time_each_task_is_woken_each_time() {
+fn in_dedicated_mode_each_task_is_woken_each_time_though_the_thread_sleeps() {
     let config = || Config { spin: Duration::ZERO, ..dedicated() };
     sleepers(Over::Shm, config(), Runs::MultiThread);
     sleepers(Over::Udp, config(), Runs::CurrentThread);
 }
 
-/// A reader that waits without a runtime, and whoever posts.
+/// Runs a reader that waits without a runtime, and a program that posts.
 async fn read_and_posted(
     near: &Nic,
     far: &Nic,
@@ -118,9 +118,9 @@ async fn read_and_posted(
     (ends.0, ends.1, queues)
 }
 
-/// Threads without a runtime, each of which sleeps each time.
+/// Threads without a runtime sleep each time.
 #[test]
-fn of_two_threads_that_sleep_each_time_each_is_woken_each_time() {
+fn two_threads_that_sleep_each_time_are_woken_each_time() {
     const ROUNDS: usize = 5_000;
     for config in [sleepy(), Config { spin: Duration::ZERO, ..dedicated() }] {
         bounded(move || {
@@ -153,7 +153,7 @@ fn of_two_threads_that_sleep_each_time_each_is_woken_each_time() {
     }
 }
 
-/// Hundreds of tasks on one queue pair, of whose queue each waits for room.
+/// Hundreds of tasks use one queue pair, and each waits for room in its queue.
 #[test]
 fn hundreds_of_tasks_share_a_queue_pair() {
     const TASKS: u64 = 300;
@@ -189,7 +189,7 @@ async fn adds(end: Arc<End>, word: RemoteMemory, task: u64, times: u64) {
     }
 }
 
-/// Six NICs, each joined to the next, and all of them in one program.
+/// Six NICs of one program are joined in a ring.
 #[test]
 fn several_nics_of_a_program_run_beside_each_other() {
     const NICS: usize = 6;
@@ -212,9 +212,9 @@ fn several_nics_of_a_program_run_beside_each_other() {
     }
 }
 
-/// One task waits for messages, while threads that wait for nothing post them.
+/// A single task waits for messages, while threads that wait for nothing post them.
 #[test]
-fn a_task_that_waits_hears_of_what_threads_post() {
+fn a_waiting_task_receives_what_threads_post() {
     const COUNT: u64 = 5_000;
     for config in [brief(), sleepy(), dedicated()] {
         run(Runs::MultiThread, move || async move {
@@ -248,7 +248,8 @@ fn a_task_that_waits_hears_of_what_threads_post() {
     }
 }
 
-/// The task that watched the NIC ends with its runtime. Who sleeps in another one slept for ever.
+/// Regression test for a bug: the task that kept the watch ended with its runtime, and tasks of
+/// another runtime slept for ever.
 #[test]
 fn a_nic_outlives_the_runtime_that_it_was_opened_in() {
     bounded(|| {
@@ -274,10 +275,10 @@ fn a_nic_outlives_the_runtime_that_it_was_opened_in() {
     });
 }
 
-/// Whoever posted while that thread slept took the NIC and kept it, and then nobody ran it until
-/// the thread next looked.
+/// Regression test for a bug: a task that posted while the thread slept took the NIC and led, and
+/// then nobody ran it until the thread next looked.
 #[test]
-fn beside_a_thread_of_its_own_nobody_runs_the_nic() {
+fn in_dedicated_mode_no_other_thread_runs_the_nic() {
     run(Runs::MultiThread, || async {
         let [here, there] = names(Over::Shm).map(|name| name.replace("shm:", ""));
         let device = |name: &str| Watched::new(Shm::join(name).expect("nobody else has it"));
@@ -319,9 +320,9 @@ impl Wake for Counted {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Whoever waits in vain, and is dropped, is not remembered: a task whose waker is kept is kept.
+/// A waiting task that was dropped is forgotten: a task whose waker is kept is kept.
 #[test]
-fn of_a_future_that_is_dropped_nothing_is_kept() {
+fn a_dropped_future_is_forgotten() {
     run(Runs::MultiThread, || async {
         let mut wakers = Vec::new();
         let (near, far) = nics(Over::Shm, &sleepy());
@@ -353,7 +354,7 @@ fn of_a_future_that_is_dropped_nothing_is_kept() {
     });
 }
 
-/// Where threads of this process may run that have such a name, as the system lists processors.
+/// Returns the processors on which threads of this name may run, as the system lists them.
 fn allowed(name: &str) -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("a process has threads");
     let tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
@@ -371,7 +372,7 @@ fn allowed_list(task: &Path) -> Option<String> {
     Some(list.trim().to_owned())
 }
 
-/// The numbers in a list as `0-3,7`.
+/// Parses a list of numbers such as `0-3,7`.
 fn processors(list: &str) -> Vec<usize> {
     let number = |text: &str| text.parse::<usize>().expect("a number");
     let ranges = list.split(',').map(|range| match range.split_once('-') {
@@ -381,7 +382,7 @@ fn processors(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// In a process of its own, where no other NIC has a thread.
+/// The test runs in a process of its own, where no other NIC has a thread.
 #[test]
 fn a_thread_of_the_nics_own_runs_on_the_processor_that_is_named_or_wherever_this_one_may() {
     child::alone(|| {
@@ -406,10 +407,10 @@ fn pid() -> String {
     std::process::id().to_string()
 }
 
-/// What was written after a pause bore the time of the last turn before it, and so it was taken for
-/// lost at the first look at the clock, and sent again: each of these.
+/// Regression test for a bug: a write after a pause bore the time of the last turn before the
+/// pause, and so it was taken for lost at the first look at the clock, and sent again.
 #[test]
-fn over_udp_what_is_written_after_a_pause_of_the_program_is_not_sent_again() {
+fn over_udp_a_write_after_a_pause_of_the_program_is_not_retransmitted() {
     run(Runs::CurrentThread, || async {
         let (near, far) = nics(Over::Udp, &brief());
         let (one, _other) = connected(&near, &far).await;

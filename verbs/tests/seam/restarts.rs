@@ -9,7 +9,7 @@ use doorbell_verbs::{Buf, Config, Domain, Nic, QueuePair};
 use crate::common::{Runs, SERVICE, address, run, sleepy};
 use crate::virtual_time::{passes, passing};
 
-/// Takes up whoever asks, and has each connection until it ends.
+/// Accepts every peer, and keeps each connection until it ends.
 async fn serve(mut listener: doorbell_verbs::Listener, domain: Domain) {
     loop {
         let (incoming, domain) = (listener.accept().await, domain.clone());
@@ -22,10 +22,11 @@ async fn serve(mut listener: doorbell_verbs::Listener, domain: Domain) {
     }
 }
 
-/// The server kept the queue pairs of 48 clients of 50 for as long as the last of them lived, since
-/// what it said was taken for a sign of all; and two were refused as stale.
+/// Regression test for a bug: the server kept the queue pairs of 48 of 50 clients for as long as
+/// the last of them lived, since its packets were taken for a sign of life of all; and two were
+/// refused as stale.
 #[test]
-fn a_server_is_rid_of_killed_clients_soon_after_they_come_back() {
+fn a_server_drops_the_connections_of_killed_clients_soon_after_they_come_back() {
     run(Runs::CurrentThread, || async {
         let mut network = Network::new(30);
         let [here, there] = [network.station(), network.station()];

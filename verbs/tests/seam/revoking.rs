@@ -1,4 +1,4 @@
-//! Memory that is taken back while peers write to it as fast as they can.
+//! Memory that is revoked while peers write to it as fast as they can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use crate::common::{
 use crate::errors::{says, with};
 use crate::operations::plug;
 
-/// By which it is known whether a byte has changed.
+/// Returns a checksum, which tells whether a byte of the region has changed.
 pub fn sum(region: &Region) -> u64 {
     let words = region.words().iter().map(|word| word.load(Ordering::Relaxed));
     words.fold(0, |sum: u64, word| sum.rotate_left(5) ^ word)
 }
 
-/// Writes at full speed, several writes at a time, until it is refused.
+/// Writes at full speed, several writes at a time, until a write is refused.
 async fn writes(end: Arc<End>, memory: doorbell_verbs::RemoteMemory, which: usize) -> FailedWhy {
     for number in 0.. {
         let part = memory.at(1 << 14, 1 << 15).expect("within");
@@ -31,7 +31,7 @@ async fn writes(end: Arc<End>, memory: doorbell_verbs::RemoteMemory, which: usiz
 }
 
 #[test]
-fn of_memory_that_was_revoked_no_byte_changes() {
+fn no_byte_of_revoked_memory_changes() {
     for (over, config) in [
         (Over::Shm, brief()),
         (Over::Shm, dedicated()),
@@ -43,7 +43,7 @@ fn of_memory_that_was_revoked_no_byte_changes() {
 }
 
 #[test]
-fn of_memory_that_was_revoked_no_byte_changes_over_raw_ethernet() {
+fn no_byte_of_revoked_memory_changes_over_raw_ethernet() {
     lab::test(|lab| {
         plug(lab);
         for over in [Over::Packet, Over::PacketV2] {
@@ -92,7 +92,7 @@ fn revokes(over: Over, config: Config) {
     });
 }
 
-/// The region, which can't be lent as slices now.
+/// Checks that the region can't be lent as slices now.
 #[track_caller]
 fn not_private(region: Region) -> Region {
     let refused = region.try_private().map(drop).expect_err("somebody else may write it");
@@ -100,7 +100,7 @@ fn not_private(region: Region) -> Region {
     refused.into_region()
 }
 
-/// By its key a peer may write it at any time, whether this program has a handle or not.
+/// A peer that has the key may write at any time, whether this program has a handle or not.
 #[test]
 fn memory_is_lent_as_slices_only_when_no_key_of_it_is_alive() {
     with(|near, far| async move {

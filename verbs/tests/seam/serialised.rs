@@ -1,4 +1,4 @@
-//! Values in whatever form a program keeps them or passes them on.
+//! Serialised values, in the forms in which programs keep them or pass them on.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::common::{Over, names};
 
-/// What a value is as JSON, from which the same value comes back.
+/// Returns a value as JSON, and checks that the same value comes back.
 #[track_caller]
 fn there_and_back<T>(value: T) -> serde_json::Value
 where
@@ -24,7 +24,7 @@ where
 }
 
 #[test]
-fn numbers_are_serialised_as_numbers_and_what_has_a_text_as_that() {
+fn numbers_are_serialised_as_numbers_and_values_with_a_text_form_as_text() {
     assert_eq!(there_and_back(Qpn::new(7)), json!(7));
     assert_eq!(there_and_back(ServiceId(u64::MAX)), json!(u64::MAX));
     assert_eq!(there_and_back(Rkey(7)), json!(7));
@@ -42,7 +42,7 @@ fn numbers_are_serialised_as_numbers_and_what_has_a_text_as_that() {
 }
 
 #[test]
-fn what_is_no_value_of_its_type_is_refused_with_the_reason() {
+fn text_that_is_no_value_of_its_type_is_refused_with_the_reason() {
     let why = |outcome: Result<(), serde_json::Error>| outcome.expect_err("no value").to_string();
     let qpn = why(serde_json::from_str::<Qpn>("16777216").map(drop));
     assert!(qpn.contains("`16777216` is no Qpn"), "{qpn}");
@@ -97,7 +97,7 @@ fn statistics_of_a_nic_are_serialised_and_those_of_another_version_are_read() {
     serde_json::to_string(nic.capabilities()).expect("capabilities are serialised");
 }
 
-/// Also numbers that a format which counts in floating point would round.
+/// Numbers survive that a format with floating point would round.
 #[test]
 fn a_key_that_was_serialised_names_the_same_memory() {
     for (address, rkey, len) in
@@ -111,7 +111,7 @@ fn a_key_that_was_serialised_names_the_same_memory() {
     }
 }
 
-/// What programs of other versions have written is read.
+/// Values that other versions of a program have written can be read.
 #[test]
 fn the_fields_of_a_key_that_is_serialised_keep_their_names() {
     let text = r#"{"address":139638282145792,"rkey":2349858529,"len":4096}"#;

@@ -1,5 +1,4 @@
-//! What who traces a program sees of its connections: a span of each thing that waits, which says
-//! whose it is.
+//! Tracing spans of connections: each operation that waits has one, which names its queue pairs.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -41,14 +40,14 @@ impl Opened {
     }
 }
 
-/// Keeps all spans of this project's verbs.
+/// A subscriber that keeps all spans of this crate.
 #[derive(Clone, Default)]
 struct Watcher(Arc<Mutex<Vec<Opened>>>);
 
 impl Watcher {
-    /// Keeps those of this thread. Whether anybody wants a span is asked once, for all threads; and
-    /// as long as there is only one who might, of the thread alone that comes to it first, which
-    /// may be another test's. So there are always two.
+    /// Keeps the spans of this thread. Whether anybody wants a span is asked once for all threads;
+    /// and while there is only one subscriber, only of the thread that comes to the span first,
+    /// which may be another test's. So there are always two subscribers.
     fn watch(&self) -> DefaultGuard {
         static OTHER: OnceLock<Dispatch> = OnceLock::new();
         OTHER.get_or_init(|| Dispatch::new(Watcher::default()));
@@ -60,7 +59,7 @@ impl Watcher {
         does(&mut opened[span.into_u64() as usize - 1]);
     }
 
-    /// Those of a name, in the order in which they were opened.
+    /// Returns the spans of a name, in the order in which they were opened.
     fn named(&self, name: &str) -> Vec<Opened> {
         let opened = self.0.lock().expect("nobody panics here");
         opened.iter().filter(|span| span.name == name).cloned().collect()
@@ -96,7 +95,7 @@ impl Subscriber for Watcher {
 }
 
 #[test]
-fn connecting_accepting_and_disconnecting_are_spans_that_say_whose_they_are() {
+fn connecting_accepting_and_disconnecting_have_spans_that_name_their_queue_pairs() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let watcher = Watcher::default();
@@ -116,9 +115,9 @@ fn connecting_accepting_and_disconnecting_are_spans_that_say_whose_they_are() {
     });
 }
 
-/// Which says nothing of a peer that it never heard of.
+/// A connection that failed has a span, without a peer that was never heard of.
 #[test]
-fn connecting_in_vain_is_a_span_too() {
+fn a_failed_connect_has_a_span_too() {
     run(Runs::CurrentThread, || async {
         let (here, there) = nics(Over::Shm, &brief());
         let watcher = Watcher::default();
@@ -135,7 +134,7 @@ fn connecting_in_vain_is_a_span_too() {
 }
 
 #[test]
-fn exchanging_addresses_is_a_span_that_says_whose_it_is() {
+fn exchanging_addresses_has_a_span_that_names_its_queue_pairs() {
     run(Runs::CurrentThread, || async {
         let nic = doorbell_verbs::Nic::open("udp:127.0.0.1:0", brief()).expect("a port");
         let listener =

@@ -1,6 +1,7 @@
-//! What a program may have on any thread: a matter of types.
+//! What a program may move to or share with other threads, which types decide.
 //!
-//! What may not leave its thread has an example that does not compile, beside its documentation.
+//! A type that must not leave its thread has an example that does not compile, in its
+//! documentation.
 
 use doorbell_verbs::{
     Batch, Buf, CompletionQueue, Connection, Datagrams, Destination, Domain, Failed, Incoming,
@@ -8,10 +9,10 @@ use doorbell_verbs::{
     RemoteMemory, SendQueue, SharedReceiveQueue, Unconnected,
 };
 
-/// A task that has one may be moved from thread to thread.
+/// Accepts types that a task may take from thread to thread.
 const fn may_move<T: std::marker::Send>() {}
 
-/// Tasks of several threads may have the same one.
+/// Accepts types that tasks of several threads may share.
 const fn may_be_shared<T: std::marker::Send + Sync + Clone>() {}
 
 const _: () = {

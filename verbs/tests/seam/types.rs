@@ -1,4 +1,4 @@
-//! What the public types can do that programs expect of any type.
+//! The traits of public types that programs expect of any type.
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
@@ -9,22 +9,22 @@ use doorbell_verbs::*;
 
 use crate::common::{Over, Runs, SERVICE, brief, connected, names, nics, run};
 
-/// A value that is compared and copied.
+/// Accepts values that are compared and copied.
 fn is_value<T: Debug + Clone + PartialEq + Send + Sync + 'static>() {}
-/// One that is found in a map as well.
+/// Accepts values that are keys of a map as well.
 fn is_key<T: Debug + Clone + Eq + Hash + Send + Sync + 'static>() {}
-/// One that is a text, too.
+/// Accepts values that have a text form, too.
 fn is_text<T: Debug + Clone + Eq + Display + FromStr>() {}
-/// A configuration.
+/// Accepts types that are configurations of objects.
 fn is_config<T: Debug + Clone + Eq + Hash>() {}
-/// A handle that any thread may have.
+/// Accepts handles that any thread may have.
 fn is_handle<T: Debug + Clone + Send + Sync + 'static>() {}
-/// An end of something, which one thread has at a time.
+/// Accepts ends that one thread has at a time.
 fn is_end<T: Debug + Send + 'static>() {}
 fn is_error<T: std::error::Error + Send + Sync + 'static>() {}
 
 #[test]
-fn public_types_can_do_what_they_should() {
+fn public_types_have_the_traits_that_programs_expect() {
     is_config::<Config>();
     is_config::<QueuePairConfig>();
     is_config::<QueuesConfig>();
@@ -63,7 +63,7 @@ fn public_types_can_do_what_they_should() {
 
     is_value::<Statistics>();
     is_value::<AsyncEvent>();
-    is_value::<Stand>();
+    is_value::<ConnectionState>();
     is_value::<Ending>();
     is_value::<Memory>();
     is_value::<Completion>();
@@ -124,7 +124,7 @@ fn public_types_can_do_what_they_should() {
 }
 
 #[test]
-fn keys_of_memory_become_bytes_and_come_of_them() {
+fn a_key_of_memory_survives_encoding_and_decoding() {
     let memory = RemoteMemory::new(RemoteAddr(1), Rkey(2), 3);
     let bytes: [u8; RemoteMemory::ENCODED] = memory.into();
     assert_eq!(RemoteMemory::from(bytes), memory);
@@ -132,7 +132,7 @@ fn keys_of_memory_become_bytes_and_come_of_them() {
 }
 
 #[test]
-fn handles_are_equal_that_lead_to_the_same() {
+fn handles_to_the_same_object_are_equal() {
     let open = |name: &str| Nic::open(name, brief()).expect("nobody else has that name");
     let [near, far] = names(Over::Shm);
     let (near, far) = (open(&near), open(&far));
@@ -143,9 +143,9 @@ fn handles_are_equal_that_lead_to_the_same() {
     assert_ne!(domain, near.domain());
 }
 
-/// What is shown says who somebody is, and nothing of what memory holds.
+/// Debug output identifies an object, and shows nothing of the content of memory.
 #[test]
-fn what_is_shown_has_numbers_and_addresses_and_no_contents() {
+fn debug_output_has_numbers_and_addresses_and_no_contents() {
     run(Runs::CurrentThread, || async {
         let (near, far) = nics(Over::Shm, &brief());
         let address = near.address().to_string();

@@ -1,4 +1,4 @@
-//! Over a simulated network, where time passes only when everybody sleeps.
+//! Tests over a simulated network, where time passes only when all tasks sleep.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use doorbell_verbs::{
 
 use crate::common::{End, Runs, SERVICE, address, buf, bytes, connected, run, sleepy};
 
-/// Two NICs at the ends of a cable.
+/// Opens two NICs at the ends of a cable.
 fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic) {
     let (ether, near, far, _) = cabled(seed, faults, lossless);
     (ether, near, far)
 }
 
-/// The same, and the cable.
+/// Opens two NICs at the ends of a cable, and returns the cable, too.
 fn cabled(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic, LinkId) {
     let mut network = Network::new(seed);
     let stations = (network.station(), network.station());
@@ -33,7 +33,7 @@ fn cabled(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic, LinkId
     (ether, near, far, cable)
 }
 
-/// Lets time pass, a device's next event after the other, until the future is done.
+/// Lets time pass, from one device's event to the next, until the future is done.
 pub async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
     let passes = async {
         loop {
@@ -49,7 +49,7 @@ pub async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
     }
 }
 
-/// Lets so much time pass, with all that happens in it.
+/// Lets the given time pass, with all that happens in it.
 pub async fn passes(ether: &Ether, time: Duration) {
     let until = ether.now() + time;
     while ether.step(Pace::Asleep, until) != Err(Still::Nothing) {
@@ -57,10 +57,11 @@ pub async fn passes(ether: &Ether, time: Duration) {
     }
 }
 
-/// Longer than any timer runs on of what is done, and shorter than hosts may be silent.
+/// A time that is longer than any timer keeps running after a test, and shorter than hosts may be
+/// silent.
 const LONG: Duration = Duration::from_secs(14);
 
-/// Messages, writes and reads of many tasks, to and fro.
+/// Exchanges messages, writes and reads of many tasks in both directions.
 async fn traffic(near: End, far: End) {
     let rounds = |own: End| async move {
         for round in 0..40 {
@@ -100,8 +101,9 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(trace(1), trace(2));
 }
 
-/// What is posted to a NIC that sleeps is posted now, and not when it went to sleep: its first
-/// requests were repeated at once, for by the NIC's time they had been under way for long.
+/// Regression test for a bug: a request that was posted to a sleeping NIC bore the time when the
+/// NIC went to sleep, and was repeated at once, for by the NIC's time it had been under way for
+/// long.
 #[test]
 fn a_request_after_a_long_sleep_is_sent_once() {
     for lossless in [false, true] {
@@ -127,7 +129,7 @@ fn a_request_after_a_long_sleep_is_sent_once() {
     }
 }
 
-/// Nobody is woken but by something that comes, and nothing comes.
+/// Tasks are woken only by arrivals, and nothing arrives.
 #[test]
 fn a_connected_program_that_is_idle_takes_no_turns() {
     run(Runs::CurrentThread, || async {
@@ -149,7 +151,7 @@ fn a_connected_program_that_is_idle_takes_no_turns() {
     });
 }
 
-/// Thousands of connections over a cable that loses packets: each comes about, or says why not.
+/// Thousands of connections over a cable that loses packets: each is established, or says why not.
 #[test]
 fn ten_thousand_connections_over_a_lossy_cable_leave_nothing_behind() {
     for seed in 10..18 {
@@ -205,7 +207,7 @@ async fn connections(seed: u64, count: usize) {
     passing(&ether, rested).await;
 }
 
-/// One connection, with a message on it, if it comes about.
+/// Makes one connection, with a message on it, if the network allows.
 async fn once(domain: &doorbell_verbs::Domain, to: &str) -> Option<()> {
     let pair: QueuePair = match domain.connect(to, SERVICE).await {
         Ok(pair) => pair,
@@ -221,9 +223,10 @@ async fn once(domain: &doorbell_verbs::Domain, to: &str) -> Option<()> {
     Some(())
 }
 
-/// By the network's clock: from when the last was heard of the peer, and not a millisecond later.
+/// The silence is measured by the network's clock, from the last packet of the peer to the
+/// millisecond.
 #[test]
-fn who_waits_for_a_peer_that_is_gone_is_told_within_the_configured_time() {
+fn the_end_of_a_silent_peer_is_noticed_within_the_configured_time() {
     for is_busy in [true, false] {
         run(Runs::CurrentThread, move || async move {
             let (ether, near, far, cable) = cabled(9, Faults::NONE, false);
@@ -252,9 +255,9 @@ fn who_waits_for_a_peer_that_is_gone_is_told_within_the_configured_time() {
     }
 }
 
-/// Nobody listens at such an address: time passes at once until it is said so.
+/// No NIC listens at the address: time passes at once until the error comes.
 #[test]
-fn who_asks_where_nobody_is_is_told_that_nobody_answers() {
+fn the_error_for_an_address_without_a_nic_says_that_nobody_answers() {
     run(Runs::CurrentThread, || async {
         let (ether, near, far) = ether(8, Faults::NONE, false);
         let to = address(&far);
@@ -268,7 +271,8 @@ fn who_asks_where_nobody_is_is_told_that_nobody_answers() {
     });
 }
 
-/// Every time-out of a connection had one text, and nobody could tell what was waited for.
+/// Regression test for a bug: every time-out of a connection had the same text, and nobody could
+/// tell what was waited for.
 #[test]
 fn a_connection_that_times_out_says_who_was_silent_and_for_how_long() {
     run(Runs::CurrentThread, || async {

@@ -1,4 +1,4 @@
-//! A device of which somebody watches what comes, and that may pretend to take smaller packets.
+//! A device that lets a test watch what arrives, and that may pretend to take smaller packets.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,12 +13,12 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, PathMtu};
 use doorbell_transports::{Address, Capabilities, Device, ReachError, Statistics};
 
-/// The threads that have looked for what came.
+/// The threads that have received from the device.
 pub type Threads = Arc<Mutex<HashSet<ThreadId>>>;
 
-/// Who watches.
+/// A watcher of the device.
 pub trait Watches: Send + 'static {
-    /// Receives what there is.
+    /// Receives from the device inside.
     fn receive(&mut self, device: &mut impl Device, inbox: &mut impl Inbox) -> usize;
 }
 
@@ -48,7 +48,7 @@ impl<D: Device> Watched<D> {
         (Self::by(threads.clone(), inside), threads)
     }
 
-    /// The same, taking packets that are no longer than that.
+    /// Wraps a device so that it takes packets of at most `mtu`.
     pub fn taking(inside: D, mtu: PathMtu) -> Self {
         let mut own = Self::new(inside).0;
         own.capabilities.mtu = mtu;

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use doorbell_logp::Requester;
-use doorbell_verbs::floor::{AtHand, Copied};
+use doorbell_verbs::floor::{Copied, HeldNic};
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{
     Buf, CompletionQueue, Imm, Memory, Nic, Queues, QueuesConfig, ReceiveQueue, Region, Registered,
@@ -43,7 +43,7 @@ struct Line {
 impl Line {
     /// Sends a short message: copied where the device can do that, posted where it can't.
     #[inline]
-    fn send_short(&mut self, nic: &mut AtHand<'_>, last: bool) -> anyhow::Result<()> {
+    fn send_short(&mut self, nic: &mut HeldNic<'_>, last: bool) -> anyhow::Result<()> {
         let imm = last.then_some(Imm(0));
         let message = Copied { imm, bytes: [&SHORT, &[]], signalled: false };
         if nic.send_copied(&mut self.send, &message) {
@@ -57,7 +57,7 @@ impl Line {
     /// Posts a message of the measurement. Every [`SIGNALLED`]th message has a completion, which
     /// makes room for more.
     #[inline]
-    fn post(&mut self, nic: &mut AtHand<'_>, send: Send) -> anyhow::Result<()> {
+    fn post(&mut self, nic: &mut HeldNic<'_>, send: Send) -> anyhow::Result<()> {
         let mut request: WorkRequest = send.into();
         request.signalled = self.posted.is_multiple_of(SIGNALLED);
         self.posted += 1;
@@ -106,7 +106,7 @@ impl Line {
     /// Answers what has come, each message before its buffer is posted again. Returns whether
     /// anything had come.
     #[inline]
-    fn answer_all(&mut self, mut nic: AtHand<'_>, over: &mut bool) -> anyhow::Result<Option<()>> {
+    fn answer_all(&mut self, mut nic: HeldNic<'_>, over: &mut bool) -> anyhow::Result<Option<()>> {
         self.make_room()?;
         let mut found = None;
         while self.send.room() > 0
@@ -142,7 +142,7 @@ impl Requester for Line {
             self.poll()?;
         }
         self.sent += 1;
-        let mut nic = AtHand::nothing();
+        let mut nic = HeldNic::none();
         match bytes {
             0 => self.send_short(&mut nic, false),
             _ => {
@@ -198,7 +198,7 @@ pub async fn run(
             return Ok((None, line));
         }
         let (rounds, known, mut line) = measure(line, plan, &beat).await?;
-        line.send_short(&mut AtHand::nothing(), true)?;
+        line.send_short(&mut HeldNic::none(), true)?;
         while line.answered <= line.sent {
             line.poll()?;
             tokio::task::yield_now().await;

@@ -1,7 +1,7 @@
 //! A message there and one back, again and again, each answered with the NIC in hand.
 
 use anyhow::{Context, bail};
-use doorbell_verbs::floor::Hand;
+use doorbell_verbs::floor::NicGuard;
 use doorbell_verbs::work::{Send, Write};
 use doorbell_verbs::{
     Buf, Completion, CompletionQueue, Data, Done, Imm, Memory, Nic, QueuesConfig, ReceiveQueue,
@@ -124,7 +124,7 @@ impl Inbox {
     /// Waits for the message of a round. One that is written is found in memory: what is there and
     /// is something else may be part of it, and is looked at again.
     #[inline]
-    async fn arrival<'n>(&mut self, nic: &'n Nic, round: u64) -> Hand<'n> {
+    async fn arrival<'n>(&mut self, nic: &'n Nic, round: u64) -> NicGuard<'n> {
         if self.verb != Verb::WriteLat {
             return nic.until_completion(&mut self.received).await;
         }
@@ -133,7 +133,7 @@ impl Inbox {
             let found = landing.word(0);
             (found >> 1 == round + 1 && landing.holds(0, (round, found), true)).then_some(())
         };
-        let ((), hand) = nic.until_in_hand(look).await;
+        let ((), hand) = nic.until_held(look).await;
         hand
     }
 
@@ -202,7 +202,12 @@ pub fn received(completion: Completion) -> anyhow::Result<Memory> {
 impl Outbox {
     /// Posts the message of a round, with the NIC in hand if it is.
     #[inline]
-    fn post(&mut self, hand: Option<&mut Hand<'_>>, round: u64, last: bool) -> anyhow::Result<()> {
+    fn post(
+        &mut self,
+        hand: Option<&mut NicGuard<'_>>,
+        round: u64,
+        last: bool,
+    ) -> anyhow::Result<()> {
         let word = word(round, last);
         // Requests of the shortest are made where they are to lie in the queue, as programs do that
         // know how long theirs are.
@@ -219,7 +224,7 @@ impl Outbox {
     #[inline(always)]
     fn carry(
         &mut self,
-        hand: Option<&mut Hand<'_>>,
+        hand: Option<&mut NicGuard<'_>>,
         data: Data,
         word: u64,
         last: bool,
@@ -235,7 +240,7 @@ impl Outbox {
     #[inline(always)]
     fn put(
         &mut self,
-        hand: Option<&mut Hand<'_>>,
+        hand: Option<&mut NicGuard<'_>>,
         request: impl Into<WorkRequest>,
     ) -> anyhow::Result<()> {
         let mut request: WorkRequest = request.into();

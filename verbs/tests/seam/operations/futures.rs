@@ -11,7 +11,8 @@ use doorbell_verbs::{
 
 use crate::common::{both, buf, bytes, connected, connected_as, first};
 
-/// None, one packet, several, and whatever is beside the borders.
+/// The lengths of messages that the tests send: empty, one packet, several, and those beside the
+/// borders.
 const LENGTHS: [usize; 8] = [0, 1, 63, 64, 1024, 4096, 4097, 70_000];
 const ROUNDS: usize = 4;
 
@@ -36,7 +37,7 @@ pub async fn messages_of_every_length_arrive_whole_and_in_order(near: Nic, far: 
     both(sends, receives).await;
 }
 
-pub async fn a_few_bytes_travel_in_the_request(near: Nic, far: Nic) {
+pub async fn inline_data_travels_in_the_request(near: Nic, far: Nic) {
     let (near, far) = connected(&near, &far).await;
     let sends = async move {
         near.pair.send_inline(b"a few").await.expect("it is received");
@@ -76,7 +77,7 @@ pub async fn an_immediate_comes_with_its_message(near: Nic, far: Nic) {
     both(sends, receives).await;
 }
 
-pub async fn a_key_that_a_message_invalidates_is_of_no_use_any_more(near: Nic, far: Nic) {
+pub async fn a_key_that_a_message_has_invalidated_is_refused(near: Nic, far: Nic) {
     let (near, far) = connected(&near, &far).await;
     let rights = Rights::REMOTE | Rights::REMOTE_INVALIDATE;
     let given = far.domain.register(Region::new(4096), rights).expect("room");
@@ -105,7 +106,7 @@ fn refused(outcome: Result<Buf, Failed>) {
     assert_eq!(why, FailedWhy::Carried(Failure::Broke(Cause::PeerAccess)));
 }
 
-pub async fn what_was_written_is_there_when_the_write_is_done(near: Nic, far: Nic) {
+pub async fn written_data_is_there_when_the_write_completes(near: Nic, far: Nic) {
     let (near, far) = connected(&near, &far).await;
     let memory = far.memory.clone();
     let writes = async move {
@@ -131,7 +132,7 @@ pub async fn what_was_written_is_there_when_the_write_is_done(near: Nic, far: Ni
     both(writes, stays).await;
 }
 
-pub async fn a_write_that_tells_completes_a_receive_of_the_peers(near: Nic, far: Nic) {
+pub async fn a_write_with_an_immediate_completes_a_receive_of_the_peer(near: Nic, far: Nic) {
     let (near, far) = connected(&near, &far).await;
     let writes = async move {
         for number in 0..10 {
@@ -164,7 +165,7 @@ pub async fn a_write_that_tells_completes_a_receive_of_the_peers(near: Nic, far:
     both(writes, hears).await;
 }
 
-pub async fn reads_bring_what_is_there(near: Nic, far: Nic) {
+pub async fn reads_return_what_the_peers_memory_holds(near: Nic, far: Nic) {
     let (near, far) = connected(&near, &far).await;
     let memory = far.memory.clone();
     let reads = async move {
@@ -191,7 +192,7 @@ pub async fn reads_bring_what_is_there(near: Nic, far: Nic) {
     both(reads, stays).await;
 }
 
-/// Both ends add to the same word: every sum is found by one of them, once.
+/// The two ends add to the same word: one of them finds every sum, once.
 pub async fn atomic_operations_are_atomic(near: Nic, far: Nic) {
     const EACH: u64 = 100;
     let (near, far) = connected(&near, &far).await;
@@ -273,7 +274,7 @@ pub async fn queue_pairs_share_their_receives(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-pub async fn who_looks_at_memory_finds_what_peers_write(near: Nic, far: Nic) {
+pub async fn a_look_at_memory_finds_what_peers_write(near: Nic, far: Nic) {
     const TURNS: u64 = 50;
     let (near, far) = connected(&near, &far).await;
     let begins = async move {
@@ -295,7 +296,7 @@ pub async fn who_looks_at_memory_finds_what_peers_write(near: Nic, far: Nic) {
     both(begins, answers).await;
 }
 
-/// A word as regions have it.
+/// Returns a word in the byte order of regions.
 fn word(value: u64) -> Buf {
     Buf::from(value.to_ne_bytes().to_vec())
 }

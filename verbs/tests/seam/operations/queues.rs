@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::Waker;
 use std::thread;
 
-use doorbell_verbs::floor::{AtHand, Copied, Look};
+use doorbell_verbs::floor::{Copied, HeldNic, Look};
 use doorbell_verbs::work::{Read, Send, Write};
 use doorbell_verbs::{
     Attachment, Buf, Cause, Completion, CompletionQueue, Done, Failure, Imm, Memory, Nic,
@@ -16,7 +16,7 @@ use crate::common::{End, MEMORY, both, buf, bytes, joined, now};
 
 type Joined = (End<doorbell_verbs::Queues>, CompletionQueue);
 
-/// Two ends, each of which has all its completions in one queue.
+/// Makes two ends, each of which has all its completions in one queue.
 async fn pair(near: &Nic, far: &Nic) -> (Joined, Joined) {
     let queue = |nic: &Nic| nic.completion_queue(256).expect("a size");
     let (here, there) = (queue(near), queue(far));
@@ -28,8 +28,8 @@ async fn pair(near: &Nic, far: &Nic) -> (Joined, Joined) {
     ((ends.0, here), (ends.1, there))
 }
 
-/// Takes a turn, and does something with the NIC in hand if it is to be had.
-fn in_a_turn<R>(nic: &Nic, does: impl FnOnce(AtHand<'_>) -> R) -> R {
+/// Takes a turn, and runs `does` with the NIC if it can be had.
+fn in_a_turn<R>(nic: &Nic, does: impl FnOnce(HeldNic<'_>) -> R) -> R {
     let mut done = None;
     // Who finds nothing has the turn do all that it calls for.
     let found = nic.turn_and_find(|hand| {
@@ -40,7 +40,7 @@ fn in_a_turn<R>(nic: &Nic, does: impl FnOnce(AtHand<'_>) -> R) -> R {
     done.expect("it was done in the turn")
 }
 
-/// The bytes that a message brought.
+/// Returns the bytes that a message brought.
 #[track_caller]
 fn brought(completion: Completion) -> Vec<u8> {
     assert_eq!(completion.outcome, Ok(Done::Received));
@@ -81,8 +81,8 @@ pub async fn requests_of_a_batch_complete_in_their_order(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-/// Whichever NIC is in hand, if one is: what was put before goes first.
-pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
+/// Requests that were put before go first, whichever NIC is held, if one is.
+pub async fn requests_posted_in_a_look_keep_their_order(near: Nic, far: Nic) {
     const COUNT: usize = 30;
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, COUNT, 100);
@@ -110,9 +110,9 @@ pub async fn what_is_posted_in_a_look_keeps_its_order(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-/// In several pieces, with an immediate or not, and by whichever NIC is in hand, if one is. What
-/// waits is not overtaken, and where something may be lost nothing is copied.
-pub async fn what_is_copied_keeps_its_order(near: Nic, far: Nic) {
+/// Messages are copied in several pieces, with an immediate or not, whichever NIC is held, if one
+/// is. They overtake no waiting request, and nothing is copied on a lossy device.
+pub async fn copied_messages_keep_their_order(near: Nic, far: Nic) {
     const COUNT: usize = 200;
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     // The sender waits for no receive.
@@ -154,8 +154,8 @@ pub async fn what_is_copied_keeps_its_order(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-/// It is sent as far as the peer can be sent it only once, and not in parts.
-pub async fn what_is_copied_goes_into_one_packet(near: Nic, far: Nic) {
+/// A message that can be sent only once is sent as a whole, and not in parts.
+pub async fn a_copied_message_goes_into_one_packet(near: Nic, far: Nic) {
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, 1, 8192);
     let long = bytes(0, 8192);
@@ -170,8 +170,8 @@ pub async fn what_is_copied_goes_into_one_packet(near: Nic, far: Nic) {
     assert_eq!(sent.completion().await.outcome, Ok(Done::Sent));
 }
 
-/// It can't be sent again, whatever the queue pair's patience is.
-pub async fn what_is_copied_ends_the_connection_where_there_is_no_receive(near: Nic, far: Nic) {
+/// A copied message can't be repeated, whatever the patience of the queue pair.
+pub async fn a_copied_message_without_a_receive_ends_the_connection(near: Nic, far: Nic) {
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, 1, 8);
     let queue = &mut here.pair.send;
@@ -198,13 +198,13 @@ pub async fn what_is_copied_ends_the_connection_where_there_is_no_receive(near: 
     );
 }
 
-/// A completion, for whoever waits for it by a look of his own.
+/// A look that waits for a completion.
 struct Comes<'q>(&'q mut CompletionQueue);
 
 impl Look for Comes<'_> {
     type Found = Vec<u8>;
 
-    fn look(&mut self, _: AtHand<'_>) -> Option<Vec<u8>> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<Vec<u8>> {
         let mut completion = self.0.look()?;
         let Memory::Buf(buf) = std::mem::take(&mut completion.memory) else { return None };
         Some(buf.into_vec())
@@ -215,8 +215,8 @@ impl Look for Comes<'_> {
     }
 }
 
-/// The acknowledgement may be left for later, but not for whenever the receiver goes on.
-pub async fn who_has_found_a_message_and_does_nothing_more_has_acknowledged_it(
+/// The acknowledgement may be delayed, but not until the receiver happens to go on.
+pub async fn a_found_message_is_acknowledged_though_the_program_does_nothing_more(
     near: Nic,
     far: Nic,
 ) {
@@ -234,15 +234,16 @@ pub async fn who_has_found_a_message_and_does_nothing_more_has_acknowledged_it(
     }
 }
 
-/// The same of who takes a turn himself, whether or not the device was armed before.
-pub async fn who_has_taken_a_turn_and_found_a_message_has_acknowledged_it(near: Nic, far: Nic) {
+/// The acknowledgement of a message that a program finds in a turn of its own is sent, whether or
+/// not the device was armed before.
+pub async fn a_message_found_in_a_turn_of_the_program_is_acknowledged(near: Nic, far: Nic) {
     let ((mut here, mut sent), (mut there, mut received)) = pair(&near, &far).await;
     receives(&mut there, 3, 100);
     for id in 0..3 {
         here.pair.send.post(Send::new(buf(id, 100))).expect("room");
         loop {
             let look =
-                |_: AtHand<'_>| received.look().map(|mut found| std::mem::take(&mut found.memory));
+                |_: HeldNic<'_>| received.look().map(|mut found| std::mem::take(&mut found.memory));
             match far.turn_and_find(look) {
                 Some(Memory::Buf(found)) => break assert!(found.into_vec() == bytes(id, 100)),
                 Some(other) => panic!("a receive of {} bytes", other.filled()),
@@ -253,7 +254,7 @@ pub async fn who_has_taken_a_turn_and_found_a_message_has_acknowledged_it(near: 
     }
 }
 
-pub async fn of_unsignalled_requests_only_failures_are_told(near: Nic, far: Nic) {
+pub async fn unsignalled_requests_complete_only_if_they_fail(near: Nic, far: Nic) {
     let ((mut near, mut sent), (far, received)) = pair(&near, &far).await;
     let (memory, connection) = (far.memory.clone(), far.pair.connection.clone());
     let writes = async move {
@@ -358,7 +359,7 @@ pub async fn queues_share_their_receives(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-/// Answers each message through the NIC in hand, or begins.
+/// Answers each message through the held NIC, or begins.
 async fn plays(
     mut end: End<doorbell_verbs::Queues>,
     mut queue: CompletionQueue,
@@ -383,8 +384,8 @@ async fn plays(
     (end, queue)
 }
 
-/// Of two completions each is waited for twice, peeked at twice and taken once, in their order.
-pub async fn what_is_waited_for_stays_until_it_is_taken(near: Nic, far: Nic) {
+/// Each of two completions is waited for twice, peeked at twice and taken once, in order.
+pub async fn a_completion_stays_in_its_queue_until_it_is_taken(near: Nic, far: Nic) {
     let ((mut near, sent), (mut far, mut received)) = pair(&near, &far).await;
     receives(&mut far, 3, 8);
     let sends = async move {
@@ -418,7 +419,7 @@ pub async fn what_is_waited_for_stays_until_it_is_taken(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-pub async fn an_answer_in_hand_leaves(near: Nic, far: Nic) {
+pub async fn an_answer_posted_with_the_held_nic_leaves_at_once(near: Nic, far: Nic) {
     let ((near, sent), (far, received)) = pair(&near, &far).await;
     both(plays(near, sent, true), plays(far, received, false)).await;
 }
@@ -449,8 +450,8 @@ pub async fn a_completion_queue_is_a_stream(near: Nic, far: Nic) {
     both(sends, takes).await;
 }
 
-/// Neither of the two is a task, though the NIC may be run by one.
-pub async fn a_thread_waits_and_another_polls(near: Nic, far: Nic) {
+/// The two threads run no tasks, though a task may run the NIC.
+pub async fn one_thread_waits_while_another_polls(near: Nic, far: Nic) {
     const COUNT: usize = 100;
     let ((mut near, mut sent), (mut far, mut received)) = pair(&near, &far).await;
     receives(&mut far, 64, 16);

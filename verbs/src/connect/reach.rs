@@ -1,0 +1,27 @@
+//! Finding the route to a peer's device.
+
+use doorbell_core::nic::Way;
+use doorbell_transports::Address;
+
+use crate::error::ConnectError;
+use crate::nic::Nic;
+use crate::progress::yield_to_others;
+
+/// Returns the route to a peer's device, which the device may have to look for.
+pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> {
+    loop {
+        let engine = nic.engine();
+        if let Some(way) = engine.with(|adapter| adapter.reach(to))? {
+            return Ok(way);
+        }
+        // A device that looks for a neighbour reports progress only while it looks.
+        if !engine.turn() {
+            let mut once = false;
+            std::future::poll_fn(|context| match std::mem::replace(&mut once, true) {
+                true => std::task::Poll::Ready(()),
+                false => yield_to_others(context),
+            })
+            .await;
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The control plane of a NIC: queue pairs, connections, listeners and their teardown.
+//!
+//! Whoever holds the NIC may call this folder, and nothing in it waits. It is told of posted
+//! control operations, of time, and of the NIC's and the connection manager's events. It tells
+//! programs by the state of their connection, by one-shot channels, and by events; it tells its
+//! caller whether a task was woken. [`Control`] is the state. The tables that it
+//! consists of are `connections`, `listeners`, `grants`, `paths` and `operations`; the other files
+//! are what it does: in each `turn`, in `management` of connections, in `connecting`, with
+//! `services`, and in `teardown`.
+
+mod connecting;
+mod connections;
+mod grants;
+mod listeners;
+mod management;
+mod operations;
+mod paths;
+mod services;
+mod state;
+mod teardown;
+mod turn;
+
+pub(crate) use grants::{Granted, granted_as};
+pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
+pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair};
+pub(crate) use state::{Control, ControlConfig};

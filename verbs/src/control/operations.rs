@@ -1,0 +1,69 @@
+//! Control operations that a program queues and does not wait for.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use doorbell_core::cm::ConnectionId;
+use doorbell_core::nic::{
+    AddressId, CompletionQueue, CompletionQueueId, Lkey, MappingId, SharedReceiveQueueId,
+};
+
+use super::listeners::Listening;
+use crate::link::{Link, Way};
+use crate::sync::{AtomicBool, Mutex, Ordering, locked};
+
+pub(crate) enum ControlOp {
+    /// Arm a completion queue, whose reader is about to sleep.
+    ArmCompletions(CompletionQueueId),
+    /// End a registration that was dropped.
+    Deregister(Lkey),
+    /// Probe the peer of a connection.
+    Probe(Arc<Link>),
+    /// Unmap memory of a peer's.
+    Unmap(MappingId),
+    /// Take down a queue pair that was dropped.
+    DropQueuePair(DroppedQueuePair),
+    /// Take down a completion queue that was dropped.
+    DropCompletionQueue(CompletionQueueId, CompletionQueue),
+    /// Take down a shared receive queue that was dropped.
+    DropSharedReceiveQueue(SharedReceiveQueueId),
+    /// Forget the address of a destination of datagrams.
+    DropAddress(AddressId, Way),
+    /// Reject a peer's request for a connection, since it was dropped undecided.
+    Reject(ConnectionId),
+    /// Stop a listener that was dropped.
+    StopListening(Listening),
+}
+
+/// A queue pair that its program has dropped.
+pub(crate) struct DroppedQueuePair {
+    pub link: Arc<Link>,
+    /// The program's ends of the two queues.
+    pub ends: Box<dyn Any + Send>,
+}
+
+/// The queue of control operations. It is bounded by the number of objects: each is dropped once,
+/// each reader sleeps once, and each connection has at most one probe that waits to begin.
+#[derive(Default)]
+pub(crate) struct ControlQueue {
+    any: AtomicBool,
+    list: Mutex<Vec<ControlOp>>,
+}
+
+impl ControlQueue {
+    pub fn add(&self, operation: ControlOp) {
+        locked(&self.list).push(operation);
+        self.any.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    pub fn take(&self) -> Vec<ControlOp> {
+        let mut list = locked(&self.list);
+        self.any.store(false, Ordering::Relaxed);
+        std::mem::take(&mut list)
+    }
+}

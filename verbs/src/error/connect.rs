@@ -1,0 +1,218 @@
+//! The errors of connecting and of listening.
+
+use std::time::Duration;
+
+use doorbell_core::cm::{ConnectionError, ListenError, Silent, Why};
+use doorbell_core::nic::{ChangeError, ResourceError};
+use doorbell_core::wire::cm::RejectReason;
+use doorbell_core::wire::{Qpn, ServiceId};
+use doorbell_transports::sharing::ServiceError;
+use doorbell_transports::{Address, AddressError, LookUpError, ReachError};
+use thiserror::Error;
+
+use crate::link::Private;
+
+/// The peer's address and the service that a connection is for, as errors name them.
+pub(crate) struct Target {
+    pub peer: String,
+    pub service: ServiceId,
+}
+
+/// The error of a connection that was not established.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The text is not an address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// No address was found for the host that the text names.
+    #[error(transparent)]
+    LookUp(#[from] LookUpError),
+    /// The peer's device can't be reached.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// The peer's connection manager has refused the connection.
+    #[error("{peer} refused a connection to service {service}: {reason}{}", hint(*.reason))]
+    Refused {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+        /// The reason that the peer's connection manager gave.
+        reason: RejectReason,
+        /// The private data that the peer's program sent with the refusal.
+        private: Private,
+    },
+    /// A party to the connection has not answered in time.
+    #[error(
+        "{} for {waited:.1?} {}{}",
+        silent(*.silence, .peer, *.service),
+        advice(*.silence),
+        of_loopback(*.silence, .peer)
+    )]
+    TimedOut {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+        /// The party that has not answered.
+        silence: Silent,
+        /// How long this side has waited for the answer.
+        waited: Duration,
+    },
+    /// The connection gave way to others, since too many peers asked at the same time.
+    #[error(
+        "{peer} asked for service {service}, and had not confirmed the connection when it had to make \
+         room for others that ask: it may ask again"
+    )]
+    Crowded {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
+    /// The peer answered with numbers of another connection to it, which is established and works.
+    #[error(
+        "{peer} answered for service {service} with a queue pair or a name that another connection to it \
+         has: ask again"
+    )]
+    Stale {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
+    /// The peer has ended the connection while it was being made.
+    #[error("{peer} ended the connection to service {service} while it was being made")]
+    PeerLeft {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
+    /// The queue pair broke, or this side has dropped it, before the connection was established.
+    #[error(
+        "the queue pair broke, or was dropped, while its connection with {peer} for service {service} was \
+         being made"
+    )]
+    GivenUp {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
+    /// The queue pair has no connection that could be ended.
+    #[error("{0} is not connected yet: to give the connection up, drop the future that makes it")]
+    NotConnected(Qpn),
+    /// The connection manager has refused the operation.
+    #[error(transparent)]
+    Manager(#[from] ConnectionError),
+    /// The queue pair could not change its state.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// An unreliable connection can't be made by the connection manager.
+    #[error(
+        "{0} has an unreliable connection, which the connection manager can't make: exchange addresses \
+         by TCP"
+    )]
+    Unreliable(Qpn),
+    /// The exchange of addresses by TCP has failed.
+    #[error("exchanging addresses by TCP: {0}")]
+    Exchange(String),
+    /// No queue pair could be made for the connection.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+}
+
+fn hint(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::INVALID_SERVICE_ID => "; does its program listen to that service?",
+        RejectReason::INVALID_MTU => "; it was asked for packets of every size, down to 256 bytes",
+        _ => "",
+    }
+}
+
+/// Names the party that has not answered, as the beginning of a sentence that goes on with the
+/// time.
+fn silent(silence: Silent, peer: &str, service: ServiceId) -> String {
+    match silence {
+        Silent::Peer => {
+            format!(
+                "nothing has come from the connection manager of {peer}, asked for service {service}"
+            )
+        }
+        Silent::PeersProgram => format!(
+            "the connection manager of {peer} answers, but its program has not decided about service \
+             {service}"
+        ),
+        Silent::OwnProgram => {
+            format!("this program has not decided about {peer}, which asks for service {service},")
+        }
+        Silent::Confirmation => {
+            format!(
+                "{peer} has not confirmed the connection to service {service} that was accepted"
+            )
+        }
+        Silent::End => format!("{peer} has not confirmed the end of a connection"),
+    }
+}
+
+/// Advises what to do when that party does not answer.
+fn advice(silence: Silent) -> &'static str {
+    match silence {
+        Silent::Peer => {
+            "(Config::connect_timeout): is a NIC of its program open there, and does the network carry \
+             packets both ways?"
+        }
+        Silent::PeersProgram => {
+            "(Config::accept_timeout): does it still take up those who ask, each in a task of its own?"
+        }
+        Silent::OwnProgram => "(Config::accept_timeout): decide sooner",
+        Silent::Confirmation => {
+            "(Config::connect_timeout): it is gone, its messages are lost, or the request was forged"
+        }
+        Silent::End => "(Config::connect_timeout): it is gone, or its messages are lost",
+    }
+}
+
+/// Advises what to check when no answer comes from a loopback address: the peer may be on this
+/// machine, opened at a wildcard.
+fn of_loopback(silence: Silent, peer: &str) -> &'static str {
+    // If a name was looked up, it stands behind the address.
+    let address = peer.split(' ').next().unwrap_or(peer).parse();
+    match (silence, address) {
+        (Silent::Peer, Ok(Address::Udp(address))) if address.ip().is_loopback() => {
+            " A NIC that was opened at a wildcard (`udp:0.0.0.0:…`, `udp:[::]:…`) is not at a \
+             loopback address, but where its `Nic::address` tells."
+        }
+        _ => "",
+    }
+}
+
+impl ConnectError {
+    pub(crate) fn of(why: Why, Target { peer, service }: Target) -> Self {
+        match why {
+            Why::Refused { reason, private, .. } => {
+                Self::Refused { peer, service, reason, private: private.into() }
+            }
+            Why::PeerLeft { .. } => Self::PeerLeft { peer, service },
+            Why::Agreed { .. } => Self::GivenUp { peer, service },
+            Why::TimedOut { silence, waited } => Self::TimedOut { peer, service, silence, waited },
+            Why::Crowded => Self::Crowded { peer, service },
+            Why::Stale => Self::Stale { peer, service },
+        }
+    }
+}
+
+/// The error of a service that can't be listened to.
+#[derive(Debug, Error)]
+pub enum ListenRefused {
+    /// The connection manager has refused the listener.
+    #[error(transparent)]
+    Manager(#[from] ListenError),
+    /// The other processes of the interface could not be asked for the service.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// Another process of the interface listens to the service.
+    #[error("service {0} is listened to by another process of this interface")]
+    Taken(ServiceId),
+}

@@ -1,0 +1,10 @@
+//! Local memory that a NIC knows: registered, so that peers reach it, or mapped from a peer.
+//!
+//! This folder is given regions and rights, and tells the control plane of each registration and
+//! mapping, and of its end. It returns the keys that peers are told.
+
+mod mapped;
+mod registered;
+
+pub use mapped::Mapped;
+pub use registered::Registered;

@@ -1,0 +1,99 @@
+//! The configuration of a NIC.
+
+use std::time::Duration;
+
+use doorbell_core::cm;
+use doorbell_core::nic::KeepAlive;
+use doorbell_core::wire::CaGuid;
+
+/// The thread or task that runs the NIC.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase", deny_unknown_fields))]
+pub enum Progress {
+    /// Waiting tasks run the NIC. When no task waits, a task of the runtime in which the NIC was
+    /// opened does, or a thread if that was in none.
+    #[default]
+    Inline,
+    /// A dedicated thread runs the NIC. It spins for as long as [`spin`](Config::spin) says, and
+    /// then sleeps until something comes.
+    Dedicated {
+        /// The processor to which the thread is pinned, by number.
+        #[cfg_attr(feature = "serde", serde(default))]
+        core: Option<usize>,
+    },
+}
+
+/// The configuration of a NIC: who runs it, and how much it holds.
+///
+/// With the feature `serde` it can be read from a file. Fields that are missing there have their
+/// defaults; unknown fields are an error.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+pub struct Config {
+    /// The thread or tasks that run the NIC.
+    pub progress: Progress,
+    /// How long a waiting task spins on a silent device before it sleeps in the kernel. A task does
+    /// not spin while lone messages come: 0.4 ms, or eight times this time, after those before. A
+    /// sleeping task wakes 20 to 30 µs late, and costs nothing while it sleeps; spinning costs a
+    /// core. [`Duration::MAX`] means to spin for ever.
+    pub spin: Duration,
+    /// Whether packets may be sent in runs that the interface or the kernel segments, where it can.
+    /// Without this, each packet is sent in a frame of its own, which is far slower, and shows what
+    /// a network without segmentation offload would carry.
+    pub offload: bool,
+    /// The most queue pairs, including those that have ended and whose numbers
+    /// [rest](Self::time_wait): from 1 to 16,384, and fewer where several processes share the
+    /// interface.
+    pub queue_pairs: usize,
+    /// The most registrations of memory, rounded up to a power of two; at most 2²⁰.
+    pub registrations: usize,
+    /// The most completions that wait for futures to take them; at least one more than there are
+    /// queue pairs.
+    pub completions: usize,
+    /// How long peers may be silent before the connections to them break. With requests under way,
+    /// the default is a second: so soon the death of a peer is noticed that nothing announces. It
+    /// also limits how long a peer may be stopped: see [`KeepAlive`].
+    pub keep_alive: KeepAlive,
+    /// How long a peer's connection manager may take to answer; 4 seconds by default. After that
+    /// time, a [request](crate::Domain::connect) for a connection is given up if nothing at all
+    /// comes back, an [accepted](crate::Incoming::accept) connection if the peer does not confirm
+    /// it, and the [end](crate::Connection::disconnect) of a connection goes without the peer's
+    /// answer. The request tells the time to the peer, as closely as its format can. From 10 ms to
+    /// 10 minutes.
+    pub connect_timeout: Duration,
+    /// How long a program may take to accept a peer; 20 seconds by default. A peer's request is
+    /// given up after that time at the latest, be it accepted or not. This side waits for the same
+    /// time if a peer's connection manager says that its program has not decided. From 10 ms to 10
+    /// minutes.
+    pub accept_timeout: Duration,
+    /// How long the numbers of a connection that has ended are not used again: longer than any of
+    /// its packets may be under way. Zero is allowed, on networks that keep no packet.
+    pub time_wait: Duration,
+    /// The seed of the numbers that nobody must guess, and of the GUID that distinguishes this NIC
+    /// from others that are opened at the same address before or after. Without a seed, they come
+    /// from the system. Tests give one to get the same run again. Two NICs that meet the same peers
+    /// must not have the same seed.
+    pub seed: Option<u64>,
+}
+
+impl Default for Config {
+    /// Runs the NIC inline, with 50 µs of spinning, and room for a thousand queue pairs.
+    fn default() -> Self {
+        let cm::Config { time_wait, unconfirmed, undecided, .. } = cm::Config::new(CaGuid(0));
+        Self {
+            progress: Progress::Inline,
+            spin: Duration::from_micros(50),
+            offload: true,
+            queue_pairs: 1024,
+            registrations: 4096,
+            completions: 4096,
+            keep_alive: KeepAlive::default(),
+            connect_timeout: unconfirmed,
+            accept_timeout: undecided,
+            time_wait,
+            seed: None,
+        }
+    }
+}

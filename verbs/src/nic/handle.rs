@@ -1,0 +1,182 @@
+//! The handle to an open NIC.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use doorbell_transports::{Address, Capabilities, Trouble};
+use tokio::sync::broadcast;
+
+use super::statistics::Statistics;
+use crate::dispatch::AsyncEvent;
+use crate::progress::{HeldNic, ProgressEngine};
+use crate::waiting::block_on;
+
+/// A software NIC over a device. Clones are handles to the same NIC, which is closed when the last
+/// of them, and the last object that was made with it, is dropped.
+///
+/// ```
+/// use doorbell::verbs::{Config, Nic, ServiceId};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let name = |end| format!("shm:nic-example/{end}/{}", std::process::id());
+/// # let (here, there) = (name(0), name(1));
+/// let server = Nic::open(&there, Config::default())?; // "shm:job/1", "udp:192.0.2.7", …
+/// let mut listener = server.listen(ServiceId(7)).await?;
+/// let client = Nic::open(&here, Config::default())?;
+///
+/// let (one, other) = (client.domain(), server.domain());
+/// let accepted = async { listener.accept().await.accept(&other).await };
+/// let (asked, accepted) = tokio::join!(one.connect(&there, ServiceId(7)), accepted);
+/// let (asked, accepted) = (asked?, accepted?);
+///
+/// let receives = accepted.recv(Vec::with_capacity(64));
+/// let (sent, message) = tokio::join!(asked.send(b"hello"), receives);
+/// sent?;
+/// assert_eq!(message?.data, b"hello");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Nic(
+    /// The progress engine, which is taken out when the handle is dropped.
+    Option<Arc<ProgressEngine>>,
+);
+
+impl Clone for Nic {
+    fn clone(&self) -> Self {
+        self.engine().add_handle();
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Nic {
+    fn drop(&mut self) {
+        if let Some(engine) = self.0.take() {
+            engine.drop_handle();
+        }
+    }
+}
+
+impl Nic {
+    /// Makes the first handle to a NIC.
+    pub(super) fn new(engine: Arc<ProgressEngine>) -> Self {
+        Self(Some(engine))
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &Arc<ProgressEngine> {
+        self.0.as_ref().expect("the engine is taken out only on drop")
+    }
+
+    /// Returns the address at which peers reach this NIC. As text, it is what peers pass to
+    /// [`Domain::connect`](crate::Domain::connect).
+    pub fn address(&self) -> &Address {
+        &self.engine().address
+    }
+
+    /// Returns how many dropped queue pairs still take a place: their connections are being ended,
+    /// or their numbers rest for the [time-wait](crate::Config::time_wait). Each of them frees its
+    /// place by itself.
+    pub fn resting_queue_pairs(&self) -> usize {
+        self.engine().with(|adapter| adapter.control().dropped_queue_pairs())
+    }
+
+    /// Returns what the device can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.engine().capabilities
+    }
+
+    /// Subscribes to the asynchronous events that happen from here on. A program that does not take
+    /// them misses the oldest.
+    pub fn events(&self) -> broadcast::Receiver<AsyncEvent> {
+        self.engine().with(|adapter| adapter.control().events.subscribe())
+    }
+
+    /// Takes a turn, unless another thread holds the NIC. Returns whether anything arrived or was
+    /// sent.
+    ///
+    /// Programs need not call this, since waiting tasks take turns. It serves programs without a
+    /// runtime that poll by themselves.
+    pub fn turn(&self) -> bool {
+        self.engine().turn()
+    }
+
+    /// Takes a turn, unless another thread holds the NIC, and then looks at what has come. The look
+    /// gets the NIC if this call has taken the turn: what is [posted](HeldNic::post) through it
+    /// leaves at once.
+    ///
+    /// A program whose look finds something is expected to go on at once. The acknowledgements that
+    /// the turn called for are then sent with what is posted or turned next, or within about a
+    /// millisecond, if the runtime in which the NIC was opened gets to run meanwhile. The peer
+    /// waits longer for them, so this suits programs that answer messages by messages.
+    ///
+    /// ```
+    /// # use doorbell::verbs::work::Send;
+    /// # use doorbell::verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
+    /// /// Answers what has come. Whether anything had.
+    /// fn answer(nic: &Nic, queue: &mut SendQueue, completions: &mut CompletionQueue) -> bool {
+    ///     let answered = nic.turn_and_find(|mut nic| {
+    ///         let _message = completions.look()?;
+    ///         nic.post(queue, Send::inline(b"here").ok()?).ok()
+    ///     });
+    ///     answered.is_some()
+    /// }
+    /// ```
+    #[doc(hidden)]
+    #[inline]
+    pub fn turn_and_find<R>(&self, look: impl FnOnce(HeldNic<'_>) -> Option<R>) -> Option<R> {
+        self.engine().turn_and_find(look)
+    }
+
+    /// Runs a future on this thread, without a runtime, and runs this NIC meanwhile.
+    ///
+    /// In a task of a runtime, this blocks all other tasks of the thread.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        block_on(self.engine(), future)
+    }
+
+    /// Ends all connections, tells the peers, and closes the device, whose address can be opened
+    /// again when this returns. Handles that are left reach nobody any more. This serves layers of
+    /// this workspace that have opened the NIC for themselves, and of which a task may still have a
+    /// handle when they end.
+    ///
+    /// In a handler that holds the NIC, the device is closed with the last handle instead.
+    #[doc(hidden)]
+    pub fn close(&self) {
+        self.engine().close();
+    }
+
+    /// Returns what the NIC has counted since it was opened.
+    pub fn statistics(&self) -> Statistics {
+        self.engine().with(|adapter| {
+            let device = adapter.statistics();
+            let control = adapter.control();
+            Statistics {
+                nic: *control.nic.counters(),
+                device,
+                connections: *control.manager.counters(),
+                objects: control.nic.objects(),
+            }
+        })
+    }
+
+    /// Returns what keeps the NIC from working at this moment, if anything does.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.engine().with(|adapter| adapter.trouble())
+    }
+}
+
+/// Two handles are equal if they are to the same NIC.
+impl PartialEq for Nic {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.engine(), other.engine())
+    }
+}
+
+impl Eq for Nic {}
+
+impl std::fmt::Debug for Nic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Nic({})", self.address())
+    }
+}

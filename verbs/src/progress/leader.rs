@@ -1,0 +1,162 @@
+//! Leadership: which of the waiting tasks drives the NIC, and which ones follow.
+//!
+//! This is the pattern of leader and followers. The holder of the lock takes turns with the NIC.
+//! The leader is the task that has yielded between two polls, and comes back soon to take turns
+//! again. Followers sleep until the leader resigns, or their own look is satisfied.
+
+use std::task::Waker;
+
+use crate::sync::wakers::{Place, Wakers};
+use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sys::lock::{Guard, ProgressLock};
+
+/// The precedence of a waiting task: of several, the one with the highest spins, and the others
+/// sleep.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Precedence {
+    /// Waits for a rare event, such as a request for a connection, or its end.
+    Watches = 1,
+    /// Serves whatever comes, as a server's task does.
+    Serves = 2,
+    /// Waits for an answer with which a program goes on.
+    #[default]
+    Awaits = 3,
+}
+
+/// The value of `leader` when no task leads.
+const NOBODY: u32 = 0;
+
+/// A lock with a leader and followers around some content.
+///
+/// A task that releases the lock, or resigns as leader, wakes a follower. A task that becomes a
+/// follower enters the list first, and then tries to become the leader. These steps are in one
+/// total order, with a fence between the two steps of a follower, so one of the two tasks sees the
+/// other: no task sleeps while there is neither a holder nor a leader.
+pub(crate) struct LeaderLock<T> {
+    lock: ProgressLock<T>,
+    /// The precedence of the leader, or 0 while no task leads.
+    leader: AtomicU32,
+    followers: Wakers,
+}
+
+impl<T> LeaderLock<T> {
+    pub fn new(inside: T) -> Self {
+        Self {
+            lock: ProgressLock::new(inside),
+            leader: AtomicU32::new(NOBODY),
+            followers: Wakers::default(),
+        }
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn enter(&self) -> Option<Guard<'_, T>> {
+        self.lock.enter()
+    }
+
+    /// Takes the lock if it is free, and otherwise tells its holder that work was posted.
+    #[inline]
+    pub fn ring(&self) -> Option<Guard<'_, T>> {
+        self.lock.ring()
+    }
+
+    /// Waits for the lock.
+    ///
+    /// # Panics
+    /// Panics when this thread holds the lock already.
+    pub fn claim(&self) -> Guard<'_, T> {
+        self.lock.claim()
+    }
+
+    /// Returns whether this thread holds the lock.
+    pub fn is_mine(&self) -> bool {
+        self.lock.is_mine()
+    }
+
+    /// Releases the lock, after `owed` has run, and has run again for work that was posted
+    /// meanwhile.
+    #[inline]
+    pub fn leave(&self, mut guard: Guard<'_, T>, mut owed: impl FnMut(&mut T)) {
+        loop {
+            owed(&mut guard);
+            match guard.leave() {
+                Ok(()) => break,
+                Err(still) => {
+                    still.rung();
+                    guard = still;
+                }
+            }
+        }
+        // Releasing the lock and looking at the followers are in one total order with the fence
+        // behind becoming a follower, so no fence is needed here. Loom's model of that order is
+        // weaker.
+        if cfg!(verbs_loom) {
+            fence(Ordering::SeqCst);
+        }
+        if self.followers.any() && self.leader.load(Ordering::SeqCst) == NOBODY {
+            self.followers.wake_one();
+        }
+    }
+
+    /// Returns whether a task leads to which a task of this precedence gives way.
+    #[inline]
+    pub fn is_led(&self, from: Precedence) -> bool {
+        self.leader.load(Ordering::SeqCst) >= from as u32
+    }
+
+    /// Returns whether the leader has just this precedence. A task that became the leader leads
+    /// still if so.
+    #[inline]
+    pub fn is_leader(&self, who: Precedence) -> bool {
+        self.leader.load(Ordering::SeqCst) == who as u32
+    }
+
+    /// Becomes the leader, unless one of the same or of a higher precedence leads. Returns whether
+    /// the caller leads.
+    #[inline]
+    pub fn lead(&self, who: Precedence) -> bool {
+        let take = |leader: u32| (leader < who as u32).then_some(who as u32);
+        self.leader.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok()
+    }
+
+    /// Resigns as leader, and wakes a follower. Has no effect if another task leads by now.
+    #[cold]
+    pub fn resign(&self, who: Precedence) {
+        if self.step_down(who) {
+            fence(Ordering::SeqCst);
+            self.followers.wake_one();
+        }
+    }
+
+    /// Resigns as leader where no other task needs to lead. Returns false if another task leads by
+    /// now.
+    pub fn step_down(&self, who: Precedence) -> bool {
+        let (relaxed, ordering) = (Ordering::Relaxed, Ordering::SeqCst);
+        self.leader.compare_exchange(who as u32, NOBODY, ordering, relaxed).is_ok()
+    }
+
+    /// Removes the leader, whoever it is, without becoming the leader.
+    pub fn depose(&self) {
+        self.leader.store(NOBODY, Ordering::SeqCst);
+    }
+
+    /// Becomes a follower. The caller must then look once more for what it waits for, and try
+    /// [`enter_unled`](Self::enter_unled).
+    #[cold]
+    pub fn follow(&self, place: &mut Place, waker: &Waker) {
+        self.followers.enter(place, waker);
+    }
+
+    /// Takes the lock if it is free, and no task leads to which the caller gives way.
+    #[cold]
+    pub fn enter_unled(&self, from: Precedence) -> Option<Guard<'_, T>> {
+        if self.is_led(from) { None } else { self.enter() }
+    }
+
+    #[inline]
+    pub fn unfollow(&self, place: &mut Place) {
+        if place.is_taken() {
+            self.followers.leave(place);
+        }
+    }
+}

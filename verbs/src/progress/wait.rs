@@ -1,0 +1,289 @@
+//! A wait: when its task takes turns, follows, yields or sleeps.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use doorbell_core::time::Time;
+
+use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
+use super::held::HeldNic;
+use super::leader::{LeaderLock, Precedence};
+use super::look::Look;
+use super::yielding::{is_blocked, yield_to_others};
+use crate::sync::Ordering;
+use crate::sync::wakers::Place;
+
+/// How many turns, and how much time, a future takes before it lets other tasks run.
+pub(super) const TURNS_A_POLL: u32 = 10_000;
+pub(super) const QUANTUM: Duration = Duration::from_micros(40);
+/// How many results in a row tasks may find before other tasks are let run.
+const MOST_AT_ONCE: u32 = 512;
+/// Of how many results one settles what turns have called for; the others leave that to the next.
+const FINDS_TO_SETTLE: u32 = 16;
+/// The most turns that pass without a look at what there is to send.
+const TURNS_TO_SETTLE: u32 = 16;
+
+/// The state of one wait, from its first poll to its end.
+#[derive(Default)]
+pub(crate) struct WaitState {
+    /// The precedence with which the task leads, unless another task has taken over since.
+    leads_as: Option<Precedence>,
+    /// The place of the task among the followers.
+    place: Place,
+    /// The time since when nothing has come.
+    since: Option<Time>,
+    /// Whether the task has spun beside a dedicated thread.
+    spun: bool,
+}
+
+impl WaitState {
+    /// Returns whether the task leads still.
+    #[inline]
+    fn leads<T>(&self, lock: &LeaderLock<T>, who: Precedence) -> bool {
+        self.leads_as.is_some() && lock.is_leader(who)
+    }
+}
+
+impl ProgressEngine {
+    /// Waits for what `look` finds, making progress meanwhile. The NIC comes with the result if
+    /// this thread holds it.
+    #[inline]
+    pub fn wait<'s, L: Look>(
+        &'s self,
+        context: &mut Context<'_>,
+        wait_state: &mut WaitState,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        // A task that always finds its result would starve the other tasks of its thread.
+        let in_a_row = self.waits_in_a_row.load(Ordering::Relaxed) + 1;
+        let yields = in_a_row == MOST_AT_ONCE;
+        self.waits_in_a_row.store(if yields { 0 } else { in_a_row }, Ordering::Relaxed);
+        if yields {
+            return yield_to_others(context);
+        }
+        let found = self.look_once(wait_state, look);
+        if found.is_ready() {
+            self.count_find();
+            return found;
+        }
+        if self.pacing.dedicated {
+            return self.wait_dedicated(context, wait_state, look);
+        }
+        match self.lock.enter() {
+            Some(adapter) => self.take_turns(adapter, context, wait_state, look),
+            None => self.follow(context, wait_state, look),
+        }
+    }
+
+    /// Takes turns until the result is there, or other tasks must run.
+    #[inline]
+    pub fn take_turns<'s, L: Look>(
+        &'s self,
+        mut adapter: Held<'s>,
+        context: &mut Context<'_>,
+        wait_state: &mut WaitState,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        self.turns_taken.store(self.turns_taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let who = look.precedence();
+        let outranked = !wait_state.leads(&self.lock, who) && self.lock.is_led(who);
+        let was_armed = adapter.disarm();
+        let spin = self.spin(&adapter);
+        let (mut start, mut idle, mut owes) = (None, false, true);
+        for turn in 1..=TURNS_A_POLL {
+            let turned = self.step(&mut adapter);
+            if let Some(found) = look.look(HeldNic::of(self, &mut adapter)) {
+                self.end(wait_state);
+                self.tick_if(was_armed);
+                return Poll::Ready((found, Some(adapter)));
+            }
+            if turned.found {
+                (wait_state.since, owes) = (None, true);
+            }
+            let mut woke = turned.woke;
+            // The less is done between turns, the sooner the next frame is found. But a device may
+            // have kept something back, too, for which it is asked now and then.
+            if owes || adapter.is_rung() || adapter.has_work() || turn % TURNS_TO_SETTLE == 0 {
+                woke |= self.settle(&mut adapter).woke;
+                owes = turned.found;
+            }
+            woke |= look.woke();
+            // A woken task may be behind this one on the same thread; and a leader, or a thread
+            // that wants the NIC, waits for this one.
+            if woke || outranked || adapter.is_wanted() {
+                break;
+            }
+            if turn % spin.turns_a_look == 0 {
+                let now = adapter.now();
+                idle = now.since(*wait_state.since.get_or_insert(now)) >= spin.time;
+                if idle || now.since(*start.get_or_insert(now)) >= QUANTUM {
+                    break;
+                }
+            }
+        }
+        if idle && (is_blocked() || self.is_watched_here()) {
+            return self.sleep(adapter, context, wait_state, look);
+        }
+        self.tick_if(was_armed);
+        if wait_state.leads(&self.lock, who) || self.lock.lead(who) {
+            wait_state.leads_as = Some(who);
+            self.release(adapter);
+            return yield_to_others(context);
+        }
+        self.release(adapter);
+        self.follow(context, wait_state, look)
+    }
+
+    /// Follows: another task runs the NIC or leads, and wakes this one when it gives that up. If it
+    /// did so before this task was on the list, this task finds the lock free now.
+    #[cold]
+    fn follow<'s, L: Look>(
+        &'s self,
+        context: &mut Context<'_>,
+        wait_state: &mut WaitState,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        assert!(!self.lock.is_mine(), "this task holds the NIC: release it before waiting");
+        look.register(context.waker());
+        let who = look.precedence();
+        let leads = wait_state.leads(&self.lock, who);
+        if !leads {
+            self.lock.follow(&mut wait_state.place, context.waker());
+        }
+        let found = self.look_once(wait_state, look);
+        if found.is_ready() {
+            return found;
+        }
+        if leads {
+            // This task leads, and another thread holds the lock for a moment only.
+            return yield_to_others(context);
+        }
+        if let Some(adapter) = self.lock.enter_unled(who) {
+            // The task comes back at once, so other tasks run first, and it does not sleep.
+            wait_state.leads_as = self.lock.lead(who).then_some(who);
+            self.lock.unfollow(&mut wait_state.place);
+            self.release(adapter);
+            return yield_to_others(context);
+        }
+        Poll::Pending
+    }
+
+    /// Arms the device, looks once more, and only then sleeps.
+    #[cold]
+    fn sleep<'s, L: Look>(
+        &'s self,
+        mut adapter: Held<'s>,
+        context: &mut Context<'_>,
+        wait_state: &mut WaitState,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        look.register(context.waker());
+        if !self.arm(&mut adapter) {
+            // Nothing would wake this task: it goes on spinning.
+            let who = look.precedence();
+            let leads = wait_state.leads(&self.lock, who) || self.lock.lead(who);
+            wait_state.leads_as = leads.then_some(who);
+            self.release(adapter);
+            return yield_to_others(context);
+        }
+        if let Some(found) = look.look(HeldNic::of(self, &mut adapter)) {
+            self.end(wait_state);
+            // The device is armed, perhaps for longer than the time-out of a request that was
+            // posted in the look.
+            self.release(adapter);
+            return Poll::Ready((found, None));
+        }
+        wait_state.since = None;
+        if let Some(who) = wait_state.leads_as.take() {
+            self.lock.step_down(who);
+        }
+        self.release(adapter);
+        Poll::Pending
+    }
+
+    /// Waits beside a dedicated thread that runs the NIC: this task only looks.
+    fn wait_dedicated<'s, L: Look>(
+        &'s self,
+        context: &mut Context<'_>,
+        wait_state: &mut WaitState,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        // One task spins, and each only once: the spins of all tasks of a thread would add up.
+        let who = look.precedence();
+        if !std::mem::replace(&mut wait_state.spun, true) && self.lock.lead(who) {
+            let spun = std::time::Instant::now();
+            let mut found = Poll::Pending;
+            while found.is_pending() && spun.elapsed() < self.pacing.spin.min(QUANTUM) {
+                for _ in 0..TURNS_A_LOOK {
+                    if found.is_pending() {
+                        found = self.look_once(wait_state, look);
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+            self.lock.step_down(who);
+            if found.is_ready() {
+                return found;
+            }
+        }
+        look.register(context.waker());
+        self.ring();
+        self.look_once(wait_state, look)
+    }
+
+    /// Looks without the NIC, and ends the wait if the result is there.
+    #[inline]
+    fn look_once<'s, L: Look>(
+        &self,
+        wait_state: &mut WaitState,
+        look: &mut L,
+    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+        match look.look(HeldNic::none()) {
+            Some(found) => {
+                self.end(wait_state);
+                Poll::Ready((found, None))
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    /// Ends a wait. If its task leads, another one will.
+    #[inline]
+    pub fn end(&self, wait_state: &mut WaitState) {
+        if wait_state.leads_as.is_some() || wait_state.place.is_taken() {
+            self.stop_leading_or_following(wait_state);
+        }
+    }
+
+    #[cold]
+    fn stop_leading_or_following(&self, wait_state: &mut WaitState) {
+        self.lock.unfollow(&mut wait_state.place);
+        if let Some(who) = wait_state.leads_as.take() {
+            self.lock.resign(who);
+        }
+    }
+
+    /// Takes a turn, and looks in the midst of it. If another thread holds the NIC, only looks. A
+    /// task that finds something goes on with the NIC at once.
+    #[inline]
+    pub fn turn_and_find<R>(&self, look: impl FnOnce(HeldNic<'_>) -> Option<R>) -> Option<R> {
+        // A dedicated thread must not wait for what a look does.
+        let Some(mut adapter) = self.enter() else { return look(HeldNic::none()) };
+        self.step(&mut adapter);
+        let found = look(HeldNic::of(self, &mut adapter));
+        if found.is_some() {
+            // While the device is armed, no watch looks before the device wakes one.
+            self.keep_awake(&mut adapter);
+            self.turns_taken.store(self.turns_taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            let finds = self.finds.load(Ordering::Relaxed).wrapping_add(1);
+            self.finds.store(finds, Ordering::Relaxed);
+            if !finds.is_multiple_of(FINDS_TO_SETTLE) {
+                self.release_soon(adapter);
+                return found;
+            }
+        }
+        adapter.rung();
+        self.release(adapter);
+        found
+    }
+}
