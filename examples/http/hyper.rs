@@ -41,6 +41,8 @@ async fn main() -> anyhow::Result<()> {
     for (path, len) in [("/", 0), ("/upload", 1_000_000)] {
         let request = Request::post(path).header("host", "doorbell");
         let request = request.body(Full::new(Bytes::from(vec![7; len])))?;
+        // The connection may not have heard yet that the response before was read.
+        client.ready().await?;
         let response = client.send_request(request).await?;
         let status = response.status();
         let text = response.into_body().collect().await?.to_bytes();
