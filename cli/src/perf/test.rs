@@ -24,7 +24,7 @@ pub enum Test {
     Verbs(Verb),
     /// A test of Active Messages.
     Am(Am),
-    /// Byte streams over queue pairs: a stream.
+    /// The throughput of a byte stream over queue pairs.
     BytestreamBw,
     /// A test of RPC.
     Rpc(Rpc),
@@ -79,7 +79,7 @@ pub enum Am {
     CallLat,
     MediumLat,
     Bw,
-    /// Of all sizes up to one.
+    /// A stream of messages of all sizes up to the given one.
     MixedBw,
     BulkBw,
 }
@@ -95,7 +95,7 @@ pub enum SplitC {
     BarrierLat,
     /// Additions to random entries of a table that is spread over the processes.
     Histogram,
-    /// Reads of random entries of such a table, many at a time.
+    /// Reads of random entries of a table that is spread over the processes, many at a time.
     Gather,
 }
 
@@ -104,7 +104,7 @@ pub enum SplitC {
 pub enum Rpc {
     /// Calls one after the other.
     Lat,
-    /// Calls, of which many are in flight.
+    /// Calls of which many are in flight at a time.
     Bw,
     /// The messages of one call's stream.
     Stream,

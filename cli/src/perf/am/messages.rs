@@ -12,8 +12,10 @@ use crate::perf::Plan;
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::test::Am;
 
-/// The last, which asks how many there were and how many of them were wrong.
+/// The request behind all others of a test, which asks how many came and how many of them were
+/// wrong.
 pub const END: RequestId<()> = RequestId::new(2, "end");
+/// The reply to [`END`]: how many requests came, and how many of them were wrong.
 pub const COUNTED: ReplyId<(u64, u64)> = ReplyId::new(1, "counted");
 
 /// The observations of the end that follows.
