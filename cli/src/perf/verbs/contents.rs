@@ -102,7 +102,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// With buffers for so many messages at a time.
+    /// Makes a source with buffers for `count` messages at a time.
     pub fn new(size: usize, count: u64) -> Self {
         let contents = Contents::new(size, count);
         let filled = |number| {
@@ -265,8 +265,8 @@ impl Landing {
         u64::from_le_bytes(word)
     }
 
-    /// Whether in the place of a number is the message of that or another number, with a word; or
-    /// whether the word is there, if it is not to be looked at wholly.
+    /// Returns whether the place of the message `place` holds the message `number`, which ends with
+    /// `word`. Unless `wholly`, only the word is compared.
     #[inline]
     pub fn holds(&mut self, place: u64, (number, word): (u64, u64), wholly: bool) -> bool {
         if !wholly {

@@ -16,7 +16,7 @@ use tokio::sync::broadcast;
 use crate::perf::patience::LONGEST;
 use crate::perf::peer::{GONE, Peer};
 
-/// Counts what has happened: whoever makes progress adds to it.
+/// A counter of progress: each part of a test adds to it when something has happened.
 #[derive(Clone, Default)]
 pub struct Beat(Rc<Cell<u64>>);
 
@@ -83,7 +83,7 @@ impl Guard {
         }
     }
 
-    /// Whether the stream to the other end is not at its end. What that says there is for later.
+    /// Returns an error if the stream to the other end has ended. Bytes in the stream are not read.
     fn is_there(&self) -> anyhow::Result<()> {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         match recv(self.line.as_raw_fd(), &mut [0], flags) {

@@ -16,7 +16,8 @@ use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 use crate::perf::test::Verb;
 
-/// For how many messages there are buffers and receives. Of each end one is under way.
+/// The number of messages that there are buffers and receives for. Each end has one message under
+/// way at a time.
 const COUNT: u64 = 8;
 
 /// Where messages come in.
@@ -253,7 +254,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sees to it that there is a buffer for the next message.
+    /// Waits until there is a buffer for the next message.
     #[inline]
     async fn restock(&mut self) -> anyhow::Result<()> {
         while !self.source.has(1) {
