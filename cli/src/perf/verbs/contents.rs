@@ -20,7 +20,7 @@ pub struct Contents {
     pieces: u64,
 }
 
-/// How many bytes of a word a message has.
+/// The number of bytes of a message's last word: eight, or fewer if the message is shorter.
 const fn word_of(size: usize) -> usize {
     if size < 8 { size } else { 8 }
 }
@@ -248,13 +248,14 @@ impl Landing {
         self.memory.slice(at..at + self.layout.size)
     }
 
-    /// The word in the place of a number.
+    /// Returns the last word in the place of the message with this number, or all of a message that
+    /// is shorter than a word.
     #[inline]
     pub fn word(&self, number: u64) -> u64 {
         let (mut word, size) = ([0; 8], self.layout.size);
         let len = word_of(size);
         let at = self.layout.at(number) + size - len;
-        // It is within the memory, as laid out.
+        // The memory is as long as its layout, so the place is within it.
         if self.contents.are_words() {
             let read = self.memory.load(at);
             debug_assert!(read.is_ok());

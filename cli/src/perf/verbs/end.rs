@@ -125,8 +125,8 @@ impl End {
         Ok(Some(connection.map(theirs).await?))
     }
 
-    /// Connects a queue pair to that of the other end. The two ends tell each other of their memory.
-    /// Returns the connected queue pair, and the other end's memory.
+    /// Connects a queue pair to that of the other end. The two ends tell each other of their
+    /// memory. Returns the connected queue pair, and the other end's memory.
     pub async fn join<K: Kind>(
         &mut self,
         own: Unconnected<K>,

@@ -11,8 +11,9 @@ pub struct Shape {
     /// The number of messages in a batch.
     pub batch: u64,
     /// The most messages that are not checked yet. These are enough batches that the next ones are
-    /// posted while the first are checked, and together not much more than caches hold. Where frames
-    /// hold runs of packets, each end of a batch cuts a run short, so fewer and longer batches pay.
+    /// posted while the first are checked, and together not much more than caches hold. Where
+    /// frames hold runs of packets, each end of a batch cuts a run short, so fewer and longer
+    /// batches pay.
     pub window: u64,
 }
 
