@@ -31,6 +31,6 @@ pub struct Line {
     pub queues: Queues,
     pub completions: CompletionQueue,
     pub theirs: RemoteMemory,
-    /// If so, what is written goes there without a packet.
+    /// The other end's memory if it is mapped. Writes then reach it without a packet.
     pub mapped: Option<Mapped>,
 }
