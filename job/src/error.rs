@@ -25,7 +25,7 @@ pub enum JobError {
     Lacking {
         /// The variable that is not set.
         variable: &'static str,
-        /// The variable that is.
+        /// The variable that is set.
         beside: &'static str,
     },
     /// The rank of a process is not below the number of processes.
@@ -127,7 +127,7 @@ pub enum JobError {
         rank: usize,
         /// The devices of the other process.
         found: String,
-        /// The devices of this process.
+        /// The rank of this process.
         own_rank: usize,
         /// The devices of this process.
         own: String,
@@ -161,10 +161,10 @@ pub enum JobError {
     TooLong {
         /// How many bytes the text has.
         len: usize,
-        /// How many it may have.
+        /// The most bytes that a text may have.
         most: usize,
     },
-    /// Not all processes have told the others what they were to.
+    /// Not all processes have told the others their addresses in time.
     #[error("not all processes have told the others their addresses within {within:?}")]
     Silent {
         /// How long they were waited for.

@@ -198,7 +198,8 @@ fn chosen(
     Ok(Routes { rank, routes: routes.collect::<Result<_, _>>()? })
 }
 
-/// Whether two processes reach each other by a device of which these are the offers.
+/// Checks whether two processes reach each other by a device, of which each has made an offer. The
+/// error says why they do not.
 fn reaches(offers: (&Offer, &Offer), cards: (&Card, &Card)) -> Result<(), String> {
     let (first, second) = (offers.0.as_ref()?, offers.1.as_ref()?);
     let is_one_machine = cards.0.machine == cards.1.machine;

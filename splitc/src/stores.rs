@@ -12,12 +12,12 @@ use crate::world::{Core, Waits, World};
 impl World {
     /// Waits until `bytes` more bytes have been stored in this process's memory, by whichever
     /// processes, since the last call of `store_sync` or of
-    /// [`all_store_sync`](Self::all_store_sync). An atomic change counts as many bytes as its
-    /// number has. When `store_sync` is done, the stored values are in place.
+    /// [`all_store_sync`](Self::all_store_sync). An atomic change counts as many bytes as the
+    /// number that it changes has. When `store_sync` is done, the stored values are in place.
     ///
     /// # Errors
     /// When a process of the world has gone, for that process may be the one that was to store; or
-    /// when the programs of all other processes have ended without.
+    /// when the programs of all other processes have ended, and have not stored as many bytes.
     pub async fn store_sync(&self, bytes: u64) -> Result<(), Error> {
         let core = &*self.0;
         core.flush().await?;

@@ -11,6 +11,7 @@ pub(crate) struct PendingTable<T> {
     free: u16,
 }
 
+/// A place of the table, for one operation.
 enum Place<T> {
     Free {
         next: u16,

@@ -64,6 +64,7 @@ impl Usage {
     }
 }
 
+/// The state of a link's usage, under its lock.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 struct State {
     stage: Stage,
@@ -74,6 +75,7 @@ struct State {
     shows: Option<Tag>,
 }
 
+/// How far a link is on its way to the end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 enum Stage {
     /// The link takes users.

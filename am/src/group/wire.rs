@@ -9,7 +9,9 @@ use crate::kinds::{Call, Notice};
 /// The most members of a group: ranks take 20 bits of a word.
 pub(super) const MOST_MEMBERS: usize = 1 << RANK_BITS;
 
+/// The number of bits that a rank takes in a word.
 const RANK_BITS: u32 = 20;
+/// The bits of a rank at the lower end of a word.
 const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 
 /// The first message on a connection: the sender's rank, the size of the group, and a digest of the

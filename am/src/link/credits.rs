@@ -42,7 +42,7 @@ impl Link {
         found > 0
     }
 
-    /// Has a task try again for a credit, since there may be a receive for one more answer.
+    /// Wakes a task that waits for a credit, since there may be a receive for one more answer.
     fn fed(&self) {
         let out = &mut *self.send_side();
         out.wake(1);

@@ -54,7 +54,7 @@ pub(crate) struct LocalEndpoint {
     pub progress: Arc<dyn Progress>,
     pub owner: Weak<dyn Owner>,
     pub tasks: Arc<Tasks>,
-    /// The rule which peers the endpoint admits. The lock is held while a link's admission is
+    /// The rule by which the endpoint admits peers. The lock is held while a link's admission is
     /// decided.
     pub admits: Mutex<Admits>,
     /// The digest of the handlers whose places the program has chosen.
@@ -124,6 +124,7 @@ pub(crate) struct Link {
     names: OnceLock<Arc<Names>>,
     /// The tag that the peer shows, and whether the endpoint admits it.
     pub admission: Admission,
+    /// Whether the poller handles the link's messages as they come. Messages before that wait.
     open: AtomicBool,
     /// Whether the link was cut off, so that nothing more of it is handled.
     cut_off: AtomicBool,

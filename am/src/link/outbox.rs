@@ -48,10 +48,11 @@ pub(crate) struct Outbox {
     pub taken: Taken,
 }
 
-/// The bytes that are worth ringing the doorbell for. The longer a run of packets, the cheaper.
+/// The number of bytes that are worth ringing the doorbell for. The longer a run of packets, the
+/// less a packet costs.
 pub(crate) const MUCH: u64 = 1 << 20;
-/// The bytes of writes to mapped memory that are worth a message. There the writer does all the
-/// work, and the peer is to handle one part while the writer copies the next.
+/// The number of bytes written to mapped memory that are worth a message. There the writer does all
+/// the work, and the peer is to handle one part while the writer copies the next.
 pub(crate) const MUCH_MAPPED: u64 = 1 << 18;
 
 /// Messages that leave soon.

@@ -11,7 +11,7 @@ use crate::dispatch::Looked;
 /// down a wait at the first NIC.
 const LOOKS_BETWEEN_TURNS: u32 = 16;
 
-/// The questions of a bundle to another that is served with it.
+/// A bundle, as far as the bundles that are united with it ask it for anything.
 pub(super) trait Served: Send + Sync {
     /// Returns whether a turn of the bundle's NIC is cheap.
     fn has_cheap_turns(&self) -> bool;

@@ -17,8 +17,9 @@ use crate::shared::Counters;
 /// The most messages that are handled in a row, before the NIC has a turn.
 const MOST_AT_ONCE: usize = 64;
 
-/// The indices of the poller's completion queues.
+/// The index of the poller's completion queue for receives.
 const RECEIVES: usize = 0;
+/// The index of the poller's completion queue for sends.
 const SENDS: usize = 1;
 
 /// The poller of a bundle: its completion queues, links and handlers.

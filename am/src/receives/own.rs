@@ -10,9 +10,12 @@ use crate::lock::locked;
 #[derive(Default)]
 pub(crate) struct OwnReceives(Mutex<State>);
 
+/// The state of a link's own receive queue, under its lock.
 #[derive(Default)]
 struct State {
+    /// The receive queue, while the link is open.
     queue: Option<ReceiveQueue>,
+    /// Buffers that are posted when the link opens.
     waiting: Vec<Buf>,
     closed: bool,
 }

@@ -1,4 +1,4 @@
-//! Which handler a thread runs, if any.
+//! The kind of handler that a thread runs, and running handlers so that it is known.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;

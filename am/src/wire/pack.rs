@@ -12,6 +12,7 @@ pub(crate) const MOST: usize = 4096;
 pub(crate) const LONGEST: usize = 1024;
 /// The most zeros that are sent to make a pack as long as a packet.
 const MOST_ZEROS: usize = MOST / 4;
+/// The zeros with which a pack is filled up.
 static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
 /// The header of the message that fills up a pack: an answer to no request.
 pub(crate) const FILLING: Header = Header { kind: Kind::Done, words: 0, handler: 0, call: 0 };

@@ -22,7 +22,7 @@ impl fmt::Display for Tag {
     }
 }
 
-/// The rule which peers an endpoint admits, so that they may map it and it takes their messages.
+/// The rule by which an endpoint admits peers, so that they may map it and it takes their messages.
 ///
 /// ```
 /// use doorbell::am::{Admits, EndpointConfig, Tag};

@@ -8,6 +8,7 @@
 pub(crate) struct Taken(pub u16);
 
 impl Taken {
+    /// The number of bits of a count.
     pub const BITS: u32 = 11;
     const MASK: u16 = (1 << Self::BITS) - 1;
 

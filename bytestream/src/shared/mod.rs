@@ -1,7 +1,7 @@
 //! What all streams of an endpoint share, and what needs no stream to be known: the NIC, the
 //! configuration, the runtime of the background tasks, and the receive buffers.
 //!
-//! Links are given an [`Shared`] when they are made. The room calls nobody above it.
+//! Links are given a [`Shared`] when they are made. The folder calls nothing above it.
 
 mod buffers;
 

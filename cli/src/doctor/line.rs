@@ -8,19 +8,21 @@ use doorbell_transports::discover::Remark;
 
 use crate::processors;
 
-/// How often it goes there and back.
+/// The number of round trips of the cache line.
 const ROUNDS: u64 = 20_000;
-/// After this time it is given up: others use the processors.
+/// The time after which the measurement is given up, since other processes use the processors.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Below this the processors share a cache.
+/// The time in nanoseconds below which two processors share a cache.
 const NEAR: f64 = 120.0;
 
-/// A line of its own, and the one beside it that is fetched with it.
+/// A number in a cache line of its own. The neighbouring line is fetched together with that line,
+/// and has nothing else, either.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// The nanoseconds that a line takes one way, between the first two processors that this process
-/// may use; nothing, if there is one, or they are too busy to tell.
+/// Measures how many nanoseconds a cache line takes one way between the first two processors that
+/// this process may use. Returns `None` if there is only one processor, or if the processors are
+/// too busy.
 pub fn crossing() -> Option<f64> {
     let (first, second) = (processors::allowed(0).ok()?, processors::allowed(1).ok()?);
     let lines = [const { Line(AtomicU64::new(0)) }; 2];
@@ -53,7 +55,7 @@ pub fn crossing() -> Option<f64> {
     })
 }
 
-/// Waits for a round; whether it came in time.
+/// Waits until the line has the number of a round. Returns whether that was before the deadline.
 fn comes(line: &Line, round: u64, deadline: Instant) -> bool {
     let mut looks = 0_u32;
     while line.0.load(Ordering::Acquire) < round {
@@ -65,10 +67,13 @@ fn comes(line: &Line, round: u64, deadline: Instant) -> bool {
     true
 }
 
+/// Says in a word how far two processors are from each other, between which a cache line takes
+/// `nanos` nanoseconds.
 pub fn how_far(nanos: f64) -> &'static str {
     if nanos < NEAR { "near" } else { "far" }
 }
 
+/// Returns advice on processors that share no cache; `None` for processors that do.
 pub fn remark(nanos: f64) -> Option<Remark> {
     (nanos >= NEAR).then(|| Remark {
         found: format!("a cache line takes {nanos:.0} ns between these two processors"),

@@ -179,8 +179,8 @@ impl Change<'_> {
     }
 }
 
-/// A number with so many decimals, or with a power of ten in the place of many digits; `plus`
-/// stands before a number that is not negative.
+/// A number as text, with `decimals` decimals, or with a power of ten in the place of many digits.
+/// The text `plus` stands before a number that is not negative.
 fn shown(value: f64, decimals: usize, plus: &str) -> String {
     let sign = if value < 0.0 { "−" } else { plus };
     let size = value.abs();

@@ -98,7 +98,7 @@ pub struct Args {
     #[arg(long, requires = "compare")]
     ratios: bool,
 
-    /// Exit with 1 if something has become greater by more than so many per cent, and not by chance
+    /// Exit with 1 if something has become greater by more than this many per cent, not by chance
     #[arg(long, value_name = "PERCENT", requires = "compare")]
     fail_above: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Measurements between two machines: what these say to each other beside what is measured.
+//! Measurements between two machines, and how the two agree on what is measured.
 //!
 //! The machine that connects says which step comes next. The machine that listens opens its own
 //! device of that kind, or says why not. Each has a process of its own for every step, which meets

@@ -44,7 +44,7 @@ const OVER_SHARED_MEMORY: [&str; 3] = ["mapped", "one-sided", "messages"];
 const OVER_NETWORKS: [&str; 3] = ["mixed", "one-sided", "messages"];
 
 impl Step {
-    /// The arguments of `doorbell perf` that measure the step for so many seconds.
+    /// The arguments with which `doorbell perf` measures the step for `seconds` seconds.
     pub fn arguments(&self, seconds: f64) -> Vec<String> {
         let test = format!("logp_{}", self.layer.name());
         let seconds = seconds.to_string();
@@ -56,18 +56,18 @@ impl Step {
         all.into_iter().map(ToOwned::to_owned).collect()
     }
 
-    /// The kind of the device: what it is opened on is each machine's own.
+    /// The kind of the device, without the place on which each machine opens it.
     pub fn kind(&self) -> &str {
         kind(&self.device)
     }
 
-    /// The step, for the other machine.
+    /// The step as JSON, by which another machine is asked for it.
     pub fn to_json(&self) -> Value {
         json!({ "layer": self.layer.name(), "device": self.kind(), "carrier": self.carrier })
     }
 
-    /// The step that another machine asks for, on the device of that kind among those of this
-    /// machine; `None` if there is none, or if this is no step.
+    /// The step that another machine asks for, on this machine's device of the same kind. Returns
+    /// `None` if this machine has no such device, or the JSON is no step.
     pub fn from_json(asked: &Value, devices: &[String]) -> Option<Self> {
         let layer = Layer::ALL.into_iter().find(|layer| asked["layer"] == layer.name())?;
         let carrier = match &asked["carrier"] {

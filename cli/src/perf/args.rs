@@ -6,15 +6,16 @@ use doorbell_splitc::Carrier;
 
 use super::test::Test;
 
-/// Measures: latencies and streams, of Split-C, of RPC, of Active Messages, of byte streams, of the
-/// NIC, of devices alone and of the kernel's sockets.
+/// Measures latencies and streams: of Split-C, RPC, Active Messages, byte streams, the NIC, devices
+/// alone, and the kernel's sockets.
 ///
-/// A latency is half the round trip of a ping-pong, or the whole time of what is awaited; the first
-/// tenth is left out. A stream goes one way, and counts what was received and checked. The contents
-/// and the sequence of every message are checked (of a stream of the NIC, of Active Messages, or of
-/// bytes, that are longer than 1024 bytes what tells each from others, the contents of each eighth,
-/// and what is in memory at the end): only then the exit status is 0. It is 1 when anything was
-/// lost or wrong, and 2 for a test that is not there yet.
+/// A latency is half the round trip of a ping-pong, or the whole time of an operation that is
+/// awaited; the first tenth of the figures is left out. A stream goes one way, and counts what was
+/// received and checked. The contents and the sequence of every message are checked. Of longer
+/// messages than 1024 bytes in a stream of the NIC, of Active Messages or of bytes, only the bytes
+/// that tell a message from others are checked, all of each eighth message, and what is in memory
+/// at the end. The exit status is 0 if everything was right, 1 if anything was lost or wrong, and 2
+/// for a test that does not exist yet.
 ///
 /// A breakdown of costs, am_costs or splitc_costs, runs both ends on one thread of this process, so
 /// all time is the host's. It takes no --pair, --listen or --connect.
@@ -25,22 +26,22 @@ pub struct Args {
     #[arg(value_parser = PossibleValuesParser::new(Test::names()).map(|name| Test::named(&name)))]
     pub test: Test,
 
-    /// The device: shm, udp, packet, packet-v2; without --pair also where, as packet:eth0 [default:
-    /// packet, of am_costs and splitc_costs shm]
+    /// The device: shm, udp, packet or packet-v2; without --pair with its place, as in packet:eth0
+    /// [default: packet; shm for am_costs and splitc_costs]
     #[arg(long, value_name = "DEV")]
     pub device: Option<String>,
 
-    /// Bytes of a message, a write or an access [default: 16, of streams 4096, of am_bulk_bw and
-    /// bytestream_bw 65536, of RPC 64, of Split-C 8]
+    /// Bytes of a message, a write or an access [default: 16; 4096 for streams, 65536 for
+    /// am_bulk_bw and bytestream_bw, 64 for RPC, 8 for Split-C]
     #[arg(long, value_name = "N")]
     pub size: Option<usize>,
 
-    /// Round trips, messages or accesses; rounds of LogP and of costs [default: 100000 round trips,
-    /// 10000 of wake_lat, 31 rounds of LogP, 61 of costs]
+    /// Number of round trips, messages or accesses, or of rounds of LogP and of costs [default:
+    /// 100000 round trips, 10000 for wake_lat, 31 rounds of LogP, 61 of costs]
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     pub iters: Option<u64>,
 
-    /// For how long [default: streams, get_lat and put_lat 1 second, idle_cpu 2]
+    /// How many seconds to measure [default: 1 for streams, get_lat and put_lat, 2 for idle_cpu]
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
 
@@ -48,7 +49,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["listen", "connect"])]
     pub pair: bool,
 
-    /// Wait for the other end on this address, which carries no figures: it is where the two agree
+    /// Wait for the other end on this address, by which the two ends agree on the test
     #[arg(long, value_name = "IP:PORT", conflicts_with = "connect")]
     pub listen: Option<String>,
 
@@ -56,11 +57,11 @@ pub struct Args {
     #[arg(long, value_name = "IP:PORT")]
     pub connect: Option<String>,
 
-    /// Send each packet in a frame of its own, not runs that the interface or the kernel cuts
+    /// Send each packet in a frame of its own, not in runs that the interface or the kernel cuts
     #[arg(long)]
     pub no_offload: bool,
 
-    /// Over shared memory, map nothing of the other end's: what is written there goes by the rings
+    /// Over shared memory, do not map the other end's memory, so that writes go through the rings
     #[arg(long)]
     pub no_map: bool,
 
@@ -68,16 +69,16 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 9000)]
     pub mtu: u32,
 
-    /// Connections beside the one that is measured, which have carried something and are idle
+    /// Number of connections beside the measured one, which have carried something and are idle
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub connections: usize,
 
-    /// Devices beside the one that is measured, at the same interface, asleep, as of other
-    /// processes
+    /// Number of devices beside the measured one, asleep at the same interface, as other processes
+    /// have them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub others: usize,
 
-    /// How many requests of Active Messages may be under way at a time [default: 8, of Split-C 64]
+    /// How many requests of Active Messages may be under way at a time [default: 8; 64 for Split-C]
     #[arg(long, value_name = "K")]
     pub credits: Option<usize>,
 
@@ -85,7 +86,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Carriage::Together)]
     pub policy: Carriage,
 
-    /// Have NICs hold senders of Active Messages up, not credits: each peer has so many receives
+    /// Have the NIC and not credits hold up senders of Active Messages; each peer has N receives
     #[arg(long, value_name = "N")]
     pub nic_credits: Option<usize>,
 
@@ -115,11 +116,11 @@ pub struct Args {
     #[arg(long, value_name = "MICROS")]
     pub spin: Option<u64>,
 
-    /// A line of JSON instead of words
+    /// Print a line of JSON instead of words
     #[arg(long)]
     pub json: bool,
 
-    /// The same as comma-separated values, with a line of their names before
+    /// Print comma-separated values instead of words, below a line with their names
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
 

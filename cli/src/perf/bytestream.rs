@@ -55,7 +55,7 @@ async fn play(plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result
     Ok(Some(Figures { device: Some(nic.capabilities().name), iters: sent, found }))
 }
 
-/// Writes until there is enough, and ends the stream. How many writes that were.
+/// Writes until the test is over, and ends the stream. Returns the number of writes.
 async fn write(stream: &mut Stream, plan: &Plan, beat: &Beat) -> anyhow::Result<u64> {
     let pattern = Pattern::new(plan.size);
     let (meter, began) = (plan.meter(), Instant::now());
@@ -75,11 +75,13 @@ async fn write(stream: &mut Stream, plan: &Plan, beat: &Beat) -> anyhow::Result<
     Ok(sent)
 }
 
-/// Reads until the stream ends, and checks what is read. How many writes that were.
+/// Reads until the stream ends, and checks what is read. Returns the number of writes that were
+/// read.
 async fn read(mut stream: Stream, size: usize, beat: &Beat) -> anyhow::Result<u64> {
     let pattern = Pattern::new(size);
     let mut gulp = vec![0; GULP];
-    // The write that is just being read, how much of it was, and how often there was something.
+    // The number of the write that is being read, how much of that write was read, and how many
+    // reads gave anything.
     let (mut number, mut within, mut reads) = (0, 0, 0_u64);
     loop {
         let got = stream.read(&mut gulp).await?;

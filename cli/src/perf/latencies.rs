@@ -34,14 +34,16 @@ pub struct Summary {
     pub p99: f64,
     pub p999: f64,
     pub longest: f64,
-    /// From the shortest to what one in a thousand is longer than, in steps of one ratio.
+    /// A histogram from the shortest time to the time that one in a thousand exceeds. Each step is
+    /// longer than the one before by the same ratio.
     pub bars: Vec<Bar>,
 }
 
-/// A step of the histogram: how many were so long, and not longer, but longer than the one before.
+/// A step of the histogram: the number of times up to a bound, and above the bound of the step
+/// before.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bar {
-    /// The longest of it in microseconds.
+    /// The longest time of the step, in microseconds.
     pub up_to: f64,
     pub count: u64,
 }
@@ -50,7 +52,7 @@ pub struct Bar {
 const BARS: u64 = 12;
 
 impl Latencies {
-    /// Begins to take times, of so many rounds or for so long.
+    /// Begins to take times, for as many rounds or as long as `amount` says.
     pub fn new(amount: Amount, meter: Meter) -> Self {
         /// Three figures of each time, up to the longest that a u32 holds.
         const LONGEST: u64 = u32::MAX as u64;
@@ -86,7 +88,7 @@ impl Latencies {
         }
     }
 
-    /// Takes a time that somebody else has measured.
+    /// Takes in a time that the caller has measured.
     #[inline]
     pub fn record(&mut self, time: Duration) {
         if self.keep(time) {

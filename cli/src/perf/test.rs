@@ -24,7 +24,7 @@ pub enum Test {
     Verbs(Verb),
     /// A test of Active Messages.
     Am(Am),
-    /// Byte streams over queue pairs: a stream.
+    /// The throughput of a byte stream over queue pairs.
     BytestreamBw,
     /// A test of RPC.
     Rpc(Rpc),
@@ -79,7 +79,7 @@ pub enum Am {
     CallLat,
     MediumLat,
     Bw,
-    /// Of all sizes up to one.
+    /// A stream of messages of all sizes up to the given one.
     MixedBw,
     BulkBw,
 }
@@ -95,7 +95,7 @@ pub enum SplitC {
     BarrierLat,
     /// Additions to random entries of a table that is spread over the processes.
     Histogram,
-    /// Reads of random entries of such a table, many at a time.
+    /// Reads of random entries of a table that is spread over the processes, many at a time.
     Gather,
 }
 
@@ -104,7 +104,7 @@ pub enum SplitC {
 pub enum Rpc {
     /// Calls one after the other.
     Lat,
-    /// Calls, of which many are in flight.
+    /// Calls of which many are in flight at a time.
     Bw,
     /// The messages of one call's stream.
     Stream,
@@ -270,17 +270,17 @@ impl Test {
         matches!(self, Self::TcpLat | Self::TcpBw | Self::UdpLat | Self::UdpBw)
     }
 
-    /// The device if nobody says.
+    /// The device of the test, unless the command names one.
     pub fn customary_device(self) -> &'static str {
         if matches!(self, Self::Costs(_)) { "shm" } else { "packet" }
     }
 
-    /// The carrier of Split-C if nobody says, and that is not left to Split-C.
+    /// The carrier of Split-C, unless the command names one; `None` if Split-C chooses the carrier.
     pub fn customary_carrier(self) -> Option<Carrier> {
         (self == Self::Costs(Costs::SplitC)).then_some(Carrier::Messages)
     }
 
-    /// How much is measured if nobody says.
+    /// How much is measured, unless the command says how much.
     pub fn customary(self) -> Amount {
         match self {
             Self::IdleCpu | Self::Verbs(Verb::IdleCpu) => Amount::For(Duration::from_secs(2)),
@@ -294,13 +294,13 @@ impl Test {
         }
     }
 
-    /// Bytes of a message in the mean, if messages are of so many bytes, or of so many at the most.
+    /// The mean number of bytes of a message, if messages have `size` bytes, or at most as many.
     pub fn mean_size(self, size: usize) -> f64 {
         let size = size as f64;
         if self == Self::Am(Am::MixedBw) { (8.0 + size) / 2.0 } else { size }
     }
 
-    /// How many messages may be under way if nobody says.
+    /// How many messages may be under way, unless the command says how many.
     pub fn customary_credits(self) -> usize {
         match self {
             Self::SplitC(_) | Self::LogP(_) => doorbell_splitc::Config::default().credits,
@@ -308,7 +308,7 @@ impl Test {
         }
     }
 
-    /// Bytes of a message if nobody says.
+    /// The number of bytes of a message, unless the command says how many.
     pub fn customary_size(self) -> usize {
         match self {
             Self::Verbs(verb) if verb.is_of_a_word() => 8,

@@ -1,8 +1,8 @@
 //! The NIC, as a program on Tokio uses it: sends, writes, reads, atomic operations, mapped memory.
 //!
-//! Each end is a runtime of this one thread, in which the NIC was opened; whoever waits runs it,
-//! and spins, unless the command says otherwise. What is timed allocates nothing, and looks at the
-//! clock once a round.
+//! Each end is a runtime on this one thread, in which the NIC was opened. A wait makes the NIC's
+//! progress and spins, unless the command says otherwise. The timed code allocates nothing, and
+//! reads the clock once a round.
 
 mod asked;
 mod contents;

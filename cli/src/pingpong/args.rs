@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = value_parser!(u64).range(1..=3600))]
     pub patience: u64,
 
-    /// A line of JSON instead of words
+    /// Print a line of JSON instead of words
     #[arg(long)]
     pub json: bool,
 }

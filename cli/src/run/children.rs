@@ -60,13 +60,13 @@ impl Children {
         Ok(children)
     }
 
-    /// Whether a process runs still.
+    /// Whether a process is still running.
     pub fn are_running(&self) -> bool {
         self.all.iter().any(|running| running.ended.is_none())
     }
 
-    /// Notes which processes have ended. The ends of processes that these have left are taken note
-    /// of as well, for the system keeps each until its parent has asked for it.
+    /// Notes which processes have ended. Also asks for the status of orphans, which the processes
+    /// have started and left behind, because the system keeps each until its parent has asked.
     pub fn note_ends(&mut self) -> anyhow::Result<()> {
         let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
         loop {
@@ -78,7 +78,7 @@ impl Children {
                 },
                 Err(Errno::ECHILD) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                // The signal that has ended a process is one without a name.
+                // The process was ended by a signal that nix does not know.
                 Err(Errno::EINVAL) if self.note_end_of(None)? => {}
                 Err(Errno::EINVAL) => _ = waitpid(None, Some(WaitPidFlag::WNOHANG)),
                 Err(why) => return Err(why).context("waiting for the processes"),
@@ -101,7 +101,7 @@ impl Children {
 }
 
 impl Drop for Children {
-    /// Kills the processes that still run, which are there only if the launcher fails.
+    /// Kills the processes that are still running, which happens only if the launcher fails.
     fn drop(&mut self) {
         if self.are_running() {
             descendants::kill_all();

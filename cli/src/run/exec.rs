@@ -45,7 +45,8 @@ pub fn here(
     let has_own = of <= processors.len();
     let mut command = ending_with_this((has_own && pins).then(|| processors[at]))?;
     if !has_own && std::env::var_os("DOORBELL_SPIN").is_none() {
-        // Whoever spins keeps others from running.
+        // Processes that share a processor do not spin: one that spins keeps the others from
+        // running.
         command.env("DOORBELL_SPIN", "0");
     }
     for (name, _) in std::env::vars_os() {

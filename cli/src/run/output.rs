@@ -46,7 +46,7 @@ fn pass_on<W: Write>(from: impl Read, prefix: &str, to: impl Fn() -> W) {
         if line.last() != Some(&b'\n') {
             line.push(b'\n');
         }
-        // If nobody reads it, the process goes on all the same.
+        // An error is ignored: if nobody reads the output, the process runs on all the same.
         let mut to = to();
         let _ = to.write_all(&line).and_then(|()| to.flush());
     }

@@ -130,7 +130,7 @@ fn spread(count: usize, hosts: &Hosts) -> anyhow::Result<Vec<Option<String>>> {
     let mut opened = 0;
     for (host, said) in hosts {
         let of_host = said.unwrap_or_else(|| {
-            // The first hosts have one more where it does not come out even.
+            // The first hosts have one process more if the rest can't be divided evenly.
             let of_host = rest / open + usize::from(opened < rest % open);
             opened += 1;
             of_host

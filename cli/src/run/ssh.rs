@@ -40,7 +40,7 @@ const PROCESSOR: &str = concat!(
 const FORCE: &str = concat!(
     "command -v setsid >/dev/null && run=\"setsid $run\"; ",
     "send() { kill -s $1 -- -$p || kill -s $1 $p; }; ",
-    // From here on, the end of the process does not end this any more.
+    // From here on, the script does not end this any more when the process ends.
     "force() { trap \"\" TERM; send TERM; sleep $grace; send KILL; }; "
 );
 
@@ -89,7 +89,7 @@ pub fn there(
     for word in [&here.to_string_lossy(), &*local, &locals, pin] {
         line += &format!(" {}", quoted(word));
     }
-    // The later one of two values counts.
+    // `env` takes the later of two values, so the job's own variables come last.
     for (name, value) in taken_over().iter().chain(variables) {
         line += &format!(" {}", quoted(&format!("{name}={value}")));
     }
@@ -113,7 +113,7 @@ pub fn give(child: &mut Child, secret: &str, is_first: bool) {
     }
 }
 
-/// A word as a shell takes it for one.
+/// Quotes a string so that a shell takes it for one word.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -94,7 +94,8 @@ impl Scene {
     fn cause(&self, rank: usize, is_old: bool) -> Option<Blame> {
         let first = self.first_ended.unwrap_or(rank);
         let mut at = rank;
-        // Each process names another at the most, and a circle says nothing.
+        // Each process names at most one other. If they name each other in a circle, the one that
+        // ended first is blamed.
         for step in 0.. {
             if step > self.ends.len() {
                 at = first;
@@ -182,7 +183,7 @@ mod tests {
             (&[(Some(1), ALONE), (Some(3), ALONE)], Some(1), [failed(1), failed(1)]),
             (&[(Some(1), Done), (Some(3), ALONE)], Some(1), [failed(1), failed(1)]),
             (&[(Some(1), ALONE), (None, ALONE)], Some(1), [Verdict::Open, lost(0, 1)]),
-            // What processes say makes no sense.
+            // Processes that contradict each other.
             (&[(Some(1), after(1)), (Some(1), after(0))], None, [failed(0), failed(0)]),
             (&[(Some(1), after(1)), (Some(0), Done)], None, [failed(0), failed(0)]),
         ];

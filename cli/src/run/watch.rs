@@ -50,7 +50,8 @@ impl Watch<'_> {
     pub fn wait(mut self) -> anyhow::Result<u8> {
         let mut ending = None;
         loop {
-            // In this order: an end is no failure of which a signal to all is the cause.
+            // Signals are taken after the ends are noted and before these are judged, so that a
+            // process that a signal to all has ended is not taken for one that failed.
             self.children.note_ends()?;
             self.take_signals(&mut ending);
             if self.launcher.has_ended() {
@@ -75,14 +76,14 @@ impl Watch<'_> {
         }
     }
 
-    /// Passes the signals on that have come.
+    /// Passes the signals on that have arrived.
     fn take_signals(&mut self, ending: &mut Option<Ending>) {
         for info in self.signals.pending().collect::<Vec<_>>() {
             let ends_job = signals::ends_job(info.si_signo);
             if !signals::is_of_terminal(&info)
                 && let Ok(signal) = Signal::try_from(info.si_signo)
             {
-                // What ssh does with other signals than those that end it helps nobody.
+                // Ssh gets only the signals that end it: it does not pass others on.
                 self.pass_on(signal, ends_job);
             }
             if ends_job {
@@ -91,8 +92,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Passes a signal on to the processes and to what they have started; to ssh only if that is
-    /// said.
+    /// Passes a signal on to the processes and to those that they have started. Ssh gets it only if
+    /// `to_ssh`.
     fn pass_on(&self, signal: Signal, to_ssh: bool) {
         let running = self.children.all.iter().filter(|running| running.ended.is_none());
         let direct = running.filter(|running| to_ssh || !running.is_remote).map(Running::pid);

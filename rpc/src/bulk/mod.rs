@@ -25,7 +25,7 @@
 //! | `connection` | is one bulk connection: registers memory, and writes |
 //! | `pool` | bounds the memory |
 //!
-//! The room is used by clients and servers, and calls neither.
+//! The folder is used by clients and servers, and calls neither.
 
 mod connection;
 mod connections;

@@ -12,9 +12,9 @@
 //! | `calls` | is the table of calls in flight, which answers are delivered to |
 //! | `permits`, `response`, `stage`, `failure` | what the files above share |
 //!
-//! Each file uses only those below it in the table. The room is told answers, streams and the ends
-//! of connections by the handlers of Active Messages, and tells the program a response or a
-//! [`Status`](crate::Status).
+//! Each file uses only those below it in the table. The handlers of Active Messages tell the folder
+//! about answers, streams and the ends of connections, and the folder tells the program a response
+//! or a [`Status`](crate::Status).
 
 mod alive;
 mod builder;

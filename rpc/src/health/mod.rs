@@ -2,9 +2,9 @@
 //! gRPC's health checking protocol.
 //!
 //! A program sets statuses through a [`Health`] and gives that to one server. Clients ask for them
-//! through a [`HealthClient`], once or as a stream of changes. The room knows routers and clients,
-//! but no server: the server's builder adds the health methods to its router, and a shutdown calls
-//! [`Health::shut_down`].
+//! through a [`HealthClient`], once or as a stream of changes. The folder knows routers and
+//! clients, but no server: the server's builder adds the health methods to its router, and a
+//! shutdown calls [`Health::shut_down`].
 
 mod client;
 mod handle;

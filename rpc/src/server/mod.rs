@@ -11,7 +11,7 @@
 //! | `slot`, `queue` | bound how many handlers run, and how long calls wait for theirs to begin |
 //! | `sessions` | remembers each client, and which of its calls have begun |
 //!
-//! Each file uses only those below it in the table. The room is given a [`Router`](crate::Router)
+//! Each file uses only those below it in the table. The folder is given a [`Router`](crate::Router)
 //! and limits, and tells nobody anything but its clients: what they see is a response or a
 //! [`Status`](crate::Status).
 

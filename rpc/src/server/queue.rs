@@ -14,10 +14,6 @@ use crate::status::Status;
 /// The queue predicts how long a new call will wait: the number of calls before it, times the mean
 /// time between the beginnings of two handlers. That time is measured while calls wait, so it
 /// covers all that the runtime does between two handlers, on however many threads.
-///
-/// A call that is taken in is expected to wait for as long as those before it need to begin: their
-/// number times the mean time from one beginning to the next. That time is measured while calls
-/// wait, so it covers all that the runtime does in between, on however many threads.
 pub struct Queue {
     /// The longest that a call may wait before its handler begins.
     longest: Duration,
@@ -28,8 +24,9 @@ pub struct Queue {
     /// When the latest handler began, if other calls waited behind it; [`NEVER`] otherwise. Times
     /// are nanoseconds since `origin`.
     begun: AtomicU64,
-    /// The number of the poll of Active Messages that is going on, and when it began.
+    /// The number of the poll of Active Messages that is going on.
     look: AtomicU64,
+    /// When the first handler was about to begin inline in that poll.
     look_began: AtomicU64,
 }
 

@@ -5,8 +5,8 @@
 //! piece counts [`OVERHEAD`] bytes more than it has. Pieces that are ready at the same time share a
 //! message.
 //!
-//! A piece longer than a message is sent in fragments, each of which carries the length of the
-//! whole piece. A piece longer than a quarter of the window takes memory from its sender's share of
+//! A piece longer than a message is sent in fragments, of which all but the last carry the length of
+//! the whole piece. A piece longer than a quarter of the window takes memory from its sender's share of
 //! the memory for long bodies, as soon as the reader has taken all pieces before it. From then on,
 //! its fragments are granted again as they arrive, so that the piece does not use up the window. So
 //! the memory of one stream is bounded by its window, and the memory of all long pieces together by
@@ -15,7 +15,7 @@
 //!
 //! `pump` sends a stream, within a `window`. `table` has the streams of all calls, and the handlers
 //! of the messages about them. `incoming` is the reading end, and `partial` a piece that arrives in
-//! fragments. The room is given the pieces to send, and a peer to send them to; what arrives
+//! fragments. The folder is given the pieces to send, and a peer to send them to; what arrives
 //! becomes the body of a request or a response.
 
 mod incoming;

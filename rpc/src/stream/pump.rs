@@ -28,11 +28,12 @@ pub fn pump(
     window: Arc<Window>,
     pieces: Pieces,
 ) -> impl Future<Output = ()> + Send {
-    // Made outside of the future, so that the stream is forgotten even if the task never runs.
+    // Made outside of the future, so that the table forgets the stream even if the future is
+    // dropped before its first poll.
     let forgets = Forgets { streams, key, peer };
     async move {
         let peer = &forgets.peer;
-        // If the future is dropped in the middle, this tells the reader that the stream has no end.
+        // If the future is dropped in the middle, `ends` tells the reader that the stream was cut off.
         let mut ends = Ends { peer, key, armed: true };
         // A panic becomes an error behind the pieces that came before.
         let pieces = AssertUnwindSafe(pieces).catch_unwind();

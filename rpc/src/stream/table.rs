@@ -230,7 +230,7 @@ impl PeerFeedback {
         match self.peer.try_credit() {
             Ok(Some(credit)) => {
                 let (session, call) = self.key;
-                // What can't be sent is to a peer that has gone.
+                // Sending fails only if the peer has gone, and then nobody needs the message.
                 let _ = match message {
                     Message::Grant(part) => credit.request(GRANT, [session, call, part]),
                     Message::Stop => credit.request(PIECE, [session, call, PieceKind::Stop.word()]),
@@ -252,8 +252,11 @@ impl PeerFeedback {
     }
 }
 
+/// A message of a stream's reader to its sender.
 enum Message {
+    /// The sender may send this many more bytes.
     Grant(u64),
+    /// The reader wants no more pieces.
     Stop,
 }
 

@@ -23,13 +23,13 @@ struct State {
 pub struct Closed;
 
 impl Window {
-    /// Makes a window of which all is left.
+    /// Makes a window of the full size, of which nothing is taken.
     pub fn new() -> Self {
         Self(Mutex::new(State { left: WINDOW, closed: false, waker: None }))
     }
 
-    /// Takes `part` bytes off the window, and waits until the window has as many. Only one task may
-    /// take at a time.
+    /// Waits until the window has `part` bytes left, and takes them off. Only one task may take at a
+    /// time.
     ///
     /// # Errors
     /// When the window is closed.

@@ -3,7 +3,7 @@
 //!
 //! `context` reads a context from metadata and writes it there, with the vendor-specific data that
 //! `state` parses. `spans` begins a span when a client calls or a server handles, and is told how
-//! the call has ended. The room is told requests and codes, and tells `tracing`.
+//! the call has ended. The folder is told requests and codes, and tells `tracing`.
 
 mod context;
 mod spans;

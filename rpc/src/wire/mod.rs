@@ -11,7 +11,7 @@
 //! | `GRANT`, `GRANTED` | both | how many more bytes of a stream may be sent, by a message or in reply to a `PIECE` |
 //!
 //! `head` has the words of hellos, calls and answers, `content` the payloads of calls and answers,
-//! and `piece` those of streams. The room encodes and decodes, and sends nothing.
+//! and `piece` those of streams. The folder encodes and decodes, and sends nothing.
 
 mod content;
 mod head;
@@ -26,8 +26,12 @@ pub use piece::PieceKind;
 /// The version of the protocol. Ends of different versions refuse each other.
 pub const VERSION: u64 = 3;
 
+/// The first message on a connection. Its words are a [`Hello`]; it has no payload.
 pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
+/// A call. Its words are a [`CallHead`]; its payload is metadata and body.
 pub const CALL: RequestId<CallWords> = RequestId::new(1, "rpc call");
+/// The end of a call that the client has given up. Its words are the session and the number of the
+/// call.
 pub const CANCEL: RequestId<[u64; 2]> = RequestId::new(2, "rpc cancel");
 
 /// The answer to a call that was accepted before. Its words are the session and the number of the
@@ -48,6 +52,7 @@ pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
 /// body is not wanted any more.
 pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
 
+/// The answer to a [`HELLO`]. Its words are a [`Welcome`].
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");
 /// The answer to a call, in reply to its request. Its words are the number of the call, and flags;
 /// its payload is metadata and body.

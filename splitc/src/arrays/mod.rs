@@ -2,8 +2,8 @@
 //!
 //! `spread` and `matrix` turn an index into a pointer, by the rules of `layout`. `allocation` is
 //! the memory below: the same range of every process's heap, allocated, made private and freed by
-//! all processes together. `private` lends a process its own part as a slice. The room uses worlds
-//! and accesses, and neither knows of arrays.
+//! all processes together. `private` lends a process its own part as a slice. The folder uses
+//! worlds and accesses, and neither knows of arrays.
 
 mod allocation;
 mod layout;

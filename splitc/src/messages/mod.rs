@@ -3,7 +3,7 @@
 //!
 //! `outbox` collects the entries for one peer until they fill a message, in the encoding of
 //! `entry`. `served` has the message handlers, which carry out the entries of peers, and keep
-//! answers until the program takes them. The room sends nothing itself: the world takes full
+//! answers until the program takes them. The folder sends nothing itself: the world takes full
 //! messages out of the outbox.
 
 mod entry;

@@ -12,8 +12,8 @@ const TIMES: u32 = 8;
 /// The longest pause between two times.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// How many turns the NIC takes each time. One turn may look at one socket of several, and at no
-/// clock; of so many some look at everything.
+/// How many turns the NIC takes each time. A single turn may look at only one of several sockets,
+/// and not at the clock; this many turns look at all of them.
 const TURNS: u32 = 128;
 
 /// A thread that now and then serves the peers of a process, so that they don't take the process

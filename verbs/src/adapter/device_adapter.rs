@@ -16,9 +16,9 @@ use super::traffic::Traffic;
 use crate::control::Control;
 use crate::error::NicError;
 
-/// How many turns pass between looks at the clock: while nothing arrives, and while something
-/// arrives in every turn.
+/// How many turns pass between looks at the clock while nothing arrives.
 const TURNS_A_LOOK: u32 = 64;
+/// How many turns pass between looks at the clock while something arrives in every turn.
 const BUSY_TURNS: u32 = 16;
 
 /// The most bursts that are received before a connection ends, since a peer may never stop sending.
@@ -27,15 +27,16 @@ const MOST_BURSTS: u32 = 256;
 /// How many turns pass between looks at deliveries, while something arrives in every turn.
 const TURNS_TO_COLLECT: u32 = 4;
 
+/// A software NIC with its control plane, attached to a device of the type `D`.
 pub(crate) struct DeviceAdapter<D> {
     control: Control,
     device: D,
     /// The recent traffic, which decides whether waiting tasks spin.
     traffic: Traffic,
     lossless: bool,
-    /// How many turns have passed since something was found last; and how many have found something
-    /// without a pause.
+    /// How many turns have passed since something was found last.
     idle: u32,
+    /// How many turns in a row have found something.
     busy: u32,
     now: Time,
     /// The time-out with which the device is armed, while it is armed.

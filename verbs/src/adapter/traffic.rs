@@ -9,8 +9,10 @@ use doorbell_core::nic::Counters;
 use doorbell_core::time::Time;
 
 /// How many times the spinning time must pass since earlier messages for a message to count as a
-/// lone one, and the shortest time that counts.
+/// lone one.
 const APART: u32 = 8;
+/// The shortest time since earlier messages after which a message counts as a lone one, however
+/// short the spinning time is.
 const LEAST_APART: Duration = Duration::from_micros(400);
 /// The highest score of lone messages.
 const MOST: u64 = 8;

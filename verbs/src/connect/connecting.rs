@@ -26,6 +26,8 @@ impl Connection {
         }
     }
 
+    /// Asks the listener of a service at an address for a connection, and waits for the answer.
+    /// Returns the private data of the answer.
     pub(super) async fn ask(
         &self,
         to: &str,
@@ -46,6 +48,8 @@ impl Connection {
         with_progress(engine, answered).await.unwrap_or_else(given_up)
     }
 
+    /// Accepts a peer's request for a connection, and waits for the peer's confirmation. Returns
+    /// the private data of the confirmation.
     pub(super) async fn take_up(
         &self,
         incoming: Incoming,

@@ -34,7 +34,9 @@ pub enum Side {
     Server,
 }
 
+/// The number of bytes of a line by which a side tells the address of its queue pair.
 const LINE: usize = 52;
+/// The bytes by which the client says that its queue pair is connected.
 const DONE: &[u8; 5] = b"done\0";
 
 /// The address of a queue pair, as each side tells it to the other.

@@ -17,8 +17,10 @@ pub(crate) type Manager = ConnectionManager<Way>;
 
 /// The sending end of the outcome that a task awaits.
 pub(crate) type Answer = oneshot::Sender<Result<Private, ConnectError>>;
+/// The receiver of a connection's outcome, for the task that waits for it.
 pub(crate) type Answered = oneshot::Receiver<Result<Private, ConnectError>>;
 
+/// The connections that are being made, or stand, by the numbers of the connection manager.
 #[derive(Default)]
 pub(crate) struct ConnectionTable(pub(super) HashMap<ConnectionId, Entry>);
 
@@ -28,6 +30,7 @@ pub(super) struct Entry {
     pub stage: Stage,
 }
 
+/// How far a connection has come.
 pub(super) enum Stage {
     /// A connection that this side has asked for.
     Asked(Box<Outgoing>),
@@ -37,6 +40,7 @@ pub(super) enum Stage {
     Decided,
 }
 
+/// A connection that this side has asked for, until its peer has answered.
 pub(super) struct Outgoing {
     pub request: Request,
     pub way: Way,
@@ -48,6 +52,7 @@ pub(super) struct Outgoing {
     pub again: bool,
 }
 
+/// A connection that this side has accepted, until its peer has confirmed it.
 pub(super) struct Accepted {
     pub agreement: Agreement,
     pub extensions: Extensions,

@@ -41,6 +41,7 @@ pub(crate) struct RequestQueue {
     pub waiting: Wakers,
 }
 
+/// A service that this NIC listens to, or wants to listen to.
 pub(super) struct Service {
     pub backlog: usize,
     pub requests: Arc<RequestQueue>,

@@ -12,6 +12,7 @@ use super::listeners::Listening;
 use crate::link::{Link, Way};
 use crate::sync::{AtomicBool, Mutex, Ordering, locked};
 
+/// A control operation: a change of an object of the NIC that its program does not wait for.
 pub(crate) enum ControlOp {
     /// Arm a completion queue, whose reader is about to sleep.
     ArmCompletions(CompletionQueueId),
@@ -19,7 +20,7 @@ pub(crate) enum ControlOp {
     Deregister(Lkey),
     /// Probe the peer of a connection.
     Probe(Arc<Link>),
-    /// Unmap memory of a peer's.
+    /// Unmap the memory of a peer.
     Unmap(MappingId),
     /// Take down a queue pair that was dropped.
     DropQueuePair(DroppedQueuePair),

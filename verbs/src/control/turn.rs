@@ -72,7 +72,7 @@ impl Control {
         self.run_manager();
     }
 
-    /// Takes in a grant of a peer's.
+    /// Takes in memory that a peer has granted.
     pub fn granted(&mut self, grant: Grant) {
         self.grants.arrive(grant);
     }

@@ -78,6 +78,7 @@ impl Terms {
 /// The part of a connection's state that only its NIC needs.
 #[derive(Default)]
 pub(crate) struct NicSide {
+    /// The number of the connection at the connection manager, while that knows the connection.
     pub id: Option<ConnectionId>,
     /// The route to the peer, and the number of the path. On a device with links, the number is the
     /// device's own.

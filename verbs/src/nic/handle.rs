@@ -113,7 +113,7 @@ impl Nic {
     /// ```
     /// # use doorbell::verbs::work::Send;
     /// # use doorbell::verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
-    /// /// Answers what has come. Whether anything had.
+    /// /// Answers what has come, and returns whether anything had.
     /// fn answer(nic: &Nic, queue: &mut SendQueue, completions: &mut CompletionQueue) -> bool {
     ///     let answered = nic.turn_and_find(|mut nic| {
     ///         let _message = completions.look()?;

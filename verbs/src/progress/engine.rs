@@ -23,6 +23,7 @@ pub(super) const TURNS_A_LOOK: u32 = 64;
 /// How many turns are taken before a sleep where traffic is sparse.
 const TURNS_TO_SLEEP: u32 = 4;
 
+/// The adapter, while the current thread holds its lock.
 pub(crate) type Held<'s> = Guard<'s, Box<dyn Adapter>>;
 
 /// The configuration of the progress engine.
@@ -39,6 +40,7 @@ pub(crate) struct Pacing {
 pub(super) struct Spin {
     /// How long nothing must come before the task sleeps.
     pub time: Duration,
+    /// How many turns pass between looks at the time.
     pub turns_a_look: u32,
 }
 

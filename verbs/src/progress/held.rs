@@ -82,8 +82,8 @@ impl<'r> HeldNic<'r> {
 /// # use doorbell::verbs::{CompletionQueue, Nic};
 /// fn spawn(nic: Nic, mut completions: CompletionQueue) {
 ///     tokio::spawn(async move {
-///         let hand = nic.until_completion(&mut completions).await;
-///         drop(hand);
+///         let guard = nic.until_completion(&mut completions).await;
+///         drop(guard);
 ///         tokio::task::yield_now().await;
 ///     });
 /// }
@@ -93,9 +93,9 @@ impl<'r> HeldNic<'r> {
 /// # use doorbell::verbs::{CompletionQueue, Nic};
 /// fn spawn(nic: Nic, mut completions: CompletionQueue) {
 ///     tokio::spawn(async move {
-///         let hand = nic.until_completion(&mut completions).await;
+///         let guard = nic.until_completion(&mut completions).await;
 ///         tokio::task::yield_now().await;
-///         drop(hand);
+///         drop(guard);
 ///     });
 /// }
 /// ```

@@ -13,8 +13,9 @@ use super::yielding::{is_blocked, yield_to_others};
 use crate::sync::Ordering;
 use crate::sync::wakers::Place;
 
-/// How many turns, and how much time, a future takes before it lets other tasks run.
+/// The most turns that a future takes before it lets other tasks run.
 pub(super) const TURNS_A_POLL: u32 = 10_000;
+/// The time for which a future takes turns before it lets other tasks run.
 pub(super) const QUANTUM: Duration = Duration::from_micros(40);
 /// How many results in a row tasks may find before other tasks are let run.
 const MOST_AT_ONCE: u32 = 512;
@@ -263,8 +264,9 @@ impl ProgressEngine {
         }
     }
 
-    /// Takes a turn, and looks in the midst of it. If another thread holds the NIC, only looks. A
-    /// task that finds something goes on with the NIC at once.
+    /// Takes a turn, and looks before the turn's acknowledgements are sent. If another thread holds
+    /// the NIC, only looks. A task that finds something goes on at once, and leaves the
+    /// acknowledgements for later.
     #[inline]
     pub fn turn_and_find<R>(&self, look: impl FnOnce(HeldNic<'_>) -> Option<R>) -> Option<R> {
         // A dedicated thread must not wait for what a look does.

@@ -20,6 +20,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// A time-out that is not meant to pass.
 const NEVER: Duration = Duration::from_secs(3600);
 
+/// The timer that wakes the watch, with the device's descriptors and the tasks that keep the watch.
 pub(crate) struct WatchTimer {
     sentry: Mutex<Sentry>,
     /// The descriptors that the sentry watches.
@@ -35,6 +36,7 @@ pub(crate) struct WatchTimer {
     keepers: Mutex<Vec<Keeper>>,
 }
 
+/// A task or a thread that keeps the watch of a NIC.
 pub(super) enum Keeper {
     Task {
         runtime: runtime::Id,

@@ -15,13 +15,16 @@ use std::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, this_thread, yield_now};
 
+/// The bit of the lock's state that is set while a thread holds the lock.
 const HELD: u32 = 1;
+/// The bit of the lock's state that is set when work was posted that the holder must still do.
 const RUNG: u32 = 2;
 
 /// How often a waiting thread spins before it yields its processor, which the holder of the lock
 /// may need.
 const SPINS: u32 = if cfg!(verbs_loom) { 1 } else { 100 };
 
+/// A lock around the NIC, whose holder hears of work that other threads post meanwhile.
 pub(crate) struct ProgressLock<T> {
     state: AtomicU32,
     /// How many threads wait for the lock.
@@ -35,6 +38,7 @@ pub(crate) struct ProgressLock<T> {
 // content. The content moves between threads, hence `Send`.
 unsafe impl<T: Send> Sync for ProgressLock<T> {}
 
+/// The holder's access to the content of a [`ProgressLock`].
 pub(crate) struct Guard<'l, T> {
     lock: &'l ProgressLock<T>,
     /// Makes the guard borrow the content, and keeps the guard on the thread that took the lock.

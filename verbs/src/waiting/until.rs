@@ -17,6 +17,7 @@ pub struct UntilHeld<'n, L> {
     waiting: Waiting<'n>,
 }
 
+/// A look at registered memory, with its place among the tasks that wait for changes of memory.
 struct MemoryLook<'n, L> {
     look: L,
     engine: &'n ProgressEngine,

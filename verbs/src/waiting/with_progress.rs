@@ -24,6 +24,7 @@ impl Wake for Woken {
     }
 }
 
+/// A look that finds something when the awaited future was woken.
 struct Flag<'f>(&'f Woken);
 
 impl Look for Flag<'_> {

@@ -1,4 +1,4 @@
-//! Remote memory: how requests name memory of a peer's.
+//! Remote memory: how requests name the memory of a peer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::error::Failed;
 
-/// Memory of a peer's: an address, a length, and the key that the peer has told.
+/// The memory of a peer: an address, a length, and the key that the peer has told.
 ///
 /// Remote memory is a plain value, which travels as text, as [20 bytes](Self::to_bytes), or, with
 /// the feature `serde`, in any format. Every program that has the value may do with the memory what
@@ -51,7 +51,7 @@ impl RemoteMemory {
         Self { address: address.0, rkey: rkey.0, len }
     }
 
-    /// Returns where the memory begins, as an address of the peer's.
+    /// Returns the address at which the memory begins, in the peer's address space.
     pub const fn address(&self) -> RemoteAddr {
         RemoteAddr(self.address)
     }

@@ -21,8 +21,10 @@ use crate::lock::locked;
 use crate::peer::Peer;
 use crate::progress::Bundle;
 
-/// The first pause between attempts to connect to a member and, as `LONGEST_PAUSE`, the longest.
+/// The first pause between attempts to connect to a member. Each pause is longer than the one
+/// before.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest pause between attempts to connect to a member.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest patience that a clock can count, which stands for longer ones.

@@ -121,7 +121,7 @@ fn compared(mut table: Table, device: &str, layers: &[Times; 3]) -> (Table, Vec<
     (table, notes)
 }
 
-/// How many microseconds it takes to copy so many bytes that are in the first cache.
+/// How many microseconds it takes to copy `bytes` bytes that are in the first cache.
 fn copied(bytes: usize) -> Value {
     const TIMES: u32 = 1000;
     let (from, mut to) = (vec![7_u8; bytes], vec![0_u8; bytes]);

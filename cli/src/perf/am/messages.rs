@@ -12,8 +12,10 @@ use crate::perf::Plan;
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::test::Am;
 
-/// The last, which asks how many there were and how many of them were wrong.
+/// The request behind all others of a test, which asks how many came and how many of them were
+/// wrong.
 pub const END: RequestId<()> = RequestId::new(2, "end");
+/// The reply to [`END`]: how many requests came, and how many of them were wrong.
 pub const COUNTED: ReplyId<(u64, u64)> = ReplyId::new(1, "counted");
 
 /// The observations of the end that follows.
@@ -64,13 +66,14 @@ impl Said for Words {
     }
 }
 
-/// Whether a message of so many bytes can go as words.
+/// Returns whether a message of `size` bytes can be sent as words, without a payload.
 #[inline]
 const fn fits_words(size: usize) -> bool {
     size <= 8 * MOST_WORDS && size.is_multiple_of(8)
 }
 
-/// How many words all messages of a test have, if they have no payload.
+/// Returns the number of words that all messages of a test have; `None` if they have payloads, or
+/// different numbers of words.
 pub fn words_of_each(test: Am, size: usize) -> Option<usize> {
     (matches!(test, Am::Lat | Am::CallLat | Am::Bw) && fits_words(size)).then_some(size / 8)
 }
@@ -79,7 +82,7 @@ pub fn words_of_each(test: Am, size: usize) -> Option<usize> {
 #[derive(Clone)]
 pub struct Messages<A> {
     size: usize,
-    /// Whether what is short goes as words.
+    /// Whether short messages are sent as words.
     short: bool,
     /// Whether messages have all sizes up to `size`, in steps of a word.
     mixed: bool,
@@ -105,7 +108,7 @@ impl<A: Said> Messages<A> {
         Self { size, short, mixed, pattern, arguments: PhantomData }
     }
 
-    /// How many words the message of a number has, and how long its payload is.
+    /// Returns how many words the message with this number has, and how long its payload is.
     #[inline]
     fn shape(&self, number: u64) -> (usize, usize) {
         let size = match self.mixed {
@@ -116,7 +119,7 @@ impl<A: Said> Messages<A> {
         if short { (size / 8, 0) } else { (0, size) }
     }
 
-    /// The words of the message of a number.
+    /// Returns the words of the message with this number.
     #[inline]
     pub fn words(&self, number: u64) -> A {
         A::of(self.shape(number).0, |at| word_of(number, at))
@@ -128,7 +131,7 @@ impl<A: Said> Messages<A> {
         self.pattern.of(number, self.shape(number).1)
     }
 
-    /// Whether these are a message of that number.
+    /// Returns whether words and payload are the message with this number.
     #[inline]
     pub fn are(
         &self,
@@ -145,7 +148,7 @@ impl<A: Said> Messages<A> {
     #[inline]
     fn is_payload(&self, number: u64, payload: &[u8]) -> bool {
         let expected = self.payload(number);
-        // To compare nothing that lies nowhere takes a processor longer than a message does.
+        // Even comparing two empty slices would take longer than a message does.
         payload.len() == expected.len() && (payload.is_empty() || payload == expected)
     }
 
@@ -168,7 +171,8 @@ impl<A: Said> Messages<A> {
             && payload.last_chunk::<8>() == expected.last_chunk()
     }
 
-    /// Counts a message that has come, and whether it is wrong. Which number it has.
+    /// Counts a message that has come, and counts it as wrong if it is. Returns the message's
+    /// number.
     #[inline]
     fn checks(&self, told: &Told, words: &[u64], payload: &[u8]) -> u64 {
         let number = told.count.load(Ordering::Relaxed);

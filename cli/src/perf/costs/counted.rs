@@ -1,4 +1,4 @@
-//! The exchanges by the crates whose spans are measured.
+//! The exchanges of a breakdown, by the crates that measure spans.
 
 use doorbell_am_costs as am;
 use doorbell_splitc_costs as splitc;

@@ -1,4 +1,4 @@
-//! The exchanges by the crates that programs use.
+//! The exchanges of a breakdown, by the crates that programs use, which measure no spans.
 
 use doorbell_am as am;
 use doorbell_splitc as splitc;

@@ -108,7 +108,7 @@ impl Inbox for Arrivals {
         self.ledger.ended |= bth.solicited();
     }
 
-    /// Whose it was, nobody knows; if it was one of these, it will be missing.
+    /// Ignores a malformed frame. If it was one of the test's, its message will be missing.
     fn malformed(&mut self, _: Malformed) {}
 
     fn gone(&mut self, _: PathId) {}

@@ -162,7 +162,8 @@ impl<D: Device> Link<D> {
         Ok(())
     }
 
-    /// Sends a message, packet by packet, as soon as there is room. As [above](Self::push_next).
+    /// Sends a message, packet by packet, as soon as there is room. Compiled into the loop that is
+    /// timed, as [`push_next`](Self::push_next) is.
     #[inline(always)]
     pub fn send_message(&mut self, last: bool) -> anyhow::Result<()> {
         for left in (0..self.shape.packets).rev() {

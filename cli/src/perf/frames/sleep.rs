@@ -24,7 +24,8 @@ const PAUSE: Duration = Duration::from_micros(300);
 /// The longest that a frame may be waited for asleep.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Sleeps until a descriptor is readable, or for so long; whether it is.
+/// Sleeps until a descriptor is readable, and at most for the time `longest`. Returns whether it is
+/// readable.
 fn sleep_on(readiness: BorrowedFd<'_>, longest: Duration) -> anyhow::Result<bool> {
     let mut fds = [PollFd::new(readiness, PollFlags::POLLIN)];
     let longest = PollTimeout::try_from(longest).context("too long a sleep")?;
@@ -64,12 +65,12 @@ pub fn wake<D: Device>(
     Ok(Some(Figures { device: Some(link.device.capabilities().name), iters: round, found }))
 }
 
-/// Answers messages, and sleeps before each; how often it did.
+/// Answers messages, and sleeps before each. Returns how often it slept.
 fn answer_asleep<D: Device>(link: &mut Link<D>) -> anyhow::Result<u64> {
     let (mut round, mut sleeps) = (0, 0);
     while !link.arrivals.ledger.ended {
         link.device.arm(None).context("preparing to sleep")?;
-        // What came before that would wake nobody.
+        // Frames that came before the device was armed would not wake this end.
         while link.look() > 0 {}
         if link.arrivals.messages() == round {
             sleeps += 1;

@@ -1,6 +1,7 @@
-//! What is awaited: a write, a read, an atomic operation, each from the call to its completion.
+//! The latencies of a write, a read and an atomic operation, each from the call to its completion.
 //!
-//! It goes by pieces. While the clock stands, what was written in one is checked where it is.
+//! A measurement consists of batches, here called pieces. After each piece the clock is stopped,
+//! and the contents of the memory are checked on the side where they are.
 
 use anyhow::{Context, bail, ensure};
 use doorbell_verbs::{Buf, Data, Memory, QueuePair, QueuePairConfig, RemoteMemory, Segment};
@@ -13,7 +14,8 @@ use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 use crate::perf::test::Verb;
 
-/// How many operations make a piece, each with memory of its own: of long ones fewer.
+/// The number of operations in a piece. Each operation has memory of its own, so a piece has fewer
+/// long ones.
 fn piece(size: usize) -> u64 {
     (0x1_0000 / size as u64).clamp(2, 1024)
 }
@@ -56,7 +58,7 @@ struct Asker<'p> {
     verb: Verb,
     pair: &'p QueuePair,
     layout: Layout,
-    /// Where what is read lands.
+    /// The memory that reads bring their contents to.
     landing: Landing,
     theirs: RemoteMemory,
     source: Source,
@@ -95,7 +97,8 @@ impl Asker<'_> {
                 }
             }
             Verb::ReadLat => {
-                // Another part each time that memory here is filled.
+                // Each piece reads from other places, so that what an earlier piece has left in the
+                // same memory here is not taken for what was read.
                 let from = self.layout.part_of(&self.theirs, number + piece)?;
                 let into: Segment = self.landing.segment(number)?;
                 self.pair.read(into, from).await?;
@@ -113,7 +116,7 @@ impl Asker<'_> {
         Ok(())
     }
 
-    /// Has a piece checked, here or there.
+    /// Has a piece checked: what was read on this side, and all else by the other end.
     async fn settle(
         &mut self,
         numbers: std::ops::Range<u64>,
@@ -139,7 +142,7 @@ impl Asker<'_> {
     }
 }
 
-/// Checks what was done here after each piece, and says that it was right.
+/// Checks this side's memory after each piece, and answers once it holds what it should.
 async fn follow(verb: Verb, pair: &QueuePair, mut landing: Landing) -> anyhow::Result<()> {
     let mut checked = 0;
     loop {

@@ -1,7 +1,8 @@
-//! What messages carry, where they come from and where they land.
+//! The contents of messages, the buffers that they are sent from, and the memory that they land in.
 //!
-//! A message is a piece of the pattern, another for each of several numbers in a row, and ends in a
-//! word that is its own: so no message is taken for another, or for what was there before.
+//! A message is a piece of the pattern, whose last word is replaced by one that is the message's
+//! own. Messages with successive numbers are different pieces. So no message is taken for another,
+//! or for what was in the memory before.
 
 use std::collections::VecDeque;
 
@@ -16,11 +17,11 @@ use crate::perf::pattern::Pattern;
 pub struct Contents {
     pattern: Pattern,
     size: usize,
-    /// How many pieces of the pattern there are in use.
+    /// How many pieces of the pattern are in use.
     pieces: u64,
 }
 
-/// How many bytes of a word a message has.
+/// The number of bytes of a message's last word: eight, or fewer if the message is shorter.
 const fn word_of(size: usize) -> usize {
     if size < 8 { size } else { 8 }
 }
@@ -35,8 +36,7 @@ impl Contents {
         self.pattern.of(number % self.pieces, self.size)
     }
 
-    /// Whether messages are few words, and nothing besides: then they are looked at as such,
-    /// without a copy.
+    /// Whether messages consist of a few whole words, which are compared without a copy.
     #[inline]
     fn are_words(&self) -> bool {
         (8..=MOST_INLINE).contains(&self.size) && self.size.is_multiple_of(8)
@@ -50,7 +50,7 @@ impl Contents {
         body.chain([word.to_le()])
     }
 
-    /// Puts the message of a number, with that word, to the beginning of these bytes.
+    /// Writes the message of a number, with `word` as its last word, to the beginning of `to`.
     #[inline]
     fn fill(&self, number: u64, word: u64, to: &mut [u8]) {
         let to = &mut to[..self.size];
@@ -76,7 +76,7 @@ impl Contents {
             return false;
         }
         if let (true, Ok(found)) = (wholly, found.try_into()) {
-            // Of the length that latencies are told of, it is looked at as words.
+            // Fast path: latencies are usually measured with messages of 16 bytes.
             return u128::from_ne_bytes(found) == u128::from_ne_bytes(self.pair(number, word));
         }
         let (body, end) = found.split_at(self.size - word_of(self.size));
@@ -102,7 +102,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// With buffers for so many messages at a time.
+    /// Makes a source with buffers for `count` messages at a time.
     pub fn new(size: usize, count: u64) -> Self {
         let contents = Contents::new(size, count);
         let filled = |number| {
@@ -148,7 +148,7 @@ impl Source {
     /// The message of a number, the next one; none if all buffers are under way.
     #[inline]
     pub fn next(&mut self, number: u64, word: u64) -> Option<Data> {
-        // The shortest are of lengths that are known, as programs have them.
+        // Fast path: for the shortest messages the compiler knows the length.
         match self.contents.size {
             8 => return self.word(word).ok(),
             16 => return self.pair(number, word).ok(),
@@ -205,7 +205,7 @@ impl Layout {
         self.place(number) as usize * self.stride
     }
 
-    /// Where the message of a number is in memory of the other end's that is laid out so.
+    /// Returns the place of a message in the other end's memory, which has the same layout.
     #[inline]
     pub fn part_of(&self, theirs: &RemoteMemory, number: u64) -> Result<RemoteMemory, AccessError> {
         theirs.at(self.at(number) as u64, self.size as u64)
@@ -216,7 +216,7 @@ impl Layout {
     }
 }
 
-/// Registered memory for messages of the other end's.
+/// Registered memory for messages of the other end.
 pub struct Landing {
     pub memory: Registered,
     contents: Contents,
@@ -225,14 +225,14 @@ pub struct Landing {
 }
 
 impl Landing {
-    /// Laid out so, for messages of as many pieces as their source has.
+    /// Registers memory with this layout, for messages made of `pieces` pieces of the pattern.
     pub fn new(end: &End, layout: Layout, pieces: u64) -> anyhow::Result<Self> {
         let memory = end.memory(layout.len())?;
         let contents = Contents::new(layout.size, pieces);
         Ok(Self { memory, contents, layout, copy: vec![0; layout.size].into() })
     }
 
-    /// Puts the message of its number into each place.
+    /// Fills each place with the message that has the place's number.
     pub fn fill(&mut self) -> Result<(), AccessError> {
         for number in 0..self.layout.places {
             self.contents.fill(number, number + 1, &mut self.copy);
@@ -248,13 +248,14 @@ impl Landing {
         self.memory.slice(at..at + self.layout.size)
     }
 
-    /// The word in the place of a number.
+    /// Returns the last word in the place of the message with this number, or all of a message that
+    /// is shorter than a word.
     #[inline]
     pub fn word(&self, number: u64) -> u64 {
         let (mut word, size) = ([0; 8], self.layout.size);
         let len = word_of(size);
         let at = self.layout.at(number) + size - len;
-        // It is within the memory, as laid out.
+        // The memory is as long as its layout, so the place is within it.
         if self.contents.are_words() {
             let read = self.memory.load(at);
             debug_assert!(read.is_ok());
@@ -265,8 +266,8 @@ impl Landing {
         u64::from_le_bytes(word)
     }
 
-    /// Whether in the place of a number is the message of that or another number, with a word; or
-    /// whether the word is there, if it is not to be looked at wholly.
+    /// Returns whether the place of the message `place` holds the message `number`, which ends with
+    /// `word`. Unless `wholly`, only the word is compared.
     #[inline]
     pub fn holds(&mut self, place: u64, (number, word): (u64, u64), wholly: bool) -> bool {
         if !wholly {

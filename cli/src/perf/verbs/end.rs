@@ -45,8 +45,8 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
     let spin = plan.nic.spin.unwrap_or(spins);
     let mut config = Config { progress, spin, offload: plan.offload, queue_pairs, ..own };
     if matches!(plan.test, Test::SplitC(_)) {
-        // A process that stores again and again, and awaits nothing, hears from its NIC alone that
-        // the other has gone.
+        // A process that stores again and again and waits for nothing learns only from its NIC
+        // that the other process has gone.
         config.keep_alive.idle = LONGEST;
     }
     if matches!(plan.test, Test::LogP(_)) {
@@ -65,7 +65,8 @@ pub fn progress(plan: &Plan, place: &Place<'_>) -> Progress {
     }
 }
 
-/// Where an end that follows is to be asked for a connection: by a service of this process's.
+/// Makes an end that follows listen for connections, at a service identifier that is made from this
+/// process's id. An end that leads listens for none.
 pub async fn listen(nic: &Nic, leads: bool) -> anyhow::Result<Option<Listener>> {
     if leads {
         return Ok(None);
@@ -94,14 +95,14 @@ impl End {
             bail!("the other end's device is {there}, and this one's {here}");
         }
         let address = theirs["address"].as_str().context("the other end's address")?.to_owned();
-        // Who follows needs none, and is told none.
+        // An end that leads does not listen, so an end that follows is told no service.
         let to = (address, ServiceId(theirs["service"].as_u64().unwrap_or_default()));
         let (domain, leads) = (nic.domain(), peer.leads());
         let maps = nic.capabilities().mapping && plan.map;
         Ok(Self { nic, domain, leads, beat, maps, listener, to, idle: Vec::new() })
     }
 
-    /// Memory for the other end to write, and to map if that can be.
+    /// Registers memory for the other end to write, and to map if the device can.
     pub fn memory(&self, len: usize) -> anyhow::Result<Registered> {
         let rights = Rights::REMOTE | Rights::LOCAL_WRITE;
         if !self.maps {
@@ -111,7 +112,7 @@ impl End {
         Ok(self.domain.register_shared(memory, rights)?)
     }
 
-    /// Has each end map what it writes, if that can be.
+    /// Has each end map the memory that it writes, if the device can.
     pub async fn map(
         &self,
         connection: &Connection,
@@ -125,7 +126,8 @@ impl End {
         Ok(Some(connection.map(theirs).await?))
     }
 
-    /// Connects a queue pair to the other end's, who hears of this memory as this one of that.
+    /// Connects a queue pair to that of the other end. The two ends tell each other of their
+    /// memory. Returns the connected queue pair, and the other end's memory.
     pub async fn join<K: Kind>(
         &mut self,
         own: Unconnected<K>,
@@ -159,7 +161,7 @@ impl End {
         self.join(own, memory).await
     }
 
-    /// Makes the connections that are idle, each of which carries a message there and back.
+    /// Makes the connections that stay idle in the test, after a message there and back on each.
     pub async fn surround(&mut self, plan: &Plan) -> anyhow::Result<()> {
         let meter = match self.leads && plan.connections > 0 {
             true => Meter::new("connections", Amount::Times(plan.connections as u64)),

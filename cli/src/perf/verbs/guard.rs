@@ -1,5 +1,5 @@
-//! What ends a wait that would not end: the other end has gone, the connection broke, or nothing
-//! has happened for too long.
+//! Ends a test that would wait for ever: because the other end has gone, a connection broke, or
+//! nothing has happened for too long.
 
 use std::cell::Cell;
 use std::future::{Future, pending};
@@ -16,7 +16,7 @@ use tokio::sync::broadcast;
 use crate::perf::patience::LONGEST;
 use crate::perf::peer::{GONE, Peer};
 
-/// Counts what has happened: whoever makes progress adds to it.
+/// A counter of progress: each part of a test adds to it when something has happened.
 #[derive(Clone, Default)]
 pub struct Beat(Rc<Cell<u64>>);
 
@@ -33,7 +33,7 @@ pub struct Guard {
     beat: Beat,
 }
 
-/// How often the other end is looked for, whose death so is noticed.
+/// How often the guard looks whether the other end is still there.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Guard {
@@ -46,8 +46,8 @@ impl Guard {
         self.beat.clone()
     }
 
-    /// Awaits what is done, but no longer than that may be hoped for. What watches is looked at
-    /// when that which is done lets others run, and so not while all is well.
+    /// Awaits `done`, unless something goes wrong. The checks run only when `done` is not ready, so
+    /// they cost nothing while the test makes progress.
     pub async fn run<T>(&self, done: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let events = self.nic.events();
         tokio::select! {
@@ -70,7 +70,8 @@ impl Guard {
             if std::mem::replace(&mut seen, now) != now {
                 since = Instant::now();
             } else if since.elapsed() > LONGEST {
-                // An end that is only written to or read from hears of that now and then.
+                // The program of an end that is only written to or read from sees nothing happen,
+                // but its NIC counts what it receives.
                 let now = self.nic.statistics().nic.received;
                 if std::mem::replace(&mut received, now) != now {
                     since = Instant::now();
@@ -83,7 +84,7 @@ impl Guard {
         }
     }
 
-    /// Whether the stream to the other end is not at its end. What that says there is for later.
+    /// Returns an error if the stream to the other end has ended. Bytes in the stream are not read.
     fn is_there(&self) -> anyhow::Result<()> {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         match recv(self.line.as_raw_fd(), &mut [0], flags) {

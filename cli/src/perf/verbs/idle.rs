@@ -1,4 +1,4 @@
-//! What a program costs that is connected and waits for a message, which does not come.
+//! The processor time of a program that is connected and waits for a message that does not come.
 
 use std::time::Instant;
 
@@ -12,8 +12,8 @@ use crate::perf::frames::processor_time;
 use crate::perf::peer::Peer;
 use crate::perf::{Amount, Plan};
 
-/// The share of a processor, at the end where it is more. It contains what this command itself does
-/// while it waits: ten looks at the other end a second.
+/// Returns the share of a processor that an idle end uses, of the two ends the larger. The share
+/// includes what this command does while it waits: it looks at the other end ten times a second.
 pub async fn run(
     end: &mut End,
     plan: &Plan,
@@ -23,8 +23,8 @@ pub async fn run(
     let memory = end.domain.register(Region::new(8), Rights::REMOTE)?;
     let own = end.domain.queue_pair(&QueuePairConfig::default())?;
     let (pair, _) = end.join(own, &memory).await?;
-    // In a task of its own: who is polled for another reason looks for what he waits for, and
-    // spins.
+    // A task of its own, because a wait that is polled for another reason, here the timer, looks
+    // for its message and spins.
     let mut waits = tokio::spawn(async move { pair.receive().await });
     let (began, before) = (Instant::now(), processor_time()?);
     while began.elapsed() < time {

@@ -1,4 +1,4 @@
-//! A word of memory that the other end has mapped: stored there, found here, and back.
+//! The latency of a word in mapped memory: each end stores it into the other's memory in turn.
 
 use anyhow::{Context, bail};
 use doorbell_verbs::{QueuePairConfig, Region, Rights, SharedMemory};
@@ -9,7 +9,7 @@ use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 
-/// Looks at the word before others may run.
+/// How often the word is looked at before other tasks may run.
 const LOOKS: u32 = 10_000;
 
 pub async fn run(
@@ -74,7 +74,7 @@ const fn word(round: u64, last: bool) -> u64 {
     (round + 1) << 1 | last as u64
 }
 
-/// Waits for the word of a round; whether it is the last.
+/// Waits for the word of a round. Returns whether the round is the last.
 #[inline]
 async fn find(mine: &Region, round: u64) -> anyhow::Result<bool> {
     loop {

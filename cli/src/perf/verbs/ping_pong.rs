@@ -1,4 +1,5 @@
-//! A message there and one back, again and again, each answered with the NIC in hand.
+//! The latency of a message there and one back. Each end answers while it still holds the NIC's
+//! lock, with which it has found the message.
 
 use anyhow::{Context, bail};
 use doorbell_verbs::floor::NicGuard;
@@ -16,21 +17,22 @@ use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 use crate::perf::test::Verb;
 
-/// For how many messages there are buffers and receives. Of each end one is under way.
+/// The number of messages that there are buffers and receives for. Each end has one message under
+/// way at a time.
 const COUNT: u64 = 8;
 
-/// Where messages come in.
+/// The receiving side of an end.
 struct Inbox {
     verb: Verb,
     received: CompletionQueue,
     receive: ReceiveQueue,
-    /// What is sent, and lands in buffers.
+    /// What a message must contain that was sent into a buffer.
     contents: Contents,
-    /// Where what is written lands, always in the same place.
+    /// The memory that the other end writes into, always in the same place.
     landing: Landing,
 }
 
-/// Where they go out.
+/// The sending side of an end.
 struct Outbox {
     verb: Verb,
     send: SendQueue,
@@ -121,8 +123,9 @@ const fn word(round: u64, last: bool) -> u64 {
 }
 
 impl Inbox {
-    /// Waits for the message of a round. One that is written is found in memory: what is there and
-    /// is something else may be part of it, and is looked at again.
+    /// Waits for the message of a round. A written message is found by looking at the memory. As
+    /// long as that has other contents, the message may have arrived in part, so it is looked at
+    /// again.
     #[inline]
     async fn arrival<'n>(&mut self, nic: &'n Nic, round: u64) -> NicGuard<'n> {
         if self.verb != Verb::WriteLat {
@@ -162,8 +165,8 @@ impl Inbox {
         Ok(last)
     }
 
-    /// Checks a message that was written into memory, as its immediate has told. Returns whether it
-    /// is the last.
+    /// Checks a message that was written into memory and announced by its immediate. Returns
+    /// whether it is the last.
     #[inline]
     fn check_told(&mut self, round: u64) -> anyhow::Result<bool> {
         let completion = self.received.peek().context("a completion that was waited for")?;
@@ -177,7 +180,7 @@ impl Inbox {
         Ok(last)
     }
 
-    /// Posts the receive again of the message that was answered, if it took one.
+    /// Posts another receive with the memory of the message that was answered, if it used one.
     #[inline]
     fn give_back(&mut self) -> anyhow::Result<()> {
         if self.verb == Verb::WriteLat {
@@ -190,7 +193,7 @@ impl Inbox {
     }
 }
 
-/// The memory of a receive, if that was one.
+/// Returns the memory of a completed receive.
 #[inline]
 pub fn received(completion: Completion) -> anyhow::Result<Memory> {
     match completion.outcome? {
@@ -200,7 +203,7 @@ pub fn received(completion: Completion) -> anyhow::Result<Memory> {
 }
 
 impl Outbox {
-    /// Posts the message of a round, with the NIC in hand if it is.
+    /// Posts the message of a round, by the guard of the NIC if there is one.
     #[inline]
     fn post(
         &mut self,
@@ -209,8 +212,8 @@ impl Outbox {
         last: bool,
     ) -> anyhow::Result<()> {
         let word = word(round, last);
-        // Requests of the shortest are made where they are to lie in the queue, as programs do that
-        // know how long theirs are.
+        // Fast path: the compiler knows the length of the shortest messages, and so makes their
+        // requests in place, as in programs whose messages have a fixed length.
         match self.source.size() {
             8 => self.carry(hand, self.source.word(word)?, word, last),
             16 => self.carry(hand, self.source.pair(round, word)?, word, last),
@@ -244,7 +247,7 @@ impl Outbox {
         request: impl Into<WorkRequest>,
     ) -> anyhow::Result<()> {
         let mut request: WorkRequest = request.into();
-        // Who has nothing to come back does not ask for a completion.
+        // No completion is needed if it brings no buffer back.
         request.signalled = !self.source.copies();
         match hand {
             Some(hand) => hand.post(&mut self.send, request)?,
@@ -253,7 +256,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sees to it that there is a buffer for the next message.
+    /// Waits until there is a buffer for the next message.
     #[inline]
     async fn restock(&mut self) -> anyhow::Result<()> {
         while !self.source.has(1) {

@@ -1,11 +1,12 @@
 //! Messages one way, in batches that are posted with one ring of the doorbell.
 //!
-//! The receiver checks each batch, and says so: that, and not what the NIC alone has delivered,
-//! makes room for more. The last message of a batch has an immediate, by which the receiver knows
-//! of it, and a completion, after which its slots in the queue are free; others have one only if it
-//! brings a buffer back. Where memory is mapped, what tells the receiver is a message of its own:
-//! writes there have no packet that it could go with. Who reads checks by itself, and tells the
-//! other end of nothing but the end.
+//! The receiver checks each batch, and sends how many messages it has checked. Only that lets the
+//! sender post more, not the delivery by the NIC. The last message of a batch has an immediate,
+//! which tells the receiver that the batch has arrived, and asks for a completion, which frees the
+//! batch's slots in the queue. Other messages ask for one only if it brings a buffer back. If
+//! memory is mapped, the immediate comes in a message of its own, because a write into mapped
+//! memory sends no packet. In tests of reads, the sender checks what it has read, and sends a
+//! message only at the end.
 
 mod receiver;
 mod sender;
@@ -32,7 +33,7 @@ pub async fn run(
 ) -> anyhow::Result<Option<(u64, Found)>> {
     let shape = Shape::of(plan.size, end.nic.capabilities());
     let layout = Layout::new(plan.size, shape.window);
-    // Of another number than the places: so what comes to a place is never what is there.
+    // One more than there are places, so that successive messages in a place are different.
     let pieces = shape.window + 1;
     let lands = match verb {
         Verb::SendBw => false,
@@ -46,7 +47,7 @@ pub async fn run(
     }
     let line = connect(verb, end, plan.size, shape, &landing).await?;
     let found = if end.leads {
-        // Who reads sends nothing.
+        // An end that reads sends no contents.
         let source = match verb {
             Verb::ReadBw => Source::new(0, 1),
             _ => Source::new(plan.size, pieces),
@@ -75,7 +76,7 @@ async fn connect(
     shape: Shape,
     landing: &Landing,
 ) -> anyhow::Result<Line> {
-    /// The bytes of what the receiver says.
+    /// The length of the receiver's message that says how many messages it has checked.
     const SAID: usize = 8;
     let batches = shape.window / shape.batch + 2;
     let (count, room) = match (end.leads, verb) {
@@ -86,7 +87,7 @@ async fn connect(
     };
     let receives =
         (0..count).map(|_| room.map_or(Memory::None, |room| Buf::with_capacity(room).into()));
-    // Each batch may have a message behind it.
+    // With mapped memory, each batch is followed by a message that has its immediate.
     let (send_depth, receive_depth) = ((shape.window + batches) as usize, count as usize);
     let completions = end.nic.completion_queue(send_depth + receive_depth)?;
     let mut config = QueuesConfig::new(&completions);

@@ -9,7 +9,7 @@
 //! | `watch` | records which processes have gone, once all are connected |
 //! | `told`, `membership` | the data that two processes exchange, and the errors of joining |
 //!
-//! Each file uses only those below it. The room is given NICs, routes and a configuration, and
+//! Each file uses only those below it. The folder is given NICs, routes and a configuration, and
 //! returns a [`World`](crate::World) or a [`JoinError`].
 
 mod enter;

@@ -17,9 +17,9 @@ pub struct Receiver {
     pub size: usize,
     pub shape: Shape,
     pub line: Line,
-    /// Of what is sent.
+    /// What messages that are sent must contain.
     pub contents: Contents,
-    /// Where what is written lands.
+    /// The memory that the other end writes into.
     pub landing: Landing,
     pub tally: Tally,
 }
@@ -43,7 +43,8 @@ impl Receiver {
         }
     }
 
-    /// Takes what a receive tells of. If it was the last of a batch, the immediate that says so.
+    /// Checks the messages that a completed receive announces. Returns the immediate if the message
+    /// was the last of a batch.
     #[inline]
     fn receive(&mut self, completion: Completion) -> anyhow::Result<Option<u32>> {
         let imm = completion.attached.imm().map(|Imm(imm)| imm);
@@ -66,7 +67,7 @@ impl Receiver {
         Ok(imm.filter(|_| ends))
     }
 
-    /// Checks the messages up to the one whose number, but for its upper bits, is told.
+    /// Checks the messages up to the one whose number has the lower bits `told`.
     #[inline]
     fn check_to(&mut self, told: u32) {
         let ahead = told.wrapping_sub(self.tally.next as u32) & !LAST;
@@ -77,7 +78,8 @@ impl Receiver {
         }
     }
 
-    /// Of what was written, what is in memory at the end is looked at wholly.
+    /// Compares every byte of the writes that are in memory at the end. During the test, most long
+    /// ones are compared in part.
     fn check_what_is_left(&mut self) -> anyhow::Result<()> {
         if matches!(self.verb, Verb::WriteBw | Verb::WriteImmBw) {
             let next = self.tally.next;

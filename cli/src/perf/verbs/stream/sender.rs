@@ -20,20 +20,19 @@ pub struct Maker {
     pub layout: Layout,
     pub theirs: RemoteMemory,
     pub source: Source,
-    /// Where what is read lands.
+    /// The memory that reads bring their contents to.
     pub landing: Landing,
 }
 
 impl Maker {
-    /// Returns the number of the message that a read fetches: another place each time that all
-    /// places were read.
+    /// Returns which of the other end's places a read fetches. The places are shifted by one each
+    /// time that all were read, so that each place here gets other contents than before.
     #[inline]
     fn read(&self, number: u64, window: u64) -> u64 {
         self.layout.place(number + number / window)
     }
 
-    /// The request of a number. Of the last of a batch, `told` is what the receiver is to know of
-    /// it.
+    /// Returns the request with a number. `told` is the immediate of the last request of a batch.
     #[inline]
     fn request(
         &mut self,
@@ -135,7 +134,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Checks what was read, up to a number.
+    /// Checks the contents of the reads before number `end`.
     fn check(&mut self, end: u64) -> anyhow::Result<()> {
         let (window, size) = (self.shape.window, self.maker.layout.size());
         for number in self.checked..end {

@@ -8,11 +8,12 @@ pub const LAST: u32 = 1 << 31;
 /// How messages are bundled.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Messages of a batch.
+    /// The number of messages in a batch.
     pub batch: u64,
-    /// Messages that were not checked yet, at most: so many batches that the next ones are posted
-    /// while the first are checked, and together not much more than caches hold. But where frames
-    /// hold runs of packets, each end of a batch cuts one short, and it pays to have fewer of them.
+    /// The most messages that are not checked yet. These are enough batches that the next ones are
+    /// posted while the first are checked, and together not much more than caches hold. Where
+    /// frames hold runs of packets, each end of a batch cuts a run short, so fewer and longer
+    /// batches pay.
     pub window: u64,
 }
 
@@ -30,6 +31,6 @@ pub struct Line {
     pub queues: Queues,
     pub completions: CompletionQueue,
     pub theirs: RemoteMemory,
-    /// If so, what is written goes there without a packet.
+    /// The other end's memory if it is mapped. Writes then reach it without a packet.
     pub mapped: Option<Mapped>,
 }
