@@ -45,8 +45,8 @@ pub use pool::{Reserved, Share};
 pub use transfers::Transfers;
 
 /// The time within which a peer must send the `len` bytes for which memory was lent or reserved:
-/// ten seconds, and one more for each MiB. A peer that takes longer has stopped, while others wait
+/// thirty seconds, and one more for each MiB. A peer that takes longer has stopped, while others wait
 /// for the memory.
 pub fn time_for(len: usize) -> Duration {
-    Duration::from_secs(10 + (len >> 20) as u64)
+    Duration::from_secs(30 + (len >> 20) as u64)
 }

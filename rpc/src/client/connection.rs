@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use doorbell_am::{CallError, Endpoint, Name, Peer, SendError, Undeliverable};
 use doorbell_verbs::ServiceId;
 use futures_util::StreamExt;
@@ -171,12 +172,16 @@ impl Connection {
         let exchanged = async {
             let answer = match offered {
                 None => answered.await?,
-                Some(offered) => self.answer_to_long(answered, offered, &progress).await?,
+                // Large futures, which a call without a long body need not carry.
+                Some(offered) => {
+                    Box::pin(self.answer_to_long(answered, offered, &progress)).await?
+                }
             };
             self.response(calls, key, answer, &progress).await.map_err(Failure::Final)
         };
+        let mut exchanged = std::pin::pin!(exchanged);
         let outcome = match deadline {
-            None => Ok(exchanged.await),
+            None => Ok(exchanged.as_mut().await),
             Some(deadline) => tokio::time::timeout_at(deadline, exchanged).await,
         };
         let Ok(answered) = outcome else {
@@ -264,16 +269,25 @@ impl Connection {
             .map_err(|why| Status::internal(format!("the server's answer can't be read: {why}")))?;
         let body = match long {
             None => body,
-            Some(len) => {
-                let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
-                let bulk = self.bulk().await?;
-                progress.reaches(Stage::MemoryHere, len);
-                let memory = calls.share.lend(len).await;
-                progress.reaches(Stage::Received, len);
-                calls.transfers.receive(key, &self.peer, &bulk, memory).await?
-            }
+            Some(len) => Box::pin(self.long_body(calls, key, len, progress)).await?,
         };
         Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))
+    }
+
+    /// Receives the body of a response that is too long for a message.
+    async fn long_body(
+        &self,
+        calls: &Calls,
+        key: CallKey,
+        len: u64,
+        progress: &Progress,
+    ) -> Result<Bytes, Status> {
+        let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
+        let bulk = self.bulk().await?;
+        progress.reaches(Stage::MemoryHere, len);
+        let memory = calls.share.lend(len).await;
+        progress.reaches(Stage::Received, len);
+        calls.transfers.receive(key, &self.peer, &bulk, memory).await
     }
 
     /// Sends the request of a call, as soon as there is a credit for it.

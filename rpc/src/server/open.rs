@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorbell_am::{Endpoint, Event, Name, OpenError};
 use doorbell_verbs::{Nic, ServiceId};
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::AbortHandle;
 
 use super::state::{Core, Gone, client_gone};
@@ -170,7 +170,13 @@ fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + u
         let core = &ends.0;
         loop {
             match events.recv().await {
-                Ok(event) => core.gone(&gone_with(event, &mut events)),
+                Ok(event) => {
+                    let (gone, missed) = gone_with(event, &mut events);
+                    core.gone(&gone);
+                    if missed {
+                        core.look_for_gone();
+                    }
+                }
                 // Missed events are made up for by looking through all sessions.
                 Err(RecvError::Lagged(_)) => core.look_for_gone(),
                 Err(RecvError::Closed) => return,
@@ -180,15 +186,23 @@ fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + u
 }
 
 /// The clients whose connections have ended by `event`, or by the events that have come right
-/// behind it. If some events were missed, the next receive of an event says so.
+/// behind it; and whether some events were missed, which is told only once.
 #[expect(clippy::mutable_key_type, reason = "a peer is hashed by which connection it is")]
-fn gone_with(event: Event, events: &mut Receiver<Event>) -> Gone {
-    let behind = std::iter::from_fn(|| events.try_recv().ok());
-    let gone = std::iter::once(event).chain(behind).filter_map(|event| match event {
-        Event::Gone(peer, ending) => Some((peer, client_gone(&ending.to_string()))),
-        _ => None,
-    });
-    gone.collect()
+fn gone_with(event: Event, events: &mut Receiver<Event>) -> (Gone, bool) {
+    let (mut gone, mut missed, mut next) = (Gone::new(), false, Some(event));
+    loop {
+        if let Some(Event::Gone(peer, ending)) = next {
+            gone.insert(peer, client_gone(&ending.to_string()));
+        }
+        next = match events.try_recv() {
+            Ok(event) => Some(event),
+            Err(TryRecvError::Lagged(_)) => {
+                missed = true;
+                None
+            }
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return (gone, missed),
+        };
+    }
 }
 
 /// Stops everything that runs for all clients when dropped, which happens when the server is

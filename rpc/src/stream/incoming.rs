@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use futures_core::Stream;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::partial::{MemoryRequest, Partial, too_long};
 use super::{OVERHEAD, WINDOW};
@@ -36,6 +37,9 @@ struct State {
     /// the reader has taken all pieces.
     owed: usize,
     ended: Option<Result<(), Status>>,
+    /// Whether the stream has ended because its sender broke the rules or stopped. The sender goes
+    /// on until it is told to stop.
+    ended_here: bool,
     waker: Option<Waker>,
 }
 
@@ -77,6 +81,7 @@ impl Incoming {
             left: WINDOW,
             owed: 0,
             ended: None,
+            ended_here: false,
             waker: None,
         };
         Self { state: Mutex::new(state), longest, share }
@@ -136,7 +141,7 @@ impl Incoming {
                 Ok(came)
             }
             Err(status) => {
-                self.end(Err(Status::clone(&status)));
+                self.end_here(Status::clone(&status));
                 Err(status)
             }
         }
@@ -147,27 +152,30 @@ impl Incoming {
     pub async fn reserve(&self, wanted: MemoryRequest, tell: &impl Feedback) {
         let MemoryRequest { len, mut over } = wanted;
         let reserved = tokio::select! {
-            reserved = self.share.reserve(len) => reserved,
+            biased;
             _ = &mut over => return,
+            reserved = self.share.reserve(len) => reserved,
         };
-        let grant = self.reserved(reserved);
+        let grant = self.reserved(reserved, &mut over);
         if grant > 0 {
             tell.grant(grant);
         }
         let time = time_for(len);
         if tokio::time::timeout(time, over).await.is_err() {
-            self.end(Err(Status::unavailable(format!(
+            self.end_here(Status::unavailable(format!(
                 "the sender of a stream has not sent a message of {len} bytes within the {time:?} for \
                  which memory is reserved for it"
-            ))));
+            )));
         }
     }
 
-    /// Gives reserved memory to the piece of which some fragments have arrived. Returns how much
-    /// the sender is to be granted.
-    fn reserved(&self, reserved: Reserved) -> usize {
+    /// Gives reserved memory to the piece that has asked for it, unless that piece is `over`.
+    /// Returns how much the sender is to be granted.
+    fn reserved(&self, reserved: Reserved, over: &mut oneshot::Receiver<()>) -> usize {
         self.change(|state| {
-            let Some(partial) = &mut state.partial else { return 0 };
+            // The piece may have been completed meanwhile, and another have begun.
+            let is_over = over.try_recv() != Err(TryRecvError::Empty);
+            let Some(partial) = state.partial.as_mut().filter(|_| !is_over) else { return 0 };
             partial.has(reserved);
             let part = std::mem::take(&mut partial.cost);
             state.left += part;
@@ -175,14 +183,29 @@ impl Incoming {
         })
     }
 
-    /// Ends the stream behind the pieces that have arrived, unless it has ended before. Returns
-    /// whether a task was woken.
+    /// Ends the stream behind the pieces that have arrived, unless it has ended before. A stream
+    /// that ends well in the midst of a piece ends with an error. Returns whether a task was woken.
     pub fn end(&self, how: Result<(), Status>) -> bool {
+        self.end_by(how, false)
+    }
+
+    /// Ends the stream with an error that its sender does not know of.
+    fn end_here(&self, status: Status) {
+        self.end_by(Err(status), true);
+    }
+
+    fn end_by(&self, how: Result<(), Status>, here: bool) -> bool {
         let waker = self.change(|state| {
+            let partial = state.partial.take();
             if state.ended.is_none() {
-                state.ended = Some(how);
+                state.ended_here = here;
+                state.ended = Some(match how {
+                    Ok(()) if partial.is_some() => Err(Status::internal(
+                        "the sender has ended a stream in the midst of a message",
+                    )),
+                    how => how,
+                });
             }
-            state.partial = None;
             state.waker.take()
         });
         let woke = waker.is_some();
@@ -191,11 +214,12 @@ impl Incoming {
     }
 
     /// Drops all pieces and takes no more, because the reader was dropped. Returns whether the
-    /// stream had ended before.
+    /// stream had ended before, as its sender knows.
     fn leave(&self) -> bool {
         let (pieces, had_ended) = self.change(|state| {
             state.partial = None;
-            (std::mem::take(&mut state.pieces), state.ended.replace(Ok(())).is_some())
+            let had_ended = state.ended.replace(Ok(())).is_some() && !state.ended_here;
+            (std::mem::take(&mut state.pieces), had_ended)
         });
         drop(pieces);
         had_ended
@@ -312,7 +336,7 @@ pub trait Feedback: Send + Unpin {
     /// Starts to [reserve](Incoming::reserve) memory for a piece.
     fn wants(&self, incoming: &Arc<Incoming>, wanted: MemoryRequest);
     /// Forgets the stream, because its reader is dropped. Tells the sender to stop, unless the
-    /// stream has `ended`.
+    /// sender knows that the stream has `ended`.
     fn leave(&self, ended: bool);
 }
 

@@ -17,9 +17,10 @@ const FRAGMENTS: usize = 4 * WINDOW / FRAGMENT;
 /// The length of a long piece, in bytes.
 const LEN: usize = FRAGMENTS * FRAGMENT;
 
-/// The sender of a stream, with its window and the memory that the reader has asked for.
+/// The sender of a stream, with its window, the memory that the reader has asked for, and whether
+/// the reader has told it to stop.
 #[derive(Clone, Default)]
-struct Sender(Arc<Mutex<(usize, Option<MemoryRequest>)>>);
+struct Sender(Arc<Mutex<(usize, Option<MemoryRequest>, bool)>>);
 
 impl Sender {
     fn new() -> Self {
@@ -30,6 +31,10 @@ impl Sender {
 
     fn window(&self) -> usize {
         self.0.lock().expect("nobody panics").0
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.lock().expect("nobody panics").2
     }
 
     fn wanted(&self) -> Option<MemoryRequest> {
@@ -67,7 +72,9 @@ impl Feedback for Sender {
         self.0.lock().expect("nobody panics").1 = Some(wanted);
     }
 
-    fn leave(&self, _: bool) {}
+    fn leave(&self, ended: bool) {
+        self.0.lock().expect("nobody panics").2 = !ended;
+    }
 }
 
 fn incoming(share: &Share) -> Arc<Incoming> {
@@ -182,6 +189,44 @@ async fn a_sender_that_stops_in_the_midst_of_a_long_piece_ends_the_stream() {
         other => panic!("{other:?}"),
     }
     assert_eq!(pool.used(), 0);
+    drop(reader);
+    assert!(sender.is_stopped(), "the sender may go on when it is there again");
+}
+
+#[tokio::test]
+async fn memory_is_given_to_the_piece_alone_that_has_asked_for_it() {
+    let pool = Pool::new(LEN);
+    let share = pool.whole();
+    let (incoming, sender) = (incoming(&share), Sender::new());
+    let taken = share.reserve(LEN).await;
+    let mut reader = Reader::new(incoming.clone(), sender.clone());
+    // A piece that asks for memory, and is completed within the window meanwhile.
+    let short = 100 * FRAGMENT;
+    assert_eq!(sender.send(&incoming, 99, short), 99);
+    let asked = sender.wanted().expect("it is longer than a quarter of the window");
+    let mut reserves = Box::pin(incoming.reserve(asked, &sender));
+    assert!(reserves.as_mut().now_or_never().is_none(), "the memory is taken");
+    sender.send_last(&incoming);
+    assert!(matches!(read(&mut reader), Poll::Ready(Some(Ok(_)))));
+    let behind = sender.send(&incoming, FRAGMENTS, LEN);
+    drop(taken);
+    reserves.await;
+    assert_eq!(pool.used(), 0, "the piece behind has not reserved its own memory");
+    assert_eq!(sender.send(&incoming, FRAGMENTS - behind, LEN), 0);
+}
+
+#[test]
+fn a_stream_that_ends_well_in_the_midst_of_a_piece_ends_with_an_error() {
+    let (incoming, sender) = (incoming(&some_share()), Sender::new());
+    sender.send(&incoming, 1, LEN);
+    incoming.end(Ok(()));
+    let mut reader = Reader::new(incoming, sender.clone());
+    match read(&mut reader) {
+        Poll::Ready(Some(Err(status))) => assert_eq!(status.code(), Code::Internal, "{status}"),
+        other => panic!("{other:?}"),
+    }
+    drop(reader);
+    assert!(!sender.is_stopped(), "the sender has ended the stream itself");
 }
 
 #[tokio::test]
