@@ -22,11 +22,11 @@ use crate::usage::Usage;
 /// When the last handle is dropped, the server ends at once: running handlers are dropped, and
 /// their callers get an error. [`shutdown`](Self::shutdown) ends a server gracefully.
 ///
-/// Dropping the last handle also closes a device that the server has [opened](ServerBuilder::open),
+/// Dropping the last handle also closes a device that the server has [opened](crate::ServerBuilder::open),
 /// so that another server can be opened under the same name right after, in this process or
 /// another. A shutdown leaves the device open until then. For a server [on a
-/// bundle](ServerBuilder::open_on), whose NIC stays open, the server's
-/// [number](ServerBuilder::service) becomes free instead. When a handler of the server drops the
+/// bundle](crate::ServerBuilder::open_on), whose NIC stays open, the server's
+/// [number](crate::ServerBuilder::service) becomes free instead. When a handler of the server drops the
 /// last handle, all of this may happen a moment later, when the runtime has dropped the server's
 /// tasks.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl Server {
     /// or has received nothing for a second. A handler that never ends holds up the shutdown: bound
     /// the wait with `tokio::time::timeout`, and then drop the server.
     ///
-    /// First of all, the server's [health](ServerBuilder::health) is set to
+    /// First of all, the server's [health](crate::ServerBuilder::health) is set to
     /// [`NotServing`](crate::ServingStatus::NotServing), and clients that watch it are told.
     pub async fn shutdown(&self) {
         self.0.health.iter().for_each(Health::shut_down);
@@ -187,7 +187,6 @@ fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + u
 
 /// The clients whose connections have ended by `event`, or by the events that have come right
 /// behind it; and whether some events were missed, which is told only once.
-#[expect(clippy::mutable_key_type, reason = "a peer is hashed by which connection it is")]
 fn gone_with(event: Event, events: &mut Receiver<Event>) -> (Gone, bool) {
     let (mut gone, mut missed, mut next) = (Gone::new(), false, Some(event));
     loop {
