@@ -45,7 +45,9 @@ impl BulkConnections {
                 incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => incoming,
                 Some(made) = half_made.join_next() => {
                     match made {
-                        Ok((session, order, Ok(connection))) => self.add(session, Accepted { order, connection }),
+                        Ok((session, order, Ok(connection))) => {
+                            self.add(session, Accepted { order, connection });
+                        }
                         Ok((_, _, Err(why))) => {
                             tracing::debug!(%why, "a client's connection for bodies was not accepted");
                         }
