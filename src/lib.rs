@@ -134,6 +134,7 @@ pub use doorbell_bytestream as bytestream;
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_job as job;
 pub use doorbell_logp as logp;
+pub use doorbell_messages as messages;
 pub use doorbell_rpc as rpc;
 pub use doorbell_splitc as splitc;
 pub use doorbell_transports as transports;

@@ -1,0 +1,75 @@
+//! The program's handle to another endpoint.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use doorbell_am::Name;
+
+use super::send::Sending;
+use super::state::Shared;
+use crate::error::SendError;
+use crate::matching::Source;
+
+/// Another endpoint, by the connection to it.
+#[derive(Clone)]
+pub struct Peer {
+    pub(super) source: Source,
+    pub(super) link: doorbell_am::Peer,
+    pub(super) shared: Weak<Shared>,
+}
+
+impl Peer {
+    /// Returns the peer's name, if it listens by one.
+    pub fn name(&self) -> Option<Name> {
+        self.link.name()
+    }
+
+    /// Posts a send of a message with match bits. It is done when the message has left; whether a
+    /// receive has taken it is not said.
+    pub fn send(&self, bits: u64, body: impl Into<Bytes>) -> Sending {
+        self.post(bits, body.into(), false)
+    }
+
+    /// Posts a send that is done when a receive has taken the message.
+    pub fn send_synchronously(&self, bits: u64, body: impl Into<Bytes>) -> Sending {
+        self.post(bits, body.into(), true)
+    }
+
+    fn post(&self, bits: u64, body: Bytes, synchronous: bool) -> Sending {
+        match self.shared.upgrade() {
+            Some(shared) => shared.send(self.source, &self.link, bits, body, synchronous),
+            None => {
+                let peer = crate::error::peer_text(self.name());
+                Sending::done(Err(SendError::PeerGone { peer, len: body.len() }))
+            }
+        }
+    }
+}
+
+impl PartialEq for Peer {
+    fn eq(&self, other: &Self) -> bool {
+        self.link == other.link
+    }
+}
+
+impl Eq for Peer {}
+
+impl Hash for Peer {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.link.hash(hasher);
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Peer").field(&crate::error::peer_text(self.name())).finish()
+    }
+}
+
+impl Peer {
+    pub(super) fn new(source: Source, link: &doorbell_am::Peer, shared: &Arc<Shared>) -> Self {
+        Self { source, link: link.clone(), shared: Arc::downgrade(shared) }
+    }
+}

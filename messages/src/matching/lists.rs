@@ -1,0 +1,79 @@
+//! Lists of entries by key, through a slab of entries that the lists share.
+
+use std::collections::HashMap;
+
+use super::pattern::Key;
+
+/// The place of an entry in its slab.
+pub type Place = u32;
+
+/// No place.
+const NONE: Place = Place::MAX;
+
+/// The neighbours of an entry in one list.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbours {
+    before: Place,
+    after: Place,
+}
+
+impl Neighbours {
+    pub const NONE: Self = Self { before: NONE, after: NONE };
+}
+
+/// Where entries have their neighbours in the lists of one class.
+pub trait Linked {
+    fn neighbours(&mut self, place: Place) -> &mut Neighbours;
+}
+
+/// The first and the last entry of a list.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    first: Place,
+    last: Place,
+}
+
+/// Lists of entries, one for each key, each in the order in which entries were put there.
+#[derive(Default, Debug)]
+pub struct Lists(HashMap<Key, Ends>);
+
+impl Lists {
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the first entry of a key.
+    pub fn first(&self, key: &Key) -> Option<Place> {
+        self.0.get(key).map(|ends| ends.first)
+    }
+
+    /// Puts an entry behind the others of a key.
+    pub fn push(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
+        let new = Ends { first: place, last: NONE };
+        let ends = self.0.entry(key).or_insert(new);
+        *entries.neighbours(place) = Neighbours { before: ends.last, after: NONE };
+        if ends.last != NONE {
+            entries.neighbours(ends.last).after = place;
+        }
+        ends.last = place;
+    }
+
+    /// Takes an entry out of the list of its key.
+    pub fn remove(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
+        let Neighbours { before, after } = *entries.neighbours(place);
+        if before == NONE && after == NONE {
+            self.0.remove(&key);
+            return;
+        }
+        let ends = self.0.get_mut(&key).expect("the list of an entry exists while it has entries");
+        match before {
+            NONE => ends.first = after,
+            before => entries.neighbours(before).after = after,
+        }
+        match after {
+            NONE => ends.last = before,
+            after => entries.neighbours(after).before = before,
+        }
+    }
+}

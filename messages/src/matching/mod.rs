@@ -1,0 +1,93 @@
+//! Matching messages with receives, as MPI demands it.
+//!
+//! A receive takes the message that came first of those that match it, and a message goes to the
+//! receive that was posted first of those that match it. Whoever uses this puts the messages of one
+//! sender here in the order in which they were sent, so that none overtakes another.
+//!
+//! The folder is bookkeeping alone: it is told of receives and of messages, in whatever form the
+//! user of it has them, and tells which belong together. How many messages wait here is the user's
+//! to bound.
+
+mod lists;
+mod pattern;
+mod posted;
+#[cfg(test)]
+mod tests;
+mod unexpected;
+
+pub use pattern::{Envelope, Pattern, Source};
+pub use posted::PostedId;
+
+use posted::Posted;
+use unexpected::Unexpected;
+
+/// Receives of the type `R` that wait for messages, and messages of the type `M` that wait for
+/// receives.
+#[derive(Debug)]
+pub struct Matcher<R, M> {
+    posted: Posted<R>,
+    unexpected: Unexpected<M>,
+}
+
+impl<R, M> Default for Matcher<R, M> {
+    fn default() -> Self {
+        Self { posted: Posted::default(), unexpected: Unexpected::default() }
+    }
+}
+
+/// The outcome of posting a receive.
+#[derive(Debug)]
+pub enum Post<R, M> {
+    /// The receive has met a message that waited.
+    Met(R, Envelope, M),
+    /// The receive waits.
+    Waits(PostedId),
+}
+
+impl<R, M> Matcher<R, M> {
+    /// Posts a receive: it meets the first message that waits and matches, or waits itself.
+    pub fn post(&mut self, pattern: Pattern, receive: R) -> Post<R, M> {
+        match self.unexpected.take(pattern) {
+            Some((envelope, message)) => Post::Met(receive, envelope, message),
+            None => Post::Waits(self.posted.post(pattern, receive)),
+        }
+    }
+
+    /// Takes the receive that a message which has come belongs to. If there is none, the message
+    /// is to be [put](Self::put) here.
+    pub fn receive_for(&mut self, envelope: Envelope) -> Option<R> {
+        self.posted.take_for(envelope)
+    }
+
+    /// Returns the receive that a message would belong to, and leaves it waiting.
+    pub fn first_receive_for(&self, envelope: Envelope) -> Option<&R> {
+        self.posted.first_for(envelope)
+    }
+
+    /// Has a message wait that [no receive](Self::receive_for) waits for.
+    pub fn put(&mut self, envelope: Envelope, message: M) {
+        self.unexpected.put(envelope, message);
+    }
+
+    /// Takes back a receive that waits. Returns `None` if it has met a message before.
+    pub fn cancel(&mut self, id: PostedId) -> Option<R> {
+        self.posted.cancel(id)
+    }
+
+    /// Returns the message that a receive of a pattern would meet, and leaves it here.
+    pub fn probe(&mut self, pattern: Pattern) -> Option<(Envelope, &M)> {
+        self.unexpected.probe(pattern)
+    }
+
+    /// Returns how many receives wait for messages.
+    #[cfg(test)]
+    pub fn receives(&self) -> usize {
+        self.posted.len()
+    }
+
+    /// Returns how many messages wait for receives.
+    #[cfg(test)]
+    pub fn messages(&self) -> usize {
+        self.unexpected.len()
+    }
+}

@@ -1,0 +1,123 @@
+//! Random programs of receives, messages, cancellations and probes, beside a model that looks
+//! through plain lists as MPI's text has it.
+
+use super::*;
+
+/// Splitmix64: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// Receives and messages that wait, in order.
+#[derive(Default)]
+struct Model {
+    receives: Vec<(Pattern, u64)>,
+    messages: Vec<(Envelope, u64)>,
+}
+
+impl Model {
+    fn post(&mut self, pattern: Pattern, receive: u64) -> Option<(Envelope, u64)> {
+        match self.messages.iter().position(|(message, _)| pattern.takes(*message)) {
+            Some(at) => Some(self.messages.remove(at)),
+            None => {
+                self.receives.push((pattern, receive));
+                None
+            }
+        }
+    }
+
+    fn arrive(&mut self, envelope: Envelope, message: u64) -> Option<u64> {
+        match self.receives.iter().position(|(pattern, _)| pattern.takes(envelope)) {
+            Some(at) => Some(self.receives.remove(at).1),
+            None => {
+                self.messages.push((envelope, message));
+                None
+            }
+        }
+    }
+
+    fn cancel(&mut self, receive: u64) -> bool {
+        let at = self.receives.iter().position(|&(_, of)| of == receive);
+        at.map(|at| self.receives.remove(at)).is_some()
+    }
+
+    fn probe(&self, pattern: Pattern) -> Option<(Envelope, u64)> {
+        self.messages.iter().copied().find(|(message, _)| pattern.takes(*message))
+    }
+}
+
+/// A pattern of one of many classes, that takes some of the envelopes below.
+fn pattern(random: &mut Random, classes: u64) -> Pattern {
+    let masks = [u64::MAX, 0, 1, 3, 6, 0xff, 0xf0, 0xff00, 0x1ff, 4, 5, 7];
+    let mask = masks[random.below(classes.min(masks.len() as u64)) as usize];
+    let source = (random.below(3) > 0).then(|| random.below(3) as Source);
+    Pattern::new(source, random.below(6), mask)
+}
+
+fn envelope(random: &mut Random) -> Envelope {
+    Envelope { source: random.below(3) as Source, bits: random.below(6) }
+}
+
+fn agrees_with_the_model(seed: u64) {
+    let mut random = Random(seed);
+    let (mut matcher, mut model) = (Matcher::<u64, u64>::default(), Model::default());
+    let mut ids = Vec::new();
+    // Some programs post more than they send, and some the other way round.
+    let (posts, classes) = (1 + random.below(8), 1 + random.below(12));
+    for number in 0..400 {
+        match random.below(12) {
+            0 => {
+                let pattern = pattern(&mut random, classes);
+                let found = matcher.probe(pattern).map(|(envelope, &message)| (envelope, message));
+                assert_eq!(found, model.probe(pattern), "seed {seed}, step {number}");
+            }
+            1 if !ids.is_empty() => {
+                let (id, receive) = ids[random.below(ids.len() as u64) as usize];
+                let is_back = matcher.cancel(id);
+                assert!(is_back.is_none_or(|back| back == receive), "seed {seed}, step {number}");
+                let is_back = is_back.is_some();
+                assert_eq!(is_back, model.cancel(receive), "seed {seed}, step {number}");
+            }
+            step if step <= posts + 1 => {
+                let pattern = pattern(&mut random, classes);
+                let met = match matcher.post(pattern, number) {
+                    Post::Met(receive, envelope, message) => {
+                        assert_eq!(receive, number);
+                        Some((envelope, message))
+                    }
+                    Post::Waits(id) => {
+                        ids.push((id, number));
+                        None
+                    }
+                };
+                assert_eq!(met, model.post(pattern, number), "seed {seed}, step {number}");
+            }
+            _ => {
+                let envelope = envelope(&mut random);
+                let receive = matcher.receive_for(envelope);
+                if receive.is_none() {
+                    matcher.put(envelope, number);
+                }
+                assert_eq!(receive, model.arrive(envelope, number), "seed {seed}, step {number}");
+            }
+        }
+        assert_eq!(matcher.receives(), model.receives.len());
+        assert_eq!(matcher.messages(), model.messages.len());
+    }
+}
+
+#[test]
+fn random_programs_match_as_a_search_through_plain_lists_does() {
+    (0..2000).for_each(agrees_with_the_model);
+}

@@ -1,0 +1,45 @@
+//! How much may come unexpectedly, without a message that is lost or waits for ever.
+//!
+//! Each sender has a *window* at each receiver: the memory that its messages may take there before
+//! receives take them. A message that the window has no room for is *held* at its sender, and so is
+//! every message behind it, since messages of one sender must not overtake each other. As receives
+//! take messages, the window has room again, and held messages are sent in order.
+//!
+//! That alone could wait for ever: a program that receives the second message first would wait for a
+//! message which is held behind one that takes all of the window. So a receive that finds no message
+//! *searches* the senders that hold some. A sender *offers* the first message that it holds of those
+//! that the receive takes; the receiver *takes* the offer if a receive still waits for the message,
+//! and then the message is sent in spite of the window, or *leaves* it where it is.
+//!
+//! An offered message that was sent at once, without the question, would be wrong: the receive may
+//! have met another sender's message meanwhile, and the message would wait at the receiver while an
+//! earlier one of the same sender is still held, which a later receive that takes both must get
+//! first.
+//!
+//! | message | by | what it says |
+//! |---|---|---|
+//! | `FREED` | the receiver | receives have taken messages, which took so much of the window |
+//! | `HOLDS` | the sender | a message is held, and none was before |
+//! | `SEARCH` | the receiver | the pattern of a receive that waits, to senders which hold messages |
+//! | `GIVEN_UP` | the receiver | a search whose receive waits no more |
+//! | `OFFER` | the sender | the envelope of the first held message that a search found |
+//! | `TAKE`, `LEAVE` | the receiver | whether the offered message is sent |
+//!
+//! The folder is bookkeeping: [`Outgoing`] for one sender and one receiver, [`Incoming`] for a
+//! receiver and all of its senders. Whoever uses it sends what it says. Messages between
+//! the two arrive in the order in which they were sent.
+
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use receiver::{Incoming, Posting, Reaction, Receive};
+pub use sender::{Held, Offer, Outgoing, Release, Submitted};
+
+/// Names a search among those of a receiver.
+pub type SearchId = u64;
+
+/// Names a message among those of a sender: the first has zero, and each has one more than the one
+/// before.
+pub type Order = u64;

@@ -1,0 +1,257 @@
+//! The receives of one receiver, and the messages of all its senders.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Offer, Order, SearchId};
+use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source};
+
+/// Receives of the type `R`, and messages of the type `M` from all senders.
+#[derive(Debug)]
+pub struct Incoming<R, M> {
+    matcher: Matcher<Waiting<R>, Charged<M>>,
+    senders: HashMap<Source, Sender>,
+    /// The searches of the receives that wait, in the order of posting.
+    searches: BTreeMap<SearchId, Search>,
+    next: SearchId,
+    /// Receives that have taken an offered message, which is on its way, with its match bits.
+    promised: HashMap<(Source, Order), (R, u64)>,
+    /// The part of a sender's window that is given back at once.
+    batch: usize,
+}
+
+#[derive(Debug)]
+struct Waiting<R> {
+    search: SearchId,
+    receive: R,
+}
+
+/// A message that takes a part of its sender's window.
+#[derive(Debug)]
+struct Charged<M> {
+    cost: usize,
+    message: M,
+}
+
+#[derive(Debug, Default)]
+struct Sender {
+    /// Whether the sender holds messages, as far as it was heard.
+    holds: bool,
+    /// What receives have taken, and the sender was not given back yet.
+    owed: usize,
+}
+
+#[derive(Debug)]
+struct Search {
+    pattern: Pattern,
+    posted: PostedId,
+    /// The senders that were asked, and have neither offered a message nor heard that the search is
+    /// over.
+    asked: Vec<Source>,
+}
+
+/// A receive that waits, for whoever cancels it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Receive {
+    posted: PostedId,
+    search: SearchId,
+}
+
+/// The outcome of posting a receive.
+#[derive(Debug)]
+pub enum Posting<R, M> {
+    Met(R, Envelope, M),
+    Waits(Receive),
+}
+
+/// A message to a sender that follows from an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reaction {
+    Freed { to: Source, cost: usize },
+    Search { to: Source, search: SearchId, pattern: Pattern },
+    GivenUp { to: Source, search: SearchId },
+    Take { to: Source, order: Order },
+    Leave { to: Source, order: Order },
+}
+
+impl<R, M> Incoming<R, M> {
+    /// A receiver without senders, that gives back what receives have taken of a window when it is
+    /// `batch` or more.
+    pub fn new(batch: usize) -> Self {
+        Self {
+            matcher: Matcher::default(),
+            senders: HashMap::new(),
+            searches: BTreeMap::new(),
+            next: 0,
+            promised: HashMap::new(),
+            batch,
+        }
+    }
+
+    /// Adds a sender.
+    pub fn add_sender(&mut self, source: Source) {
+        self.senders.insert(source, Sender::default());
+    }
+
+    /// Forgets a sender that has gone. Messages that have come from it stay here. Returns the
+    /// receives that wait for messages of that sender alone, and those that have taken offered
+    /// messages which will not come any more.
+    pub fn remove_sender(&mut self, source: Source) -> Vec<R> {
+        self.holds_none(source);
+        self.senders.remove(&source);
+        let promised = self.promised.extract_if(|(of, _), _| *of == source);
+        let mut lost: Vec<_> = promised.map(|(_, (receive, _))| receive).collect();
+        let is_of_source = |search: &Search| search.pattern.source == Some(source);
+        let searches = self.searches.iter().filter(|(_, search)| is_of_source(search));
+        let waiting: Vec<_> = searches.map(|(&search, of)| (search, of.posted)).collect();
+        for (search, posted) in waiting {
+            self.searches.remove(&search);
+            lost.extend(self.matcher.cancel(posted).map(|waiting| waiting.receive));
+        }
+        lost
+    }
+
+    /// Posts a receive.
+    pub fn post(
+        &mut self,
+        pattern: Pattern,
+        receive: R,
+        react: &mut impl FnMut(Reaction),
+    ) -> Posting<R, M> {
+        let search = self.next;
+        match self.matcher.post(pattern, Waiting { search, receive }) {
+            Post::Met(waiting, envelope, charged) => {
+                self.owes(envelope.source, charged.cost, react);
+                Posting::Met(waiting.receive, envelope, charged.message)
+            }
+            Post::Waits(posted) => {
+                self.next += 1;
+                let asked = self.senders.iter().filter(|(_, sender)| sender.holds);
+                let asked = asked.map(|(&source, _)| source);
+                let asked = asked.filter(|&of| pattern.source.is_none_or(|source| source == of));
+                let asked: Vec<_> = asked.collect();
+                asked.iter().for_each(|&to| react(Reaction::Search { to, search, pattern }));
+                self.searches.insert(search, Search { pattern, posted, asked });
+                Posting::Waits(Receive { posted, search })
+            }
+        }
+    }
+
+    /// Takes in a message that was sent within its sender's window. Returns the receive that takes
+    /// it, with the message; without one the message waits here.
+    pub fn arrived(
+        &mut self,
+        envelope: Envelope,
+        cost: usize,
+        message: M,
+        react: &mut impl FnMut(Reaction),
+    ) -> Option<(R, M)> {
+        match self.matcher.receive_for(envelope) {
+            Some(Waiting { search, receive }) => {
+                self.ends(search, react);
+                self.owes(envelope.source, cost, react);
+                Some((receive, message))
+            }
+            None => {
+                self.matcher.put(envelope, Charged { cost, message });
+                None
+            }
+        }
+    }
+
+    /// Hears that a sender holds messages: receives that wait search for theirs there.
+    pub fn holds(&mut self, source: Source, react: &mut impl FnMut(Reaction)) {
+        let Some(sender) = self.senders.get_mut(&source) else { return };
+        sender.holds = true;
+        let owed = std::mem::take(&mut sender.owed);
+        if owed > 0 {
+            react(Reaction::Freed { to: source, cost: owed });
+        }
+        for (&search, of) in &mut self.searches {
+            let takes = of.pattern.source.is_none_or(|from| from == source);
+            if takes {
+                if !of.asked.contains(&source) {
+                    of.asked.push(source);
+                }
+                react(Reaction::Search { to: source, search, pattern: of.pattern });
+            }
+        }
+    }
+
+    /// Hears that a sender holds no messages any more.
+    pub fn holds_none(&mut self, source: Source) {
+        if let Some(sender) = self.senders.get_mut(&source) {
+            sender.holds = false;
+        }
+        self.searches.values_mut().for_each(|search| search.asked.retain(|&of| of != source));
+    }
+
+    /// Answers the offer of a held message. The message is taken if it belongs to the very receive
+    /// that has searched for it. Another receive that takes it may take an earlier message, too,
+    /// which is held and was not searched for.
+    pub fn offered(&mut self, offer: Offer, react: &mut impl FnMut(Reaction)) {
+        let Offer { search, order, envelope } = offer;
+        let to = envelope.source;
+        if let Some(search) = self.searches.get_mut(&search) {
+            search.asked.retain(|&of| of != to);
+        }
+        let first = self.matcher.first_receive_for(envelope);
+        if first.is_some_and(|first| first.search == search) {
+            let taken = self.matcher.receive_for(envelope);
+            self.promised.extend(taken.map(|taken| ((to, order), (taken.receive, envelope.bits))));
+            self.ends(search, react);
+            return react(Reaction::Take { to, order });
+        }
+        react(Reaction::Leave { to, order });
+        if let Some(again) = self.searches.get_mut(&search) {
+            again.asked.push(to);
+            react(Reaction::Search { to, search, pattern: again.pattern });
+        }
+    }
+
+    /// Returns the receive that has taken an offered message which has come now, and the match bits
+    /// of the message.
+    pub fn came(&mut self, source: Source, order: Order) -> Option<(R, u64)> {
+        self.promised.remove(&(source, order))
+    }
+
+    /// Returns the message that a receive of a pattern would meet now, and leaves it here.
+    pub fn probe(&mut self, pattern: Pattern) -> Option<(Envelope, &M)> {
+        self.matcher.probe(pattern).map(|(envelope, charged)| (envelope, &charged.message))
+    }
+
+    /// Takes back a receive that waits. Returns `None` if it has met a message before.
+    pub fn cancel(&mut self, receive: Receive, react: &mut impl FnMut(Reaction)) -> Option<R> {
+        let Waiting { search, receive } = self.matcher.cancel(receive.posted)?;
+        self.ends(search, react);
+        Some(receive)
+    }
+
+    /// Returns whether a message of a sender waits here.
+    pub fn has_messages_of(&mut self, source: Source) -> bool {
+        self.matcher.probe(Pattern::new(Some(source), 0, 0)).is_some()
+    }
+
+    /// Takes back all receives that wait.
+    pub fn drain_receives(&mut self) -> Vec<R> {
+        let waiting = std::mem::take(&mut self.searches).into_values();
+        let waiting = waiting.filter_map(|search| self.matcher.cancel(search.posted));
+        waiting.map(|waiting| waiting.receive).collect()
+    }
+
+    /// Ends the search of a receive that waits no more.
+    fn ends(&mut self, search: SearchId, react: &mut impl FnMut(Reaction)) {
+        let Some(Search { asked, .. }) = self.searches.remove(&search) else { return };
+        asked.into_iter().for_each(|to| react(Reaction::GivenUp { to, search }));
+    }
+
+    /// Owes a sender what a receive has taken of its window, and gives it back when that is enough,
+    /// or the sender waits for it.
+    fn owes(&mut self, source: Source, cost: usize, react: &mut impl FnMut(Reaction)) {
+        let Some(sender) = self.senders.get_mut(&source) else { return };
+        sender.owed += cost;
+        if sender.holds || sender.owed >= self.batch {
+            let cost = std::mem::take(&mut sender.owed);
+            react(Reaction::Freed { to: source, cost });
+        }
+    }
+}
