@@ -155,7 +155,7 @@ pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };
 pub use link::{ConnectionState, Ending, Private};
-pub use memory::{Mapped, Registered};
+pub use memory::{Lent, Mapped, Registered};
 pub use nic::{Config, Domain, Nic, Progress, Statistics};
 pub use pair::{Message, Operation, QueuePair, QueuePairConfig, Receive};
 pub use queues::{

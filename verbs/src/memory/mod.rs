@@ -3,8 +3,10 @@
 //! This folder is given regions and rights, and tells the control plane of each registration and
 //! mapping, and of its end. It returns the keys that peers are told.
 
+mod lent;
 mod mapped;
 mod registered;
 
+pub use lent::Lent;
 pub use mapped::Mapped;
 pub use registered::Registered;
