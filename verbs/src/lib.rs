@@ -184,6 +184,7 @@ pub use doorbell_transports::{Address, Capabilities, SharedMemory};
 #[doc(hidden)]
 pub mod floor {
     pub use crate::connect::StopListening;
+    pub use crate::memory::{FrozenRegion, PooledRegion, RegionPool};
     pub use crate::nic::PolledWait;
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
     pub use crate::queues::UntilCompletion;

@@ -235,6 +235,12 @@ impl Bundle {
         wait.poll(context, &mut Conditional { engine, condition, arm, woke: false })
     }
 
+    /// Returns the NIC of the bundle.
+    #[doc(hidden)]
+    pub fn nic(&self) -> &Nic {
+        &self.0.engine.nic
+    }
+
     /// Returns the runtime that serves the bundle.
     #[doc(hidden)]
     pub fn runtime(&self) -> &Handle {

@@ -5,8 +5,10 @@
 
 mod lent;
 mod mapped;
+mod pool;
 mod registered;
 
 pub use lent::Lent;
 pub use mapped::Mapped;
+pub use pool::{FrozenRegion, PooledRegion, RegionPool};
 pub use registered::Registered;
