@@ -38,6 +38,7 @@ mod matching;
 mod pacing;
 mod pull;
 mod slot;
+mod striping;
 mod wire;
 
 pub use body::Body;

@@ -6,20 +6,66 @@ use bytes::Bytes;
 use doorbell_am as am;
 
 use super::arrived::{Arrived, Begins, Content, Sender};
-use super::lane::{Frame, Outbound};
+use super::frame::Frame;
 use super::partial::Partial;
 use super::shared::Shared;
 use super::slots::ReceiveSlot;
 use super::state::{Known, State, Touched, react};
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
-use crate::matching::{Envelope, Source};
-use crate::pacing::{Incoming, Outgoing, Reaction};
-use crate::wire::{Description, Heading, OVERHEAD};
+use crate::matching::{Envelope, Pattern, Source};
+use crate::pacing::Offer;
+use crate::wire::{Description, Heading, Kind, OVERHEAD, Packet};
 
 impl Shared {
+    /// Takes in a packet.
+    pub fn takes(self: &Arc<Self>, link: &am::Peer, Packet { kind, words, payload }: Packet) {
+        let [one, two, three] = words;
+        match kind {
+            Kind::Eager => {
+                let begins = Begins::Sent { bits: one };
+                self.begins(link, begins, Heading::from_word(two), three, payload);
+            }
+            Kind::Taken => {
+                let begins = Begins::Taken { order: one };
+                self.begins(link, begins, Heading::from_word(two), three, payload);
+            }
+            Kind::More => self.continues(link, &payload),
+            Kind::Done => self.done(link, one, two == 1),
+            _ => self.told(link, kind, words),
+        }
+    }
+
+    /// Takes in a packet that has come by one of several connections, with its sequence number.
+    /// Whichever thread has the next packet in order hands on all that are ready.
+    pub fn takes_in_order(self: &Arc<Self>, link: &am::Peer, sequence: u64, packet: Packet) {
+        let mut state = self.lock();
+        let Some((source, known)) = state.peer_of(link) else { return self.count_malformed() };
+        if !known.ordered.comes(sequence, packet) {
+            return self.count_malformed();
+        }
+        if let Some(next) = known.ordered.acknowledgement() {
+            known.lane.acknowledge(next);
+        }
+        let lane = known.lane.clone();
+        if std::mem::replace(&mut known.is_handing_on, true) {
+            return;
+        }
+        while let Some(known) = state.peers.get_mut(&source) {
+            let Some(packet) = known.ordered.next() else {
+                known.is_handing_on = false;
+                break;
+            };
+            drop(state);
+            self.takes(link, packet);
+            state = self.lock();
+        }
+        drop(state);
+        lane.flush();
+    }
+
     /// Takes in the beginning of a message, which may be all of it.
-    pub fn begins(
+    fn begins(
         self: &Arc<Self>,
         link: &am::Peer,
         begins: Begins,
@@ -28,26 +74,21 @@ impl Shared {
         payload: Bytes,
     ) {
         let mut state = self.lock();
-        let Some(&source) = state.links.get(link) else { return self.count_malformed() };
+        let Some((source, known)) = state.peer_of(link) else { return self.count_malformed() };
         if heading.long || payload.len() == heading.len {
             return self.comes(state, (source, link), begins, heading, number, payload);
         }
         let most = self.limits.eager.max(Limits::LEAST_WINDOW);
-        let known = state.peers.get_mut(&source);
-        match known.filter(|_| payload.len() < heading.len && heading.len <= most) {
-            Some(known) => {
-                known.partial = Some(Partial::new(begins, heading, number, &payload));
-            }
-            None => self.count_malformed(),
+        match payload.len() < heading.len && heading.len <= most {
+            true => known.partial = Some(Partial::new(begins, heading, number, &payload)),
+            false => self.count_malformed(),
         }
     }
 
     /// Takes in more of a message.
-    pub fn continues(self: &Arc<Self>, link: &am::Peer, more: &[u8]) {
+    fn continues(self: &Arc<Self>, link: &am::Peer, more: &[u8]) {
         let mut state = self.lock();
-        let source = state.links.get(link).copied();
-        let known = source.and_then(|source| Some((source, state.peers.get_mut(&source)?)));
-        let Some((source, known)) = known else { return self.count_malformed() };
+        let Some((source, known)) = state.peer_of(link) else { return self.count_malformed() };
         if !known.partial.as_mut().is_some_and(|partial| partial.add(more)) {
             known.partial = None;
             return self.count_malformed();
@@ -159,58 +200,77 @@ impl Shared {
     }
 
     /// The receiver of a message is done with it.
-    pub fn done(&self, link: &am::Peer, number: u64, received: bool) {
+    fn done(&self, link: &am::Peer, number: u64, received: bool) {
         let mut state = self.lock();
-        let source = state.links.get(link).copied();
-        let is_to = |to: Source| Some(to) == source;
-        if !state.awaited.get(&number).is_some_and(|awaited| is_to(awaited.to)) {
-            drop(state);
+        let source = state.peer_of(link).map(|(source, _)| source);
+        if state.awaited.get(&number).map(|awaited| awaited.to) != source || source.is_none() {
             return self.count_malformed();
         }
         let Some(awaited) = state.awaited.remove(&number) else { return };
         drop(state);
-        let peer = || peer_text(link.name());
         awaited.slot.fill(match received {
             true => Ok(()),
-            false => Err(SendError::NotReceived { peer: peer(), len: awaited.len }),
+            false => Err(SendError::NotReceived { peer: peer_text(link.name()), len: awaited.len }),
         });
         drop(awaited.lending);
     }
 
-    /// Takes in a message about the window, held messages or searches.
-    pub fn told(&self, link: &am::Peer, tells: impl FnOnce(&mut Told<'_>)) {
+    /// Takes in what a peer says about windows, held messages and searches.
+    fn told(&self, link: &am::Peer, kind: Kind, words: [u64; 3]) {
         let mut touched = Touched::new();
         let mut state = self.lock();
-        let Some(&source) = state.links.get(link) else { return self.count_malformed() };
-        tells(&mut Told { state: &mut state, source, touched: &mut touched });
+        let Some((source, _)) = state.peer_of(link) else { return self.count_malformed() };
+        match kind {
+            Kind::Holds | Kind::Offer => state.receiver_told(source, kind, words, &mut touched),
+            _ => state.sender_told(source, kind, words, &mut touched),
+        }
         drop(state);
         touched.iter().for_each(|lane| lane.flush());
     }
 }
 
-/// What a peer says beside its messages, on the state of the endpoint.
-pub struct Told<'s> {
-    state: &'s mut State,
-    pub source: Source,
-    touched: &'s mut Touched,
-}
-
-impl Told<'_> {
-    /// Has the receiving side react.
-    pub fn incoming(
+impl State {
+    /// Has the receiving side hear of held messages.
+    fn receiver_told(
         &mut self,
-        tells: impl FnOnce(&mut Incoming<Arc<ReceiveSlot>, Arrived>, &mut dyn FnMut(Reaction)),
+        source: Source,
+        kind: Kind,
+        [search, order, bits]: [u64; 3],
+        touched: &mut Touched,
     ) {
-        let State { incoming, peers, .. } = &mut *self.state;
-        tells(incoming, &mut |what| react(peers, self.touched, what));
+        let Self { incoming, peers, .. } = self;
+        let mut reacts = |what| react(peers, touched, what);
+        if kind == Kind::Holds {
+            return incoming.holds(source, &mut reacts);
+        }
+        let offer = Offer { search, order, envelope: Envelope { source, bits } };
+        incoming.offered(offer, &mut reacts);
     }
 
-    /// Has the sending side react, and sends what may be sent then.
-    pub fn outgoing(&mut self, tells: impl FnOnce(&mut Outgoing<Outbound>) -> Option<Frame>) {
-        let Some(Known { outgoing, lane, .. }) = self.state.peers.get_mut(&self.source) else {
-            return;
-        };
-        lane.put(tells(outgoing));
-        self.state.releases(self.source, self.touched);
+    /// Has the sending side hear of its window and of searches, and sends what may be sent then.
+    fn sender_told(
+        &mut self,
+        source: Source,
+        kind: Kind,
+        [one, bits, mask]: [u64; 3],
+        touched: &mut Touched,
+    ) {
+        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return };
+        match kind {
+            Kind::Freed => outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX)),
+            Kind::Search => {
+                let offer = outgoing.search(one, Pattern::new(None, bits, mask));
+                lane.put(offer.map(Frame::Offer));
+            }
+            Kind::GivenUp => outgoing.give_up(one),
+            Kind::Take => {
+                let release = outgoing.take(one);
+                lane.put(release.map(|release| Frame::taken(one, release)));
+            }
+            _ => {
+                outgoing.leave(one);
+            }
+        }
+        self.releases(source, touched);
     }
 }

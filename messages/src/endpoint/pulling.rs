@@ -9,7 +9,7 @@ use super::shared::Shared;
 use super::slots::ReceiveSlot;
 use super::state::Touched;
 use crate::error::{ReceiveError, peer_text};
-use crate::pull::{NearProcess, PullConnection, PullError};
+use crate::pull::{Connections, NearProcess, PullError};
 use crate::wire::Description;
 
 impl Shared {
@@ -62,16 +62,16 @@ impl Shared {
                 return copied;
             }
         }
-        let pulls = pulls.ok_or(PullError::PeerGone)?;
-        self.puller.pull(&pulls, description, len).await
+        self.puller.pull(&pulls, &description, len).await
     }
 
-    /// Has the connection made by which a peer pulls, if this side makes it.
-    pub(super) fn connect_for_pulls(&self, pulls: Option<Arc<PullConnection>>) {
-        if let Some(pulls) = pulls.filter(|pulls| pulls.is_made_here()) {
+    /// Has the connections made by which a peer pulls, if this side makes them.
+    pub(super) fn connect_for_pulls(&self, pulls: &Connections) {
+        for pulls in pulls.iter().flatten().filter(|pulls| pulls.is_made_here()) {
+            let pulls = pulls.clone();
             self.spawn(async move {
                 if let Err(why) = pulls.get().await {
-                    tracing::debug!(%why, "the connection for long messages was not made");
+                    tracing::debug!(%why, "a connection for long messages was not made");
                 }
             });
         }
@@ -80,12 +80,12 @@ impl Shared {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn_on(task, self.bundle.runtime());
+        tasks.spawn_on(task, self.bundle().runtime());
     }
 }
 
-/// The ways to a peer's memory: the connection for reads, and the peer's process if it may be read.
-type Ways = (Option<Arc<PullConnection>>, Option<NearProcess>);
+/// The ways to a peer's memory: the connections for reads, and the peer's process if it may be read.
+type Ways = (Connections, Option<NearProcess>);
 
 /// A receive whose message is being pulled. If the task ends early, the endpoint was closed.
 struct Unfinished(Arc<ReceiveSlot>);

@@ -7,7 +7,7 @@ use doorbell_am as am;
 use tokio::task::JoinSet;
 
 use super::arrived::Sender;
-use super::lane::Outbound;
+use super::frame::Outbound;
 use super::slots::{ReceiveSlot, SendSlot};
 use super::state::{Awaited, State, Touched, react};
 use crate::body::Body;
@@ -22,10 +22,8 @@ use crate::pull::{PullService, Puller, Secret, lend};
 pub struct Shared {
     state: Mutex<State>,
     pub(super) limits: Limits,
-    /// The name by which others connect, as soon as the endpoint is open.
-    name: OnceLock<String>,
-    /// The number of the service to which peers connect for long messages.
-    pub(super) service_number: u64,
+    /// The devices of the endpoint.
+    pub(super) rails: Vec<OwnRail>,
     pub(super) service: Arc<PullService>,
     /// Tasks that pull long bodies, or connect for that.
     pub(super) tasks: Mutex<JoinSet<()>>,
@@ -33,7 +31,16 @@ pub struct Shared {
     pub(super) puller: Puller,
     /// A number that peers of this machine find in this process's memory, if there may be any.
     pub(super) secret: Option<Secret>,
-    pub(super) bundle: am::Bundle,
+}
+
+/// A device of an endpoint.
+#[derive(Debug)]
+pub struct OwnRail {
+    pub bundle: am::Bundle,
+    /// The number of the service to which peers connect for long messages.
+    pub service: u64,
+    /// The name by which others connect, as soon as the endpoint is open.
+    pub name: OnceLock<String>,
 }
 
 /// A send that was posted.
@@ -46,30 +53,24 @@ pub struct Posted {
 }
 
 impl Shared {
-    pub fn new(limits: Limits, bundle: am::Bundle, service_number: u64) -> Arc<Self> {
+    pub fn new(limits: Limits, rails: Vec<OwnRail>) -> Arc<Self> {
+        let domains = rails.iter().map(|rail| rail.bundle.nic().domain()).collect();
+        let secret = rails.iter().any(OwnRail::stays_here).then(Secret::new);
         Arc::new(Self {
             state: Mutex::new(State::new(limits.window)),
             limits,
-            name: OnceLock::new(),
-            service_number,
+            rails,
             service: Arc::default(),
             tasks: Mutex::default(),
             malformed: AtomicU64::new(0),
-            puller: Puller::new(bundle.nic().domain(), limits),
-            secret: may_be_near(&bundle).then(Secret::new),
-            bundle,
+            puller: Puller::new(domains, limits),
+            secret,
         })
     }
 
-    /// Sets the name by which others connect.
-    pub fn set_name(&self, name: String) {
-        let _ = self.name.set(name);
-    }
-
-    /// Returns the name by which others connect. A peer that is quicker than the endpoint's opening
-    /// is told none.
-    pub fn name(&self) -> &str {
-        self.name.get().map_or("", String::as_str)
+    /// Returns the bundle of the first device. The bundles of all are served together.
+    pub fn bundle(&self) -> &am::Bundle {
+        &self.rails[0].bundle
     }
 
     /// Counts a message that breaks the rules.
@@ -121,7 +122,9 @@ impl Shared {
         body: Body,
     ) -> Result<Posted, SendError> {
         let len = body.len();
-        let lent = lend(self.puller.domain(), body, self.secret.is_some());
+        let devices = self.lock().peers.get(&source).map_or(1, |known| known.pulls.len().max(1));
+        let domains = &self.puller.domains()[..devices];
+        let lent = lend(domains, body, self.secret.is_some());
         let (lending, description) = match lent {
             Ok(lent) => lent,
             Err(why) => {
@@ -143,7 +146,7 @@ impl Shared {
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        self.connect_for_pulls(pulls);
+        self.connect_for_pulls(&pulls);
         Ok(Posted { slot, held: order.map(|order| (source, order)) })
     }
 
@@ -213,8 +216,10 @@ impl Shared {
     }
 }
 
-/// Returns whether a bundle's NIC reaches processes of this machine alone, by shared memory. Through
-/// other devices messages go, wherever their receivers are.
-fn may_be_near(bundle: &am::Bundle) -> bool {
-    bundle.nic().capabilities().name == "shm"
+impl OwnRail {
+    /// Returns whether the device reaches processes of this machine alone, by shared memory. Through
+    /// other devices messages go, wherever their receivers are.
+    fn stays_here(&self) -> bool {
+        self.bundle.nic().capabilities().name == "shm"
+    }
 }

@@ -6,21 +6,24 @@ use std::sync::Arc;
 use doorbell_am as am;
 
 use super::arrived::Arrived;
-use super::lane::{Frame, Lane, Outbound};
+use super::frame::{Frame, Outbound};
+use super::lane::Lane;
 use super::partial::Partial;
 use super::slots::{ReceiveSlot, SendSlot};
 use crate::error::{ReceiveError, peer_text};
 use crate::matching::{Envelope, Source};
 use crate::pacing::{Incoming, Outgoing, Reaction, Submitted};
-use crate::pull::{Lending, NearProcess, PullConnection};
-use crate::wire::OVERHEAD;
+use crate::pull::{Connections, Lending, NearProcess};
+use crate::striping::Ordered;
+use crate::wire::{OVERHEAD, Packet};
 
 /// What an endpoint knows of its receives and its peers.
 #[derive(Debug)]
 pub struct State {
     pub incoming: Incoming<Arc<ReceiveSlot>, Arrived>,
-    /// The peers by their connections, of which a peer has two if both sides connect at once.
-    pub links: HashMap<am::Peer, Source>,
+    /// The peers by their connections, with the device that carries each. A peer has several
+    /// connections if both endpoints have several devices, or if both connect at once.
+    pub links: HashMap<am::Peer, (Source, usize)>,
     pub peers: HashMap<Source, Known>,
     /// Messages that have left, and whose senders wait until the receiver is done with them.
     pub awaited: HashMap<u64, Awaited>,
@@ -38,12 +41,21 @@ pub struct Known {
     pub name: Option<String>,
     /// The longest body that is sent to the peer before its receive is known.
     pub eager: usize,
-    /// The way to the connection for long bodies, as soon as the peer was heard of.
-    pub pulls: Option<Arc<PullConnection>>,
+    /// Whether the peer was heard of. Before, nothing is sent to it.
+    pub is_greeted: bool,
+    /// The number by which further connections are known to be the same peer's; zero if there are
+    /// to be none.
+    pub joins: u64,
+    /// The ways to the connections for long bodies, one for each device that both endpoints have.
+    pub pulls: Connections,
+    /// The packets that come by several connections.
+    pub ordered: Ordered<Packet>,
+    /// Whether a thread is handing on packets that have come by several connections.
+    pub is_handing_on: bool,
     /// The peer's process, if it is on this machine and this process may read its memory.
     pub near: Option<NearProcess>,
-    /// The token that the peer shows when it makes that connection, if it does.
-    pub token: Option<u64>,
+    /// The tokens that the peer shows when it makes those connections, if it does.
+    pub tokens: Vec<u64>,
     /// The message of which a part has come.
     pub partial: Option<Partial>,
 }
@@ -74,10 +86,10 @@ impl State {
         }
     }
 
-    /// Returns the number of a peer that is known by a connection or by its name. A peer that is
-    /// not known becomes known. Until it was heard of, nothing is sent to it.
+    /// Returns the number of a peer that is known by its first connection or by its name. A peer
+    /// that is not known becomes known. Until it was heard of, nothing is sent to it.
     pub fn meet(&mut self, link: &am::Peer, name: Option<&str>, eager: usize) -> Source {
-        if let Some(&source) = self.links.get(link) {
+        if let Some(&(source, _)) = self.links.get(link) {
             return source;
         }
         let same =
@@ -91,16 +103,26 @@ impl State {
                 lane: Lane::new(link.clone()),
                 name: name.map(str::to_owned),
                 eager,
-                pulls: None,
+                is_greeted: false,
+                joins: 0,
+                pulls: Vec::new(),
+                ordered: Ordered::default(),
+                is_handing_on: false,
                 near: None,
-                token: None,
+                tokens: Vec::new(),
                 partial: None,
             };
             self.peers.insert(source, known);
             source
         });
-        self.links.insert(link.clone(), source);
+        self.links.insert(link.clone(), (source, 0));
         source
+    }
+
+    /// Returns the peer at the other end of a connection.
+    pub fn peer_of(&mut self, link: &am::Peer) -> Option<(Source, &mut Known)> {
+        let &(source, _) = self.links.get(link)?;
+        Some((source, self.peers.get_mut(&source)?))
     }
 
     /// Returns why a receive can't be posted, if it can't.
