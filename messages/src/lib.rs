@@ -34,6 +34,7 @@ mod body;
 mod endpoint;
 mod error;
 mod limits;
+mod map;
 mod matching;
 mod pacing;
 mod pull;

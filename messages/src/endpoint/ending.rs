@@ -20,7 +20,8 @@ impl Shared {
             known.pulls.get_mut(device).into_iter().for_each(|pulls| *pulls = None);
             let lane = known.lane.clone();
             drop(state);
-            return lane.flush();
+            lane.flush();
+            return;
         }
         state.links.retain(|_, (of, _)| *of != source);
         let known = state.peers.remove(&source);
@@ -41,7 +42,9 @@ impl Shared {
         lane.close();
         for Held { message, .. } in outgoing.drain() {
             let gone = lane.gone(message.len);
-            message.slot.iter().for_each(|slot| slot.fill(Err(gone.clone())));
+            if let Some(slot) = message.slot {
+                slot.fill(Err(gone));
+            }
         }
     }
 
@@ -49,7 +52,7 @@ impl Shared {
     pub fn acknowledged(&self, link: &am::Peer, next: u64) {
         let mut state = self.lock();
         if !state.peer_of(link).is_some_and(|(_, known)| known.lane.acknowledged(next)) {
-            self.count_malformed();
+            self.malformed();
         }
     }
 
@@ -68,6 +71,8 @@ impl Shared {
         drop(state);
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         links.iter().for_each(|link| self.gone(link));
-        receives.iter().for_each(|slot| slot.outcome.fill(Err(ReceiveError::Closed)));
+        for slot in receives {
+            slot.outcome.fill(Err(ReceiveError::Closed));
+        }
     }
 }

@@ -12,17 +12,32 @@ use crate::wire::{Heading, Kind, Packet};
 /// A message to a peer, or something that the peer is told.
 #[derive(Debug)]
 pub enum Frame {
-    Eager { bits: u64, last: bool, outbound: Outbound },
-    Taken { order: Order, last: bool, outbound: Outbound },
+    Eager {
+        bits: u64,
+        last: bool,
+        outbound: Outbound,
+    },
+    Taken {
+        order: Order,
+        last: bool,
+        outbound: Outbound,
+    },
     More(Rest),
-    Holds,
+    /// Tells whether messages are held.
+    Holds(bool),
     Offer(Offer),
     Freed(usize),
-    Search { search: SearchId, pattern: Pattern },
+    Search {
+        search: SearchId,
+        pattern: Pattern,
+    },
     GivenUp(SearchId),
     Take(Order),
     Leave(Order),
-    Done { number: u64, received: bool },
+    Done {
+        number: u64,
+        received: bool,
+    },
 }
 
 /// A message that is sent, and who waits for that.
@@ -76,7 +91,7 @@ impl Frame {
                 let payload = rest.split(most);
                 return (Packet { kind: Kind::More, words: [0; 3], payload }, Some(rest));
             }
-            Self::Holds => Packet::of(Kind::Holds, [0; 3]),
+            Self::Holds(some) => Packet::of(Kind::Holds, [u64::from(some), 0, 0]),
             Self::Offer(Offer { search, order, envelope }) => {
                 Packet::of(Kind::Offer, [search, order, envelope.bits])
             }

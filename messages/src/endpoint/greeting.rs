@@ -6,8 +6,9 @@ use bytes::Bytes;
 use doorbell_am as am;
 
 use super::arrived::Sender;
+use super::effects::Effects;
 use super::shared::Shared;
-use super::state::{Known, State, Touched};
+use super::state::{Known, State};
 use crate::error::ConnectError;
 use crate::limits::Limits;
 use crate::matching::Source;
@@ -113,7 +114,7 @@ impl Shared {
         pulls: PullConnection,
         token: Option<u64>,
     ) {
-        let mut touched = Touched::new();
+        let mut effects = Effects::default();
         let near = greeting.whereabouts.filter(|_| self.secret.is_some());
         let near = near.and_then(|whereabouts| NearProcess::at(&whereabouts));
         let mut state = self.lock();
@@ -135,9 +136,9 @@ impl Shared {
         }
         let pulls = known.pulls.clone();
         let awaits_pull = awaits_pull(&state, source);
-        state.releases(source, &mut touched);
+        state.releases(source, &mut effects);
         drop(state);
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish();
         if awaits_pull {
             self.connect_for_pulls(&pulls);
         }

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use doorbell_am::Handlers;
 
 use super::shared::Shared;
-use crate::wire::{ACKNOWLEDGED, GREET, Greeting, Kind, Packet, STRIPED};
+use crate::wire::{ACKNOWLEDGED, GREET, Greeting, Kind, Packet, SHORT, STRIPED};
 
 /// Makes the handlers of an endpoint for one of its devices.
 pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
-    let [greeted, striped, acknowledged] = [0; 3].map(|_| shared.clone());
+    let [greeted, short, striped, acknowledged] = [0; 4].map(|_| shared.clone());
     let handlers = Handlers::new()
         .on(GREET, move |request, greeting: Bytes| {
             let greeting = Greeting::from_bytes(&greeting);
@@ -18,11 +18,20 @@ pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
             Bytes::from(answer.map(|answer| answer.to_bytes()).unwrap_or_default())
         })
         .request(STRIPED, move |mut request, [sequence, kind, one, two, three]| {
-            let Some(kind) = Kind::at(kind) else { return striped.count_malformed() };
+            let Some(kind) = Kind::at(kind) else {
+                striped.malformed();
+                return;
+            };
             let (link, payload) = (request.peer(), request.take_payload());
             let packet = Packet { kind, words: [one, two, three], payload };
-            striped.takes_in_order(&link, sequence, packet);
-            request.note_woken();
+            if striped.takes_in_order(&link, sequence, packet) {
+                request.note_woken();
+            }
+        })
+        .request(SHORT, move |request, words| {
+            if short.takes_short(&request.peer(), &words) {
+                request.note_woken();
+            }
         })
         .request(ACKNOWLEDGED, move |request, next: u64| {
             acknowledged.acknowledged(&request.peer(), next);
@@ -31,8 +40,9 @@ pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
         let shared = shared.clone();
         handlers.request(kind.id(), move |mut request, words| {
             let (link, payload) = (request.peer(), request.take_payload());
-            shared.takes(&link, Packet { kind, words, payload });
-            request.note_woken();
+            if shared.takes(&link, Packet { kind, words, payload }) {
+                request.note_woken();
+            }
         })
     })
 }

@@ -8,7 +8,7 @@ use doorbell_am::{self as am, Credit};
 use super::frame::{Frame, Rest};
 use super::rails::Rails;
 use crate::error::{SendError, peer_text};
-use crate::wire::Packet;
+use crate::wire::{Packet, SHORT, short_words};
 
 /// The way to one peer.
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub struct Lane {
     first: am::Peer,
     queue: Mutex<Queue>,
 }
+
+/// The most frames that may wait before the peer is not answered any more.
+const MOST_WAITING: usize = 1 << 17;
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -55,22 +58,45 @@ impl Lane {
         self.lock().rails.iter_mut().for_each(|rails| rails.acknowledge(next));
     }
 
+    /// Returns whether there is room for frames that follow from what the peer says.
+    pub fn has_room(&self) -> bool {
+        self.lock().frames.len() < MOST_WAITING
+    }
+
     /// Puts frames behind the others. They are sent by [`flush`](Self::flush).
     pub fn put(&self, frames: impl IntoIterator<Item = Frame>) {
         self.lock().frames.extend(frames);
     }
 
+    /// Sends a short message with these match bits at once, if nothing is before it and there is a
+    /// credit. Returns whether it was sent.
+    #[inline]
+    pub fn try_send_short(&self, bits: u64, body: &[u8]) -> bool {
+        let queue = self.lock();
+        if !queue.frames.is_empty() || queue.rails.is_some() {
+            return false;
+        }
+        let Ok(Some(credit)) = self.first.try_credit() else { return false };
+        match short_words(bits, body) {
+            Some(words) => credit.request(SHORT, words).is_ok(),
+            None => false,
+        }
+    }
+
     /// Sends what there are credits for, and has a task send the rest as credits come. A handler of
-    /// Active Messages may not send, and leaves everything to the task.
-    pub fn flush(self: &Arc<Self>) {
+    /// Active Messages may not send, and leaves everything to the task. Returns whether a task was
+    /// begun.
+    pub fn flush(self: &Arc<Self>) -> bool {
         let mut queue = self.lock();
         while !queue.is_pumped && queue.has_more() {
             if !self.try_send(&mut queue) {
                 queue.is_pumped = true;
                 let lane = self.clone();
                 self.first.runtime().spawn(async move { lane.pump().await });
+                return true;
             }
         }
+        false
     }
 
     /// Sends as credits come, until nothing is left.
@@ -127,14 +153,18 @@ impl Lane {
             return queue.frames.push_front(Frame::More(rest));
         }
         let outcome = if is_sent { Ok(()) } else { Err(self.gone(rest.len)) };
-        rest.slot.into_iter().for_each(|slot| slot.fill(outcome.clone()));
+        if let Some(slot) = rest.slot {
+            slot.fill(outcome);
+        }
     }
 
     /// Drops everything, because the peer has gone.
     pub fn close(&self) {
         let lost = std::mem::take(&mut self.lock().frames);
         for Rest { slot, len, .. } in lost.into_iter().filter_map(Frame::into_rest) {
-            slot.into_iter().for_each(|slot| slot.fill(Err(self.gone(len))));
+            if let Some(slot) = slot {
+                slot.fill(Err(self.gone(len)));
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 //! | `frame` | what goes to a peer, as packets |
 //! | `rails` | several connections to one peer |
 //! | `lane` | the way to one peer, where frames wait for credits |
+//! | `effects` | what follows from an event, and is done without the state's lock |
 //! | `state` | the receives, the peers, and what goes to each |
 //! | `shared` | what programs do: they send, receive, cancel, probe |
 //! | `pulling`, `coming`, `greeting`, `ending` | what peers do |
@@ -19,6 +20,7 @@
 mod arrived;
 mod builder;
 mod coming;
+mod effects;
 mod ending;
 mod frame;
 mod greeting;

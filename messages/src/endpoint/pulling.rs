@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 
 use super::arrived::Sender;
+use super::effects::Effects;
 use super::shared::Shared;
 use super::slots::ReceiveSlot;
-use super::state::Touched;
 use crate::error::{ReceiveError, peer_text};
 use crate::pull::{Connections, NearProcess, PullError};
 use crate::wire::Description;
@@ -30,11 +30,11 @@ impl Shared {
                 None => Err(PullError::PeerGone),
             };
             let pulled = pulled.map_err(|why| why.to_string());
-            let mut touched = Touched::new();
-            shared.lock().is_done(from.source, number, pulled.is_ok(), &mut touched);
-            touched.iter().for_each(|lane| lane.flush());
+            let mut effects = Effects::default();
+            shared.lock().is_done(from.source, number, pulled.is_ok(), &mut effects);
+            effects.finish();
             match pulled {
-                Ok(body) => unfinished.0.give(bits, len, body, from),
+                Ok(body) => drop(unfinished.0.give(bits, len, body, from)),
                 Err(why) => {
                     let lost = ReceiveError::NotPulled { bits, len, peer: name, why };
                     unfinished.0.outcome.fill(Err(lost));

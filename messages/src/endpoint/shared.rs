@@ -7,9 +7,10 @@ use doorbell_am as am;
 use tokio::task::JoinSet;
 
 use super::arrived::Sender;
-use super::frame::Outbound;
+use super::effects::Effects;
+use super::frame::{Frame, Outbound};
 use super::slots::{ReceiveSlot, SendSlot};
-use super::state::{Awaited, State, Touched, react};
+use super::state::{Awaited, State, react};
 use crate::body::Body;
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
@@ -45,11 +46,11 @@ pub struct OwnRail {
 
 /// A send that was posted.
 #[derive(Debug)]
-pub struct Posted {
-    /// The place of the send's outcome.
-    pub slot: Arc<SendSlot>,
-    /// The peer and the order of the message, if it is held.
-    pub held: Option<(Source, u64)>,
+pub enum Posted {
+    /// The message has left, and nobody need wait.
+    Left,
+    /// The outcome comes to a slot. If the message is held, its peer and order are known.
+    Waits { slot: Arc<SendSlot>, held: Option<(Source, u64)> },
 }
 
 impl Shared {
@@ -73,9 +74,10 @@ impl Shared {
         &self.rails[0].bundle
     }
 
-    /// Counts a message that breaks the rules.
-    pub fn count_malformed(&self) {
+    /// Counts a message that breaks the rules, and so wakes no task.
+    pub fn malformed(&self) -> bool {
         self.malformed.fetch_add(1, Ordering::Relaxed);
+        false
     }
 
     /// Posts a send.
@@ -96,6 +98,14 @@ impl Shared {
             drop(state);
             return self.send_long(source, link, bits, body);
         }
+        // Fast path: a short message that neither the window nor credits hold up needs no slot.
+        if !is_synchronous
+            && let [body] = body.pieces()
+            && state.try_send_short(source, bits, body)
+        {
+            return Ok(Posted::Left);
+        }
+        let Some(known) = state.peers.get(&source) else { return Err(gone()) };
         let lane = known.lane.clone();
         let slot = Arc::new(SendSlot::default());
         let (number, slot_of_leaving) = match is_synchronous {
@@ -110,7 +120,7 @@ impl Shared {
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        Ok(Posted { slot, held: order.map(|order| (source, order)) })
+        Ok(Posted::Waits { slot, held: order.map(|order| (source, order)) })
     }
 
     /// Posts a send of a body that the receiver pulls.
@@ -147,20 +157,21 @@ impl Shared {
         drop(state);
         lane.flush();
         self.connect_for_pulls(&pulls);
-        Ok(Posted { slot, held: order.map(|order| (source, order)) })
+        Ok(Posted::Waits { slot, held: order.map(|order| (source, order)) })
     }
 
     /// Cancels a send whose message is held here. Returns whether it was.
     pub fn cancel_send(&self, (source, order): (Source, u64)) -> bool {
-        let mut touched = Touched::new();
+        let mut effects = Effects::default();
         let mut state = self.lock();
         let Some(known) = state.peers.get_mut(&source) else { return false };
-        let Some(held) = known.outgoing.cancel(order) else { return false };
+        let Some((held, none)) = known.outgoing.cancel(order) else { return false };
+        known.lane.put(none.then_some(Frame::Holds(false)));
         let forgotten = state.awaited.remove(&held.message.number);
-        state.releases(source, &mut touched);
+        state.releases(source, &mut effects);
         drop(state);
         drop(forgotten);
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish();
         true
     }
 
@@ -170,7 +181,7 @@ impl Shared {
         pattern: Pattern,
         slot: ReceiveSlot,
     ) -> (Arc<ReceiveSlot>, Option<Receive>) {
-        let (slot, mut touched) = (Arc::new(slot), Touched::new());
+        let (slot, mut effects) = (Arc::new(slot), Effects::default());
         let mut state = self.lock();
         if let Some(why) = state.refuses(pattern.source) {
             slot.outcome.fill(Err(why));
@@ -178,10 +189,10 @@ impl Shared {
         }
         let State { incoming, peers, .. } = &mut *state;
         let posting =
-            incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut touched, what));
+            incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut effects, what));
         let waits = match posting {
             Posting::Met(_, envelope, arrived) => {
-                self.met(state, envelope.source, slot.clone(), arrived, &mut touched);
+                self.met(state, envelope.source, slot.clone(), arrived, &mut effects);
                 None
             }
             Posting::Waits(receive) => {
@@ -189,18 +200,18 @@ impl Shared {
                 Some(receive)
             }
         };
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish();
         (slot, waits)
     }
 
     /// Cancels a receive. Returns whether it waited still.
     pub fn cancel(&self, receive: Receive) -> bool {
-        let mut touched = Touched::new();
+        let mut effects = Effects::default();
         let mut state = self.lock();
         let State { incoming, peers, .. } = &mut *state;
-        let taken = incoming.cancel(receive, &mut |what| react(peers, &mut touched, what));
+        let taken = incoming.cancel(receive, &mut |what| react(peers, &mut effects, what));
         drop(state);
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish();
         taken.is_some()
     }
 

@@ -1,16 +1,17 @@
 //! The state of an endpoint: its receives, its peers, and what goes to each.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use doorbell_am as am;
 
 use super::arrived::Arrived;
+use super::effects::Effects;
 use super::frame::{Frame, Outbound};
 use super::lane::Lane;
 use super::partial::Partial;
 use super::slots::{ReceiveSlot, SendSlot};
 use crate::error::{ReceiveError, peer_text};
+use crate::map::Map;
 use crate::matching::{Envelope, Source};
 use crate::pacing::{Incoming, Outgoing, Reaction, Submitted};
 use crate::pull::{Connections, Lending, NearProcess};
@@ -23,10 +24,10 @@ pub struct State {
     pub incoming: Incoming<Arc<ReceiveSlot>, Arrived>,
     /// The peers by their connections, with the device that carries each. A peer has several
     /// connections if both endpoints have several devices, or if both connect at once.
-    pub links: HashMap<am::Peer, (Source, usize)>,
-    pub peers: HashMap<Source, Known>,
+    pub links: Map<am::Peer, (Source, usize)>,
+    pub peers: Map<Source, Known>,
     /// Messages that have left, and whose senders wait until the receiver is done with them.
-    pub awaited: HashMap<u64, Awaited>,
+    pub awaited: Map<u64, Awaited>,
     pub next_source: Source,
     pub next_number: u64,
     pub is_closed: bool,
@@ -70,16 +71,13 @@ pub struct Awaited {
     pub lending: Option<Lending>,
 }
 
-/// The lanes to which an event has put something, to be flushed without the state's lock.
-pub type Touched = Vec<Arc<Lane>>;
-
 impl State {
     pub fn new(window: usize) -> Self {
         Self {
             incoming: Incoming::new(window),
-            links: HashMap::new(),
-            peers: HashMap::new(),
-            awaited: HashMap::new(),
+            links: Map::default(),
+            peers: Map::default(),
+            awaited: Map::default(),
             next_source: 0,
             next_number: 1,
             is_closed: false,
@@ -146,6 +144,17 @@ impl State {
         number
     }
 
+    /// Sends a short message to a peer at once, if nothing holds it up. Returns whether it was sent.
+    #[inline]
+    pub fn try_send_short(&mut self, source: Source, bits: u64, body: &[u8]) -> bool {
+        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
+        let cost = OVERHEAD + body.len();
+        outgoing.has_room(cost) && lane.try_send_short(bits, body) && {
+            outgoing.sent(cost);
+            true
+        }
+    }
+
     /// Submits a message to a peer. Returns the order of the message if it is held.
     pub fn submit(&mut self, source: Source, bits: u64, outbound: Outbound) -> Option<u64> {
         let Known { outgoing, lane, .. } = self.peers.get_mut(&source)?;
@@ -156,7 +165,7 @@ impl State {
                 None
             }
             Submitted::Holds { order, first, offer } => {
-                lane.put(first.then_some(Frame::Holds));
+                lane.put(first.then_some(Frame::Holds(true)));
                 lane.put(offer.map(Frame::Offer));
                 Some(order)
             }
@@ -164,29 +173,29 @@ impl State {
     }
 
     /// Sends what may be sent to a peer, because its window has grown or an offer was answered.
-    pub fn releases(&mut self, source: Source, touched: &mut Touched) {
+    pub fn releases(&mut self, source: Source, effects: &mut Effects) {
         let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return };
         while let Some(release) = outgoing.release() {
             lane.put([Frame::released(release)]);
         }
         lane.put(outgoing.next_offer().map(Frame::Offer));
-        touched.push(lane.clone());
+        effects.send(lane);
     }
 
     /// Tells the sender of a message that the receiver is done with it, if the sender waits for
     /// that.
-    pub fn is_done(&self, source: Source, number: u64, received: bool, touched: &mut Touched) {
+    pub fn is_done(&self, source: Source, number: u64, received: bool, effects: &mut Effects) {
         if number != 0
             && let Some(Known { lane, .. }) = self.peers.get(&source)
         {
             lane.put([Frame::Done { number, received }]);
-            touched.push(lane.clone());
+            effects.send(lane);
         }
     }
 }
 
 /// Puts a reaction on the lane to its peer.
-pub fn react(peers: &HashMap<Source, Known>, touched: &mut Touched, what: Reaction) {
+pub fn react(peers: &Map<Source, Known>, effects: &mut Effects, what: Reaction) {
     let (to, frame) = match what {
         Reaction::Freed { to, cost } => (to, Frame::Freed(cost)),
         Reaction::Search { to, search, pattern } => (to, Frame::Search { search, pattern }),
@@ -196,6 +205,6 @@ pub fn react(peers: &HashMap<Source, Known>, touched: &mut Touched, what: Reacti
     };
     if let Some(Known { lane, .. }) = peers.get(&to) {
         lane.put([frame]);
-        touched.push(lane.clone());
+        effects.send(lane);
     }
 }

@@ -19,7 +19,7 @@
 //! | message | by | what it says |
 //! |---|---|---|
 //! | `FREED` | the receiver | receives have taken messages, which took so much of the window |
-//! | `HOLDS` | the sender | a message is held, and none was before |
+//! | `HOLDS` | the sender | a message is held, and none was before; or none is any more, because the last was cancelled |
 //! | `SEARCH` | the receiver | the pattern of a receive that waits, to senders which hold messages |
 //! | `GIVEN_UP` | the receiver | a search whose receive waits no more |
 //! | `OFFER` | the sender | the envelope of the first held message that a search found |

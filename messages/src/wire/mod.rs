@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | `Eager` | match bits, [`Heading`], the message's number | the body, or its beginning |
 //! | `Taken` | the order of an offer that was taken, [`Heading`], the message's number | the body, or its beginning |
+//! | [`SHORT`] | match bits, the length, and the body | |
 //! | `More` | | more of the body that the last `Eager` or `Taken` has begun |
-//! | `Holds` | | |
+//! | `Holds` | whether messages are held | |
 //! | `Offer` | a search, an order, match bits | |
 //! | `Freed` | a part of the window | |
 //! | `Search` | a search, match bits, a mask | |
@@ -26,6 +27,7 @@ mod description;
 mod greeting;
 mod heading;
 mod packet;
+mod short;
 
 use bytes::Bytes;
 use doorbell_am::{Call, RequestId};
@@ -34,6 +36,7 @@ pub use description::{Description, Memory, Part, describe, most_pieces};
 pub use greeting::{Greeting, MOST_RAILS, Pulls, Rail, Whereabouts};
 pub use heading::Heading;
 pub use packet::{Kind, Packet};
+pub use short::{SHORT, short_of_words, short_words};
 
 /// The greeting of an endpoint, and the answer to it.
 pub const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");
