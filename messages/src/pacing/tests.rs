@@ -224,8 +224,9 @@ fn agrees_with_the_model(seed: u64) -> bool {
 
 #[test]
 fn every_receive_gets_the_message_that_it_would_get_without_windows() {
-    let held = (0..effort(2_000, 20_000)).filter(|&seed| agrees_with_the_model(seed)).count();
-    assert!(held > 10_000, "messages were held in {held} programs only");
+    let programs = effort(2_000, 20_000);
+    let held = (0..programs).filter(|&seed| agrees_with_the_model(seed)).count() as u64;
+    assert!(held > programs / 2, "messages were held in {held} of {programs} programs only");
 }
 
 /// Runs a random program with receives from any source, of which some are cancelled. At its end no
