@@ -50,7 +50,7 @@ impl Shared {
             }
             Kind::More => self.continues(link, &payload),
             Kind::Done => self.done(link, one, two == 1),
-            _ => self.told(link, kind, words),
+            _ => self.told(link, kind, words, &payload),
         }
     }
 
@@ -244,12 +244,13 @@ impl Shared {
     }
 
     /// Takes in what a peer says about windows, held messages and searches.
-    fn told(&self, link: &am::Peer, kind: Kind, words: [u64; 3]) -> bool {
+    fn told(&self, link: &am::Peer, kind: Kind, words: [u64; 3], payload: &[u8]) -> bool {
         let mut effects = Effects::default();
         let mut state = self.lock();
         let Some((source, _)) = state.peer_of(link) else { return self.malformed() };
         let keeps_rules = match kind {
-            Kind::Holds | Kind::Offer => state.receiver_told(source, kind, words, &mut effects),
+            Kind::Holds => state.told_of_held(source, words[0] == 1, &mut effects),
+            Kind::Offer => state.offered(source, words, payload, &mut effects),
             _ => state.sender_told(source, kind, words, &mut effects),
         };
         drop(state);
@@ -261,30 +262,32 @@ impl Shared {
 }
 
 impl State {
-    /// Has the receiving side hear of held messages. Returns whether the peer keeps the rules.
-    fn receiver_told(
+    /// Has the receiving side hear whether a sender holds messages. Returns whether the peer keeps
+    /// the rules. A peer that says so again and again, and reads no answers, does not.
+    fn told_of_held(&mut self, source: Source, holds: bool, effects: &mut Effects) -> bool {
+        let Self { incoming, peers, .. } = self;
+        if !holds {
+            incoming.holds_none(source);
+            return true;
+        }
+        let has_room = peers.get(&source).is_some_and(|known| known.lane.has_room());
+        has_room && incoming.holds(source, &mut |what| react(peers, effects, what))
+    }
+
+    /// Has the receiving side hear of an offer. Returns whether the peer keeps the rules.
+    fn offered(
         &mut self,
         source: Source,
-        kind: Kind,
         [search, order, bits]: [u64; 3],
+        payload: &[u8],
         effects: &mut Effects,
     ) -> bool {
         let Self { incoming, peers, .. } = self;
-        // A peer that says so again and again, and reads no answers, is not answered any more.
-        if !peers.get(&source).is_some_and(|known| known.lane.has_room()) {
-            return false;
-        }
-        let mut reacts = |what| react(peers, effects, what);
-        match (kind, search) {
-            (Kind::Holds, 1) => return incoming.holds(source, &mut reacts),
-            (Kind::Holds, _) => {
-                incoming.holds_none(source);
-                return true;
-            }
-            _ => {}
-        }
-        let offer = Offer { search, order, envelope: Envelope { source, bits } };
-        incoming.offered(offer, &mut reacts);
+        let has_room = peers.get(&source).is_some_and(|known| known.lane.has_room());
+        let Some(len) = payload.first_chunk().filter(|_| has_room) else { return false };
+        let len = u64::from_be_bytes(*len) as usize;
+        let offer = Offer { search, order, envelope: Envelope { source, bits }, len };
+        incoming.offered(offer, &mut |what| react(peers, effects, what));
         true
     }
 

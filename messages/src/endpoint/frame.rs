@@ -92,8 +92,9 @@ impl Frame {
                 return (Packet { kind: Kind::More, words: [0; 3], payload }, Some(rest));
             }
             Self::Holds(some) => Packet::of(Kind::Holds, [u64::from(some), 0, 0]),
-            Self::Offer(Offer { search, order, envelope }) => {
-                Packet::of(Kind::Offer, [search, order, envelope.bits])
+            Self::Offer(Offer { search, order, envelope, len }) => {
+                let payload = Bytes::copy_from_slice(&(len as u64).to_be_bytes());
+                Packet { kind: Kind::Offer, words: [search, order, envelope.bits], payload }
             }
             Self::Freed(cost) => Packet::of(Kind::Freed, [cost as u64, 0, 0]),
             Self::Search { search, pattern } => {

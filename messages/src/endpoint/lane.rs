@@ -35,6 +35,11 @@ impl Lane {
         Arc::new(Self { first, queue: Mutex::default() })
     }
 
+    /// Returns the first connection to the peer.
+    pub fn link(&self) -> &am::Peer {
+        &self.first
+    }
+
     /// Uses a connection to the peer, the one at `place` of `count`, beside others. Without this, the
     /// first connection is the only one.
     pub fn add_rail(&self, place: usize, count: usize, link: &am::Peer) {

@@ -176,10 +176,12 @@ impl Endpoint {
         Receiving::post(&self.0.shared, of, ReceiveSlot::into_pieces(pieces.into()))
     }
 
-    /// Looks for a message that has come and that a receive would take now, and leaves it.
+    /// Looks for a message that a receive would take now, and leaves it. A message that its sender
+    /// holds, because the window is full, is seen after some time by a program that probes again and
+    /// again.
     pub fn probe(&self, of: Match) -> Option<Probed> {
-        let (envelope, len, from) = self.0.shared.probe(of.pattern())?;
-        Some(Probed { bits: envelope.bits, len, from: Peer::of(&from, &self.0.shared) })
+        let (bits, len, from) = self.0.shared.probe(of.pattern())?;
+        Some(Probed { bits, len, from: Peer::of(&from, &self.0.shared) })
     }
 
     /// Returns the counts of what the endpoint has seen.

@@ -14,8 +14,8 @@ use super::state::{Awaited, State, react};
 use crate::body::Body;
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
-use crate::matching::{Envelope, Pattern, Source};
-use crate::pacing::{Posting, Receive};
+use crate::matching::{Pattern, Source};
+use crate::pacing::{Offer, Posting, Receive, Seen};
 use crate::pull::{PullService, Puller, Secret, lend};
 
 /// What the handles to an endpoint and its handlers share.
@@ -215,11 +215,25 @@ impl Shared {
         taken.is_some()
     }
 
-    /// Looks for a message that a receive would meet now: its envelope, length and sender.
-    pub fn probe(&self, pattern: Pattern) -> Option<(Envelope, usize, Sender)> {
+    /// Looks for a message that a receive would meet now: its match bits, length and sender.
+    pub fn probe(&self, pattern: Pattern) -> Option<(u64, usize, Sender)> {
+        let mut effects = Effects::default();
         let mut state = self.lock();
-        let (envelope, arrived) = state.incoming.probe(pattern)?;
-        Some((envelope, arrived.len, arrived.from.clone()))
+        let State { incoming, peers, .. } = &mut *state;
+        let seen = incoming.probe(pattern, &mut |what| react(peers, &mut effects, what));
+        let found = seen.and_then(|seen| match seen {
+            Seen::Here(envelope, arrived) => {
+                Some((envelope.bits, arrived.len, arrived.from.clone()))
+            }
+            Seen::Held(Offer { envelope, len, .. }) => {
+                let source = envelope.source;
+                let link = peers.get(&source)?.lane.link().clone();
+                Some((envelope.bits, len, Sender { source, link }))
+            }
+        });
+        drop(state);
+        effects.finish();
+        found
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {

@@ -159,7 +159,8 @@ impl State {
     pub fn submit(&mut self, source: Source, bits: u64, outbound: Outbound) -> Option<u64> {
         let Known { outgoing, lane, .. } = self.peers.get_mut(&source)?;
         let cost = OVERHEAD + if outbound.long { 0 } else { outbound.len };
-        match outgoing.submit(Envelope { source: 0, bits }, cost, outbound) {
+        let len = outbound.len;
+        match outgoing.submit(Envelope { source: 0, bits }, (cost, len), outbound) {
             Submitted::Send(outbound) => {
                 lane.put([Frame::Eager { bits, last: false, outbound }]);
                 None

@@ -25,16 +25,20 @@
 //! | `OFFER` | the sender | the envelope of the first held message that a search found |
 //! | `TAKE`, `LEAVE` | the receiver | whether the offered message is sent |
 //!
+//! A probe that finds no message searches, too, and sees what is offered. It leaves every offer where
+//! it is.
+//!
 //! The folder is bookkeeping: [`Outgoing`] for one sender and one receiver, [`Incoming`] for a
 //! receiver and all of its senders. Whoever uses it sends what it says. Messages between
 //! the two arrive in the order in which they were sent.
 
+mod probes;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use receiver::{Incoming, Posting, Reaction, Receive};
+pub use receiver::{Incoming, Posting, Reaction, Receive, Seen};
 pub use sender::{Held, Offer, Outgoing, Release, Submitted};
 
 /// Names a search among those of a receiver.

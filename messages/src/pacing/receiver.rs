@@ -1,5 +1,6 @@
 //! The receives of one receiver, and the messages of all its senders.
 
+use super::probes::Probes;
 use super::{Offer, Order, SearchId};
 use crate::map::Map;
 use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source};
@@ -18,6 +19,7 @@ pub struct Incoming<R, M> {
     promised: Map<(Source, Order), (R, u64)>,
     /// What messages of one sender may take here.
     window: usize,
+    probes: Probes,
 }
 
 /// The error of a message that takes more than its sender's window has left.
@@ -69,6 +71,15 @@ pub enum Posting<R, M> {
     Waits(Receive),
 }
 
+/// A message that a probe has found.
+#[derive(Debug)]
+pub enum Seen<'m, M> {
+    /// The message has come.
+    Here(Envelope, &'m M),
+    /// The message is held by its sender.
+    Held(Offer),
+}
+
 /// A message to a sender that follows from an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reaction {
@@ -90,6 +101,7 @@ impl<R, M> Incoming<R, M> {
             next: 0,
             promised: Map::default(),
             window,
+            probes: Probes::default(),
         }
     }
 
@@ -163,6 +175,7 @@ impl<R, M> Incoming<R, M> {
         let sender = self.senders.get_mut(&envelope.source).ok_or(Overrun)?;
         let used = sender.used.checked_add(cost).filter(|&used| used <= self.window);
         sender.used = used.ok_or(Overrun)?;
+        self.probes.moves_on(envelope.source);
         match self.matcher.receive_for(envelope) {
             Some(Waiting { search, receive }) => {
                 self.ends(search, react);
@@ -204,6 +217,7 @@ impl<R, M> Incoming<R, M> {
         let Some(sender) = sender else { return };
         sender.holds = false;
         self.holders -= 1;
+        self.probes.holds_none(source);
         self.searches.retain(|_, search| {
             search.asked.retain(|&of| of != source);
             !search.asked.is_empty()
@@ -214,8 +228,11 @@ impl<R, M> Incoming<R, M> {
     /// that has searched for it. Another receive that takes it may take an earlier message, too,
     /// which is held and was not searched for.
     pub fn offered(&mut self, offer: Offer, react: &mut impl FnMut(Reaction)) {
-        let Offer { search, order, envelope } = offer;
+        let Offer { search, order, envelope, .. } = offer;
         let to = envelope.source;
+        if self.probes.offered(offer) {
+            return react(Reaction::Leave { to, order });
+        }
         if let Some(search) = self.searches.get_mut(&search) {
             search.asked.retain(|&of| of != to);
         }
@@ -224,6 +241,7 @@ impl<R, M> Incoming<R, M> {
             let taken = self.matcher.receive_for(envelope);
             self.promised.extend(taken.map(|taken| ((to, order), (taken.receive, envelope.bits))));
             self.ends(search, react);
+            self.probes.moves_on(to);
             return react(Reaction::Take { to, order });
         }
         react(Reaction::Leave { to, order });
@@ -239,9 +257,39 @@ impl<R, M> Incoming<R, M> {
         self.promised.remove(&(source, order))
     }
 
-    /// Returns the message that a receive of a pattern would meet now, and leaves it here.
-    pub fn probe(&mut self, pattern: Pattern) -> Option<(Envelope, &M)> {
-        self.matcher.probe(pattern).map(|(envelope, charged)| (envelope, &charged.message))
+    /// Looks for a message that a receive of a pattern would meet now, and leaves it where it is. If
+    /// no message has come, senders that hold some are asked, and a later probe sees what they
+    /// answer.
+    pub fn probe(
+        &mut self,
+        pattern: Pattern,
+        react: &mut impl FnMut(Reaction),
+    ) -> Option<Seen<'_, M>> {
+        // Asked twice, since the borrow of an answer would last until the end of this function.
+        if self.matcher.probe(pattern).is_some() {
+            let here = self.matcher.probe(pattern);
+            return here.map(|(envelope, charged)| Seen::Here(envelope, &charged.message));
+        }
+        if self.holders == 0 {
+            return None;
+        }
+        if let Some(offer) = self.probes.take(pattern) {
+            return Some(Seen::Held(offer));
+        }
+        if !self.probes.is_asked(pattern) {
+            let holders = self.senders.iter().filter(|(_, sender)| sender.holds);
+            let asked: Vec<_> =
+                holders.map(|(&source, _)| source).filter(|&of| pattern.is_of(of)).collect();
+            if !asked.is_empty() {
+                let search = self.next;
+                self.next += 1;
+                asked.iter().for_each(|&to| react(Reaction::Search { to, search, pattern }));
+                if let Some((search, senders)) = self.probes.ask(search, pattern, asked) {
+                    senders.iter().for_each(|&to| react(Reaction::GivenUp { to, search }));
+                }
+            }
+        }
+        None
     }
 
     /// Takes back a receive that waits. Returns `None` if it has met a message before.

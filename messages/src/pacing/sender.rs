@@ -29,6 +29,8 @@ pub struct Held<M> {
     pub envelope: Envelope,
     /// What the message takes of the window.
     pub cost: usize,
+    /// The length of the message's body.
+    pub len: usize,
     pub message: M,
 }
 
@@ -57,6 +59,8 @@ pub struct Offer {
     pub search: SearchId,
     pub order: Order,
     pub envelope: Envelope,
+    /// The length of the message's body.
+    pub len: usize,
 }
 
 impl<M> Outgoing<M> {
@@ -78,8 +82,13 @@ impl<M> Outgoing<M> {
         self.next += 1;
     }
 
-    /// Submits a message that takes `cost` of the window behind those before it.
-    pub fn submit(&mut self, envelope: Envelope, cost: usize, message: M) -> Submitted<M> {
+    /// Submits a message of `len` bytes, which takes `cost` of the window, behind those before it.
+    pub fn submit(
+        &mut self,
+        envelope: Envelope,
+        (cost, len): (usize, usize),
+        message: M,
+    ) -> Submitted<M> {
         let first = self.held.is_empty();
         if self.has_room(cost) {
             self.sent(cost);
@@ -87,7 +96,7 @@ impl<M> Outgoing<M> {
         }
         let order = self.next;
         self.next += 1;
-        self.held.insert(order, Held { envelope, cost, message });
+        self.held.insert(order, Held { envelope, cost, len, message });
         Submitted::Holds { order, first, offer: self.next_offer() }
     }
 
@@ -156,7 +165,7 @@ impl<M> Outgoing<M> {
         let offer = self.searches.iter().find_map(|(&search, pattern)| {
             let mut held = self.held.iter();
             let (&order, held) = held.find(|(_, held)| pattern.takes(held.envelope))?;
-            Some(Offer { search, order, envelope: held.envelope })
+            Some(Offer { search, order, envelope: held.envelope, len: held.len })
         })?;
         self.searches.remove(&offer.search);
         self.offered = Some(offer.order);

@@ -59,7 +59,7 @@ impl World {
 
     fn send(&mut self, envelope: Envelope, cost: usize, message: u64) {
         let line = &mut self.lines[envelope.source as usize];
-        match line.outgoing.submit(envelope, cost, message) {
+        match line.outgoing.submit(envelope, (cost, 0), message) {
             Submitted::Send(message) => {
                 line.forth.push_back(Forth::Message { envelope, cost, message, last: false });
             }
@@ -142,7 +142,7 @@ impl World {
             Reaction::Leave { order, .. } => assert!(outgoing.leave(order), "it was offered"),
         }
         while let Some(Release { held, last }) = outgoing.release() {
-            let Held { envelope, cost, message } = held;
+            let Held { envelope, cost, message, .. } = held;
             forth.push_back(Forth::Message { envelope, cost, message, last });
         }
         forth.extend(outgoing.next_offer().map(Forth::Offer));

@@ -7,7 +7,7 @@
 //! | [`SHORT`] | match bits, the length, and the body | |
 //! | `More` | | more of the body that the last `Eager` or `Taken` has begun |
 //! | `Holds` | whether messages are held | |
-//! | `Offer` | a search, an order, match bits | |
+//! | `Offer` | a search, an order, match bits | the length of the body, in eight bytes |
 //! | `Freed` | a part of the window | |
 //! | `Search` | a search, match bits, a mask | |
 //! | `GivenUp` | a search | |
