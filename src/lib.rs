@@ -160,6 +160,11 @@ struct SplitC;
 #[doc = include_str!("../docs/jobs.md")]
 struct Jobs;
 
+/// The programs of the guide to tagged messages are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/messages.md")]
+struct Messages;
+
 /// The programs of the guide to byte streams are compiled and run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/byte-streams.md")]
