@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::companions::Served;
-use super::engine::{Conditional, Driver, Engine};
+use super::engine::{Armed, Conditional, Driver, Engine};
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::error::OpenError;
@@ -220,8 +220,8 @@ impl Bundle {
         engine.nic.wait_for(Conditional { engine, condition, arm, woke: false })
     }
 
-    /// Waits for `condition` as [`wait_until_woken`](Self::wait_until_woken) does, by polls that
-    /// keep their state in `wait`, for futures that borrow nothing.
+    /// Waits for `condition`, by polls that keep their state in `wait`, for futures that borrow
+    /// nothing. While the task sleeps, only the waker that `arm` is given wakes the task.
     #[doc(hidden)]
     #[inline]
     pub fn poll_until<T>(
@@ -232,7 +232,7 @@ impl Bundle {
         arm: impl FnMut(&Waker),
     ) -> Poll<T> {
         let engine = &*self.0.engine;
-        wait.poll(context, &mut Conditional { engine, condition, arm, woke: false })
+        wait.poll(context, &mut Armed { engine, condition, arm, woke: false })
     }
 
     /// Returns the NIC of the bundle.

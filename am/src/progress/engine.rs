@@ -319,3 +319,31 @@ impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Conditional<'_, C, A
         std::mem::take(&mut self.woke)
     }
 }
+
+/// A wait for what a condition gives, by whose waker the task is woken when it does. Handlers that
+/// have nothing to do with the condition wake nobody, so thousands of tasks may wait.
+pub(super) struct Armed<'e, C, A> {
+    pub engine: &'e Engine,
+    pub condition: C,
+    /// Has a waker woken when the condition gives something.
+    pub arm: A,
+    pub woke: bool,
+}
+
+impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Armed<'_, C, A> {
+    type Found = T;
+
+    #[inline]
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<T> {
+        self.woke |= self.engine.look(true, nic, None).woke;
+        (self.condition)()
+    }
+
+    fn register(&mut self, waker: &Waker) {
+        (self.arm)(waker);
+    }
+
+    fn woke(&mut self) -> bool {
+        std::mem::take(&mut self.woke)
+    }
+}
