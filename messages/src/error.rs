@@ -1,6 +1,6 @@
 //! Errors of sends and receives.
 
-use doorbell_am::{MapError, Name};
+use doorbell_am::MapError;
 
 /// Why a message was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -139,6 +139,6 @@ pub enum ConnectError {
 }
 
 /// Returns a peer's name for error texts.
-pub(crate) fn peer_text(name: Option<Name>) -> String {
-    name.map_or_else(|| "a peer that has gone".to_owned(), |name| name.to_string())
+pub(crate) fn peer_text(name: Option<&str>) -> String {
+    name.unwrap_or("a peer that has not told its name").to_owned()
 }

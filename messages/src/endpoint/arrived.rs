@@ -1,5 +1,7 @@
 //! Messages that have come.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use doorbell_am as am;
 
@@ -30,6 +32,8 @@ pub enum Content {
 pub struct Sender {
     pub source: Source,
     pub link: am::Peer,
+    /// The name by which others connect to the sender, as far as it is known.
+    pub name: Option<Arc<str>>,
 }
 
 /// How a message begins that comes.

@@ -135,14 +135,25 @@ impl Shared {
         number: u64,
         payload: Bytes,
     ) -> bool {
+        let known = state.peers.get(&source);
+        // A peer that gives no credits, and has more and more to be told, is not heard any more.
+        if number != 0 && !known.is_some_and(|known| known.lane.has_room()) {
+            return self.malformed();
+        }
+        let name = known.and_then(|known| known.name.clone());
         let content = match long {
             true => Description::from_bytes(payload, len).map(Content::There),
             false => Some(Content::Here(payload)),
         };
         let Some(content) = content else { return self.malformed() };
         let bits = if let Begins::Sent { bits } = begins { bits } else { 0 };
-        let arrived =
-            Arrived { bits, len, content, from: Sender { source, link: link.clone() }, number };
+        let arrived = Arrived {
+            bits,
+            len,
+            content,
+            from: Sender { source, link: link.clone(), name },
+            number,
+        };
         match begins {
             Begins::Sent { .. } => self.arrived(state, source, last, arrived),
             Begins::Taken { order } => self.taken(state, source, last, order, arrived),
@@ -234,10 +245,12 @@ impl Shared {
             return self.malformed();
         }
         let Some(awaited) = state.awaited.remove(&number) else { return false };
+        let name = state.peers.get(&awaited.to).and_then(|known| known.name.clone());
         drop(state);
+        let peer = || peer_text(name.as_deref());
         let woke = awaited.slot.fill(match received {
             true => Ok(()),
-            false => Err(SendError::NotReceived { peer: peer_text(link.name()), len: awaited.len }),
+            false => Err(SendError::NotReceived { peer: peer(), len: awaited.len }),
         });
         drop(awaited.lending);
         woke
@@ -287,8 +300,7 @@ impl State {
         let Some(len) = payload.first_chunk().filter(|_| has_room) else { return false };
         let len = u64::from_be_bytes(*len) as usize;
         let offer = Offer { search, order, envelope: Envelope { source, bits }, len };
-        incoming.offered(offer, &mut |what| react(peers, effects, what));
-        true
+        incoming.offered(offer, &mut |what| react(peers, effects, what))
     }
 
     /// Has the sending side hear of its window and of searches, and sends what may be sent then.
@@ -304,8 +316,11 @@ impl State {
         if kind == Kind::Search && !lane.has_room() {
             return false;
         }
+        let mut keeps_rules = true;
         match kind {
-            Kind::Freed => outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX)),
+            Kind::Freed => {
+                keeps_rules = outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX));
+            }
             Kind::Search => {
                 let offer = outgoing.search(one, Pattern::new(None, bits, mask));
                 lane.put(offer.map(Frame::Offer));
@@ -320,6 +335,6 @@ impl State {
             }
         }
         self.releases(source, effects);
-        true
+        keeps_rules
     }
 }

@@ -23,13 +23,17 @@ impl Shared {
             lane.flush();
             return;
         }
+        // A connection beside the first, by which messages leave, may end by itself.
+        let first = state.peers.get(&source).map(|known| known.lane.link());
+        if first.is_some_and(|first| first != link) {
+            return;
+        }
         state.links.retain(|_, (of, _)| *of != source);
         let known = state.peers.remove(&source);
         let receives = state.incoming.remove_sender(source);
         let awaited: Vec<_> = state.awaited.extract_if(|_, awaited| awaited.to == source).collect();
         drop(state);
-        let name = known.as_ref().and_then(|known| known.name.clone());
-        let peer = name.unwrap_or_else(|| peer_text(link.name()));
+        let peer = peer_text(known.as_ref().and_then(|known| known.name.as_deref()));
         for slot in receives {
             slot.outcome.fill(Err(ReceiveError::PeerGone { peer: peer.clone() }));
         }

@@ -33,9 +33,13 @@ impl Shared {
         let (first, name) = &links[0];
         let source = {
             let mut state = self.lock();
-            let source = state.meet(first, Some(name), LEAST_EAGER);
+            let source = state.meet(first, Some(name), LEAST_EAGER, |_| true);
             if state.peers.get(&source).is_some_and(|peer| peer.is_greeted) {
-                return Ok(Sender { source, link: first.clone() });
+                return Ok(Sender {
+                    source,
+                    link: first.clone(),
+                    name: Some(name.as_str().into()),
+                });
             }
             source
         };
@@ -48,7 +52,7 @@ impl Shared {
                 return Err(ConnectError::Greeting { name: name.clone(), why });
             }
         }
-        Ok(Sender { source, link: first.clone() })
+        Ok(Sender { source, link: first.clone(), name: Some(name.as_str().into()) })
     }
 
     /// Greets a peer over one connection.
@@ -90,7 +94,9 @@ impl Shared {
             let mut state = self.lock();
             let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
             let source = match place {
-                0 => state.meet(link, name, LEAST_EAGER),
+                // Whoever connects by the name of a peer that is known already is another, unless
+                // both sides connect at once.
+                0 => state.meet(link, name, LEAST_EAGER, |known| !known.is_greeted),
                 _ => {
                     let same = |known: &Known| joins != 0 && known.joins == joins;
                     *state.peers.iter().find(|(_, known)| same(known))?.0
@@ -122,7 +128,7 @@ impl Shared {
         let Some(known) = state.peers.get_mut(&source) else { return };
         // A peer is heard of once for each connection, and twice if both sides connect at once.
         if !std::mem::replace(&mut known.is_greeted, true) {
-            known.outgoing.freed(usize::try_from(greeting.window).unwrap_or(usize::MAX));
+            known.outgoing.widen(usize::try_from(greeting.window).unwrap_or(usize::MAX));
             let theirs = usize::try_from(greeting.eager).unwrap_or(usize::MAX);
             known.eager = own.min(theirs).max(LEAST_EAGER);
             known.near = near;

@@ -15,6 +15,8 @@ use crate::wire::{Packet, SHORT, short_words};
 pub struct Lane {
     /// The first connection to the peer.
     first: am::Peer,
+    /// The peer's name, for errors.
+    name: String,
     queue: Mutex<Queue>,
 }
 
@@ -31,8 +33,8 @@ struct Queue {
 }
 
 impl Lane {
-    pub fn new(first: am::Peer) -> Arc<Self> {
-        Arc::new(Self { first, queue: Mutex::default() })
+    pub fn new(first: am::Peer, name: Option<&str>) -> Arc<Self> {
+        Arc::new(Self { first, name: peer_text(name), queue: Mutex::default() })
     }
 
     /// Returns the first connection to the peer.
@@ -175,7 +177,7 @@ impl Lane {
 
     /// Returns the error of a message to a peer that has gone.
     pub fn gone(&self, len: usize) -> SendError {
-        SendError::PeerGone { peer: peer_text(self.first.name()), len }
+        SendError::PeerGone { peer: self.name.clone(), len }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -17,14 +17,14 @@ use crate::matching::Source;
 #[derive(Clone)]
 pub struct Peer {
     pub(super) source: Source,
-    pub(super) link: doorbell_am::Peer,
+    pub(super) name: Option<Arc<str>>,
     pub(super) shared: Weak<Shared>,
 }
 
 impl Peer {
-    /// Returns the peer's name, if it listens by one.
+    /// Returns the name by which others connect to the peer, if the peer has told it.
     pub fn name(&self) -> Option<Name> {
-        self.link.name()
+        self.name.as_ref()?.parse().ok()
     }
 
     /// Posts a send of a message with match bits: of one piece of memory, or of [several](Body) that
@@ -43,11 +43,12 @@ impl Peer {
     fn post(&self, bits: u64, body: Body, synchronous: bool) -> Sending {
         match self.shared.upgrade() {
             Some(shared) => {
-                let posted = shared.send(self.source, &self.link, (bits, body), synchronous);
+                let posted =
+                    shared.send(self.source, self.name.as_deref(), (bits, body), synchronous);
                 Sending::of(&shared, posted)
             }
             None => {
-                let peer = crate::error::peer_text(self.name());
+                let peer = crate::error::peer_text(self.name.as_deref());
                 Sending::done(Err(SendError::PeerGone { peer, len: body.len() }))
             }
         }
@@ -70,13 +71,13 @@ impl Hash for Peer {
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Peer").field(&crate::error::peer_text(self.name())).finish()
+        f.debug_tuple("Peer").field(&crate::error::peer_text(self.name.as_deref())).finish()
     }
 }
 
 impl Peer {
     pub(super) fn of(sender: &Sender, shared: &Arc<Shared>) -> Self {
-        let Sender { source, link } = sender;
-        Self { source: *source, link: link.clone(), shared: Arc::downgrade(shared) }
+        let Sender { source, name, .. } = sender;
+        Self { source: *source, name: name.clone(), shared: Arc::downgrade(shared) }
     }
 }

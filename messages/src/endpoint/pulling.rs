@@ -22,7 +22,7 @@ impl Shared {
         (bits, len, description): (u64, usize, Description),
         from: Sender,
     ) {
-        let (shared, name) = (self.clone(), peer_text(from.link.name()));
+        let (shared, name) = (self.clone(), peer_text(from.name.as_deref()));
         let unfinished = Unfinished(slot);
         self.spawn(async move {
             let pulled = match ways {

@@ -84,19 +84,19 @@ impl Shared {
     pub fn send(
         self: &Arc<Self>,
         source: Source,
-        link: &am::Peer,
+        name: Option<&str>,
         (bits, body): (u64, Body),
         is_synchronous: bool,
     ) -> Result<Posted, SendError> {
         let len = body.len();
-        let gone = || SendError::PeerGone { peer: peer_text(link.name()), len };
+        let gone = || SendError::PeerGone { peer: peer_text(name), len };
         let mut state = self.lock();
         let Some(known) = state.peers.get(&source) else {
             return Err(gone());
         };
         if len > known.eager {
             drop(state);
-            return self.send_long(source, link, bits, body);
+            return self.send_long(source, name, bits, body);
         }
         // Fast path: a short message that neither the window nor credits hold up needs no slot.
         if !is_synchronous
@@ -127,7 +127,7 @@ impl Shared {
     fn send_long(
         self: &Arc<Self>,
         source: Source,
-        link: &am::Peer,
+        name: Option<&str>,
         bits: u64,
         body: Body,
     ) -> Result<Posted, SendError> {
@@ -138,13 +138,13 @@ impl Shared {
         let (lending, description) = match lent {
             Ok(lent) => lent,
             Err(why) => {
-                let peer = peer_text(link.name());
+                let peer = peer_text(name);
                 return Err(SendError::NoRoom { peer, len, why: why.to_string() });
             }
         };
         let mut state = self.lock();
         let Some(known) = state.peers.get(&source) else {
-            let peer = peer_text(link.name());
+            let peer = peer_text(name);
             return Err(SendError::PeerGone { peer, len });
         };
         let (lane, pulls) = (known.lane.clone(), known.pulls.clone());
@@ -179,11 +179,12 @@ impl Shared {
     pub fn receive(
         self: &Arc<Self>,
         pattern: Pattern,
+        peer: Option<&str>,
         slot: ReceiveSlot,
     ) -> (Arc<ReceiveSlot>, Option<Receive>) {
         let (slot, mut effects) = (Arc::new(slot), Effects::default());
         let mut state = self.lock();
-        if let Some(why) = state.refuses(pattern.source) {
+        if let Some(why) = state.refuses(pattern, peer) {
             slot.outcome.fill(Err(why));
             return (slot, None);
         }
@@ -227,8 +228,9 @@ impl Shared {
             }
             Seen::Held(Offer { envelope, len, .. }) => {
                 let source = envelope.source;
-                let link = peers.get(&source)?.lane.link().clone();
-                Some((envelope.bits, len, Sender { source, link }))
+                let known = peers.get(&source)?;
+                let (link, name) = (known.lane.link().clone(), known.name.clone());
+                Some((envelope.bits, len, Sender { source, link, name }))
             }
         });
         drop(state);

@@ -12,7 +12,7 @@ use super::partial::Partial;
 use super::slots::{ReceiveSlot, SendSlot};
 use crate::error::{ReceiveError, peer_text};
 use crate::map::Map;
-use crate::matching::{Envelope, Source};
+use crate::matching::{Envelope, Pattern, Source};
 use crate::pacing::{Incoming, Outgoing, Reaction, Submitted};
 use crate::pull::{Connections, Lending, NearProcess};
 use crate::striping::Ordered;
@@ -39,7 +39,7 @@ pub struct Known {
     pub outgoing: Outgoing<Outbound>,
     pub lane: Arc<Lane>,
     /// The name by which others connect to the peer, as far as it is known.
-    pub name: Option<String>,
+    pub name: Option<Arc<str>>,
     /// The longest body that is sent to the peer before its receive is known.
     pub eager: usize,
     /// Whether the peer was heard of. Before, nothing is sent to it.
@@ -84,22 +84,30 @@ impl State {
         }
     }
 
-    /// Returns the number of a peer that is known by its first connection or by its name. A peer
-    /// that is not known becomes known. Until it was heard of, nothing is sent to it.
-    pub fn meet(&mut self, link: &am::Peer, name: Option<&str>, eager: usize) -> Source {
+    /// Returns the number of a peer that is known by its first connection, or by its name if `same`
+    /// allows that. A peer that is not known becomes known. Until it was heard of, nothing is sent
+    /// to it.
+    pub fn meet(
+        &mut self,
+        link: &am::Peer,
+        name: Option<&str>,
+        eager: usize,
+        same: impl Fn(&Known) -> bool,
+    ) -> Source {
         if let Some(&(source, _)) = self.links.get(link) {
             return source;
         }
-        let same =
-            self.peers.iter().find(|(_, peer)| name.is_some() && peer.name.as_deref() == name);
+        let is_same =
+            |known: &Known| name.is_some() && known.name.as_deref() == name && same(known);
+        let same = self.peers.iter().find(|(_, known)| is_same(known));
         let source = same.map(|(&source, _)| source).unwrap_or_else(|| {
             let source = self.next_source;
             self.next_source += 1;
             self.incoming.add_sender(source);
             let known = Known {
                 outgoing: Outgoing::new(0),
-                lane: Lane::new(link.clone()),
-                name: name.map(str::to_owned),
+                lane: Lane::new(link.clone(), name),
+                name: name.map(Arc::from),
                 eager,
                 is_greeted: false,
                 joins: 0,
@@ -124,15 +132,15 @@ impl State {
     }
 
     /// Returns why a receive can't be posted, if it can't.
-    pub fn refuses(&mut self, source: Option<Source>) -> Option<ReceiveError> {
+    pub fn refuses(&mut self, pattern: Pattern, peer: Option<&str>) -> Option<ReceiveError> {
         if self.is_closed {
             return Some(ReceiveError::Closed);
         }
-        let source = source?;
-        let peer = || ReceiveError::PeerGone { peer: peer_text(None) };
+        let source = pattern.source?;
+        let peer = || ReceiveError::PeerGone { peer: peer_text(peer) };
         // Messages of a peer that has gone may still be here.
         let is_known = self.peers.contains_key(&source);
-        (!is_known && !self.incoming.has_messages_of(source)).then(peer)
+        (!is_known && !self.incoming.has(pattern)).then(peer)
     }
 
     /// Enters a message whose sender waits until the receiver is done with it, and returns the

@@ -17,6 +17,7 @@ mod unexpected;
 
 pub use pattern::{Envelope, Pattern, Source};
 pub use posted::PostedId;
+pub use unexpected::MessageId;
 
 use posted::Posted;
 use unexpected::Unexpected;
@@ -65,8 +66,13 @@ impl<R, M> Matcher<R, M> {
     }
 
     /// Has a message wait that [no receive](Self::receive_for) waits for.
-    pub fn put(&mut self, envelope: Envelope, message: M) {
-        self.unexpected.put(envelope, message);
+    pub fn put(&mut self, envelope: Envelope, message: M) -> MessageId {
+        self.unexpected.put(envelope, message)
+    }
+
+    /// Takes a message out that waits. Returns `None` if a receive has taken it before.
+    pub fn remove(&mut self, id: MessageId) -> Option<M> {
+        self.unexpected.remove(id)
     }
 
     /// Takes back a receive that waits. Returns `None` if it has met a message before.

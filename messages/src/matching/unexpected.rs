@@ -31,6 +31,13 @@ struct Entry<M> {
     message: M,
 }
 
+/// Names a message that waits, for as long as the user likes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageId {
+    place: Place,
+    order: u64,
+}
+
 /// The entries, with the neighbours in the lists of one class.
 struct Column<'e, M>(&'e mut Slab<Entry<M>>, usize);
 
@@ -48,26 +55,36 @@ impl<M> Default for Unexpected<M> {
 
 impl<M> Unexpected<M> {
     /// Puts a message behind those that came before.
-    pub fn put(&mut self, envelope: Envelope, message: M) {
-        let columns = [Neighbours::NONE; MOST_CLASSES];
-        let entry = Entry { order: self.next, envelope, columns, message };
+    pub fn put(&mut self, envelope: Envelope, message: M) -> MessageId {
+        let (columns, order) = ([Neighbours::NONE; MOST_CLASSES], self.next);
+        let entry = Entry { order, envelope, columns, message };
         self.next += 1;
         let place = self.entries.insert(entry) as Place;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
             lists.push(key, place, &mut Column(&mut self.entries, *column));
         }
+        MessageId { place, order }
+    }
+
+    /// Takes a message out, unless a receive has taken it before.
+    pub fn remove(&mut self, id: MessageId) -> Option<M> {
+        let entry = self.entries.get(id.place as usize)?;
+        (entry.order == id.order).then(|| self.take_at(id.place).1)
     }
 
     /// Takes the message that came first of those that a pattern takes.
     pub fn take(&mut self, pattern: Pattern) -> Option<(Envelope, M)> {
-        let place = self.find(pattern)?;
+        self.find(pattern).map(|place| self.take_at(place))
+    }
+
+    fn take_at(&mut self, place: Place) -> (Envelope, M) {
         let envelope = self.entries[place as usize].envelope;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
             lists.remove(key, place, &mut Column(&mut self.entries, *column));
         }
-        Some((envelope, self.entries.remove(place as usize).message))
+        (envelope, self.entries.remove(place as usize).message)
     }
 
     /// Returns the message that came first of those that a pattern takes, and leaves it.

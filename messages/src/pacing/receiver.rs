@@ -227,11 +227,17 @@ impl<R, M> Incoming<R, M> {
     /// Answers the offer of a held message. The message is taken if it belongs to the very receive
     /// that has searched for it. Another receive that takes it may take an earlier message, too,
     /// which is held and was not searched for.
-    pub fn offered(&mut self, offer: Offer, react: &mut impl FnMut(Reaction)) {
+    ///
+    /// Returns `false` if the very message was taken before, which breaks the rules.
+    pub fn offered(&mut self, offer: Offer, react: &mut impl FnMut(Reaction)) -> bool {
         let Offer { search, order, envelope, .. } = offer;
         let to = envelope.source;
+        if self.promised.contains_key(&(to, order)) {
+            return false;
+        }
         if self.probes.offered(offer) {
-            return react(Reaction::Leave { to, order });
+            react(Reaction::Leave { to, order });
+            return true;
         }
         if let Some(search) = self.searches.get_mut(&search) {
             search.asked.retain(|&of| of != to);
@@ -242,13 +248,15 @@ impl<R, M> Incoming<R, M> {
             self.promised.extend(taken.map(|taken| ((to, order), (taken.receive, envelope.bits))));
             self.ends(search, react);
             self.probes.moves_on(to);
-            return react(Reaction::Take { to, order });
+            react(Reaction::Take { to, order });
+            return true;
         }
         react(Reaction::Leave { to, order });
         if let Some(again) = self.searches.get_mut(&search) {
             again.asked.push(to);
             react(Reaction::Search { to, search, pattern: again.pattern });
         }
+        true
     }
 
     /// Returns the receive that has taken an offered message which has come now, and the match bits
@@ -299,9 +307,9 @@ impl<R, M> Incoming<R, M> {
         Some(receive)
     }
 
-    /// Returns whether a message of a sender waits here.
-    pub fn has_messages_of(&mut self, source: Source) -> bool {
-        self.matcher.probe(Pattern::new(Some(source), 0, 0)).is_some()
+    /// Returns whether a message that a pattern takes has come.
+    pub fn has(&mut self, pattern: Pattern) -> bool {
+        self.matcher.probe(pattern).is_some()
     }
 
     /// Takes back all receives that wait.

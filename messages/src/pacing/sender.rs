@@ -3,20 +3,27 @@
 use std::collections::BTreeMap;
 
 use super::{Order, SearchId};
-use crate::matching::{Envelope, Pattern};
+use crate::map::Map;
+use crate::matching::{Envelope, Matcher, MessageId, Pattern, Post, PostedId};
 
 /// The messages to one receiver that are held, and the room for others.
 #[derive(Debug)]
 pub struct Outgoing<M> {
     /// What messages may still take at the receiver.
     window: usize,
+    /// What messages may take if the receiver has none.
+    most: usize,
     next: Order,
-    held: BTreeMap<Order, Held<M>>,
+    held: BTreeMap<Order, (MessageId, Held<M>)>,
+    /// The envelopes of held messages, and the searches that take none of these.
+    matcher: Matcher<SearchId, Order>,
+    /// The searches that take no held message, by their places in the matcher.
+    idle: Map<SearchId, (Pattern, PostedId)>,
+    /// The searches that may take a held message, in the order in which their receives were posted.
+    searches: BTreeMap<SearchId, Pattern>,
     /// The message that was offered and not answered yet. Messages behind it are not sent
     /// meanwhile.
     offered: Option<Order>,
-    /// Searches that have found nothing yet, in the order in which their receives were posted.
-    searches: BTreeMap<SearchId, Pattern>,
 }
 
 /// The most searches of a receiver that are kept. A receiver that has more receives waiting than
@@ -66,7 +73,22 @@ pub struct Offer {
 impl<M> Outgoing<M> {
     /// A sender whose messages may take `window` at the receiver before receives take them.
     pub fn new(window: usize) -> Self {
-        Self { window, next: 0, held: BTreeMap::new(), offered: None, searches: BTreeMap::new() }
+        Self {
+            window,
+            most: window,
+            next: 0,
+            held: BTreeMap::new(),
+            matcher: Matcher::default(),
+            idle: Map::default(),
+            searches: BTreeMap::new(),
+            offered: None,
+        }
+    }
+
+    /// Makes the window wider.
+    pub fn widen(&mut self, by: usize) {
+        self.window = self.window.saturating_add(by);
+        self.most = self.most.saturating_add(by);
     }
 
     /// Returns whether a message that takes `cost` of the window would be sent now.
@@ -96,33 +118,41 @@ impl<M> Outgoing<M> {
         }
         let order = self.next;
         self.next += 1;
-        self.held.insert(order, Held { envelope, cost, len, message });
+        let id = self.matcher.put(envelope, order);
+        self.held.insert(order, (id, Held { envelope, cost, len, message }));
+        while let Some(search) = self.matcher.receive_for(envelope) {
+            let idle = self.idle.remove(&search);
+            self.searches.extend(idle.map(|(pattern, _)| (search, pattern)));
+        }
         Submitted::Holds { order, first, offer: self.next_offer() }
     }
 
-    /// Gives back what receives have taken.
-    pub fn freed(&mut self, cost: usize) {
-        self.window = self.window.saturating_add(cost);
+    /// Gives back what receives have taken. Returns whether messages had taken so much.
+    pub fn freed(&mut self, cost: usize) -> bool {
+        let window = self.window.checked_add(cost).filter(|&window| window <= self.most);
+        self.window = window.unwrap_or(self.window);
+        window.is_some()
     }
 
     /// Returns the first held message, to be sent now, if the window has room for it. To be called
     /// until it returns none whenever the window has grown or an offer was answered.
     pub fn release(&mut self) -> Option<Release<M>> {
-        let first = self.held.first_entry()?;
-        if self.offered == Some(*first.key()) || self.window < first.get().cost {
+        let (&order, (_, first)) = self.held.first_key_value()?;
+        let cost = first.cost;
+        if self.offered == Some(order) || self.window < cost {
             return None;
         }
-        let held = first.remove();
-        self.window -= held.cost;
-        Some(self.released(held))
+        self.window -= cost;
+        self.remove(order)
     }
 
     /// Searches for a message that a pattern takes. Returns the offer of the first if one is held,
     /// and keeps the search for messages that will be held if not.
     pub fn search(&mut self, search: SearchId, pattern: Pattern) -> Option<Offer> {
-        if self.held.is_empty() || self.searches.len() >= MOST_SEARCHES {
+        if self.held.is_empty() || self.searches.len() + self.idle.len() >= MOST_SEARCHES {
             return None;
         }
+        self.give_up(search);
         self.searches.insert(search, pattern);
         self.next_offer()
     }
@@ -130,24 +160,30 @@ impl<M> Outgoing<M> {
     /// Drops a search whose receive waits no more.
     pub fn give_up(&mut self, search: SearchId) {
         self.searches.remove(&search);
+        if let Some((_, posted)) = self.idle.remove(&search) {
+            self.matcher.cancel(posted);
+        }
     }
 
     /// Takes the offered message, to be sent now in spite of the window: a receive waits for it.
     /// Returns `None` if that message is not offered.
     pub fn take(&mut self, order: Order) -> Option<Release<M>> {
         self.offered.take_if(|offered| *offered == order)?;
-        let held = self.held.remove(&order)?;
-        Some(self.released(held))
+        self.remove(order)
     }
 
-    fn released(&mut self, held: Held<M>) -> Release<M> {
+    fn remove(&mut self, order: Order) -> Option<Release<M>> {
+        let (id, held) = self.held.remove(&order)?;
+        self.matcher.remove(id);
         let last = self.held.is_empty();
         if last {
             // The receiver knows by the last message that none is held any more, and searches anew
             // when it hears of the next.
             self.searches.clear();
+            self.idle.clear();
+            self.matcher.cancel_all(|_| true);
         }
-        Release { held, last }
+        Some(Release { held, last })
     }
 
     /// Leaves the offered message where it is, since no receive waits for it any more. Returns
@@ -159,17 +195,18 @@ impl<M> Outgoing<M> {
     /// Returns the next offer, if a search takes a held message and no other offer is unanswered.
     /// To be called whenever an offer was answered.
     pub fn next_offer(&mut self) -> Option<Offer> {
-        if self.offered.is_some() {
-            return None;
+        while self.offered.is_none() && !self.held.is_empty() {
+            let (search, pattern) = self.searches.pop_first()?;
+            if let Some((envelope, &order)) = self.matcher.probe(pattern) {
+                let len = self.held.get(&order).map_or(0, |(_, held)| held.len);
+                self.offered = Some(order);
+                return Some(Offer { search, order, envelope, len });
+            }
+            if let Post::Waits(posted) = self.matcher.post(pattern, search) {
+                self.idle.insert(search, (pattern, posted));
+            }
         }
-        let offer = self.searches.iter().find_map(|(&search, pattern)| {
-            let mut held = self.held.iter();
-            let (&order, held) = held.find(|(_, held)| pattern.takes(held.envelope))?;
-            Some(Offer { search, order, envelope: held.envelope, len: held.len })
-        })?;
-        self.searches.remove(&offer.search);
-        self.offered = Some(offer.order);
-        Some(offer)
+        None
     }
 
     /// Takes a held message back, unless it is offered, or is not held any more. Returns whether no
@@ -178,17 +215,13 @@ impl<M> Outgoing<M> {
         if self.offered == Some(order) {
             return None;
         }
-        let held = self.held.remove(&order)?;
-        let none = self.held.is_empty();
-        if none {
-            self.searches.clear();
-        }
-        Some((held, none))
+        let Release { held, last } = self.remove(order)?;
+        Some((held, last))
     }
 
     /// Takes all held messages out, because the receiver has gone.
     pub fn drain(&mut self) -> impl Iterator<Item = Held<M>> {
-        std::mem::take(&mut self.held).into_values()
+        std::mem::take(&mut self.held).into_values().map(|(_, held)| held)
     }
 
     /// Returns how many messages are held.

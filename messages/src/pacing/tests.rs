@@ -106,7 +106,10 @@ impl World {
                 assert!(self.incoming.holds(from, &mut react));
                 return;
             }
-            Forth::Offer(offer) => return self.incoming.offered(offer, &mut react),
+            Forth::Offer(offer) => {
+                assert!(self.incoming.offered(offer, &mut react));
+                return;
+            }
             Forth::Message { envelope, cost, message, last } => {
                 if last {
                     self.incoming.holds_none(from);
@@ -130,7 +133,7 @@ impl World {
     fn react(&mut self, source: usize, what: Reaction) {
         let Line { outgoing, forth, .. } = &mut self.lines[source];
         match what {
-            Reaction::Freed { cost, .. } => outgoing.freed(cost),
+            Reaction::Freed { cost, .. } => assert!(outgoing.freed(cost)),
             Reaction::Search { search, pattern, .. } => {
                 forth.extend(outgoing.search(search, pattern).map(Forth::Offer));
             }
