@@ -24,7 +24,10 @@ pub struct EndpointBuilder {
 
 impl Default for EndpointBuilder {
     fn default() -> Self {
-        Self { endpoint: am::Endpoint::builder(), limits: Limits::default() }
+        // Messages have no replies, so the receiver says by messages of its own that it has handled a
+        // quarter of what the credits allow. With few credits that would be every other message.
+        let endpoint = am::Endpoint::builder().first_credits(128);
+        Self { endpoint, limits: Limits::default() }
     }
 }
 
