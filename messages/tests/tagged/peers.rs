@@ -1,0 +1,82 @@
+//! Many peers, and peers that go.
+
+use doorbell::messages::{Endpoint, Match, ReceiveError, SendError};
+use futures_util::future::join_all;
+
+use crate::ends::{Ends, Pair, body, check};
+
+pub async fn messages_of_many_senders_interleave_and_each_keeps_its_order(ends: Ends) {
+    const SENDERS: u64 = 8;
+    const COUNT: u64 = 100;
+    let far = ends.open(1, Endpoint::builder().window(2048)).await;
+    let mut senders = Vec::new();
+    for number in 0..SENDERS {
+        let sender = ends.open(number as usize % 2, Endpoint::builder().window(2048)).await;
+        let peer = sender.connect(far.name()).await.expect("it is there");
+        senders.push((sender, peer));
+    }
+    let sends = (0..).zip(&senders).map(|(sender, (_, peer))| {
+        let peer = peer.clone();
+        tokio::spawn(async move {
+            let len = |number: u64| (number * (sender + 3) % 400) as usize;
+            let sends = (0..COUNT)
+                .map(|number| peer.send(sender << 32 | number, body(number, len(number))));
+            let sends: Vec<_> = sends.collect();
+            join_all(sends).await.into_iter().for_each(|sent| sent.expect("it is sent"));
+        })
+    });
+    let sends: Vec<_> = sends.collect();
+    let mut next = [0; SENDERS as usize];
+    for turn in 0..SENDERS * COUNT {
+        // Half of the receives take any sender's message, and half the next of one sender.
+        let one = turn % SENDERS;
+        let of_one = Match::bits(one << 32).mask(!0 << 32);
+        let is_any = turn % 2 == 0 || next[one as usize] == COUNT;
+        let message = far.receive(if is_any { Match::any() } else { of_one }).await;
+        let message = message.expect("it was sent");
+        let (sender, number) = (message.bits >> 32, message.bits & 0xFFFF_FFFF);
+        assert!(is_any || sender == one);
+        assert_eq!(number, next[sender as usize], "of sender {sender}");
+        check(&message, number, (number * (sender + 3) % 400) as usize);
+        next[sender as usize] += 1;
+    }
+    for send in sends {
+        send.await.expect("no panic");
+    }
+}
+
+pub async fn endpoints_that_connect_to_each_other_send_both_ways(ends: Ends) {
+    let builder = || Endpoint::builder().window(1024);
+    let (near, far) = (ends.open(0, builder()).await, ends.open(1, builder()).await);
+    let (far_of_near, near_of_far) =
+        tokio::join!(near.connect(far.name()), far.connect(near.name()));
+    let far_of_near = far_of_near.expect("it is there");
+    let near_of_far = near_of_far.expect("it is there");
+    let sends: Vec<_> = (0..100)
+        .flat_map(|bits| [far_of_near.send(bits, "to far"), near_of_far.send(bits, "to near")])
+        .collect();
+    for bits in 0..100 {
+        let (at_near, at_far) = tokio::join!(near.receive(Match::any()), far.receive(Match::any()));
+        let (at_near, at_far) = (at_near.expect("it was sent"), at_far.expect("it was sent"));
+        assert_eq!((at_near.bits, at_near.body), (bits, "to near".into()));
+        assert_eq!((at_far.bits, at_far.body), (bits, "to far".into()));
+    }
+    join_all(sends).await.into_iter().for_each(|sent| sent.expect("it is sent"));
+}
+
+pub async fn what_waits_for_a_peer_that_has_gone_ends_with_an_error(ends: Ends) {
+    let Pair { near, far, peer } = ends.pair(4096).await;
+    let receive = near.receive(Match::any().from(&peer));
+    let sends: Vec<_> = (0..100).map(|bits| peer.send_synchronously(bits, vec![7; 1000])).collect();
+    drop(far);
+    let gone = receive.await.expect_err("the only sender has gone");
+    assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
+    for send in sends {
+        let gone = send.await.expect_err("nobody has received it");
+        assert!(matches!(gone, SendError::PeerGone { len: 1000, .. }), "{gone}");
+    }
+    let late = peer.send(1, "late").await.expect_err("the peer has gone");
+    assert!(matches!(late, SendError::PeerGone { len: 4, .. }), "{late}");
+    let late = near.receive(Match::any().from(&peer)).await.expect_err("the peer has gone");
+    assert!(matches!(late, ReceiveError::PeerGone { .. }), "{late}");
+}
