@@ -3,15 +3,15 @@
 use doorbell::messages::{Endpoint, Match, ReceiveError, SendError};
 use futures_util::future::join_all;
 
-use crate::ends::{Ends, Pair, body, check};
+use crate::ends::{Ends, Over, Pair, Runs, body, check, inline, run};
 
 pub async fn messages_of_many_senders_interleave_and_each_keeps_its_order(ends: Ends) {
     const SENDERS: u64 = 8;
     const COUNT: u64 = 100;
     let far = ends.open(1, Endpoint::builder().window(2048)).await;
     let mut senders = Vec::new();
-    for number in 0..SENDERS {
-        let sender = ends.open(number as usize % 2, Endpoint::builder().window(2048)).await;
+    for _ in 0..SENDERS {
+        let sender = ends.open(0, Endpoint::builder().window(2048)).await;
         let peer = sender.connect(far.name()).await.expect("it is there");
         senders.push((sender, peer));
     }
@@ -79,4 +79,28 @@ pub async fn what_waits_for_a_peer_that_has_gone_ends_with_an_error(ends: Ends) 
     assert!(matches!(late, SendError::PeerGone { len: 4, .. }), "{late}");
     let late = near.receive(Match::any().from(&peer)).await.expect_err("the peer has gone");
     assert!(matches!(late, ReceiveError::PeerGone { .. }), "{late}");
+}
+
+async fn sends_to_itself(ends: Ends) {
+    let own = ends.open(0, Endpoint::builder().window(1024)).await;
+    let itself = own.connect(own.name()).await.expect("the device reaches itself");
+    let sends: Vec<_> = (0..100).map(|bits| itself.send(bits, body(bits, 100))).collect();
+    let synchronous = itself.send_synchronously(100, "last");
+    for bits in (0..100).rev() {
+        check(&own.receive(Match::exactly(bits)).await.expect("it was sent"), bits, 100);
+    }
+    let last = own.receive(Match::any()).await.expect("it was sent");
+    assert_eq!(last.bits, 100);
+    join_all(sends).await.into_iter().for_each(|sent| sent.expect("it was received"));
+    synchronous.await.expect("it was received");
+}
+
+#[test]
+fn over_shared_memory_an_endpoint_sends_to_itself() {
+    run(Runs::CurrentThread, Over::Shm, inline(), sends_to_itself);
+}
+
+#[test]
+fn over_sockets_an_endpoint_sends_to_itself() {
+    run(Runs::MultiThread, Over::Udp, inline(), sends_to_itself);
 }
