@@ -1,0 +1,52 @@
+//! Peers that speak to an endpoint as no endpoint of tagged messages would: the endpoint and its
+//! other peers go on, and memory is bounded.
+
+mod crafted;
+mod random;
+mod stage;
+
+use std::time::Duration;
+
+use doorbell_kit::Allocated;
+
+#[global_allocator]
+static ALLOCATED: Allocated = Allocated::nothing();
+
+/// The longest that anything here may take.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Declares each test, an async function of a device, over shared memory in a runtime of one
+/// thread, and over sockets in one of several threads.
+macro_rules! on_each_device {
+    ($($from:ident::$test:ident)+) => {
+        mod over_shared_memory {
+            $(#[tokio::test]
+            async fn $test() {
+                let test = super::$from::$test("shm");
+                tokio::time::timeout(super::LONG, test).await.expect("it ends");
+            })+
+        }
+        mod over_sockets {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let test = super::$from::$test("udp:127.0.0.1:0");
+                tokio::time::timeout(super::LONG, test).await.expect("it ends");
+            })+
+        }
+    };
+}
+
+on_each_device! {
+    random::a_stranger_that_says_anything_hurts_nobody
+    crafted::messages_that_nothing_was_promised_to_are_dropped
+    crafted::answers_to_offers_that_were_not_made_do_nothing
+    crafted::more_of_the_window_than_was_taken_can_not_be_given_back
+    crafted::a_stranger_has_no_more_memory_than_its_window
+    crafted::searches_without_end_are_bounded
+    crafted::offers_and_what_is_held_of_a_peer_that_gives_no_credits_are_bounded
+    crafted::synchronous_messages_of_a_peer_that_gives_no_credits_are_bounded
+    crafted::held_messages_that_are_told_of_again_and_again_cost_no_memory
+    crafted::a_synchronous_send_to_another_is_not_done_by_a_stranger
+    crafted::receives_end_although_a_message_was_offered_twice
+    crafted::a_message_that_was_offered_and_is_not_sent_holds_up_no_others
+}
