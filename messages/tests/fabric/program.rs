@@ -17,7 +17,7 @@ const SIDE: usize = 2;
 const PLAYERS: usize = 2 * SIDE;
 
 /// A window that has room for all messages.
-const WIDE: usize = 8 << 20;
+const WIDE: usize = 64 << 20;
 
 /// The bits by which endpoints get to know each other.
 const HELLO: u64 = u64::MAX;
@@ -88,14 +88,14 @@ fn place(bits: u64) -> Place {
 /// The length of a message, which follows from its bits.
 fn len(bits: u64) -> usize {
     let mut luck = Luck::new(bits);
-    let most = [1, 30, 600, 4096][luck.below(4) as usize];
+    let most = [1, 200, 5000, 50_000][luck.below(4) as usize];
     luck.below(most + 1) as usize
 }
 
 /// Plays the random program of a seed.
 pub async fn play(ends: Ends, seed: u64) {
     let mut luck = Luck::stream(seed, PLAYERS as u32);
-    let window = [0, 300, 3000, WIDE][luck.below(4) as usize];
+    let window = [4096, 5000, 9000, WIDE][luck.below(4) as usize];
     let credits = [1, 4, 256][luck.below(3) as usize];
     let builder = || {
         let builder = Endpoint::builder().window(window);

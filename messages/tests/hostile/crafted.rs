@@ -3,19 +3,16 @@
 use doorbell::messages::{Match, ReceiveError, SendError};
 
 use crate::stage::{
-    Bounded, EAGER, FREED, GIVEN_UP, HOLDS, LAST, LEAVE, MATCHED, OFFER, Requests, SEARCH, Stage,
-    TAKE, TAKEN, WINDOW,
+    Bounded, DONE, EAGER, FREED, GIVEN_UP, HOLDS, LEAVE, OFFER, Requests, SEARCH, Stage, TAKE,
+    TAKEN, WINDOW, heading,
 };
-
-/// The flag of a message whose sender waits until it was received.
-const SYNCHRONOUS: u64 = 2;
 
 pub async fn messages_that_nothing_was_promised_to_are_dropped(device: &str) {
     let stage = Stage::open(device, Requests::Handled).await;
     let bounded = Bounded::to(8 << 20);
     let mut receive = stage.victim.receive(Match::any());
     for order in 0..10_000 {
-        stage.stranger.say(TAKEN, &[order % 100, LAST, 0], &[7; 1000]).await;
+        stage.stranger.say(TAKEN, &[order % 100, heading(1000, true, false), 0], &[7; 1000]).await;
     }
     stage.stranger.is_heard().await;
     assert!(receive.test().is_none(), "nothing was promised");
@@ -61,7 +58,7 @@ pub async fn a_stranger_has_no_more_memory_than_its_window(device: &str) {
     // The stranger's endpoint, its connection and the victim's buffers are among them.
     let bounded = Bounded::to(8 << 20);
     for number in 0..20_000 {
-        stage.stranger.say(EAGER, &[number, 0, 0], &[7; 2000]).await;
+        stage.stranger.say(EAGER, &[number, heading(2000, false, false), 0], &[7; 2000]).await;
         bounded.check(format_args!("after message {number}"));
     }
     stage.is_well().await;
@@ -98,7 +95,7 @@ pub async fn synchronous_messages_of_a_peer_that_gives_no_credits_are_bounded(de
     let bounded = Bounded::to(8 << 20);
     for number in 0..100_000 {
         let receive = stage.victim.receive(Match::exactly(number).from(&stage.to_stranger));
-        stage.stranger.say(EAGER, &[number, SYNCHRONOUS, 1 + number], &[]).await;
+        stage.stranger.say(EAGER, &[number, 0, 1 + number], &[]).await;
         if let Err(why) = receive.await {
             assert!(matches!(why, ReceiveError::PeerGone { .. }), "{why}");
             break;
@@ -125,7 +122,7 @@ pub async fn a_synchronous_send_to_another_is_not_done_by_a_stranger(device: &st
     let stage = Stage::open(device, Requests::Handled).await;
     let mut send = stage.victim_to_good.send_synchronously(1 << 40, "for the good peer");
     for number in 0..1000 {
-        stage.stranger.say(MATCHED, &[number], &[]).await;
+        stage.stranger.say(DONE, &[number, 1], &[]).await;
     }
     stage.stranger.is_heard().await;
     assert!(send.test().is_none(), "the good peer has not received the message");

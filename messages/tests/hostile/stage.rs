@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use doorbell::am::{self, Bundle, BundleConfig, Handlers, Kept, RequestId, Words};
+use bytes::Bytes;
+use doorbell::am::{self, Bundle, BundleConfig, Call, Handlers, Kept, RequestId, Words};
 use doorbell::messages::{Endpoint, Match, Peer};
 use doorbell::verbs::{Config, Nic};
 use futures_util::future::join_all;
@@ -25,10 +26,23 @@ pub const SEARCH: u16 = 5;
 pub const GIVEN_UP: u16 = 6;
 pub const TAKE: u16 = 7;
 pub const LEAVE: u16 = 8;
-pub const MATCHED: u16 = 9;
+pub const DONE: u16 = 9;
+pub const MORE: u16 = 10;
 
-/// The flag of a message that is the last that its sender holds.
-pub const LAST: u64 = 1;
+/// Returns the word of a message's length and properties.
+pub const fn heading(len: usize, is_last: bool, is_long: bool) -> u64 {
+    (len as u64) << 8 | is_last as u64 | (is_long as u64) << 1
+}
+
+/// How endpoints of tagged messages meet.
+const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");
+
+/// Makes the greeting of an endpoint with a window and a name.
+pub fn greeting(window: u64, name: &str) -> Bytes {
+    let words = [1, window, 32 << 10, 0, 0];
+    let words = words.into_iter().flat_map(u64::to_be_bytes);
+    words.chain(name.bytes()).collect()
+}
 
 /// Panics of this process, by any thread or task.
 static PANICS: AtomicU64 = AtomicU64::new(0);
@@ -82,8 +96,10 @@ impl Stage {
         let stranger = am::Endpoint::builder().open(device, handlers(requests)).await;
         let stranger = stranger.expect("the device opens");
         let to_victim = stranger.connect(company.victim.name()).await.expect("it is there");
+        let greeting = greeting(WINDOW as u64, &stranger.name().to_string());
+        to_victim.call(GREET, greeting).await.expect("it is greeted");
         let stranger = Stranger { _endpoint: stranger, to_victim };
-        stranger.say(EAGER, &[0, 0, 0], b"hello").await;
+        stranger.say(EAGER, &[0, heading(5, false, false), 0], b"hello").await;
         let hello = company.victim.receive(Match::any()).await.expect("it was sent");
         Self { company, stranger, to_stranger: hello.from }
     }
@@ -131,6 +147,11 @@ impl Stranger {
         let _ = self.to_victim.request_with(id, words, payload).await;
     }
 
+    /// Has the stranger greet the victim.
+    pub async fn greet(&self, greeting: Bytes) -> Bytes {
+        self.to_victim.call(GREET, greeting).await.expect("it is answered")
+    }
+
     /// Waits until the victim has handled all that the stranger has said, or has cut it off.
     pub async fn is_heard(&self) {
         self.to_victim.settled().await;
@@ -157,7 +178,8 @@ fn handlers(requests: Requests) -> Handlers {
         .request(one(GIVEN_UP, "messages given up"), move |request, _| handles(request))
         .request(one(TAKE, "messages take"), move |request, _| handles(request))
         .request(one(LEAVE, "messages leave"), move |request, _| handles(request))
-        .request(one(MATCHED, "messages matched"), move |request, _| handles(request))
+        .request(RequestId::<[u64; 2]>::new(DONE, "messages done"), move |r, _| handles(r))
+        .request(RequestId::<()>::new(MORE, "messages more"), move |request, ()| handles(request))
 }
 
 fn count_panics() {

@@ -3,7 +3,7 @@
 use std::future::pending;
 
 use bytes::Bytes;
-use doorbell::am::{self, Handlers, RequestId};
+use doorbell::am::{self, Call, Handlers, RequestId};
 use doorbell::messages::{Endpoint, Match};
 use doorbell_kit::child;
 use futures_util::future::join_all;
@@ -18,6 +18,7 @@ pub const WANTED: u64 = 50;
 /// The length of a long message.
 pub const LONG_BODY: usize = 4 << 20;
 
+const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");
 const EAGER: RequestId<[u64; 3]> = RequestId::new(0, "messages eager");
 const HOLDS: RequestId<()> = RequestId::new(2, "messages holds");
 const OFFER: RequestId<[u64; 3]> = RequestId::new(3, "messages offer");
@@ -83,6 +84,12 @@ async fn play_as_endpoint(part: Part, device: &str) {
     pending::<()>().await;
 }
 
+/// Makes the greeting of an endpoint with a window.
+fn greeting() -> Bytes {
+    let words = [1, WINDOW as u64, 32 << 10, 0, 0];
+    words.into_iter().flat_map(u64::to_be_bytes).collect()
+}
+
 /// What has come to a part that is played below an endpoint of tagged messages.
 enum Noted {
     Hello(am::Peer),
@@ -100,6 +107,7 @@ async fn play_below(part: Part, device: &str) {
     };
     let [eager, take, holds, offer, search] = [0; 5].map(|_| notes.clone());
     let handlers = Handlers::new()
+        .on(GREET, |_, _| greeting())
         .request(EAGER, move |request, [bits, ..]| {
             if bits == 0 {
                 note(&eager, Noted::Hello(request.peer()));

@@ -39,7 +39,7 @@ pub async fn cancels_that_race_with_messages_lose_none(ends: Ends) {
 }
 
 pub async fn cancels_that_race_with_held_messages_lose_none(ends: Ends) {
-    cancels_race(ends, 512).await;
+    cancels_race(ends, 4096).await;
 }
 
 /// Has a task send numbers while receives are posted, and cancelled at any moment: each number is
@@ -48,8 +48,8 @@ async fn cancels_race(ends: Ends, window: usize) {
     const COUNT: u64 = 500;
     let Pair { near: _near, far, peer } = ends.pair(window).await;
     let sends = tokio::spawn(async move {
-        for chunk in 0..COUNT / 10 {
-            let numbers = 10 * chunk..10 * (chunk + 1);
+        for chunk in 0..COUNT / 100 {
+            let numbers = 100 * chunk..100 * (chunk + 1);
             let sends = numbers.map(|number| peer.send(number, number.to_be_bytes().to_vec()));
             let sends: Vec<_> = sends.collect();
             join_all(sends).await.into_iter().for_each(|sent| sent.expect("it is sent"));

@@ -64,7 +64,7 @@ everywhere! {
     matching::random_patterns_take_the_first_message_that_they_match
     matching::a_receive_from_one_peer_takes_no_message_of_another
     lengths::bodies_of_each_length_come_as_they_were_sent
-    lengths::a_message_longer_than_messages_may_be_is_refused_with_both_lengths
+    lengths::a_message_longer_than_messages_may_be_is_an_error_with_both_lengths
     lengths::a_message_longer_than_its_receive_is_an_error_with_both_lengths
     lengths::a_message_as_long_as_its_receive_has_room_is_received
     cancelling::receives_that_are_cancelled_take_no_messages

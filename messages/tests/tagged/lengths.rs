@@ -1,25 +1,17 @@
 //! Bodies of every length, and receives with less room.
 
-use doorbell::messages::{Match, Peer, ReceiveError, SendError};
+use doorbell::messages::{Endpoint, Match, ReceiveError};
 
 use crate::ends::{Ends, Pair, body, check};
 
-/// The longest body that is tried, where messages may be longer.
-const LONG: usize = 5 << 20;
+/// The longest body that is tried, which is pulled in several blocks.
+const LONGEST: usize = (2 << 20) + 3;
 
-/// Returns the length of the longest message that a peer takes, or [`LONG`] if it takes longer ones.
-async fn longest(peer: &Peer) -> usize {
-    match peer.send(u64::MAX, vec![0; LONG]).await {
-        Err(SendError::TooLong { most, .. }) => most,
-        _ => LONG,
-    }
-}
-
-/// Returns lengths around each power of two, and around those of packets and payloads.
-fn lengths(longest: usize) -> Vec<usize> {
-    let powers = (0..usize::BITS).map(|power| 1 << power).chain([1500, 3000, 4200, 9000, 100_000]);
-    let around = powers.take_while(|&len| len < 1 << 30).flat_map(|len| [len - 1, len, len + 1]);
-    let mut lengths: Vec<_> = around.filter(|&len| len <= longest).chain([longest]).collect();
+/// Returns lengths around each power of two, and around those of packets, payloads and blocks.
+fn lengths() -> Vec<usize> {
+    let powers = (0..=20).map(|power| 1 << power).chain([1500, 3000, 4200, 9000, 3 << 18]);
+    let around = powers.flat_map(|len| [len - 1, len, len + 1]);
+    let mut lengths: Vec<_> = around.chain([LONGEST]).collect();
     lengths.sort_unstable();
     lengths.dedup();
     lengths
@@ -27,12 +19,7 @@ fn lengths(longest: usize) -> Vec<usize> {
 
 pub async fn bodies_of_each_length_come_as_they_were_sent(ends: Ends) {
     let Pair { near: _near, far, peer } = ends.pair(1 << 20).await;
-    let sent_to_learn = far.receive(Match::exactly(u64::MAX));
-    let longest = longest(&peer).await;
-    if longest == LONG {
-        assert_eq!(sent_to_learn.await.expect("it was sent").body.len(), LONG);
-    }
-    for (number, len) in (0..).zip(lengths(longest)) {
+    for (number, len) in (0..).zip(lengths()) {
         // Posted before the message comes, and after.
         let expected = far.receive(Match::exactly(number));
         let sends = [0, 1].map(|_| peer.send(number, body(number, len)));
@@ -45,23 +32,19 @@ pub async fn bodies_of_each_length_come_as_they_were_sent(ends: Ends) {
     }
 }
 
-pub async fn a_message_longer_than_messages_may_be_is_refused_with_both_lengths(ends: Ends) {
-    let Pair { near: _near, far, peer } = ends.pair(1 << 20).await;
-    let len = 64 << 20;
-    match peer.send(1, vec![0; len]).await {
-        Err(why @ SendError::TooLong { .. }) => {
-            let SendError::TooLong { len: of, most, .. } = &why else { unreachable!("matched") };
-            assert_eq!(*of, len);
-            for said in [len.to_string(), most.to_string(), far.name().to_string()] {
-                assert!(why.to_string().contains(&said), "{why}");
-            }
+pub async fn a_message_longer_than_messages_may_be_is_an_error_with_both_lengths(ends: Ends) {
+    let far = ends.open(1, Endpoint::builder().longest(100_000)).await;
+    let near = ends.open(0, Endpoint::builder()).await;
+    let peer = near.connect(far.name()).await.expect("it is there");
+    for len in [100_000, 100_001, 200_000] {
+        let (receive, sent) = (far.receive(Match::exactly(1)), peer.send(1, body(1, len)));
+        if len == 100_000 {
+            check(&receive.await.expect("it is no longer"), 1, len);
+        } else {
+            let truncated = receive.await.expect_err("it is longer");
+            assert_eq!(truncated, ReceiveError::Truncated { bits: 1, len, room: 100_000 });
         }
-        // A message that has gone is received: 64 MiB are no longer too long.
-        Ok(()) => {
-            let message = far.receive(Match::exactly(1)).await.expect("it was sent");
-            assert_eq!(message.body.len(), len);
-        }
-        Err(why) => panic!("{why}"),
+        sent.await.expect("a receive has taken it");
     }
     peer.send(2, "after").await.expect("it is sent");
     assert_eq!(far.receive(Match::exactly(2)).await.expect("it was sent").body, "after");
@@ -87,16 +70,17 @@ pub async fn a_message_longer_than_its_receive_is_an_error_with_both_lengths(end
 
 pub async fn a_message_as_long_as_its_receive_has_room_is_received(ends: Ends) {
     let Pair { near: _near, far, peer } = ends.pair(1 << 20).await;
-    for len in [0, 1, 64, 1000] {
+    for len in [0, 1, 64, 1000, 10_000, 100_000] {
         let (exactly, less) = (far.receive_at_most(len, Match::any()), len.checked_sub(1));
         let less = less.map(|room| far.receive_at_most(room, Match::any()));
-        for _ in 0..2 {
-            peer.send(1, body(1, len)).await.expect("it is sent");
-        }
+        let sends = [0, 1].map(|_| peer.send(1, body(1, len)));
         check(&exactly.await.expect("it has room"), 1, len);
         match less {
             Some(less) => assert!(matches!(less.await, Err(ReceiveError::Truncated { .. }))),
             None => check(&far.receive_at_most(0, Match::any()).await.expect("room"), 1, 0),
+        }
+        for send in sends {
+            send.await.expect("it was received");
         }
     }
 }

@@ -10,10 +10,10 @@ const WIDE: usize = 16 << 20;
 
 pub async fn messages_of_one_sender_are_received_in_the_order_of_sending(ends: Ends) {
     let Pair { near: _near, far, peer } = ends.pair(WIDE).await;
-    // Lengths that go by different ways, the longest first.
-    let len = |number: u64| [4000, 0, 1, 700, 60, 2048][number as usize % 6];
-    let sends: Vec<_> = (0..600).map(|number| peer.send(5, body(number, len(number)))).collect();
-    for number in 0..600 {
+    // Lengths that go by different ways, of which the longest ones are pulled.
+    let len = |number: u64| [40_000, 0, 20_000, 700, 60, 4096][number as usize % 6];
+    let sends: Vec<_> = (0..240).map(|number| peer.send(5, body(number, len(number)))).collect();
+    for number in 0..240 {
         let message = far.receive(Match::exactly(5)).await.expect("it was sent");
         check(&message, number, len(number));
     }
@@ -63,7 +63,7 @@ pub async fn a_message_behind_those_that_fill_the_window_is_received_first(ends:
 
 // Each other receive reaches over held messages, so that those before are still to be had in order.
 pub async fn held_messages_are_received_in_order_by_receives_of_any(ends: Ends) {
-    let Pair { near: _near, far, peer } = ends.pair(2048).await;
+    let Pair { near: _near, far, peer } = ends.pair(4096).await;
     let sends: Vec<_> = (0..300).map(|bits| peer.send(bits, body(bits, 300))).collect();
     let (mut next, mut last) = (0, 299);
     while next <= last {

@@ -8,10 +8,10 @@ use crate::ends::{Ends, Over, Pair, Runs, body, check, inline, run};
 pub async fn messages_of_many_senders_interleave_and_each_keeps_its_order(ends: Ends) {
     const SENDERS: u64 = 8;
     const COUNT: u64 = 100;
-    let far = ends.open(1, Endpoint::builder().window(2048)).await;
+    let far = ends.open(1, Endpoint::builder().window(4096)).await;
     let mut senders = Vec::new();
     for _ in 0..SENDERS {
-        let sender = ends.open(0, Endpoint::builder().window(2048)).await;
+        let sender = ends.open(0, Endpoint::builder().window(4096)).await;
         let peer = sender.connect(far.name()).await.expect("it is there");
         senders.push((sender, peer));
     }
@@ -46,7 +46,7 @@ pub async fn messages_of_many_senders_interleave_and_each_keeps_its_order(ends: 
 }
 
 pub async fn endpoints_that_connect_to_each_other_send_both_ways(ends: Ends) {
-    let builder = || Endpoint::builder().window(1024);
+    let builder = || Endpoint::builder().window(4096);
     let (near, far) = (ends.open(0, builder()).await, ends.open(1, builder()).await);
     let (far_of_near, near_of_far) =
         tokio::join!(near.connect(far.name()), far.connect(near.name()));
@@ -82,7 +82,7 @@ pub async fn what_waits_for_a_peer_that_has_gone_ends_with_an_error(ends: Ends) 
 }
 
 async fn sends_to_itself(ends: Ends) {
-    let own = ends.open(0, Endpoint::builder().window(1024)).await;
+    let own = ends.open(0, Endpoint::builder().window(4096)).await;
     let itself = own.connect(own.name()).await.expect("the device reaches itself");
     let sends: Vec<_> = (0..100).map(|bits| itself.send(bits, body(bits, 100))).collect();
     let synchronous = itself.send_synchronously(100, "last");

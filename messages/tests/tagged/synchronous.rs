@@ -19,8 +19,8 @@ pub async fn a_synchronous_send_is_done_when_its_message_is_received(ends: Ends)
 }
 
 pub async fn a_synchronous_send_of_a_held_message_is_done_when_its_message_is_received(ends: Ends) {
-    let Pair { near: _near, far, peer } = ends.pair(1024).await;
-    let sends: Vec<_> = (0..20).map(|bits| peer.send(bits, body(bits, 200))).collect();
+    let Pair { near: _near, far, peer } = ends.pair(4096).await;
+    let sends: Vec<_> = (0..20).map(|bits| peer.send(bits, body(bits, 500))).collect();
     let mut held = peer.send_synchronously(20, "held");
     let mut behind = peer.send_synchronously(21, "behind");
     // The window is full, and the message that a receive asks for comes in spite of that.

@@ -27,7 +27,7 @@ pub async fn many_tasks_send_and_receive_at_once(ends: Ends) {
 pub async fn many_threads_send_and_receive_on_one_endpoint(ends: Ends) {
     const PAIRS: u64 = 4;
     const COUNT: u64 = 200;
-    let Pair { near: _near, far, peer } = ends.pair(2048).await;
+    let Pair { near: _near, far, peer } = ends.pair(4096).await;
     let threads = (0..PAIRS).flat_map(|pair| {
         let (far, peer) = (far.clone(), peer.clone());
         let (sender, receiver) = (Handle::current(), Handle::current());
