@@ -2,6 +2,8 @@
 //! other peers go on, and memory is bounded.
 
 mod crafted;
+mod greetings;
+mod long;
 mod random;
 mod stage;
 
@@ -13,7 +15,7 @@ use doorbell_kit::Allocated;
 static ALLOCATED: Allocated = Allocated::nothing();
 
 /// The longest that anything here may take.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(30);
 
 /// Declares each test, an async function of a device, over shared memory in a runtime of one
 /// thread, and over sockets in one of several threads.
@@ -49,4 +51,12 @@ on_each_device! {
     crafted::a_synchronous_send_to_another_is_not_done_by_a_stranger
     crafted::receives_end_although_a_message_was_offered_twice
     crafted::a_message_that_was_offered_and_is_not_sent_holds_up_no_others
+    greetings::bytes_that_are_no_greeting_are_answered_by_none
+    greetings::a_window_without_bounds_grows_no_further
+    greetings::a_stranger_that_has_not_greeted_is_not_heard
+    greetings::a_stranger_by_another_peers_name_is_not_that_peer
+    long::descriptions_of_other_lengths_are_malformed
+    long::memory_that_is_not_there_fails_its_receive
+    long::parts_that_belong_to_no_message_are_malformed
+    long::messages_that_are_begun_and_not_ended_take_the_memory_of_one
 }

@@ -61,8 +61,8 @@ pub struct Company {
     bundle: Bundle,
     /// The endpoint that is to be unhurt.
     pub victim: Endpoint,
-    _good: Endpoint,
-    good_to_victim: Peer,
+    good: Endpoint,
+    pub good_to_victim: Peer,
     /// The good peer, as the victim sees it.
     pub victim_to_good: Peer,
 }
@@ -98,7 +98,7 @@ impl Stage {
         let to_victim = stranger.connect(company.victim.name()).await.expect("it is there");
         let greeting = greeting(WINDOW as u64, &stranger.name().to_string());
         to_victim.call(GREET, greeting).await.expect("it is greeted");
-        let stranger = Stranger { _endpoint: stranger, to_victim };
+        let stranger = Stranger::new(stranger, to_victim);
         stranger.say(EAGER, &[0, heading(5, false, false), 0], b"hello").await;
         let hello = company.victim.receive(Match::any()).await.expect("it was sent");
         Self { company, stranger, to_stranger: hello.from }
@@ -121,7 +121,12 @@ impl Company {
         let good_to_victim = good.connect(victim.name()).await.expect("it is there");
         good_to_victim.send(0, "hello").await.expect("it is sent");
         let hello = victim.receive(Match::any()).await.expect("it was sent");
-        Self { bundle, victim, _good: good, good_to_victim, victim_to_good: hello.from }
+        Self { bundle, victim, good, good_to_victim, victim_to_good: hello.from }
+    }
+
+    /// Returns the name by which others connect to the good peer.
+    pub fn good_name(&self) -> String {
+        self.good.name().to_string()
     }
 
     /// The good peer's messages are received, held ones, too, and nothing has panicked.
@@ -140,6 +145,11 @@ impl Company {
 }
 
 impl Stranger {
+    /// An endpoint of Active Messages that has connected to the victim.
+    pub fn new(endpoint: am::Endpoint, to_victim: am::Peer) -> Self {
+        Self { _endpoint: endpoint, to_victim }
+    }
+
     /// Has the stranger send a message. What can't be sent any more was refused, which is as well.
     pub async fn say(&self, handler: u16, words: &[u64], payload: &[u8]) {
         let id: RequestId<Words> = RequestId::new(handler, "anything");

@@ -234,6 +234,7 @@ async fn in_the_middle_of_long_messages(stage: Stage, fate: Fate) {
             match near.receive(Match::exactly(1).from(&peer)).await {
                 Ok(message) => assert_eq!(message.body.len(), LONG_BODY),
                 Err(ReceiveError::PeerGone { peer }) => return assert_eq!(peer, name),
+                Err(ReceiveError::NotPulled { peer, .. }) => assert_eq!(peer, name),
                 Err(why) => panic!("another error: {why}"),
             }
         }

@@ -57,6 +57,7 @@ everywhere! {
     order::receives_of_different_masks_share_messages_in_the_order_of_posting
     order::a_message_behind_those_that_fill_the_window_is_received_first
     order::held_messages_are_received_in_order_by_receives_of_any
+    order::receives_that_wait_do_not_hold_up_messages_that_they_do_not_take
     order::posted_receives_are_met_in_any_order
     order::unexpected_messages_are_received_in_any_order
     matching::messages_are_received_by_what_they_match
@@ -73,6 +74,7 @@ everywhere! {
     cancelling::cancels_that_race_with_held_messages_lose_none
     probing::a_message_that_waits_is_seen_by_a_probe
     probing::a_probe_sees_what_a_receive_of_the_same_pattern_would_take
+    probing::a_message_behind_those_that_fill_the_window_is_seen_in_the_end
     synchronous::a_synchronous_send_is_done_when_its_message_is_received
     synchronous::a_synchronous_send_of_a_held_message_is_done_when_its_message_is_received
     synchronous::a_synchronous_send_into_too_little_room_is_done
@@ -80,6 +82,9 @@ everywhere! {
     peers::messages_of_many_senders_interleave_and_each_keeps_its_order
     peers::endpoints_that_connect_to_each_other_send_both_ways
     peers::what_waits_for_a_peer_that_has_gone_ends_with_an_error
+    peers::errors_name_a_peer_that_has_connected_here
+    peers::a_receive_from_a_peer_that_has_gone_takes_what_has_come_or_ends
+    peers::peers_that_come_and_go_leave_nothing_behind
     threads::many_tasks_send_and_receive_at_once
     threads::many_threads_send_and_receive_on_one_endpoint
 }

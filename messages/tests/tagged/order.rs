@@ -80,6 +80,20 @@ pub async fn held_messages_are_received_in_order_by_receives_of_any(ends: Ends) 
     join_all(sends).await.into_iter().for_each(|sent| sent.expect("it was received"));
 }
 
+// Each message was compared with each receive, and each receive with all messages that were held.
+pub async fn receives_that_wait_do_not_hold_up_messages_that_they_do_not_take(ends: Ends) {
+    const COUNT: u64 = 3000;
+    let Pair { near: _near, far, peer } = ends.pair(4096).await;
+    let others: Vec<_> =
+        (0..COUNT).map(|bits| far.receive(Match::exactly(1 << 40 | bits))).collect();
+    let sends: Vec<_> = (0..COUNT).map(|bits| peer.send(bits, body(bits, 9))).collect();
+    for bits in 0..COUNT {
+        check(&far.receive(Match::exactly(bits)).await.expect("it was sent"), bits, 9);
+    }
+    join_all(sends).await.into_iter().for_each(|sent| sent.expect("it was received"));
+    drop(others);
+}
+
 /// How many receives, or messages, wait at a time.
 const MANY: u64 = 10_000;
 

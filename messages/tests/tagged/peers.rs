@@ -3,6 +3,8 @@
 use doorbell::messages::{Endpoint, Match, ReceiveError, SendError};
 use futures_util::future::join_all;
 
+use crate::ALLOCATED;
+
 use crate::ends::{Ends, Over, Pair, Runs, body, check, inline, run};
 
 pub async fn messages_of_many_senders_interleave_and_each_keeps_its_order(ends: Ends) {
@@ -79,6 +81,73 @@ pub async fn what_waits_for_a_peer_that_has_gone_ends_with_an_error(ends: Ends) 
     assert!(matches!(late, SendError::PeerGone { len: 4, .. }), "{late}");
     let late = near.receive(Match::any().from(&peer)).await.expect_err("the peer has gone");
     assert!(matches!(late, ReceiveError::PeerGone { .. }), "{late}");
+}
+
+/// The peer is one that has connected here, whose name only its greeting has told.
+pub async fn errors_name_a_peer_that_has_connected_here(ends: Ends) {
+    let Pair { near, far, peer } = ends.pair(4096).await;
+    peer.send(0, "hello").await.expect("it is sent");
+    let hello = far.receive(Match::any()).await.expect("it was sent");
+    let receive = far.receive(Match::any().from(&hello.from));
+    let sends: Vec<_> = (0..100).map(|bits| hello.from.send(bits, vec![7; 1000])).collect();
+    let synchronous = hello.from.send_synchronously(1, "few");
+    let name = near.name().to_string();
+    drop(near);
+    let gone = receive.await.expect_err("the only sender has gone");
+    assert_eq!(gone, ReceiveError::PeerGone { peer: name.clone() });
+    let mut lost = 0;
+    for send in sends {
+        if let Err(gone) = send.await {
+            assert_eq!(gone, SendError::PeerGone { peer: name.clone(), len: 1000 });
+            lost += 1;
+        }
+    }
+    assert!(lost > 90, "the window has no room for more");
+    let gone = synchronous.await.expect_err("nobody has received it");
+    assert_eq!(gone, SendError::PeerGone { peer: name.clone(), len: 3 });
+    let gone = hello.from.send(1, "late").await.expect_err("the peer has gone");
+    assert_eq!(gone, SendError::PeerGone { peer: name, len: 4 });
+}
+
+// The receive waited for ever, because other messages of the peer were there.
+pub async fn a_receive_from_a_peer_that_has_gone_takes_what_has_come_or_ends(ends: Ends) {
+    let Pair { near, far, peer } = ends.pair(1 << 20).await;
+    peer.send(0, "hello").await.expect("it is sent");
+    let from = far.receive(Match::any()).await.expect("it was sent").from;
+    peer.send(5, "five").await.expect("it is sent");
+    peer.send(6, "six").await.expect("it is sent");
+    far.receive(Match::exactly(6)).await.expect("it was sent");
+    let last = far.receive(Match::exactly(7).from(&from));
+    drop(near);
+    let gone = last.await.expect_err("the only sender has gone");
+    assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
+    let gone = far.receive(Match::exactly(6).from(&from)).await.expect_err("no such message");
+    assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
+    assert_eq!(far.receive(Match::any().from(&from)).await.expect("it has come").body, "five");
+    let gone = far.receive(Match::any().from(&from)).await.expect_err("the peer has gone");
+    assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
+}
+
+pub async fn peers_that_come_and_go_leave_nothing_behind(ends: Ends) {
+    let far = ends.open(1, Endpoint::builder()).await;
+    let mut after_some = 0;
+    for turn in 0..60 {
+        let near = ends.open(0, Endpoint::builder()).await;
+        let peer = near.connect(far.name()).await.expect("it is there");
+        let (sent, received) =
+            tokio::join!(peer.send(1, body(1, 50_000)), far.receive(Match::any()));
+        sent.expect("it was received");
+        let message = received.expect("it was sent");
+        check(&message, 1, 50_000);
+        let last = far.receive(Match::any().from(&message.from));
+        drop((near, peer, message));
+        last.await.expect_err("the peer has gone");
+        if turn == 30 {
+            after_some = ALLOCATED.bytes();
+        }
+    }
+    let more = ALLOCATED.bytes() - after_some;
+    assert!(more < 30 * 4096, "{more} bytes are held of 30 peers that have gone");
 }
 
 async fn sends_to_itself(ends: Ends) {

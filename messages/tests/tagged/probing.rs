@@ -2,6 +2,7 @@
 
 use doorbell::messages::{Endpoint, Match};
 use doorbell_kit::Luck;
+use futures_util::future::join_all;
 
 use crate::ends::{Ends, Pair, body};
 
@@ -52,4 +53,17 @@ pub async fn a_probe_sees_what_a_receive_of_the_same_pattern_would_take(ends: En
         left -= 1;
     }
     assert!(far.probe(Match::any()).is_none());
+}
+
+// MPI promises that a program which probes again and again sees a message that was sent.
+pub async fn a_message_behind_those_that_fill_the_window_is_seen_in_the_end(ends: Ends) {
+    let Pair { near: _near, far, peer } = ends.pair(4096).await;
+    let sends: Vec<_> = (0..20).map(|bits| peer.send(bits, body(bits, 1000))).collect();
+    while far.probe(Match::exactly(19)).is_none() {
+        tokio::task::yield_now().await;
+    }
+    for bits in (0..20).rev() {
+        far.receive(Match::exactly(bits)).await.expect("it was sent");
+    }
+    join_all(sends).await.into_iter().for_each(|sent| sent.expect("it was received"));
 }
