@@ -2,9 +2,9 @@
 
 use doorbell::messages::{Match, ReceiveError, SendError};
 
-use crate::stage::{
-    Bounded, DONE, EAGER, FREED, GIVEN_UP, HOLDS, LEAVE, OFFER, Requests, SEARCH, Stage, TAKE,
-    TAKEN, WINDOW, heading,
+use crate::stage::{Bounded, Requests, Stage, WINDOW};
+use crate::wire::{
+    DONE, EAGER, FREED, GIVEN_UP, HOLDS, LEAVE, OFFER, SEARCH, TAKE, TAKEN, heading,
 };
 
 pub async fn messages_that_nothing_was_promised_to_are_dropped(device: &str) {

@@ -5,14 +5,15 @@ use doorbell::am::{self, Handlers};
 use doorbell::messages::Match;
 use doorbell_kit::Luck;
 
-use crate::stage::{EAGER, FREED, Requests, Stage, Stranger, greeting, heading};
+use crate::stage::{Requests, Stage, Stranger};
+use crate::wire::{EAGER, FREED, GREETING, greeting, heading};
 
 pub async fn bytes_that_are_no_greeting_are_answered_by_none(device: &str) {
     let stage = Stage::open(device, Requests::Handled).await;
     let (mut luck, whole) = (Luck::new(1), greeting(4096, "udp:127.0.0.1:1#2"));
     for len in 0..whole.len() {
         let answer = stage.stranger.greet(whole.slice(..len)).await;
-        assert_eq!(answer.is_empty(), len < 40, "a greeting cut off at {len}");
+        assert_eq!(answer.is_empty(), len < GREETING, "a greeting cut off at {len}");
         let random: Bytes = (0..len).map(|_| luck.draw() as u8).collect();
         assert!(stage.stranger.greet(random).await.is_empty(), "{len} random bytes");
     }

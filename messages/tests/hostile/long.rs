@@ -3,7 +3,8 @@
 use doorbell::messages::{Match, ReceiveError};
 use doorbell_kit::Luck;
 
-use crate::stage::{Bounded, EAGER, MORE, Requests, Stage, heading};
+use crate::stage::{Bounded, Requests, Stage};
+use crate::wire::{EAGER, MORE, heading};
 
 /// Describes memory of a stranger that nobody has registered.
 fn description(len: u64) -> Vec<u8> {

@@ -6,6 +6,9 @@ mod greetings;
 mod long;
 mod random;
 mod stage;
+#[allow(dead_code, reason = "the other tests use more")]
+#[path = "../common/wire.rs"]
+mod wire;
 
 use std::time::Duration;
 

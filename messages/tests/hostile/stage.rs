@@ -6,43 +6,16 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell::am::{self, Bundle, BundleConfig, Call, Handlers, Kept, RequestId, Words};
+use doorbell::am::{self, Bundle, BundleConfig, Handlers, Kept, RequestId, Words};
 use doorbell::messages::{Endpoint, Match, Peer};
 use doorbell::verbs::{Config, Nic};
 use futures_util::future::join_all;
 
 use crate::ALLOCATED;
+use crate::wire::{EAGER, GREET, greeting, heading, kinds};
 
 /// The window of all endpoints.
 pub const WINDOW: usize = 64 << 10;
-
-/// The handlers of an endpoint of tagged messages, by their numbers.
-pub const EAGER: u16 = 0;
-pub const TAKEN: u16 = 1;
-pub const HOLDS: u16 = 2;
-pub const OFFER: u16 = 3;
-pub const FREED: u16 = 4;
-pub const SEARCH: u16 = 5;
-pub const GIVEN_UP: u16 = 6;
-pub const TAKE: u16 = 7;
-pub const LEAVE: u16 = 8;
-pub const DONE: u16 = 9;
-pub const MORE: u16 = 10;
-
-/// Returns the word of a message's length and properties.
-pub const fn heading(len: usize, is_last: bool, is_long: bool) -> u64 {
-    (len as u64) << 8 | is_last as u64 | (is_long as u64) << 1
-}
-
-/// How endpoints of tagged messages meet.
-const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");
-
-/// Makes the greeting of an endpoint with a window and a name.
-pub fn greeting(window: u64, name: &str) -> Bytes {
-    let words = [1, window, 32 << 10, 0, 0];
-    let words = words.into_iter().flat_map(u64::to_be_bytes);
-    words.chain(name.bytes()).collect()
-}
 
 /// Panics of this process, by any thread or task.
 static PANICS: AtomicU64 = AtomicU64::new(0);
@@ -150,8 +123,16 @@ impl Stranger {
         Self { _endpoint: endpoint, to_victim }
     }
 
-    /// Has the stranger send a message. What can't be sent any more was refused, which is as well.
-    pub async fn say(&self, handler: u16, words: &[u64], payload: &[u8]) {
+    /// Has the stranger send a packet, whose words are followed by zeros. What can't be sent any more
+    /// was refused, which is as well.
+    pub async fn say(&self, kind: u16, words: &[u64], payload: &[u8]) {
+        let mut three = [0; 3];
+        three[..words.len()].copy_from_slice(words);
+        self.say_anything(kind, &three, payload).await;
+    }
+
+    /// Has the stranger send any number of words to any handler.
+    pub async fn say_anything(&self, handler: u16, words: &[u64], payload: &[u8]) {
         let id: RequestId<Words> = RequestId::new(handler, "anything");
         let words = Words::new(words).expect("they are few");
         let _ = self.to_victim.request_with(id, words, payload).await;
@@ -176,20 +157,9 @@ fn handlers(requests: Requests) -> Handlers {
             KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(request.keep());
         }
     };
-    let three = |number, name| RequestId::<[u64; 3]>::new(number, name);
-    let one = |number, name| RequestId::<u64>::new(number, name);
-    Handlers::new()
-        .request(three(EAGER, "messages eager"), move |request, _| handles(request))
-        .request(three(TAKEN, "messages taken"), move |request, _| handles(request))
-        .request(RequestId::<()>::new(HOLDS, "messages holds"), move |request, ()| handles(request))
-        .request(three(OFFER, "messages offer"), move |request, _| handles(request))
-        .request(one(FREED, "messages freed"), move |request, _| handles(request))
-        .request(three(SEARCH, "messages search"), move |request, _| handles(request))
-        .request(one(GIVEN_UP, "messages given up"), move |request, _| handles(request))
-        .request(one(TAKE, "messages take"), move |request, _| handles(request))
-        .request(one(LEAVE, "messages leave"), move |request, _| handles(request))
-        .request(RequestId::<[u64; 2]>::new(DONE, "messages done"), move |r, _| handles(r))
-        .request(RequestId::<()>::new(MORE, "messages more"), move |request, ()| handles(request))
+    kinds().fold(Handlers::new(), |handlers, (_, id)| {
+        handlers.request(id, move |request, _| handles(request))
+    })
 }
 
 fn count_panics() {

@@ -2,6 +2,9 @@
 //! ends with an error that names the peer, and nothing is left of them.
 
 mod parts;
+#[allow(dead_code, reason = "the other tests use more")]
+#[path = "../common/wire.rs"]
+mod wire;
 
 use std::sync::mpsc;
 use std::thread;

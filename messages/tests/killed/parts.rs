@@ -3,11 +3,13 @@
 use std::future::pending;
 
 use bytes::Bytes;
-use doorbell::am::{self, Call, Handlers, RequestId};
+use doorbell::am::{self, Handlers};
 use doorbell::messages::{Endpoint, Match};
 use doorbell_kit::child;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
+
+use crate::wire::{EAGER, GREET, HOLDS, OFFER, SEARCH, TAKE, greeting, id, kinds};
 
 /// The window of all endpoints.
 pub const WINDOW: usize = 4096;
@@ -17,13 +19,6 @@ pub const WANTED: u64 = 50;
 
 /// The length of a long message.
 pub const LONG_BODY: usize = 4 << 20;
-
-const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");
-const EAGER: RequestId<[u64; 3]> = RequestId::new(0, "messages eager");
-const HOLDS: RequestId<()> = RequestId::new(2, "messages holds");
-const OFFER: RequestId<[u64; 3]> = RequestId::new(3, "messages offer");
-const SEARCH: RequestId<[u64; 3]> = RequestId::new(5, "messages search");
-const TAKE: RequestId<u64> = RequestId::new(7, "messages take");
 
 /// What the other process does. It tells when it has come to where it is to be killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,12 +79,6 @@ async fn play_as_endpoint(part: Part, device: &str) {
     pending::<()>().await;
 }
 
-/// Makes the greeting of an endpoint with a window.
-fn greeting() -> Bytes {
-    let words = [1, WINDOW as u64, 32 << 10, 0, 0];
-    words.into_iter().flat_map(u64::to_be_bytes).collect()
-}
-
 /// What has come to a part that is played below an endpoint of tagged messages.
 enum Noted {
     Hello(am::Peer),
@@ -102,25 +91,21 @@ enum Noted {
 /// Speaks the protocol of tagged messages without an endpoint of them.
 async fn play_below(part: Part, device: &str) {
     let (notes, mut noted) = mpsc::unbounded_channel();
-    let note = |notes: &mpsc::UnboundedSender<Noted>, what| {
-        notes.send(what).unwrap_or_else(|_| panic!("it is awaited as long as this lives"));
-    };
-    let [eager, take, holds, offer, search] = [0; 5].map(|_| notes.clone());
-    let handlers = Handlers::new()
-        .on(GREET, |_, _| greeting())
-        .request(EAGER, move |request, [bits, ..]| {
-            if bits == 0 {
-                note(&eager, Noted::Hello(request.peer()));
-            }
+    let greets = Handlers::new().on(GREET, |_, _| greeting(WINDOW as u64, ""));
+    let handlers = kinds().fold(greets, |handlers, (kind, id)| {
+        let notes = notes.clone();
+        handlers.request(id, move |request, [one, two, _]| {
+            let what = match kind {
+                EAGER if one == 0 => Noted::Hello(request.peer()),
+                HOLDS => Noted::Holds,
+                SEARCH if two == WANTED => Noted::Search(one),
+                OFFER => Noted::Offered,
+                TAKE => Noted::Taken,
+                _ => return,
+            };
+            notes.send(what).unwrap_or_else(|_| panic!("it is awaited as long as this lives"));
         })
-        .request(HOLDS, move |_, ()| note(&holds, Noted::Holds))
-        .request(OFFER, move |_, _| note(&offer, Noted::Offered))
-        .request(SEARCH, move |_, [number, bits, _]| {
-            if bits == WANTED {
-                note(&search, Noted::Search(number));
-            }
-        })
-        .request(TAKE, move |_, _| note(&take, Noted::Taken));
+    });
     let own = am::Endpoint::builder().open(device, handlers).await.expect("it opens");
     child::tell(own.name());
     let mut peer = None;
@@ -128,15 +113,15 @@ async fn play_below(part: Part, device: &str) {
         match (noted, &peer) {
             (Noted::Hello(hello), _) => {
                 if part == Part::Offers {
-                    hello.request(HOLDS, ()).await.expect("it is sent");
+                    hello.request(id(HOLDS), [0; 3]).await.expect("it is sent");
                 }
                 peer = Some(hello);
             }
             (Noted::Holds, Some(peer)) if part == Part::Searches => {
-                peer.request(SEARCH, [0, WANTED, u64::MAX]).await.expect("it is sent");
+                peer.request(id(SEARCH), [0, WANTED, u64::MAX]).await.expect("it is sent");
             }
             (Noted::Search(number), Some(peer)) => {
-                peer.request(OFFER, [number, 5, WANTED]).await.expect("it is sent");
+                peer.request(id(OFFER), [number, 5, WANTED]).await.expect("it is sent");
             }
             (Noted::Offered | Noted::Taken, _) => child::tell("ready"),
             _ => {}

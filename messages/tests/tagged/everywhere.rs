@@ -84,7 +84,6 @@ everywhere! {
     peers::what_waits_for_a_peer_that_has_gone_ends_with_an_error
     peers::errors_name_a_peer_that_has_connected_here
     peers::a_receive_from_a_peer_that_has_gone_takes_what_has_come_or_ends
-    peers::peers_that_come_and_go_leave_nothing_behind
     threads::many_tasks_send_and_receive_at_once
     threads::many_threads_send_and_receive_on_one_endpoint
 }

@@ -104,9 +104,9 @@ pub async fn errors_name_a_peer_that_has_connected_here(ends: Ends) {
     }
     assert!(lost > 90, "the window has no room for more");
     let gone = synchronous.await.expect_err("nobody has received it");
-    assert_eq!(gone, SendError::PeerGone { peer: name.clone(), len: 3 });
+    assert_eq!(gone, SendError::PeerGone { peer: name, len: 3 });
     let gone = hello.from.send(1, "late").await.expect_err("the peer has gone");
-    assert_eq!(gone, SendError::PeerGone { peer: name, len: 4 });
+    assert!(matches!(gone, SendError::PeerGone { len: 4, .. }), "{gone}");
 }
 
 // The receive waited for ever, because other messages of the peer were there.
@@ -128,26 +128,34 @@ pub async fn a_receive_from_a_peer_that_has_gone_takes_what_has_come_or_ends(end
     assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
 }
 
-pub async fn peers_that_come_and_go_leave_nothing_behind(ends: Ends) {
+async fn peers_that_come_and_go_leave_nothing_behind(ends: Ends) {
+    const TURNS: isize = 400;
     let far = ends.open(1, Endpoint::builder()).await;
     let mut after_some = 0;
-    for turn in 0..60 {
+    for turn in 0..TURNS {
         let near = ends.open(0, Endpoint::builder()).await;
         let peer = near.connect(far.name()).await.expect("it is there");
-        let (sent, received) =
-            tokio::join!(peer.send(1, body(1, 50_000)), far.receive(Match::any()));
+        let receive = far.receive(Match::any());
+        let (sent, received) = tokio::join!(peer.send(1, body(1, 50_000)), receive);
         sent.expect("it was received");
         let message = received.expect("it was sent");
         check(&message, 1, 50_000);
         let last = far.receive(Match::any().from(&message.from));
         drop((near, peer, message));
         last.await.expect_err("the peer has gone");
-        if turn == 30 {
+        if turn == TURNS / 4 {
             after_some = ALLOCATED.bytes();
         }
     }
+    // Tables that were enlarged are among them, and one endpoint that is just being closed.
     let more = ALLOCATED.bytes() - after_some;
-    assert!(more < 30 * 4096, "{more} bytes are held of 30 peers that have gone");
+    assert!(more < TURNS * 1024, "{more} bytes are held of {TURNS} peers that have gone");
+}
+
+#[test]
+fn over_shared_memory_peers_that_come_and_go_leave_nothing_behind() {
+    let test = peers_that_come_and_go_leave_nothing_behind;
+    run(Runs::CurrentThread, Over::Shm, inline(), test);
 }
 
 async fn sends_to_itself(ends: Ends) {
