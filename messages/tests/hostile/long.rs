@@ -6,12 +6,19 @@ use doorbell_kit::Luck;
 use crate::stage::{Bounded, Requests, Stage};
 use crate::wire::{EAGER, MORE, heading};
 
-/// Describes memory of a stranger that nobody has registered.
+/// Describes memory of a stranger that nobody has registered, as one device reads it.
 fn description(len: u64) -> Vec<u8> {
-    let mut bytes = vec![0];
-    bytes.extend((1_u64 << 40).to_be_bytes());
-    bytes.extend(len.to_be_bytes());
-    bytes.extend(7_u32.to_be_bytes());
+    description_for(1, len)
+}
+
+/// Describes such memory as several devices read it.
+fn description_for(devices: u8, len: u64) -> Vec<u8> {
+    let mut bytes = vec![0, devices];
+    for device in 0..u32::from(devices) {
+        bytes.extend((1_u64 << 40).to_be_bytes());
+        bytes.extend(len.to_be_bytes());
+        bytes.extend((7 + device).to_be_bytes());
+    }
     bytes
 }
 
@@ -20,7 +27,7 @@ pub async fn descriptions_of_other_lengths_are_malformed(device: &str) {
     let (mut luck, mut receive) = (Luck::new(2), stage.victim.receive(Match::any()));
     let before = stage.victim.statistics().malformed;
     let lies = [(5000, description(4999)), (0, description(1)), (5000, vec![0; 30])];
-    let cut = (0..21).map(|len| (5000, description(5000)[..len].to_vec()));
+    let cut = (0..22).map(|len| (5000, description(5000)[..len].to_vec()));
     let random = (0..200).map(|_| {
         let bytes = (0..21 + luck.below(300)).map(|_| luck.draw() as u8).collect();
         (5000, bytes)
@@ -37,8 +44,12 @@ pub async fn descriptions_of_other_lengths_are_malformed(device: &str) {
 
 pub async fn memory_that_is_not_there_fails_its_receive(device: &str) {
     let stage = Stage::open(device, Requests::Handled).await;
-    let receive = stage.victim.receive(Match::exactly(1));
-    stage.stranger.say(EAGER, &[1, heading(100_000, false, true), 9], &description(100_000)).await;
+    // As one device reads it, and as more do than the stranger has.
+    let receives = [1, 2, 100].map(|devices| (devices, stage.victim.receive(Match::exactly(1))));
+    for (devices, _) in &receives {
+        let bytes = description_for(*devices, 100_000);
+        stage.stranger.say(EAGER, &[1, heading(100_000, false, true), 9], &bytes).await;
+    }
     stage.stranger.is_heard().await;
     // Long messages of others are received meanwhile.
     let body = vec![7; 1 << 20];
@@ -48,8 +59,10 @@ pub async fn memory_that_is_not_there_fails_its_receive(device: &str) {
     );
     sent.expect("it was received");
     assert!(good.expect("it was sent").body == body);
-    let lost = receive.await.expect_err("there is no such memory");
-    assert!(matches!(lost, ReceiveError::NotPulled { bits: 1, len: 100_000, .. }), "{lost}");
+    for (_, receive) in receives {
+        let lost = receive.await.expect_err("there is no such memory");
+        assert!(matches!(lost, ReceiveError::NotPulled { bits: 1, len: 100_000, .. }), "{lost}");
+    }
     stage.is_well().await;
 }
 
