@@ -1,7 +1,7 @@
 //! The protocol between endpoints of tagged messages, for peers that speak it on their own.
 
 use bytes::Bytes;
-use doorbell::am::{Call, RequestId};
+use doorbell::am::{Call, RequestId, Words};
 
 pub const EAGER: u16 = 0;
 pub const TAKEN: u16 = 1;
@@ -39,6 +39,9 @@ pub fn kinds() -> impl Iterator<Item = (u16, RequestId<[u64; 3]>)> {
 pub fn id(kind: u16) -> RequestId<[u64; 3]> {
     RequestId::new(kind, NAMES[usize::from(kind)])
 }
+
+/// A message of few bytes, whose words are its bits, its length, and its body.
+pub const SHORT: RequestId<Words> = RequestId::new(22, "messages: short");
 
 /// How endpoints of tagged messages meet.
 pub const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");

@@ -84,7 +84,7 @@ pub async fn offers_and_what_is_held_of_a_peer_that_gives_no_credits_are_bounded
     let stage = Stage::open(device, Requests::Kept).await;
     let bounded = Bounded::to(8 << 20);
     for number in 0..100_000 {
-        stage.stranger.say(OFFER, &[number, number, number], &[]).await;
+        stage.stranger.say(OFFER, &[number, number, number], &1000_u64.to_be_bytes()).await;
         bounded.check(format_args!("after offer {number}"));
     }
     stage.is_well().await;
@@ -111,7 +111,7 @@ pub async fn held_messages_that_are_told_of_again_and_again_cost_no_memory(devic
     let receives: Vec<_> = (0..1000).map(post).collect();
     let bounded = Bounded::to(8 << 20);
     for number in 0..1000 {
-        stage.stranger.say(HOLDS, &[], &[]).await;
+        stage.stranger.say(HOLDS, &[1], &[]).await;
         bounded.check(format_args!("after telling {number} times"));
     }
     drop(receives);
@@ -133,9 +133,9 @@ pub async fn a_synchronous_send_to_another_is_not_done_by_a_stranger(device: &st
 pub async fn receives_end_although_a_message_was_offered_twice(device: &str) {
     let stage = Stage::open(device, Requests::Handled).await;
     let receives = [0, 1].map(|_| stage.victim.receive(Match::exactly(7).from(&stage.to_stranger)));
-    stage.stranger.say(HOLDS, &[], &[]).await;
+    stage.stranger.say(HOLDS, &[1], &[]).await;
     for search in 0..20 {
-        stage.stranger.say(OFFER, &[search, 5, 7], &[]).await;
+        stage.stranger.say(OFFER, &[search, 5, 7], &1000_u64.to_be_bytes()).await;
     }
     stage.stranger.is_heard().await;
     let company = stage.left();
@@ -149,9 +149,9 @@ pub async fn receives_end_although_a_message_was_offered_twice(device: &str) {
 pub async fn a_message_that_was_offered_and_is_not_sent_holds_up_no_others(device: &str) {
     let stage = Stage::open(device, Requests::Handled).await;
     let receive = stage.victim.receive(Match::exactly(7));
-    stage.stranger.say(HOLDS, &[], &[]).await;
+    stage.stranger.say(HOLDS, &[1], &[]).await;
     for search in 0..20 {
-        stage.stranger.say(OFFER, &[search, search, 7], &[]).await;
+        stage.stranger.say(OFFER, &[search, search, 7], &1000_u64.to_be_bytes()).await;
     }
     stage.stranger.is_heard().await;
     stage.is_well().await;

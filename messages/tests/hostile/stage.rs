@@ -12,7 +12,7 @@ use doorbell::verbs::{Config, Nic};
 use futures_util::future::join_all;
 
 use crate::ALLOCATED;
-use crate::wire::{EAGER, GREET, greeting, heading, kinds};
+use crate::wire::{EAGER, GREET, SHORT, greeting, heading, kinds};
 
 /// The window of all endpoints.
 pub const WINDOW: usize = 64 << 10;
@@ -157,9 +157,9 @@ fn handlers(requests: Requests) -> Handlers {
             KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(request.keep());
         }
     };
-    kinds().fold(Handlers::new(), |handlers, (_, id)| {
-        handlers.request(id, move |request, _| handles(request))
-    })
+    let short = Handlers::new().request(SHORT, move |request, _| handles(request));
+    kinds()
+        .fold(short, |handlers, (_, id)| handlers.request(id, move |request, _| handles(request)))
 }
 
 fn count_panics() {

@@ -9,7 +9,7 @@ use doorbell_kit::child;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 
-use crate::wire::{EAGER, GREET, HOLDS, OFFER, SEARCH, TAKE, greeting, id, kinds};
+use crate::wire::{EAGER, GREET, HOLDS, OFFER, SEARCH, SHORT, TAKE, greeting, id, kinds};
 
 /// The window of all endpoints.
 pub const WINDOW: usize = 4096;
@@ -91,7 +91,15 @@ enum Noted {
 /// Speaks the protocol of tagged messages without an endpoint of them.
 async fn play_below(part: Part, device: &str) {
     let (notes, mut noted) = mpsc::unbounded_channel();
-    let greets = Handlers::new().on(GREET, |_, _| greeting(WINDOW as u64, ""));
+    let hello = notes.clone();
+    let greets = Handlers::new().on(GREET, |_, _| greeting(WINDOW as u64, "")).request(
+        SHORT,
+        move |request, words| {
+            if words.first() == Some(&0) {
+                let _ = hello.send(Noted::Hello(request.peer()));
+            }
+        },
+    );
     let handlers = kinds().fold(greets, |handlers, (kind, id)| {
         let notes = notes.clone();
         handlers.request(id, move |request, [one, two, _]| {
@@ -113,7 +121,7 @@ async fn play_below(part: Part, device: &str) {
         match (noted, &peer) {
             (Noted::Hello(hello), _) => {
                 if part == Part::Offers {
-                    hello.request(id(HOLDS), [0; 3]).await.expect("it is sent");
+                    hello.request(id(HOLDS), [1, 0, 0]).await.expect("it is sent");
                 }
                 peer = Some(hello);
             }
@@ -121,7 +129,9 @@ async fn play_below(part: Part, device: &str) {
                 peer.request(id(SEARCH), [0, WANTED, u64::MAX]).await.expect("it is sent");
             }
             (Noted::Search(number), Some(peer)) => {
-                peer.request(id(OFFER), [number, 5, WANTED]).await.expect("it is sent");
+                peer.request_with(id(OFFER), [number, 5, WANTED], 1000_u64.to_be_bytes())
+                    .await
+                    .expect("it is sent");
             }
             (Noted::Offered | Noted::Taken, _) => child::tell("ready"),
             _ => {}
