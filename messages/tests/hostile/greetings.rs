@@ -1,0 +1,67 @@
+//! A stranger that greets as no endpoint of tagged messages would.
+
+use bytes::Bytes;
+use doorbell::am::{self, Handlers};
+use doorbell::messages::Match;
+use doorbell_kit::Luck;
+
+use crate::stage::{Requests, Stage, Stranger};
+use crate::wire::{EAGER, FREED, GREETING, greeting, heading};
+
+pub async fn bytes_that_are_no_greeting_are_answered_by_none(device: &str) {
+    let stage = Stage::open(device, Requests::Handled).await;
+    let (mut luck, whole) = (Luck::new(1), greeting(4096, "udp:127.0.0.1:1#2"));
+    for len in 0..whole.len() {
+        let answer = stage.stranger.greet(whole.slice(..len)).await;
+        assert_eq!(answer.is_empty(), len < GREETING, "a greeting cut off at {len}");
+        let random: Bytes = (0..len).map(|_| luck.draw() as u8).collect();
+        assert!(stage.stranger.greet(random).await.is_empty(), "{len} random bytes");
+    }
+    let mut other_version = whole.to_vec();
+    other_version[7] = 99;
+    assert!(stage.stranger.greet(other_version.into()).await.is_empty());
+    stage.is_well().await;
+}
+
+pub async fn a_window_without_bounds_grows_no_further(device: &str) {
+    let stage = Stage::open(device, Requests::Handled).await;
+    stage.stranger.greet(greeting(u64::MAX, "a stranger")).await;
+    for cost in [1, u64::MAX] {
+        stage.stranger.say(FREED, &[cost], &[]).await;
+    }
+    stage.stranger.is_heard().await;
+    let send = stage.to_stranger.send(1, vec![7; 1000]);
+    send.await.expect("there is room");
+    stage.is_well().await;
+}
+
+pub async fn a_stranger_that_has_not_greeted_is_not_heard(device: &str) {
+    let stage = Stage::open(device, Requests::Handled).await;
+    let stranger = am::Endpoint::open(device, Handlers::new()).await.expect("the device opens");
+    let to_victim = stranger.connect(stage.victim.name()).await.expect("it is there");
+    let stranger = Stranger::new(stranger, to_victim);
+    let (before, mut receive) =
+        (stage.victim.statistics().malformed, stage.victim.receive(Match::any()));
+    for bits in 0..10 {
+        stranger.say(EAGER, &[bits, heading(0, false, false), 0], &[]).await;
+    }
+    stranger.is_heard().await;
+    assert_eq!(stage.victim.statistics().malformed - before, 10);
+    assert!(receive.test().is_none() && receive.cancel());
+    stage.is_well().await;
+}
+
+// The stranger's messages were taken for the other peer's, and with the stranger the peer had gone.
+pub async fn a_stranger_by_another_peers_name_is_not_that_peer(device: &str) {
+    let stage = Stage::open(device, Requests::Handled).await;
+    let stranger = am::Endpoint::open(device, Handlers::new()).await.expect("the device opens");
+    let to_victim = stranger.connect(stage.victim.name()).await.expect("it is there");
+    let stranger = Stranger::new(stranger, to_victim);
+    stranger.greet(greeting(4096, &stage.good_name())).await;
+    let mut receive = stage.victim.receive(Match::exactly(1 << 40).from(&stage.victim_to_good));
+    stranger.say(EAGER, &[1 << 40, heading(0, false, false), 0], &[]).await;
+    stranger.is_heard().await;
+    assert!(receive.test().is_none(), "the good peer has sent nothing");
+    drop(stranger);
+    stage.is_well().await;
+}
