@@ -101,6 +101,7 @@ mod name;
 mod peer;
 mod progress;
 mod receives;
+pub mod schedule;
 mod shared;
 #[doc(hidden)]
 pub mod stall;

@@ -11,16 +11,16 @@ mod pairwise;
 mod prefix;
 mod tree;
 
-pub(in crate::group) use bruck::bruck;
-pub(in crate::group) use dissemination::dissemination;
-pub(in crate::group) use doubling::{Step, doubling};
-pub(in crate::group) use pairwise::pairwise;
-pub(in crate::group) use prefix::prefix;
-pub(in crate::group) use tree::Tree;
+pub use bruck::bruck;
+pub use dissemination::dissemination;
+pub use doubling::{Step, doubling};
+pub use pairwise::pairwise;
+pub use prefix::prefix;
+pub use tree::Tree;
 
 /// A round in which a member sends to one member and receives from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::group) struct Exchange {
+pub struct Exchange {
     /// The number of the round, from 0.
     pub round: u32,
     /// The member that is sent to.
@@ -31,7 +31,7 @@ pub(in crate::group) struct Exchange {
 
 /// The number of rounds in which something that doubles in each round reaches `size` members: the
 /// logarithm to base two, rounded up.
-pub(in crate::group) const fn rounds(size: usize) -> u32 {
+pub const fn rounds(size: usize) -> u32 {
     size.next_power_of_two().trailing_zeros()
 }
 
