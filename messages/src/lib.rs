@@ -30,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod collectives;
 mod endpoint;
 mod error;
 mod matching;

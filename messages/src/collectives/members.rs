@@ -1,0 +1,263 @@
+//! Links between members by tagged messages.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use doorbell_am::Name;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::error::GroupError;
+use super::group::Group;
+use super::links::{Failure, Links};
+use super::meeting::Meeting;
+use super::tag::{CONTROL_KIND, MOST_MEMBERS, control, of_control};
+use super::together::all;
+use crate::endpoint::{Endpoint, Match, Peer, Receiving};
+use crate::error::{ReceiveError, SendError};
+
+/// How long members that join a group wait for each other, unless they are told.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a member that leaves waits for others to notice.
+const LEAVING: Duration = Duration::from_secs(10);
+/// The longest text of a failure that members tell each other.
+const LONGEST_TEXT: usize = 1024;
+
+/// The kinds of messages about the end of a group. A receive takes both.
+const FAILED: u8 = 2;
+const LEFT: u8 = 3;
+const ENDS: u64 = CONTROL_KIND & !(1 << 58);
+
+/// Links to the other members of a group, by an endpoint of tagged messages. See
+/// [`Group::join`](Group::join).
+pub struct Members {
+    endpoint: Endpoint,
+    rank: usize,
+    names: Arc<[Name]>,
+    others: Arc<Others>,
+    watches: Vec<AbortHandle>,
+}
+
+/// The other members, and whether the group has failed.
+struct Others {
+    rank: usize,
+    /// The peers in the order of ranks, with none at this member's own place.
+    peers: Vec<Option<Peer>>,
+    failure: Mutex<Option<Failure>>,
+    has_failed: Notify,
+}
+
+/// Why a message was not sent to a member, or not received from it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The message was not sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The message was not received.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+    /// There is no link to a member of that rank.
+    #[error("there is no link to member {rank}: it is this member, or none")]
+    NoLink {
+        /// The rank that was given.
+        rank: usize,
+    },
+}
+
+impl Group {
+    /// Joins a group, as the member `rank` of those that the list `names` describes, and waits for
+    /// all others. The members may start in any order, and have half a minute for that.
+    ///
+    /// All members have the same list. The endpoint is the one that the others know as
+    /// `names[rank]`. It is the group's alone from then on: nothing else should be sent or received
+    /// by it.
+    ///
+    /// # Errors
+    /// When a member is missing, or in another group.
+    pub async fn join(endpoint: Endpoint, rank: usize, names: &[Name]) -> Result<Self, GroupError> {
+        Self::join_within(PATIENCE, endpoint, rank, names).await
+    }
+
+    /// Joins a group, as [`join`](Self::join) does, and waits as long for the others as `patience`
+    /// says.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub async fn join_within(
+        patience: Duration,
+        endpoint: Endpoint,
+        rank: usize,
+        names: &[Name],
+    ) -> Result<Self, GroupError> {
+        let size = names.len();
+        if rank >= size || size > MOST_MEMBERS {
+            return Err(GroupError::Rank { rank, size });
+        }
+        let peers = Meeting::new(&endpoint, rank, names, patience).all().await?;
+        let others =
+            Arc::new(Others { rank, peers, failure: Mutex::default(), has_failed: Notify::new() });
+        let watches = others.watches(&endpoint);
+        Ok(Self::over(Members { endpoint, rank, names: names.into(), others, watches }))
+    }
+
+    /// Leaves the group, once all that this member has sent has come. Collectives that other
+    /// members begin later fail if they need this member. A program that ends without this seems to
+    /// have died to members that are not done with their last collective.
+    ///
+    /// Members that do not answer for ten seconds are not waited for.
+    pub async fn leave(self) {
+        self.links().others.leave().await;
+    }
+}
+
+impl Links for Members {
+    type Error = LinkError;
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.names.len()
+    }
+
+    fn send(
+        &self,
+        to: usize,
+        tag: u64,
+        body: Bytes,
+    ) -> impl Future<Output = Result<(), LinkError>> + Send {
+        let sending = self.others.peer(to).map(|peer| peer.send(tag, body));
+        async move { Ok(sending?.await?) }
+    }
+
+    fn receive(
+        &self,
+        from: usize,
+        tag: u64,
+        mask: u64,
+    ) -> impl Future<Output = Result<(u64, Bytes), LinkError>> + Send {
+        let peer = self.others.peer(from);
+        let of = |peer| Match::bits(tag).mask(mask).from(peer);
+        let receiving = peer.map(|peer| self.endpoint.receive(of(peer)));
+        async move {
+            let message = receiving?.await?;
+            Ok((message.bits, message.body))
+        }
+    }
+
+    fn name(&self, rank: usize) -> String {
+        self.names.get(rank).map(Name::to_string).unwrap_or_default()
+    }
+
+    fn fail(&self, failure: Failure) {
+        self.others.fail_and_tell(failure);
+    }
+
+    async fn failed(&self) -> Failure {
+        loop {
+            let failed = self.others.has_failed.notified();
+            if let Some(failure) = self.others.failure() {
+                return failure;
+            }
+            failed.await;
+        }
+    }
+}
+
+impl Others {
+    fn peer(&self, rank: usize) -> Result<&Peer, LinkError> {
+        let peer = self.peers.get(rank).and_then(Option::as_ref);
+        peer.ok_or(LinkError::NoLink { rank })
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has the group fail here. Returns whether it had not failed before.
+    fn fail(&self, failure: Failure) -> bool {
+        let mut known = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = known.is_none();
+        known.get_or_insert(failure);
+        drop(known);
+        self.has_failed.notify_waiters();
+        is_first
+    }
+
+    /// Has the group fail here and at the others.
+    fn fail_and_tell(&self, failure: Failure) {
+        let (bits, text) = (control(FAILED, failure.rank, 0), failure.why.clone());
+        if !self.fail(failure) {
+            return;
+        }
+        let end = text.floor_char_boundary(LONGEST_TEXT);
+        let text = Bytes::copy_from_slice(&text.as_bytes()[..end]);
+        for peer in self.peers.iter().flatten() {
+            // The message leaves by itself, and a member that has gone needs none.
+            drop(peer.send(bits, text.clone()));
+        }
+    }
+
+    /// Begins to wait for the end of each other member.
+    fn watches(self: &Arc<Self>, endpoint: &Endpoint) -> Vec<AbortHandle> {
+        let ends = Match::bits(control(FAILED, 0, 0)).mask(ENDS);
+        let peers = self.peers.iter().enumerate();
+        let watches = peers.filter_map(|(rank, peer)| {
+            let end = endpoint.receive(ends.from(peer.as_ref()?));
+            Some(tokio::spawn(self.clone().watch(rank, end)).abort_handle())
+        });
+        watches.collect()
+    }
+
+    /// Waits until a member leaves, fails or dies.
+    async fn watch(self: Arc<Self>, rank: usize, end: Receiving) {
+        match end.await {
+            Ok(message) if message.bits & CONTROL_KIND == control(LEFT, 0, 0) => {}
+            Ok(message) => {
+                let (about, _) = of_control(message.bits);
+                let about = if about < self.peers.len() { about } else { rank };
+                let text = &message.body[..message.body.len().min(LONGEST_TEXT)];
+                let why = String::from_utf8_lossy(text).into();
+                self.fail(Failure { rank: about, why });
+            }
+            Err(ReceiveError::PeerGone { .. }) => {
+                let why = "it has gone: the connection to it has ended".into();
+                self.fail_and_tell(Failure { rank, why });
+            }
+            // The endpoint has ended, and so has this member.
+            Err(_) => {}
+        }
+    }
+
+    /// Tells the others that no further collective is begun here. Messages do not overtake each
+    /// other: when that has come, all has come.
+    async fn leave(&self) {
+        let bits = control(LEFT, self.rank, 0);
+        let told = self.peers.iter().flatten().map(|peer| {
+            let sending = peer.send_synchronously(bits, "");
+            async {
+                // A member that has gone needs not be told.
+                let _ = sending.await;
+                Ok::<_, std::convert::Infallible>(())
+            }
+        });
+        let _ = timeout(LEAVING, all(told)).await;
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        self.watches.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Members").field("rank", &self.rank).field("names", &self.names).finish()
+    }
+}
