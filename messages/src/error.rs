@@ -1,6 +1,6 @@
 //! Errors of sends and receives.
 
-use doorbell_am::Name;
+use doorbell_am::{MapError, Name};
 
 /// Why a message was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -18,19 +18,30 @@ pub enum SendError {
         /// The length of the message.
         len: usize,
     },
-    /// The message is longer than messages may be.
+    /// The receiver has not pulled the long message.
     #[error(
-        "sending {len} bytes to {peer}: messages have at most {most} bytes; send several, or raise \
-         the endpoint's `eager`"
+        "sending {len} bytes to {peer}: a receive has taken the message, and has not succeeded in \
+         pulling its body; the receiver's error says why"
     )]
-    TooLong {
+    NotReceived {
         /// The peer's name.
         peer: String,
         /// The length of the message.
         len: usize,
-        /// The length of the longest message that the peer takes.
-        most: usize,
     },
+    /// The NIC here has no room for the message.
+    #[error("sending {len} bytes to {peer}: the message can't be registered: {why}")]
+    NoRoom {
+        /// The peer's name.
+        peer: String,
+        /// The length of the message.
+        len: usize,
+        /// The resource that is used up.
+        why: String,
+    },
+    /// The send was cancelled.
+    #[error("the send was cancelled")]
+    Cancelled,
 }
 
 /// Why a receive has got no message.
@@ -49,6 +60,20 @@ pub enum ReceiveError {
         /// The most bytes that the receive takes.
         room: usize,
     },
+    /// The receive has taken a long message whose body can't be pulled from its sender.
+    #[error(
+        "receiving the message {bits:#x} of {len} bytes from {peer}: its body was not pulled: {why}"
+    )]
+    NotPulled {
+        /// The match bits of the message.
+        bits: u64,
+        /// The length of the message.
+        len: usize,
+        /// The peer's name.
+        peer: String,
+        /// The failure.
+        why: String,
+    },
     /// The connection to the only peer that the receive takes messages of has ended.
     #[error("receiving from one peer: the connection to {peer} has ended")]
     PeerGone {
@@ -61,6 +86,45 @@ pub enum ReceiveError {
     /// The endpoint was dropped, or its runtime has ended.
     #[error("the endpoint has ended: it was dropped, or its runtime has ended")]
     Closed,
+}
+
+/// Why an endpoint was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The endpoint of Active Messages below was not opened.
+    #[error(transparent)]
+    Endpoint(#[from] doorbell_am::OpenError),
+    /// The service for long messages was not opened.
+    #[error("opening the service for long messages: {0}")]
+    Service(#[from] doorbell_verbs::ListenRefused),
+    /// A limit has a value that can't be used.
+    #[error("the {limit} of an endpoint is {is}, and must be at least {least}")]
+    Limit {
+        /// The limit.
+        limit: &'static str,
+        /// The value that was set.
+        is: usize,
+        /// The least value that can be used.
+        least: usize,
+    },
+}
+
+/// Why another endpoint was not connected to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The endpoint of Active Messages there was not connected to.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The endpoint there has not answered the greeting.
+    #[error("greeting {name}: {why}; is it an endpoint of messages?")]
+    Greeting {
+        /// The name of the endpoint.
+        name: String,
+        /// The failure.
+        why: String,
+    },
 }
 
 /// Returns a peer's name for error texts.

@@ -30,13 +30,20 @@
 
 #![forbid(unsafe_code)]
 
+mod body;
 pub mod collectives;
 mod endpoint;
 mod error;
+mod limits;
 mod matching;
 mod pacing;
+mod pull;
 mod slot;
 mod wire;
 
-pub use endpoint::{Endpoint, EndpointBuilder, Match, Message, Peer, Probed, Receiving, Sending};
-pub use error::{ReceiveError, SendError};
+pub use body::Body;
+pub use endpoint::{
+    Endpoint, EndpointBuilder, Match, Message, Peer, Probed, Receiving, Request, Sending,
+    Statistics, wait_any,
+};
+pub use error::{ConnectError, OpenError, ReceiveError, SendError};

@@ -1,7 +1,7 @@
 //! The place of an outcome that one task waits for and another gives.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 /// An outcome that comes once, and a task that waits for it.
 #[derive(Debug)]
@@ -10,12 +10,14 @@ pub struct Slot<T>(Mutex<State<T>>);
 #[derive(Debug)]
 struct State<T> {
     outcome: Option<T>,
+    /// Whether an outcome has come, which may have been taken since.
+    filled: bool,
     waker: Option<Waker>,
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Self(Mutex::new(State { outcome: None, waker: None }))
+        Self(Mutex::new(State { outcome: None, filled: false, waker: None }))
     }
 }
 
@@ -23,10 +25,19 @@ impl<T> Slot<T> {
     /// Puts the outcome here, and wakes the task that waits for it. The first outcome counts.
     pub fn fill(&self, outcome: T) {
         let mut state = self.lock();
-        state.outcome.get_or_insert(outcome);
+        if std::mem::replace(&mut state.filled, true) {
+            return;
+        }
+        state.outcome = Some(outcome);
         let waker = state.waker.take();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns whether the outcome has come and was taken.
+    pub fn is_taken(&self) -> bool {
+        let state = self.lock();
+        state.filled && state.outcome.is_none()
     }
 
     /// Takes the outcome, if it has come.
@@ -34,18 +45,15 @@ impl<T> Slot<T> {
         self.lock().outcome.take()
     }
 
-    /// Takes the outcome, or has the task woken when it comes.
-    pub fn poll(&self, context: &mut Context<'_>) -> Poll<T> {
+    /// Has a task woken when the outcome comes, or at once if it has come.
+    pub fn wake_later(&self, waker: &Waker) {
         let mut state = self.lock();
-        match state.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                match &mut state.waker {
-                    Some(waker) => waker.clone_from(context.waker()),
-                    none => *none = Some(context.waker().clone()),
-                }
-                Poll::Pending
-            }
+        if state.filled {
+            return waker.wake_by_ref();
+        }
+        match &mut state.waker {
+            Some(waits) => waits.clone_from(waker),
+            none => *none = Some(waker.clone()),
         }
     }
 

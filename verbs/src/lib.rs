@@ -155,7 +155,7 @@ pub use error::{
     ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
 };
 pub use link::{ConnectionState, Ending, Private};
-pub use memory::{Mapped, Registered};
+pub use memory::{Lent, Mapped, Registered};
 pub use nic::{Config, Domain, Nic, Progress, Statistics};
 pub use pair::{Message, Operation, QueuePair, QueuePairConfig, Receive};
 pub use queues::{
@@ -184,6 +184,7 @@ pub use doorbell_transports::{Address, Capabilities, SharedMemory};
 #[doc(hidden)]
 pub mod floor {
     pub use crate::connect::StopListening;
+    pub use crate::memory::{FrozenRegion, PooledRegion, RegionPool};
     pub use crate::nic::PolledWait;
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
     pub use crate::queues::UntilCompletion;

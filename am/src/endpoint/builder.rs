@@ -193,9 +193,16 @@ impl EndpointBuilder {
     /// # Errors
     /// When the device can't be opened, or the configuration is not valid.
     pub async fn open<S>(self, device: &str, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
-        let Self { endpoint, bundle, nic } = self;
-        let bundle = Bundle::with_nic(&Nic::open_async(device, nic).await?, &bundle)?;
-        bundle.endpoint(handlers, endpoint).await
+        let bundle = self.open_bundle(device).await?;
+        bundle.endpoint(handlers, self.endpoint).await
+    }
+
+    /// Opens a device, and makes the bundle on which the endpoint is to be
+    /// [opened](Self::open_on). For layers of this workspace that need the NIC for more.
+    #[doc(hidden)]
+    pub async fn open_bundle(&self, device: &str) -> Result<Bundle, OpenError> {
+        let nic = Nic::open_async(device, self.nic.clone()).await?;
+        Bundle::with_nic(&nic, &self.bundle)
     }
 
     /// Opens the endpoint on a bundle, beside other endpoints of its NIC.

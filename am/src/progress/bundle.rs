@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 use doorbell_verbs::Nic;
-use doorbell_verbs::floor::HeldNic;
+use doorbell_verbs::floor::{HeldNic, PolledWait};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -218,6 +218,27 @@ impl Bundle {
     ) -> impl Future<Output = T> {
         let engine = &*self.0.engine;
         engine.nic.wait_for(Conditional { engine, condition, arm, woke: false })
+    }
+
+    /// Waits for `condition` as [`wait_until_woken`](Self::wait_until_woken) does, by polls that
+    /// keep their state in `wait`, for futures that borrow nothing.
+    #[doc(hidden)]
+    #[inline]
+    pub fn poll_until<T>(
+        &self,
+        wait: &mut PolledWait,
+        context: &mut Context<'_>,
+        condition: impl FnMut() -> Option<T>,
+        arm: impl FnMut(&Waker),
+    ) -> Poll<T> {
+        let engine = &*self.0.engine;
+        wait.poll(context, &mut Conditional { engine, condition, arm, woke: false })
+    }
+
+    /// Returns the NIC of the bundle.
+    #[doc(hidden)]
+    pub fn nic(&self) -> &Nic {
+        &self.0.engine.nic
     }
 
     /// Returns the runtime that serves the bundle.

@@ -4,6 +4,7 @@
 //! random. With a table of 4096 entries a guess is right once in a million, and a wrong one from a
 //! peer costs it the queue pair. Addresses are random, too, and no two registrations share any.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use thiserror::Error;
@@ -81,6 +82,8 @@ struct Entry {
 pub(super) struct Keys {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
+    /// Where each registration begins and ends, by the beginning.
+    ranges: BTreeMap<u64, u64>,
     /// The bits of a key that say which entry.
     mask: u32,
 }
@@ -95,6 +98,7 @@ impl Keys {
         Self {
             entries: (0..capacity).map(|_| None).collect(),
             free: (0..capacity as u32).rev().collect(),
+            ranges: BTreeMap::new(),
             mask: capacity as u32 - 1,
         }
     }
@@ -115,6 +119,7 @@ impl Keys {
         let (len, base) = (region.len() as u64, self.unused_address(random, region.len() as u64));
         let entry = Entry { domain, rights, lkey, rkey: Some(rkey), base, region };
         self.entries[index as usize] = Some(entry);
+        self.ranges.insert(base, base + len);
         Ok(Registration { lkey: Lkey(lkey), rkey: Rkey(rkey), address: RemoteAddr(base), len })
     }
 
@@ -123,8 +128,10 @@ impl Keys {
         loop {
             let base = random.u64() >> (64 - ADDRESS_BITS) & !(PAGE - 1);
             let end = base.saturating_add(len);
-            let apart = |e: &Entry| end <= e.base || e.base + e.region.len() as u64 <= base;
-            if base >= PAGE && self.entries.iter().flatten().all(apart) {
+            // No two of the ranges overlap, so the last that begins before the end is the one to
+            // look at.
+            let before = self.ranges.range(..=end).next_back();
+            if base >= PAGE && before.is_none_or(|(_, &other)| other <= base) {
                 return base;
             }
         }
@@ -136,6 +143,7 @@ impl Keys {
         match slot.take_if(|entry| entry.lkey == lkey.0) {
             Some(entry) => {
                 self.free.push(lkey.0 & self.mask);
+                self.ranges.remove(&entry.base);
                 Ok(entry.region)
             }
             None => Err(KeyError::Unknown(lkey.0)),

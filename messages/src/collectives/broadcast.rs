@@ -5,11 +5,11 @@ use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
 use doorbell_am::schedule::Tree;
+use futures_util::future::try_join_all;
 
 use super::error::GroupError;
 use super::links::Links;
 use super::run::Run;
-use super::together::all;
 
 /// The length of the pieces of a long broadcast, which members hand on as they come.
 const PIECE: usize = 64 << 10;
@@ -56,7 +56,8 @@ async fn to_children<L: Links>(
     round: u32,
     bytes: &Bytes,
 ) -> Result<(), GroupError> {
-    all(tree.children().rev().map(|child| run.send(child.rank, round, bytes.clone()))).await?;
+    try_join_all(tree.children().rev().map(|child| run.send(child.rank, round, bytes.clone())))
+        .await?;
     Ok(())
 }
 
@@ -139,7 +140,7 @@ impl<F: Future<Output = Result<(), GroupError>>> Sends<F> {
     }
 
     async fn finish(mut self) -> Result<(), GroupError> {
-        all(self.0.drain(..)).await?;
+        try_join_all(self.0.drain(..)).await?;
         Ok(())
     }
 }

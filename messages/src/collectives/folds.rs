@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use doorbell_am::schedule::{Exchange, Step, Tree, doubling, pairwise};
+use futures_util::future::try_join_all;
 
 use super::elements::Operator;
 use super::error::GroupError;
 use super::links::Links;
 use super::run::Run;
-use super::together::all;
 
 /// The length from which each member combines a part of the data for all.
 const LONG: usize = 32 << 10;
@@ -76,7 +76,7 @@ async fn reduce_in_parts<L: Links>(
     if run.rank() != root {
         return run.send(root, RESULTS, part).await.map(|()| None);
     }
-    let parts = all((0..size).map(|rank| {
+    let parts = try_join_all((0..size).map(|rank| {
         let (part, len) = (part.clone(), part_of(len, rank, size, element).len());
         async move {
             match rank == run.rank() {

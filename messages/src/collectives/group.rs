@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use doorbell_am::Plain;
+use futures_util::future::try_join_all;
 
 use super::elements::{self, Each};
 use super::error::GroupError;
@@ -13,7 +14,6 @@ use super::links::Links;
 use super::members::Members;
 use super::operation::Operation;
 use super::run::Run;
-use super::together::all;
 use super::{broadcast, folds, moves};
 
 /// A process's place among the members of a group, by which the process runs collectives with the
@@ -256,8 +256,9 @@ impl<L: Links> Group<L> {
         async move {
             let run = run?;
             let run = &run;
-            let receives = all(messages.iter().map(|(from, _)| run.receive(*from, 0)));
-            let sends = all(messages.iter().map(|(to, bytes)| run.send(*to, 0, bytes.clone())));
+            let receives = try_join_all(messages.iter().map(|(from, _)| run.receive(*from, 0)));
+            let sends =
+                try_join_all(messages.iter().map(|(to, bytes)| run.send(*to, 0, bytes.clone())));
             let both = async {
                 let (received, _) = tokio::try_join!(receives, sends)?;
                 Ok(received)

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::{MapError, Name};
+use futures_util::future::try_join_all;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::error::GroupError;
 use super::tag::{CONTROL_KIND, control, of_control};
-use super::together::all;
 use crate::endpoint::{Endpoint, Match, Peer};
+use crate::error::ConnectError;
 
 /// The first pause between attempts to connect to a member. Each pause is longer than the one
 /// before.
@@ -44,7 +45,7 @@ impl<'m> Meeting<'m> {
     /// peers in the order of ranks, with none at this member's own place.
     pub async fn all(&self) -> Result<Vec<Option<Peer>>, GroupError> {
         let ranks = 0..self.names.len();
-        all(ranks.map(|other| async move {
+        try_join_all(ranks.map(|other| async move {
             match other {
                 _ if other < self.rank => self.reach(other).await.map(Some),
                 _ if other > self.rank => self.await_hello(other).await.map(Some),
@@ -117,12 +118,13 @@ impl<'m> Meeting<'m> {
 }
 
 /// Returns whether another attempt to connect must fail, too.
-fn is_final(why: &MapError) -> bool {
+fn is_final(why: &ConnectError) -> bool {
+    let ConnectError::Map(why) = why else { return false };
     matches!(why, MapError::Tag { .. } | MapError::Handlers { .. } | MapError::Name(_))
 }
 
 /// The text of an error, with those of its causes.
-fn texts(why: &MapError) -> String {
+fn texts(why: &ConnectError) -> String {
     let mut text = why.to_string();
     let mut next = std::error::Error::source(why);
     while let Some(source) = next {

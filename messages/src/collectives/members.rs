@@ -1,11 +1,13 @@
 //! Links between members by tagged messages.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::Name;
+use futures_util::future::try_join_all;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -15,7 +17,6 @@ use super::group::Group;
 use super::links::{Failure, Links};
 use super::meeting::Meeting;
 use super::tag::{CONTROL_KIND, MOST_MEMBERS, control, of_control};
-use super::together::all;
 use crate::endpoint::{Endpoint, Match, Peer, Receiving};
 use crate::error::{ReceiveError, SendError};
 
@@ -215,8 +216,8 @@ impl Others {
     }
 
     /// Waits until a member leaves, fails or dies.
-    async fn watch(self: Arc<Self>, rank: usize, end: Receiving) {
-        match end.await {
+    async fn watch(self: Arc<Self>, rank: usize, mut end: Receiving) {
+        match poll_fn(|context| end.poll_in_background(context)).await {
             Ok(message) if message.bits & CONTROL_KIND == control(LEFT, 0, 0) => {}
             Ok(message) => {
                 let (about, _) = of_control(message.bits);
@@ -246,7 +247,7 @@ impl Others {
                 Ok::<_, std::convert::Infallible>(())
             }
         });
-        let _ = timeout(LEAVING, all(told)).await;
+        let _ = timeout(LEAVING, try_join_all(told)).await;
     }
 }
 

@@ -88,7 +88,6 @@ mod moves;
 mod operation;
 mod run;
 mod tag;
-mod together;
 
 pub use error::GroupError;
 pub use group::Group;

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use doorbell_am::schedule::{Exchange, Gathering, Tree, bruck, dissemination, pairwise};
+use futures_util::future::try_join_all;
 
 use super::blocks::{APART, Block, pack, unpack};
 use super::error::GroupError;
 use super::links::Links;
 use super::run::Run;
-use super::together::all;
 
 /// The round of messages along a tree.
 const TREE: u32 = 0;
@@ -44,7 +44,7 @@ pub async fn gather<L: Links>(
     }
     blocks.rotate_right(root);
     let comes = blocks.into_iter().enumerate().map(|(rank, block)| whole(run, rank, DIRECT, block));
-    all(comes).await.map(Some)
+    try_join_all(comes).await.map(Some)
 }
 
 /// Gives each member its part of what the root has: `parts` has one for each member, in the order
@@ -70,13 +70,13 @@ pub async fn scatter<L: Links>(
         let below = &blocks[child.offset..child.offset + child.members];
         run.send(child.rank, TREE, pack(below))
     });
-    all(below).await?;
+    try_join_all(below).await?;
     if run.rank() != root {
         return whole(run, root, DIRECT, blocks.swap_remove(0)).await;
     }
     let own = std::mem::take(&mut parts[root]);
     let long = parts.into_iter().enumerate().filter(|(_, part)| part.len() >= APART);
-    all(long.map(|(rank, part)| run.send(rank, DIRECT, part))).await?;
+    try_join_all(long.map(|(rank, part)| run.send(rank, DIRECT, part))).await?;
     Ok(own)
 }
 

@@ -9,16 +9,17 @@ use doorbell_am::{self as am, Credit};
 use super::send::SendSlot;
 use crate::error::SendError;
 use crate::matching::Pattern;
-use crate::pacing::{Offer, Order, SearchId};
+use crate::pacing::{Held, Offer, Order, Release, SearchId};
 use crate::wire::{
-    EAGER, FREED, Flags, GIVEN_UP, HOLDS, LEAVE, MATCHED, OFFER, SEARCH, TAKE, TAKEN,
+    DONE, EAGER, FREED, GIVEN_UP, HOLDS, Heading, LEAVE, MORE, OFFER, SEARCH, TAKE, TAKEN,
 };
 
 /// A message to a peer.
 #[derive(Debug)]
 pub enum Frame {
-    Eager { bits: u64, flags: Flags, outbound: Outbound },
-    Taken { order: Order, flags: Flags, outbound: Outbound },
+    Eager { bits: u64, last: bool, outbound: Outbound },
+    Taken { order: Order, last: bool, outbound: Outbound },
+    More(Rest),
     Holds,
     Offer(Offer),
     Freed(usize),
@@ -26,17 +27,44 @@ pub enum Frame {
     GivenUp(SearchId),
     Take(Order),
     Leave(Order),
-    Matched(u64),
+    Done { number: u64, received: bool },
 }
 
-/// The body of a message that is sent, and who waits for that.
+/// A message that is sent, and who waits for that.
 #[derive(Debug)]
 pub struct Outbound {
-    pub body: Bytes,
-    /// The number of a synchronous send; zero if it is not synchronous.
-    pub synchronous: u64,
-    /// The slot for the outcome, if somebody waits until the message has left.
+    /// The length of the whole body.
+    pub len: usize,
+    /// Whether the receiver pulls the body.
+    pub long: bool,
+    /// The body, or where the receiver pulls it from.
+    pub payload: Bytes,
+    /// The number by which the receiver says that the message is done; zero if nobody waits for
+    /// that.
+    pub number: u64,
+    /// The slot for the outcome, if it is known as soon as the message has left.
     pub slot: Option<Arc<SendSlot>>,
+}
+
+/// The part of a message that has not been sent yet.
+#[derive(Debug)]
+pub struct Rest {
+    payload: Bytes,
+    len: usize,
+    slot: Option<Arc<SendSlot>>,
+}
+
+impl Frame {
+    /// A held message that is sent because its offer was taken.
+    pub fn taken(order: Order, Release { held, last }: Release<Outbound>) -> Self {
+        Self::Taken { order, last, outbound: held.message }
+    }
+
+    /// A held message that is sent because the window has room.
+    pub fn released(Release { held, last }: Release<Outbound>) -> Self {
+        let Held { envelope, message: outbound, .. } = held;
+        Self::Eager { bits: envelope.bits, last, outbound }
+    }
 }
 
 /// The queue of messages to one peer.
@@ -69,10 +97,7 @@ impl Lane {
         let mut queue = self.lock();
         while !queue.is_pumped && !queue.frames.is_empty() {
             match self.peer.try_credit() {
-                Ok(Some(credit)) => {
-                    let frame = queue.frames.pop_front().expect("the queue is not empty");
-                    send(credit, frame);
-                }
+                Ok(Some(credit)) => self.send_first(credit, &mut queue),
                 _ => {
                     queue.is_pumped = true;
                     let lane = self.clone();
@@ -88,19 +113,78 @@ impl Lane {
             let mut queue = self.lock();
             let Ok(credit) = credit else {
                 queue.is_pumped = false;
-                let lost = std::mem::take(&mut queue.frames);
                 drop(queue);
-                lost.into_iter().for_each(|frame| self.lose(frame));
-                return;
+                return self.close();
             };
-            let frame =
-                queue.frames.pop_front().expect("only this task takes frames off the queue");
-            send(credit, frame);
+            self.send_first(credit, &mut queue);
             if queue.frames.is_empty() {
                 queue.is_pumped = false;
                 return;
             }
         }
+    }
+
+    /// Sends the first message of the queue, or as much of it as one message of Active Messages
+    /// has room for.
+    fn send_first(&self, credit: Credit<'_>, queue: &mut Queue) {
+        let Some(frame) = queue.frames.pop_front() else { return };
+        if let Some(rest) = self.send(credit, frame) {
+            queue.frames.push_front(Frame::More(rest));
+        }
+    }
+
+    /// Sends a message by a credit, and returns the rest of it, if it is longer than a payload. A
+    /// message that can't be sent is to a peer that has gone, of which the endpoint hears by an event.
+    fn send(&self, credit: Credit<'_>, frame: Frame) -> Option<Rest> {
+        let most = self.peer.longest_payload();
+        let sent = match frame {
+            Frame::Eager { bits, last, outbound } => {
+                let Outbound { len, long, number, .. } = outbound;
+                let words = [bits, Heading { len, last, long }.word(), number];
+                let (first, rest) = outbound.split(most);
+                let sent = credit.request_with(EAGER, words, &first);
+                return self.left(rest, sent.is_ok());
+            }
+            Frame::Taken { order, last, outbound } => {
+                let Outbound { len, long, number, .. } = outbound;
+                let words = [order, Heading { len, last, long }.word(), number];
+                let (first, rest) = outbound.split(most);
+                let sent = credit.request_with(TAKEN, words, &first);
+                return self.left(rest, sent.is_ok());
+            }
+            Frame::More(mut rest) => {
+                let next = rest.payload.split_to(most.min(rest.payload.len()));
+                let sent = credit.request_with(MORE, (), &next);
+                return self.left(rest, sent.is_ok());
+            }
+            Frame::Holds => credit.request(HOLDS, ()),
+            Frame::Offer(Offer { search, order, envelope }) => {
+                credit.request(OFFER, [search, order, envelope.bits])
+            }
+            Frame::Freed(cost) => credit.request(FREED, cost as u64),
+            Frame::Search { search, pattern } => {
+                credit.request(SEARCH, [search, pattern.bits(), pattern.mask()])
+            }
+            Frame::GivenUp(search) => credit.request(GIVEN_UP, search),
+            Frame::Take(order) => credit.request(TAKE, order),
+            Frame::Leave(order) => credit.request(LEAVE, order),
+            Frame::Done { number, received } => credit.request(DONE, [number, u64::from(received)]),
+        };
+        if let Err(why) = sent {
+            tracing::debug!(%why, "a message was not sent");
+        }
+        None
+    }
+
+    /// Returns the rest of a message of which a part was sent, or was not. If there is none, tells
+    /// who waits that the message has left.
+    fn left(&self, rest: Rest, is_sent: bool) -> Option<Rest> {
+        if is_sent && !rest.payload.is_empty() {
+            return Some(rest);
+        }
+        let outcome = if is_sent { Ok(()) } else { Err(self.gone(rest.len)) };
+        rest.slot.into_iter().for_each(|slot| slot.fill(outcome.clone()));
+        None
     }
 
     /// Drops everything, because the peer has gone.
@@ -111,12 +195,17 @@ impl Lane {
 
     /// Tells who waits for a message that it was not sent.
     fn lose(&self, frame: Frame) {
-        if let Frame::Eager { outbound, .. } | Frame::Taken { outbound, .. } = frame {
-            outbound.slot.iter().for_each(|slot| slot.fill(Err(self.gone(outbound.body.len()))));
-        }
+        let (slot, len) = match frame {
+            Frame::Eager { outbound, .. } | Frame::Taken { outbound, .. } => {
+                (outbound.slot, outbound.len)
+            }
+            Frame::More(rest) => (rest.slot, rest.len),
+            _ => return,
+        };
+        slot.into_iter().for_each(|slot| slot.fill(Err(self.gone(len))));
     }
 
-    /// The error of a message to a peer that has gone.
+    /// Returns the error of a message to a peer that has gone.
     pub fn gone(&self, len: usize) -> SendError {
         SendError::PeerGone { peer: crate::error::peer_text(self.peer.name()), len }
     }
@@ -126,43 +215,11 @@ impl Lane {
     }
 }
 
-/// Sends a message by a credit. One that can't be sent is to a peer that has gone, of which the
-/// endpoint hears by an event.
-fn send(credit: Credit<'_>, frame: Frame) {
-    let sent = match frame {
-        Frame::Eager { bits, flags, outbound } => {
-            let words = [bits, flags.word(), outbound.synchronous];
-            let sent = credit.request_with(EAGER, words, &outbound.body);
-            return outbound.left(sent.is_ok());
-        }
-        Frame::Taken { order, flags, outbound } => {
-            let words = [order, flags.word(), outbound.synchronous];
-            let sent = credit.request_with(TAKEN, words, &outbound.body);
-            return outbound.left(sent.is_ok());
-        }
-        Frame::Holds => credit.request(HOLDS, ()),
-        Frame::Offer(Offer { search, order, envelope }) => {
-            credit.request(OFFER, [search, order, envelope.bits])
-        }
-        Frame::Freed(cost) => credit.request(FREED, cost as u64),
-        Frame::Search { search, pattern } => {
-            credit.request(SEARCH, [search, pattern.bits(), pattern.mask()])
-        }
-        Frame::GivenUp(search) => credit.request(GIVEN_UP, search),
-        Frame::Take(order) => credit.request(TAKE, order),
-        Frame::Leave(order) => credit.request(LEAVE, order),
-        Frame::Matched(number) => credit.request(MATCHED, number),
-    };
-    if let Err(why) = sent {
-        tracing::debug!(%why, "a message was not sent");
-    }
-}
-
 impl Outbound {
-    /// Tells who waits that the message has left. A synchronous send waits for more.
-    fn left(self, is_sent: bool) {
-        if is_sent && self.synchronous == 0 {
-            self.slot.iter().for_each(|slot| slot.fill(Ok(())));
-        }
+    /// Splits off what one message of Active Messages takes of the payload.
+    fn split(self, most: usize) -> (Bytes, Rest) {
+        let Self { len, mut payload, slot, .. } = self;
+        let first = payload.split_to(most.min(payload.len()));
+        (first, Rest { payload, len, slot })
     }
 }

@@ -1,23 +1,53 @@
-//! Endpoints: opened on a device, connected, and sent to.
+//! Endpoints: opened on a device, connected, sent to, and received from.
+//!
+//! Files import from those above them in this list, and from none below.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `arrived`, `partial` | messages that have come, whole or in part |
+//! | `lane` | what goes to one peer, and waits for credits |
+//! | `state` | the receives, the peers, and what goes to each |
+//! | `shared` | what programs do: sends, receives, cancels, probes |
+//! | `pulling`, `coming`, `ending`, `greeting` | what peers do |
+//! | `handlers` | the handlers of Active Messages that call these |
+//! | `builder`, and this file | endpoints as programs see them |
+//!
+//! The requests that programs hold, in `send`, `receive`, `waiting` and `peer`, lead to `shared`,
+//! which makes them.
 
+mod arrived;
+mod builder;
+mod coming;
+mod ending;
+mod greeting;
 mod handlers;
 mod lane;
+mod partial;
 mod peer;
+mod pulling;
 mod receive;
 mod send;
+mod shared;
 mod state;
+mod waiting;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use doorbell_am::{self as am, Event, MapError, Name, NameError, OpenError};
-use tokio::sync::broadcast::error::RecvError;
+use bytes::BytesMut;
+use doorbell_am::{self as am, Name, NameError};
 use tokio::task::AbortHandle;
 
+pub use builder::EndpointBuilder;
 pub use peer::Peer;
 pub use receive::{Match, Message, Probed, Receiving};
 pub use send::Sending;
-use state::{Limits, Shared};
+pub use waiting::{Request, wait_any};
+
+use crate::error::{ConnectError, OpenError};
+use receive::ReceiveSlot;
+use shared::Shared;
 
 /// An endpoint of tagged messages: receives, and connections to others. Clones are handles to the
 /// same endpoint, which ends when the last is dropped.
@@ -27,22 +57,23 @@ pub struct Endpoint(Arc<Open>);
 struct Open {
     endpoint: am::Endpoint,
     shared: Arc<Shared>,
-    watch: AbortHandle,
+    /// The tasks that watch the ends of peers, and accept connections for long messages.
+    tasks: [AbortHandle; 2],
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.watch.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
         self.shared.close();
     }
 }
 
-/// The configuration of an endpoint, from its limits to its device.
-#[derive(Debug)]
-#[must_use = "an endpoint is opened by `open`"]
-pub struct EndpointBuilder {
-    endpoint: am::EndpointBuilder,
-    limits: Limits,
+/// The counts of what an endpoint has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// The messages from peers that break the rules, and were dropped.
+    pub malformed: u64,
 }
 
 impl Endpoint {
@@ -56,7 +87,7 @@ impl Endpoint {
 
     /// Configures an endpoint.
     pub fn builder() -> EndpointBuilder {
-        EndpointBuilder { endpoint: am::Endpoint::builder(), limits: Limits { window: 1 << 20 } }
+        EndpointBuilder::default()
     }
 
     /// Returns the name by which others connect.
@@ -64,19 +95,23 @@ impl Endpoint {
         self.0.endpoint.name()
     }
 
-    /// Connects to another endpoint.
+    /// Connects to another endpoint. If there is a connection between the two already, whichever
+    /// side has made it, the peer is the same.
     ///
     /// # Errors
-    /// When the name is none, or nobody answers by it in time.
-    pub async fn connect<N>(&self, name: N) -> Result<Peer, MapError>
+    /// When the name is none, nobody answers by it in time, or who answers is no endpoint of
+    /// messages.
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, ConnectError>
     where
         N: TryInto<Name, Error: Into<NameError>>,
     {
-        let link = self.0.endpoint.connect(name).await?;
-        Ok(self.0.shared.peer(&link))
+        let name = name.try_into().map_err(|why| am::MapError::from(why.into()))?;
+        let link = self.0.endpoint.connect(name.clone()).await?;
+        self.0.shared.greet(&link, &name.to_string()).await
     }
 
-    /// Posts a receive of a message of any length.
+    /// Posts a receive of a message of any length, up to the
+    /// [longest](EndpointBuilder::longest).
     pub fn receive(&self, of: Match) -> Receiving {
         self.receive_at_most(usize::MAX, of)
     }
@@ -84,7 +119,31 @@ impl Endpoint {
     /// Posts a receive of a message of at most `room` bytes. A longer one that matches is lost, and
     /// the receive fails with both lengths, as MPI has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
-        self.0.shared.receive(of, room)
+        let room = room.min(self.0.shared.limits.longest);
+        self.0.shared.receive(of, ReceiveSlot::of(room))
+    }
+
+    /// Posts a receive that scatters the body of its message into pieces. Each is filled to its
+    /// capacity, behind what it contains, before the next is. A message that is longer than all of
+    /// them is lost, as with [`receive_at_most`](Self::receive_at_most).
+    ///
+    /// ```
+    /// use bytes::BytesMut;
+    /// use doorbell::messages::{Endpoint, Match};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let far = Endpoint::open("shm").await?;
+    /// let near = Endpoint::open("shm").await?;
+    /// near.connect(far.name()).await?.send(7, "headpayload").await?;
+    /// let pieces = [4, 100].map(BytesMut::with_capacity);
+    /// let message = far.receive_into(pieces, Match::exactly(7)).await?;
+    /// assert_eq!(message.pieces, ["head", "payload"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn receive_into(&self, pieces: impl Into<Vec<BytesMut>>, of: Match) -> Receiving {
+        self.0.shared.receive(of, ReceiveSlot::into_pieces(pieces.into()))
     }
 
     /// Looks for a message that has come and that a receive would take now, and leaves it.
@@ -92,55 +151,21 @@ impl Endpoint {
         self.0.shared.probe(of)
     }
 
+    /// Returns the counts of what the endpoint has seen.
+    pub fn statistics(&self) -> Statistics {
+        Statistics { malformed: self.0.shared.malformed.load(Ordering::Relaxed) }
+    }
+
+    /// Returns the bundle of endpoints that the endpoint belongs to, which a program polls that
+    /// decides itself when messages are taken in, and on which it opens further endpoints.
+    pub fn bundle(&self) -> am::Bundle {
+        self.0.endpoint.bundle()
+    }
+
     /// Returns the NIC by which the endpoint sends and receives, for its statistics.
     pub fn nic(&self) -> &doorbell_verbs::Nic {
         self.0.endpoint.nic()
     }
-}
-
-impl EndpointBuilder {
-    /// The memory that messages of one peer may take before receives take them, each with its bytes
-    /// and 128 more: 1 MiB unless set. Further messages wait at their senders.
-    pub fn window(mut self, bytes: usize) -> Self {
-        self.limits.window = bytes;
-        self
-    }
-
-    /// The endpoint of Active Messages below: tags, credits, the NIC, and all else that it can be
-    /// configured to be.
-    pub fn endpoint(
-        self,
-        configure: impl FnOnce(am::EndpointBuilder) -> am::EndpointBuilder,
-    ) -> Self {
-        Self { endpoint: configure(self.endpoint), ..self }
-    }
-
-    /// Opens the endpoint on a device.
-    ///
-    /// # Errors
-    /// As [`Endpoint::open`].
-    pub async fn open(self, device: &str) -> Result<Endpoint, OpenError> {
-        let shared = Shared::new(self.limits);
-        let endpoint = self.endpoint.open(device, handlers::handlers(&shared)).await?;
-        let watch = watch(&endpoint, shared.clone());
-        Ok(Endpoint(Arc::new(Open { endpoint, shared, watch })))
-    }
-}
-
-/// Ends what waits for peers whose connections have ended.
-fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
-    let mut events = endpoint.events();
-    let watches = async move {
-        loop {
-            match events.recv().await {
-                Ok(Event::Gone(peer, _)) => shared.gone(&peer),
-                Ok(_) => {}
-                Err(RecvError::Lagged(_)) => shared.look_for_gone(),
-                Err(RecvError::Closed) => return shared.close(),
-            }
-        }
-    };
-    endpoint.bundle().runtime().spawn(watches).abort_handle()
 }
 
 impl fmt::Debug for Endpoint {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-use bytes::Bytes;
 use doorbell_am::Name;
 
 use super::send::Sending;
-use super::state::Shared;
+use super::shared::Shared;
+use crate::body::Body;
 use crate::error::SendError;
 use crate::matching::Source;
 
@@ -26,20 +26,22 @@ impl Peer {
         self.link.name()
     }
 
-    /// Posts a send of a message with match bits. It is done when the message has left; whether a
-    /// receive has taken it is not said.
-    pub fn send(&self, bits: u64, body: impl Into<Bytes>) -> Sending {
+    /// Posts a send of a message with match bits: of one piece of memory, or of [several](Body) that
+    /// are gathered. The send is done when the message has left; whether a receive has taken it is
+    /// not said. A long message has left when its receiver has pulled it, for which a receive must
+    /// have taken it.
+    pub fn send(&self, bits: u64, body: impl Into<Body>) -> Sending {
         self.post(bits, body.into(), false)
     }
 
     /// Posts a send that is done when a receive has taken the message.
-    pub fn send_synchronously(&self, bits: u64, body: impl Into<Bytes>) -> Sending {
+    pub fn send_synchronously(&self, bits: u64, body: impl Into<Body>) -> Sending {
         self.post(bits, body.into(), true)
     }
 
-    fn post(&self, bits: u64, body: Bytes, synchronous: bool) -> Sending {
+    fn post(&self, bits: u64, body: Body, synchronous: bool) -> Sending {
         match self.shared.upgrade() {
-            Some(shared) => shared.send(self.source, &self.link, bits, body, synchronous),
+            Some(shared) => shared.send(self.source, &self.link, (bits, body), synchronous),
             None => {
                 let peer = crate::error::peer_text(self.name());
                 Sending::done(Err(SendError::PeerGone { peer, len: body.len() }))
@@ -50,7 +52,7 @@ impl Peer {
 
 impl PartialEq for Peer {
     fn eq(&self, other: &Self) -> bool {
-        self.link == other.link
+        self.source == other.source && self.shared.ptr_eq(&other.shared)
     }
 }
 
@@ -58,7 +60,7 @@ impl Eq for Peer {}
 
 impl Hash for Peer {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.link.hash(hasher);
+        self.source.hash(hasher);
     }
 }
 

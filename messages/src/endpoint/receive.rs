@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::peer::Peer;
-use super::state::Shared;
+use super::shared::Shared;
+use super::waiting::{Request, Waits};
 use crate::error::ReceiveError;
 use crate::matching::{Pattern, Source};
 use crate::pacing::Receive;
@@ -41,7 +42,8 @@ impl Match {
         Self { bits, mask: u64::MAX, source: None }
     }
 
-    /// Messages with these bits, where the [mask](Self::mask) has ones; it has unless it is set.
+    /// Messages with these bits, where the [mask](Self::mask) has ones. Unless it is set, the mask
+    /// has ones everywhere.
     pub fn bits(bits: u64) -> Self {
         Self::exactly(bits)
     }
@@ -67,8 +69,11 @@ impl Match {
 pub struct Message {
     /// The match bits that the sender has chosen.
     pub bits: u64,
-    /// The bytes that were sent.
+    /// The bytes that were sent. Of a receive into [pieces](super::Endpoint::receive_into), the
+    /// bytes that no piece had room for, which are none.
     pub body: Bytes,
+    /// The pieces of a receive into [pieces](super::Endpoint::receive_into), filled in their order.
+    pub pieces: Vec<BytesMut>,
     /// The sender, to which an answer can be sent.
     pub from: Peer,
 }
@@ -90,16 +95,37 @@ pub struct Probed {
 pub struct ReceiveSlot {
     pub outcome: Slot<Result<Message, ReceiveError>>,
     pub room: usize,
+    /// The pieces into which the body is scattered, until the message has come.
+    pieces: Mutex<Vec<BytesMut>>,
 }
 
 impl ReceiveSlot {
-    /// Gives the receive its message, if it has room for that.
-    pub fn give(&self, message: Message) {
-        let (len, room, bits) = (message.body.len(), self.room, message.bits);
-        self.outcome.fill(match len <= room {
-            true => Ok(message),
-            false => Err(ReceiveError::Truncated { bits, len, room }),
-        });
+    /// The slot of a receive that takes at most `room` bytes.
+    pub fn of(room: usize) -> Self {
+        Self { outcome: Slot::default(), room, pieces: Default::default() }
+    }
+
+    /// The slot of a receive that scatters the body into pieces with this much room.
+    pub fn into_pieces(pieces: Vec<BytesMut>) -> Self {
+        let room = pieces.iter().map(|piece| piece.capacity() - piece.len()).sum();
+        Self { outcome: Slot::default(), room, pieces: pieces.into() }
+    }
+
+    /// Gives the receive its message, if the receive has room for `len` bytes.
+    pub fn give(&self, bits: u64, len: usize, mut body: Bytes, from: Peer) {
+        let room = self.room;
+        if len > room {
+            return self.outcome.fill(Err(ReceiveError::Truncated { bits, len, room }));
+        }
+        let mut pieces = {
+            let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *pieces)
+        };
+        for piece in &mut pieces {
+            let part = body.split_to(body.len().min(piece.capacity() - piece.len()));
+            piece.extend_from_slice(&part);
+        }
+        self.outcome.fill(Ok(Message { bits, body, pieces, from }));
     }
 }
 
@@ -108,13 +134,18 @@ impl ReceiveSlot {
 #[must_use = "a receive that is dropped is cancelled"]
 pub struct Receiving {
     slot: Arc<ReceiveSlot>,
+    waits: Waits,
     /// The name of the receive while it may wait.
-    waits: Option<(Arc<Shared>, Receive)>,
+    posted: Option<Receive>,
 }
 
 impl Receiving {
-    pub(super) fn new(slot: Arc<ReceiveSlot>, waits: Option<(Arc<Shared>, Receive)>) -> Self {
-        Self { slot, waits }
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        slot: Arc<ReceiveSlot>,
+        posted: Option<Receive>,
+    ) -> Self {
+        Self { slot, waits: Waits::new(shared), posted }
     }
 
     /// Returns the outcome if it is there, once.
@@ -122,10 +153,21 @@ impl Receiving {
         self.slot.outcome.take()
     }
 
+    /// Waits for the outcome without making progress, as a task in the background does. Others have
+    /// the NIC make progress meanwhile.
+    pub(crate) fn poll_in_background(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Message, ReceiveError>> {
+        self.slot.outcome.wake_later(context.waker());
+        self.slot.outcome.take().map_or(Poll::Pending, Poll::Ready)
+    }
+
     /// Cancels the receive. Returns whether it was cancelled before a message came to it; if not,
     /// the message is still to be had.
     pub fn cancel(&mut self) -> bool {
-        let cancelled = self.waits.take().is_some_and(|(shared, receive)| shared.cancel(receive));
+        let posted = self.posted.take();
+        let cancelled = posted.is_some_and(|receive| self.waits.shared().cancel(receive));
         if cancelled {
             self.slot.outcome.fill(Err(ReceiveError::Cancelled));
         }
@@ -133,18 +175,25 @@ impl Receiving {
     }
 }
 
+impl Request for Receiving {
+    fn is_over(&self) -> bool {
+        self.slot.outcome.is_taken()
+    }
+}
+
 impl Future for Receiving {
     type Output = Result<Message, ReceiveError>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.slot.outcome.poll(context)
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { slot, waits, .. } = &mut *self;
+        waits.poll(&slot.outcome, context)
     }
 }
 
 impl Drop for Receiving {
     fn drop(&mut self) {
-        if let Some((shared, receive)) = self.waits.take() {
-            shared.cancel(receive);
+        if let Some(receive) = self.posted.take() {
+            self.waits.shared().cancel(receive);
         }
     }
 }

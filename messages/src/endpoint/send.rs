@@ -4,7 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::shared::Shared;
+use super::waiting::{Request, Waits};
 use crate::error::SendError;
+use crate::matching::Source;
 use crate::slot::Slot;
 
 /// The outcome of a send.
@@ -13,8 +16,9 @@ pub type SendSlot = Slot<Result<(), SendError>>;
 /// A send that was posted: a future of its outcome. The message is sent whether or not the future
 /// is awaited or dropped.
 ///
-/// It is done when the message has left, or, of a
-/// [synchronous](super::Peer::send_synchronously) send, when a receive has taken the message.
+/// The send is done when the message has left, or, of a
+/// [synchronous](super::Peer::send_synchronously) send, when a receive has taken the message. A
+/// long message has left when its receiver has pulled it.
 #[must_use = "an outcome that nobody looks at may be an error"]
 #[derive(Debug)]
 pub struct Sending(State);
@@ -22,7 +26,12 @@ pub struct Sending(State);
 #[derive(Debug)]
 enum State {
     Done(Option<Result<(), SendError>>),
-    Waits(Arc<SendSlot>),
+    Waits {
+        slot: Arc<SendSlot>,
+        waits: Waits,
+        /// The peer and the order of the message, if it is held.
+        held: Option<(Source, u64)>,
+    },
 }
 
 impl Sending {
@@ -30,15 +39,42 @@ impl Sending {
         Self(State::Done(Some(outcome)))
     }
 
-    pub(super) fn waits(slot: Arc<SendSlot>) -> Self {
-        Self(State::Waits(slot))
+    pub(super) fn waits(
+        shared: &Arc<Shared>,
+        slot: Arc<SendSlot>,
+        held: Option<(Source, u64)>,
+    ) -> Self {
+        if let Some(outcome) = slot.take() {
+            return Self::done(outcome);
+        }
+        Self(State::Waits { slot, waits: Waits::new(shared), held })
     }
 
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<(), SendError>> {
         match &mut self.0 {
             State::Done(outcome) => outcome.take(),
-            State::Waits(slot) => slot.take(),
+            State::Waits { slot, .. } => slot.take(),
+        }
+    }
+
+    /// Cancels the send, if the message still waits here because the peer has no room for it.
+    /// Returns whether the send was cancelled; if not, its outcome is still to be had.
+    pub fn cancel(&mut self) -> bool {
+        let State::Waits { slot, waits, held } = &mut self.0 else { return false };
+        let cancelled = held.take().is_some_and(|held| waits.shared().cancel_send(held));
+        if cancelled {
+            slot.fill(Err(SendError::Cancelled));
+        }
+        cancelled
+    }
+}
+
+impl Request for Sending {
+    fn is_over(&self) -> bool {
+        match &self.0 {
+            State::Done(outcome) => outcome.is_none(),
+            State::Waits { slot, .. } => slot.is_taken(),
         }
     }
 }
@@ -49,7 +85,7 @@ impl Future for Sending {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             State::Done(outcome) => outcome.take().map_or(Poll::Pending, Poll::Ready),
-            State::Waits(slot) => slot.poll(context),
+            State::Waits { slot, waits, .. } => waits.poll(slot, context),
         }
     }
 }

@@ -15,9 +15,13 @@ pub struct Incoming<R, M> {
     next: SearchId,
     /// Receives that have taken an offered message, which is on its way, with its match bits.
     promised: HashMap<(Source, Order), (R, u64)>,
-    /// The part of a sender's window that is given back at once.
-    batch: usize,
+    /// What messages of one sender may take here.
+    window: usize,
 }
+
+/// The error of a message that takes more than its sender's window has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overrun;
 
 #[derive(Debug)]
 struct Waiting<R> {
@@ -36,7 +40,9 @@ struct Charged<M> {
 struct Sender {
     /// Whether the sender holds messages, as far as it was heard.
     holds: bool,
-    /// What receives have taken, and the sender was not given back yet.
+    /// What messages take of the window, as far as the sender was not given it back.
+    used: usize,
+    /// The part of `used` that receives have taken.
     owed: usize,
 }
 
@@ -74,16 +80,15 @@ pub enum Reaction {
 }
 
 impl<R, M> Incoming<R, M> {
-    /// A receiver without senders, that gives back what receives have taken of a window when it is
-    /// `batch` or more.
-    pub fn new(batch: usize) -> Self {
+    /// A receiver without senders, each of which will have a window of so many bytes.
+    pub fn new(window: usize) -> Self {
         Self {
             matcher: Matcher::default(),
             senders: HashMap::new(),
             searches: BTreeMap::new(),
             next: 0,
             promised: HashMap::new(),
-            batch,
+            window,
         }
     }
 
@@ -138,22 +143,28 @@ impl<R, M> Incoming<R, M> {
 
     /// Takes in a message that was sent within its sender's window. Returns the receive that takes
     /// it, with the message; without one the message waits here.
+    ///
+    /// # Errors
+    /// Returns an error when the sender's window has no room for the message, which is dropped.
     pub fn arrived(
         &mut self,
         envelope: Envelope,
         cost: usize,
         message: M,
         react: &mut impl FnMut(Reaction),
-    ) -> Option<(R, M)> {
+    ) -> Result<Option<(R, M)>, Overrun> {
+        let sender = self.senders.get_mut(&envelope.source).ok_or(Overrun)?;
+        let used = sender.used.checked_add(cost).filter(|&used| used <= self.window);
+        sender.used = used.ok_or(Overrun)?;
         match self.matcher.receive_for(envelope) {
             Some(Waiting { search, receive }) => {
                 self.ends(search, react);
                 self.owes(envelope.source, cost, react);
-                Some((receive, message))
+                Ok(Some((receive, message)))
             }
             None => {
                 self.matcher.put(envelope, Charged { cost, message });
-                None
+                Ok(None)
             }
         }
     }
@@ -162,7 +173,7 @@ impl<R, M> Incoming<R, M> {
     pub fn holds(&mut self, source: Source, react: &mut impl FnMut(Reaction)) {
         let Some(sender) = self.senders.get_mut(&source) else { return };
         sender.holds = true;
-        let owed = std::mem::take(&mut sender.owed);
+        let owed = sender.gives_back();
         if owed > 0 {
             react(Reaction::Freed { to: source, cost: owed });
         }
@@ -249,9 +260,19 @@ impl<R, M> Incoming<R, M> {
     fn owes(&mut self, source: Source, cost: usize, react: &mut impl FnMut(Reaction)) {
         let Some(sender) = self.senders.get_mut(&source) else { return };
         sender.owed += cost;
-        if sender.holds || sender.owed >= self.batch {
-            let cost = std::mem::take(&mut sender.owed);
+        // Half of the window is given back at once, so that few messages say so.
+        if sender.holds || sender.owed >= self.window / 2 {
+            let cost = sender.gives_back();
             react(Reaction::Freed { to: source, cost });
         }
+    }
+}
+
+impl Sender {
+    /// Takes what the sender is to be given back of its window.
+    fn gives_back(&mut self) -> usize {
+        let owed = std::mem::take(&mut self.owed);
+        self.used -= owed;
+        owed
     }
 }

@@ -41,9 +41,10 @@ pub struct Release<M> {
 pub enum Submitted<M> {
     /// The message is to be sent now.
     Send(M),
-    /// The message is held. `first` tells that none was held before, which the receiver is to hear;
-    /// and `offer` that a search which had found nothing takes the message.
-    Holds { first: bool, offer: Option<Offer> },
+    /// The message is held, with its place in the order. `first` tells that none was held before,
+    /// which the receiver is to hear; and `offer` that a search which had found nothing takes the
+    /// message.
+    Holds { order: Order, first: bool, offer: Option<Offer> },
 }
 
 /// An offer of a held message to the receiver.
@@ -71,7 +72,7 @@ impl<M> Outgoing<M> {
         let order = self.next;
         self.next += 1;
         self.held.insert(order, Held { envelope, cost, message });
-        Submitted::Holds { first, offer: self.next_offer() }
+        Submitted::Holds { order, first, offer: self.next_offer() }
     }
 
     /// Gives back what receives have taken.
@@ -144,6 +145,14 @@ impl<M> Outgoing<M> {
         self.searches.remove(&offer.search);
         self.offered = Some(offer.order);
         Some(offer)
+    }
+
+    /// Takes a held message back, unless it is offered, or is not held any more.
+    pub fn cancel(&mut self, order: Order) -> Option<Held<M>> {
+        if self.offered == Some(order) {
+            return None;
+        }
+        self.held.remove(&order)
     }
 
     /// Takes all held messages out, because the receiver has gone.

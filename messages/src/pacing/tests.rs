@@ -46,7 +46,7 @@ struct World {
 
 impl World {
     fn new(senders: u64) -> Self {
-        let mut incoming = Incoming::new(WINDOW / 2);
+        let mut incoming = Incoming::new(WINDOW);
         let line = |source| {
             incoming.add_sender(source);
             Line { outgoing: Outgoing::new(WINDOW), forth: VecDeque::new(), back: VecDeque::new() }
@@ -61,7 +61,7 @@ impl World {
             Submitted::Send(message) => {
                 line.forth.push_back(Forth::Message { envelope, cost, message, last: false });
             }
-            Submitted::Holds { first, offer } => {
+            Submitted::Holds { first, offer, .. } => {
                 line.forth.extend(first.then_some(Forth::Holds));
                 line.forth.extend(offer.map(Forth::Offer));
             }
@@ -107,6 +107,7 @@ impl World {
                     self.incoming.holds_none(from);
                 }
                 let met = self.incoming.arrived(envelope, cost, message, &mut react);
+                let met = met.expect("it was sent within the window");
                 let Some((receive, message)) = met else { return };
                 (receive, message, last)
             }

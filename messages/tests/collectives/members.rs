@@ -19,10 +19,7 @@ pub async fn in_time<F: Future>(future: F) -> F::Output {
 pub async fn endpoints(device: &str, size: usize) -> (Vec<Endpoint>, Vec<Name>) {
     let mut endpoints = Vec::new();
     for _ in 0..size {
-        let long = |endpoint: doorbell::am::EndpointBuilder| {
-            endpoint.payload(128 << 10).receives(512).first_credits(2).credits(4)
-        };
-        endpoints.push(Endpoint::builder().endpoint(long).open(device).await.expect("it opens"));
+        endpoints.push(Endpoint::open(device).await.expect("it opens"));
     }
     let names = endpoints.iter().map(|endpoint| endpoint.name().clone()).collect();
     (endpoints, names)

@@ -1,5 +1,6 @@
 //! Members that do not do the same, that go, or that are not there: errors that name them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -89,19 +90,24 @@ async fn a_member_that_goes_has_the_collectives_of_all_others_fail() {
 
 #[tokio::test]
 async fn members_that_have_left_are_missed_by_later_collectives_alone() {
-    let outcomes = run("shm", 3, |group| async move {
-        let all = group.all_gather(Bytes::from(vec![7; 50_000])).await.expect("all are there");
-        assert_eq!(all.len(), 3);
-        if group.rank() == 1 {
-            group.leave().await;
-            return None;
+    let both = Arc::new(Barrier::new(2));
+    let outcomes = run("shm", 3, move |group| {
+        let both = both.clone();
+        async move {
+            let all = group.all_gather(Bytes::from(vec![7; 50_000])).await.expect("all are there");
+            assert_eq!(all.len(), 3);
+            if group.rank() == 1 {
+                group.leave().await;
+                return None;
+            }
+            // Those that are left go on by themselves.
+            let with = 2 - group.rank();
+            for _ in 0..100 {
+                group.send_receive(with, with, 1, Bytes::new()).await.expect("both are there");
+            }
+            both.wait().await;
+            Some(group.barrier().await.expect_err("one has left"))
         }
-        // Those that are left go on by themselves.
-        let with = 2 - group.rank();
-        for _ in 0..100 {
-            group.send_receive(with, with, 1, Bytes::new()).await.expect("both are there");
-        }
-        Some(group.barrier().await.expect_err("one has left"))
     })
     .await;
     for why in outcomes.into_iter().flatten() {
@@ -177,7 +183,7 @@ async fn members_may_start_in_any_order() {
     let own = std::process::id();
     let devices: Vec<_> = (0..4).map(|rank| format!("shm:late-{own}/{rank}")).collect();
     let names: Vec<_> = devices.iter().map(|device| Name::at(device.as_str(), 7)).collect();
-    let turn = std::sync::Arc::new(Barrier::new(2));
+    let turn = Arc::new(Barrier::new(2));
     let mut members = Vec::new();
     // Those of the highest ranks, which connect to the others, begin.
     for (rank, device) in devices.into_iter().enumerate().rev() {

@@ -1,9 +1,10 @@
 //! A pool of memory for long data that this end receives: bodies, and long messages of streams.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_verbs::{Frozen, Region};
+use doorbell_verbs::Region;
+use doorbell_verbs::floor::{FrozenRegion, PooledRegion, RegionPool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The unit in which memory is counted, in bytes.
@@ -20,9 +21,7 @@ struct Inner {
     /// The units that are not in use, as permits.
     room: Arc<Semaphore>,
     units: usize,
-    /// Regions that are not in use. They were written before, so using them again costs no page
-    /// faults. The region that was unused for longest is the first.
-    free: Mutex<Vec<Region>>,
+    regions: RegionPool,
 }
 
 /// The most bytes of unused regions that are kept.
@@ -33,7 +32,7 @@ impl Pool {
     pub fn new(bytes: usize) -> Self {
         let units = bytes.div_ceil(UNIT).clamp(1, u32::MAX as usize);
         let room = Arc::new(Semaphore::new(units));
-        Self(Arc::new(Inner { room, units, free: Mutex::default() }))
+        Self(Arc::new(Inner { room, units, regions: RegionPool::new(KEPT) }))
     }
 
     /// A share that may take all of the pool, for an end that has a single peer.
@@ -55,30 +54,6 @@ impl Pool {
     /// The number of bytes that are lent, held or reserved, in whole units.
     pub fn used(&self) -> usize {
         (self.0.units - self.0.room.available_permits()) * UNIT
-    }
-}
-
-impl Inner {
-    /// Takes a region of at least `len` bytes, and at most twice as many.
-    fn take(&self, len: usize) -> Region {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |region: &Region| (len..=2 * len.max(UNIT)).contains(&region.len());
-        match free.iter().rposition(fits) {
-            Some(place) => free.remove(place),
-            None => {
-                drop(free);
-                Region::new(len.next_multiple_of(UNIT).max(UNIT))
-            }
-        }
-    }
-
-    fn give_back(&self, region: Region) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.push(region);
-        let mut kept: usize = free.iter().map(Region::len).sum();
-        while kept > KEPT {
-            kept -= free.remove(0).len();
-        }
     }
 }
 
@@ -106,7 +81,7 @@ impl Share {
     /// Takes memory for a body of `len` bytes, as soon as there is room.
     pub async fn lend(&self, len: usize) -> Lent {
         let reserved = self.reserve(len).await;
-        Lent { region: self.pool.0.take(len), len, reserved, pool: self.pool.clone() }
+        Lent { region: self.pool.0.regions.take(len), len, reserved }
     }
 }
 
@@ -119,10 +94,9 @@ pub struct Reserved {
 
 /// Memory for a body, which the sender of the body may write into.
 pub struct Lent {
-    region: Region,
+    region: PooledRegion,
     len: usize,
     reserved: Reserved,
-    pool: Pool,
 }
 
 impl Lent {
@@ -133,38 +107,28 @@ impl Lent {
 
     /// The memory, to be registered. The registration must be revoked before the body is taken out.
     pub fn region(&self) -> Region {
-        self.region.clone()
+        self.region.region()
     }
 
     /// The body that was written into the memory; `None` if somebody still has access to the
     /// memory. When the last handle to the body is dropped, the memory goes back to the pool.
     pub fn into_bytes(self) -> Option<Bytes> {
-        let Self { region, len, reserved, pool } = self;
-        let frozen = Some(region.try_private().ok()?.freeze());
-        Some(Bytes::from_owner(Received { frozen, reserved: Some(reserved), pool }).slice(..len))
+        let Self { region, len, reserved } = self;
+        let received = Received { frozen: region.freeze()?, _reserved: reserved };
+        Some(Bytes::from_owner(received).slice(..len))
     }
 }
 
-/// A received body, whose memory goes back to its pool when this is dropped.
+/// A received body, whose memory goes back to its pool when this is dropped. The memory goes back
+/// before the room for it does.
 struct Received {
-    /// The memory of the body; `None` only while this is being dropped.
-    frozen: Option<Frozen>,
-    reserved: Option<Reserved>,
-    pool: Pool,
+    frozen: FrozenRegion,
+    _reserved: Reserved,
 }
 
 impl AsRef<[u8]> for Received {
     fn as_ref(&self) -> &[u8] {
-        self.frozen.as_ref().map_or(&[], AsRef::as_ref)
-    }
-}
-
-impl Drop for Received {
-    fn drop(&mut self) {
-        if let Some(frozen) = self.frozen.take() {
-            self.pool.0.give_back(frozen.open());
-        }
-        drop(self.reserved.take());
+        self.frozen.as_ref()
     }
 }
 
@@ -184,7 +148,6 @@ mod tests {
         assert_eq!((body.len(), body[UNIT]), (UNIT + 1, 7));
         assert!(share.lend(1).now_or_never().is_none());
         drop(body);
-        assert_eq!(pool.0.free.lock().expect("it is not poisoned").len(), 1);
         let again = share.lend(2 * UNIT).now_or_never().expect("the memory is back");
         assert_eq!(again.region().load(UNIT).expect("it is long enough") & 0xff, 7);
     }

@@ -1,5 +1,6 @@
 //! The code of this crate that needs `unsafe`, each block with its reason.
 
 pub mod epoch;
+pub(crate) mod lending;
 pub(crate) mod lock;
 pub(crate) mod thread;

@@ -1,0 +1,122 @@
+//! Opening an endpoint.
+
+use std::sync::Arc;
+
+use doorbell_am::{self as am, Bundle, Event};
+use doorbell_verbs::{Listener, ServiceId};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::AbortHandle;
+
+use super::handlers::handlers;
+use super::shared::Shared;
+use super::{Endpoint, Open};
+use crate::error::OpenError;
+use crate::limits::Limits;
+
+/// The configuration of an endpoint, from its limits to its device.
+#[derive(Debug)]
+#[must_use = "an endpoint is opened by `open`"]
+pub struct EndpointBuilder {
+    endpoint: am::EndpointBuilder,
+    limits: Limits,
+}
+
+impl Default for EndpointBuilder {
+    fn default() -> Self {
+        Self { endpoint: am::Endpoint::builder(), limits: Limits::default() }
+    }
+}
+
+impl EndpointBuilder {
+    /// The memory that messages of one peer may take before receives take them, each with its bytes
+    /// and 128 more, and long messages with 128 alone: 1 MiB unless set, and at least 4096 bytes.
+    /// Further messages wait at their senders.
+    pub fn window(mut self, bytes: usize) -> Self {
+        self.limits.window = bytes;
+        self
+    }
+
+    /// The longest messages that are sent before their receives are known: 32 KiB unless set, and
+    /// at least 3968 bytes. The receiver pulls longer ones from their senders. Of two endpoints that
+    /// differ, the lower limit counts.
+    pub fn eager(mut self, bytes: usize) -> Self {
+        self.limits.eager = bytes;
+        self
+    }
+
+    /// The longest message that a receive takes: 256 MiB unless set. So a peer can't make a receive
+    /// without a bound of its own take more memory than that.
+    pub fn longest(mut self, bytes: usize) -> Self {
+        self.limits.longest = bytes;
+        self
+    }
+
+    /// The bytes of a long message that are pulled by one read: 256 KiB unless set.
+    pub fn block(mut self, bytes: usize) -> Self {
+        self.limits.block = bytes;
+        self
+    }
+
+    /// The most reads of one long message that are under way at a time: four unless set.
+    pub fn blocks(mut self, blocks: usize) -> Self {
+        self.limits.blocks = blocks;
+        self
+    }
+
+    /// The endpoint of Active Messages below: tags, credits, the NIC, and all else that it can be
+    /// configured to be.
+    pub fn endpoint(
+        self,
+        configure: impl FnOnce(am::EndpointBuilder) -> am::EndpointBuilder,
+    ) -> Self {
+        Self { endpoint: configure(self.endpoint), ..self }
+    }
+
+    /// Opens the endpoint on a device.
+    ///
+    /// # Errors
+    /// As [`Endpoint::open`], and when a limit has a value that can't be used.
+    pub async fn open(self, device: &str) -> Result<Endpoint, OpenError> {
+        self.limits.check()?;
+        let bundle = self.endpoint.open_bundle(device).await?;
+        self.open_on(&bundle).await
+    }
+
+    /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint, or a limit has a value that can't be used.
+    pub async fn open_on(self, bundle: &Bundle) -> Result<Endpoint, OpenError> {
+        self.limits.check()?;
+        let number = getrandom::u64().expect("Linux has random numbers once it has started");
+        let listener = bundle.nic().listen(ServiceId(number)).await?;
+        let shared = Shared::new(self.limits, bundle.clone(), number);
+        let endpoint = self.endpoint.open_on(bundle, handlers(&shared)).await?;
+        shared.set_name(endpoint.name().to_string());
+        let tasks = [watch(&endpoint, shared.clone()), accept(&shared, listener)];
+        Ok(Endpoint(Arc::new(Open { endpoint, shared, tasks })))
+    }
+}
+
+/// Ends what waits for peers whose connections have ended.
+fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
+    let (mut events, runtime) = (endpoint.events(), shared.bundle.runtime().clone());
+    let watches = async move {
+        loop {
+            match events.recv().await {
+                Ok(Event::Gone(peer, _)) => shared.gone(&peer),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => shared.look_for_gone(),
+                Err(RecvError::Closed) => return shared.close(),
+            }
+        }
+    };
+    runtime.spawn(watches).abort_handle()
+}
+
+/// Accepts connections for long messages.
+fn accept(shared: &Shared, listener: Listener) -> AbortHandle {
+    let (service, domain) = (shared.service.clone(), shared.puller.domain().clone());
+    let accepts = async move { service.serve(domain, listener).await };
+    shared.bundle.runtime().spawn(accepts).abort_handle()
+}

@@ -1,0 +1,45 @@
+//! The limits of an endpoint.
+
+use crate::error::OpenError;
+use crate::wire::OVERHEAD;
+
+/// The limits of an endpoint, which its builder sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The memory that messages of one peer may take here before receives take them.
+    pub window: usize,
+    /// The longest message that is sent before its receive is known.
+    pub eager: usize,
+    /// The longest message that is received.
+    pub longest: usize,
+    /// The bytes of a long message that one read pulls.
+    pub block: usize,
+    /// The most reads of one message that are under way at a time.
+    pub blocks: usize,
+}
+
+impl Limits {
+    /// The smallest window of an endpoint.
+    pub const LEAST_WINDOW: usize = 4096;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { window: 1 << 20, eager: 32 << 10, longest: 256 << 20, block: 256 << 10, blocks: 4 }
+    }
+}
+
+impl Limits {
+    /// Returns an error if a limit has a value that can't be used.
+    pub fn check(&self) -> Result<(), OpenError> {
+        let Self { window, eager, block, blocks, longest: _ } = *self;
+        let least = [
+            ("window", window, Self::LEAST_WINDOW),
+            ("eager", eager, Self::LEAST_WINDOW - OVERHEAD),
+            ("block", block, 1),
+            ("blocks", blocks, 1),
+        ];
+        let low = least.into_iter().find(|(_, is, least)| is < least);
+        low.map_or(Ok(()), |(limit, is, least)| Err(OpenError::Limit { limit, is, least }))
+    }
+}

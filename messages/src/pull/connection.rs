@@ -1,0 +1,77 @@
+//! This side's way to the connection over which it pulls from one peer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell_verbs::{Domain, QueuePairConfig, ServiceId};
+use tokio::sync::Mutex;
+
+use super::service::{Accepted, PullService, is_up};
+use super::transfer::PullError;
+use crate::wire::Pulls;
+
+/// The way to the connection over which either side pulls from the other. The connection is made
+/// when it is first needed.
+#[derive(Debug)]
+pub enum PullConnection {
+    /// This side makes the connection.
+    Makes { domain: Domain, address: String, pulls: Pulls, made: Mutex<Option<Accepted>> },
+    /// The peer makes the connection, and shows this token.
+    Accepts { service: Arc<PullService>, token: u64 },
+}
+
+/// The time that the peer has for making a connection that it was to make already.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl PullConnection {
+    /// The connection that this side makes to a peer at an address.
+    pub fn to(domain: Domain, address: &str, pulls: Pulls) -> Self {
+        Self::Makes { domain, address: address.to_owned(), pulls, made: Mutex::default() }
+    }
+
+    /// The connection that a peer makes.
+    pub fn of(service: Arc<PullService>, token: u64) -> Self {
+        Self::Accepts { service, token }
+    }
+
+    /// Returns whether this side makes the connection.
+    pub fn is_made_here(&self) -> bool {
+        matches!(self, Self::Makes { .. })
+    }
+
+    /// Returns the connection, which is made if there is none.
+    ///
+    /// # Errors
+    /// Returns an error when the peer can't be connected to, or does not connect in time.
+    pub async fn get(&self) -> Result<Accepted, PullError> {
+        match self {
+            Self::Makes { domain, address, pulls, made } => {
+                let mut made = made.lock().await;
+                if let Some(pair) = made.as_ref().filter(|pair| is_up(pair)) {
+                    return Ok(pair.clone());
+                }
+                let pair = Arc::new(connect(domain, address, *pulls).await?);
+                *made = Some(pair.clone());
+                Ok(pair)
+            }
+            Self::Accepts { service, token } => {
+                let connection = tokio::time::timeout(PATIENCE, service.connection(*token)).await;
+                connection
+                    .map_err(|_| PullError::NotConnected(PATIENCE))?
+                    .ok_or(PullError::PeerGone)
+            }
+        }
+    }
+}
+
+async fn connect(
+    domain: &Domain,
+    address: &str,
+    Pulls { service, token }: Pulls,
+) -> Result<doorbell_verbs::QueuePair, PullError> {
+    let unconnected = domain.queue_pair(&QueuePairConfig::default());
+    let unconnected = unconnected.map_err(|why| PullError::NoRoom(why.to_string()))?;
+    let connected = unconnected.connect(address, ServiceId(service), &token.to_be_bytes()).await;
+    let (pair, _) = connected.map_err(|why| PullError::Connect(why.to_string()))?;
+    Ok(pair)
+}

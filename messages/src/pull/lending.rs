@@ -1,0 +1,31 @@
+//! The sending side: a long body is registered, and described for the receiver.
+
+use doorbell_verbs::{Domain, Lent, RegisterError};
+
+use crate::body::Body;
+use crate::wire::{MOST_PIECES, describe};
+
+/// A body that the receiver may read until this is dropped.
+#[derive(Debug)]
+pub struct Lending {
+    _pieces: Vec<Lent>,
+}
+
+/// Lends a body to peers, and returns its encoded [`Description`](crate::wire::Description), too.
+///
+/// # Errors
+/// Returns an error when the NIC has as many registrations as it may have.
+pub fn lend(domain: &Domain, body: Body) -> Result<(Lending, Vec<u8>), RegisterError> {
+    let body = match body.pieces().len() {
+        ..=MOST_PIECES => body,
+        _ => Body::from(body.joined()),
+    };
+    let (mut pieces, mut description) = (Vec::new(), Vec::new());
+    for piece in body.pieces() {
+        let lent = domain.lend(piece.clone())?;
+        let range = lent.range();
+        describe(&mut description, &piece[..range.start], lent.remote(), &piece[range.end..]);
+        pieces.push(lent);
+    }
+    Ok((Lending { _pieces: pieces }, description))
+}

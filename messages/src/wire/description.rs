@@ -1,0 +1,67 @@
+//! Where the body of a long message is, for the receiver that pulls it.
+
+use bytes::{Buf, Bytes};
+use doorbell_verbs::RemoteMemory;
+
+/// The parts of a long body, in their order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Description(pub Vec<Part>);
+
+/// A part of a long body.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Bytes that came with the description.
+    Here(Bytes),
+    /// Memory of the sender.
+    There(RemoteMemory),
+}
+
+/// The most pieces of memory that a description tells of. Bodies of more pieces are joined first.
+/// So a description is no longer than the shortest payload that every endpoint takes.
+pub const MOST_PIECES: usize = 12;
+
+/// The most bytes of a part that came with the description: those that are in no whole word.
+const FEW: usize = 7;
+
+/// Describes one piece of a body: a few bytes, memory to be read, and a few bytes more.
+pub fn describe(into: &mut Vec<u8>, before: &[u8], memory: RemoteMemory, behind: &[u8]) {
+    debug_assert!(before.len() <= FEW && behind.len() <= FEW);
+    into.push((before.len() << 4 | behind.len()) as u8);
+    into.extend_from_slice(before);
+    into.extend_from_slice(&memory.to_bytes());
+    into.extend_from_slice(behind);
+}
+
+impl Description {
+    /// Decodes the description of a body of `len` bytes, or returns `None` if the bytes are none.
+    pub fn from_bytes(mut bytes: Bytes, len: usize) -> Option<Self> {
+        let mut parts = Vec::new();
+        while !bytes.is_empty() {
+            let lengths = usize::from(bytes.get_u8());
+            let (before, behind) = (lengths >> 4, lengths & 15);
+            if before > FEW || behind > FEW || bytes.len() < before + RemoteMemory::ENCODED + behind
+            {
+                return None;
+            }
+            let before = bytes.split_to(before);
+            let memory = RemoteMemory::from_prefix(&bytes)?;
+            bytes.advance(RemoteMemory::ENCODED);
+            let behind = bytes.split_to(behind);
+            parts.extend((!before.is_empty()).then_some(Part::Here(before)));
+            parts.extend((!memory.is_empty()).then_some(Part::There(memory)));
+            parts.extend((!behind.is_empty()).then_some(Part::Here(behind)));
+        }
+        let lengths = parts.iter().map(Part::len);
+        let sum = lengths.fold(Some(0_u64), |sum, len| sum?.checked_add(len));
+        (sum == Some(len as u64)).then_some(Self(parts))
+    }
+}
+
+impl Part {
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Here(bytes) => bytes.len() as u64,
+            Self::There(memory) => memory.len(),
+        }
+    }
+}
