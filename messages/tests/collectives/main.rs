@@ -2,6 +2,8 @@
 
 mod channels;
 mod devices;
+mod fabric;
+mod killed;
 mod members;
 mod program;
 mod wrong;
