@@ -1,6 +1,6 @@
 //! What collectives need of the network below: messages between members, by tags.
 
-use std::future::{Future, pending};
+use std::future::{Future, pending, ready};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -44,11 +44,13 @@ pub trait Links: Send + Sync + 'static {
         format!("rank {rank}")
     }
 
-    /// Has the group fail at this member and tells the others, because a collective has failed
-    /// here. The first failure counts. By default nothing happens, and other members wait for
-    /// messages of this one until the links to it end.
-    fn fail(&self, failure: Failure) {
+    /// Has the group fail, because a collective has failed here, and waits until the other members
+    /// know. The first failure counts. Other members are told even if the future is dropped. By
+    /// default nothing happens, and other members wait for messages of this one until the links to
+    /// it end.
+    fn fail(&self, failure: Failure) -> impl Future<Output = ()> + Send {
         let _ = failure;
+        ready(())
     }
 
     /// Waits until the group has failed, here or at another member. By default that never happens.

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::Name;
-use futures_util::future::try_join_all;
-use tokio::sync::Notify;
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -24,6 +25,8 @@ use crate::error::{ReceiveError, SendError};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a member that leaves waits for others to notice.
 const LEAVING: Duration = Duration::from_secs(10);
+/// How long a member whose group has failed waits for others to notice.
+const TELLING: Duration = Duration::from_secs(1);
 /// The longest text of a failure that members tell each other.
 const LONGEST_TEXT: usize = 1024;
 
@@ -49,6 +52,8 @@ struct Others {
     peers: Vec<Option<Peer>>,
     failure: Mutex<Option<Failure>>,
     has_failed: Notify,
+    /// Whether the others know of the failure.
+    is_told: watch::Sender<bool>,
 }
 
 /// Why a message was not sent to a member, or not received from it.
@@ -99,8 +104,13 @@ impl Group {
             return Err(GroupError::Rank { rank, size });
         }
         let peers = Meeting::new(&endpoint, rank, names, patience).all().await?;
-        let others =
-            Arc::new(Others { rank, peers, failure: Mutex::default(), has_failed: Notify::new() });
+        let others = Arc::new(Others {
+            rank,
+            peers,
+            failure: Mutex::default(),
+            has_failed: Notify::new(),
+            is_told: watch::Sender::new(false),
+        });
         let watches = others.watches(&endpoint);
         Ok(Self::over(Members { endpoint, rank, names: names.into(), others, watches }))
     }
@@ -155,8 +165,12 @@ impl Links for Members {
         self.names.get(rank).map(Name::to_string).unwrap_or_default()
     }
 
-    fn fail(&self, failure: Failure) {
+    fn fail(&self, failure: Failure) -> impl Future<Output = ()> + Send {
         self.others.fail_and_tell(failure);
+        let mut is_told = self.others.is_told.subscribe();
+        async move {
+            let _ = is_told.wait_for(|is_told| *is_told).await;
+        }
     }
 
     async fn failed(&self) -> Failure {
@@ -191,17 +205,31 @@ impl Others {
     }
 
     /// Has the group fail here and at the others.
-    fn fail_and_tell(&self, failure: Failure) {
+    fn fail_and_tell(self: &Arc<Self>, failure: Failure) {
         let (bits, text) = (control(FAILED, failure.rank, 0), failure.why.clone());
         if !self.fail(failure) {
             return;
         }
         let end = text.floor_char_boundary(LONGEST_TEXT);
         let text = Bytes::copy_from_slice(&text.as_bytes()[..end]);
-        for peer in self.peers.iter().flatten() {
-            // The message leaves by itself, and a member that has gone needs none.
-            drop(peer.send(bits, text.clone()));
+        let told = self.tell(bits, text);
+        let others = self.clone();
+        let tells = async move {
+            let _ = timeout(TELLING, told).await;
+            others.is_told.send_replace(true);
+        };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(tells)),
+            // The messages leave all the same, and nobody learns when they have come.
+            Err(_) => drop(self.is_told.send_replace(true)),
         }
+    }
+
+    /// Sends a message to all others, and waits until they have taken it, or have gone.
+    fn tell(&self, bits: u64, text: Bytes) -> impl Future<Output = ()> + Send + use<> {
+        let peers = self.peers.iter().flatten();
+        let sends = join_all(peers.map(|peer| peer.send_synchronously(bits, text.clone())));
+        async move { drop(sends.await) }
     }
 
     /// Begins to wait for the end of each other member.
@@ -225,6 +253,7 @@ impl Others {
                 let text = &message.body[..message.body.len().min(LONGEST_TEXT)];
                 let why = String::from_utf8_lossy(text).into();
                 self.fail(Failure { rank: about, why });
+                self.is_told.send_replace(true);
             }
             Err(ReceiveError::PeerGone { .. }) => {
                 let why = "it has gone: the connection to it has ended".into();
@@ -238,16 +267,8 @@ impl Others {
     /// Tells the others that no further collective is begun here. Messages do not overtake each
     /// other: when that has come, all has come.
     async fn leave(&self) {
-        let bits = control(LEFT, self.rank, 0);
-        let told = self.peers.iter().flatten().map(|peer| {
-            let sending = peer.send_synchronously(bits, "");
-            async {
-                // A member that has gone needs not be told.
-                let _ = sending.await;
-                Ok::<_, std::convert::Infallible>(())
-            }
-        });
-        let _ = timeout(LEAVING, try_join_all(told)).await;
+        let told = self.tell(control(LEFT, self.rank, 0), Bytes::new());
+        let _ = timeout(LEAVING, told).await;
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use doorbell_am::schedule::Exchange;
+use futures_util::FutureExt;
 
 use super::error::GroupError;
 use super::links::{Failure, Links};
@@ -43,12 +44,20 @@ impl<L: Links> Run<L> {
             failure = self.links.failed() => Err(self.failed(failure)),
         };
         unfinished.is_done = true;
-        if let Err(why) = &outcome
-            && let Some(failure) = why.failure()
-        {
-            self.links.fail(failure);
+        match outcome {
+            Ok(value) => Ok(value),
+            Err(why) => Err(self.failing(why).await),
         }
-        outcome
+    }
+
+    /// Has the group fail because of an error, unless that is about wrong arguments. If the group
+    /// has failed before, the error here is a consequence of that, and the first one counts.
+    #[cold]
+    async fn failing(&self, why: GroupError) -> GroupError {
+        let Some(failure) = why.failure() else { return why };
+        let before = self.links.failed().now_or_never();
+        self.links.fail(failure).await;
+        before.map_or(why, |failure| self.failed(failure))
     }
 
     /// Sends a message to a member.
@@ -140,7 +149,8 @@ impl<L: Links> Drop for Unfinished<'_, L> {
                 "{} was given up: what is begun must be awaited to its end by all members",
                 self.run.operation
             );
-            self.run.links.fail(Failure { rank: self.run.rank(), why: why.into() });
+            // The others are told although nobody waits for that.
+            drop(self.run.links.fail(Failure { rank: self.run.rank(), why: why.into() }));
         }
     }
 }

@@ -66,19 +66,24 @@ async fn wrong_arguments_are_errors_and_nothing_is_sent() {
 #[tokio::test]
 async fn a_member_that_goes_has_the_collectives_of_all_others_fail() {
     for device in ["shm", "udp:127.0.0.1:0"] {
-        let outcomes = run(device, 5, |group| async move {
-            group.barrier().await.expect("all are there");
-            if group.rank() == 4 {
-                return None;
+        let all = Arc::new(Barrier::new(5));
+        let outcomes = run(device, 5, move |group| {
+            let all = all.clone();
+            async move {
+                group.barrier().await.expect("all are there");
+                all.wait().await;
+                if group.rank() == 4 {
+                    return None;
+                }
+                let why = match group.rank() {
+                    0 => group.receive(4, 1).await.expect_err("it has gone"),
+                    rank => group.receive(rank - 1, 1).await.expect_err("nobody sends"),
+                };
+                // What is begun later fails, too.
+                let later = group.barrier().await.expect_err("a member has gone");
+                assert_eq!(later.rank(), Some(4), "{later}");
+                Some(why)
             }
-            let why = match group.rank() {
-                0 => group.receive(4, 1).await.expect_err("it has gone"),
-                rank => group.receive(rank - 1, 1).await.expect_err("nobody sends"),
-            };
-            // What is begun later fails, too.
-            let later = group.barrier().await.expect_err("a member has gone");
-            assert_eq!(later.rank(), Some(4), "{later}");
-            Some(why)
         })
         .await;
         for why in outcomes.into_iter().flatten() {
