@@ -38,6 +38,7 @@ mod run;
 mod sockets;
 mod splitc;
 mod stream;
+mod tags;
 mod test;
 mod verbs;
 

@@ -35,7 +35,17 @@ impl Pattern {
     /// Returns the `len` bytes of the message with this number.
     #[inline]
     pub fn of(&self, number: u64, len: usize) -> &[u8] {
-        let at = (number.wrapping_mul(FACTOR) >> (64 - BEGINNINGS.trailing_zeros())) as usize * 8;
-        &self.bytes[at..][..len]
+        &self.bytes[self.place_of(number)..][..len]
+    }
+
+    /// Returns where among all bytes the message with this number begins.
+    #[inline]
+    pub fn place_of(&self, number: u64) -> usize {
+        (number.wrapping_mul(FACTOR) >> (64 - BEGINNINGS.trailing_zeros())) as usize * 8
+    }
+
+    /// Returns the bytes of which all messages are parts.
+    pub fn all(&self) -> &[u8] {
+        &self.bytes
     }
 }

@@ -132,6 +132,9 @@ impl Plan {
         if self.test == Test::BytestreamBw {
             return self.judge_streams();
         }
+        if let Test::Tags(_) = self.test {
+            return self.judge_tags();
+        }
         if let Test::SplitC(test) = self.test {
             return self.judge_accesses(test);
         }
@@ -168,6 +171,18 @@ impl Plan {
             size if size > most => bail!("--size {size} is more than the {most} of a message"),
             size if matches!(test, Am::BulkBw | Am::MixedBw) && size < 8 => {
                 bail!("--size {size}: of {} it is 8 or more", self.test.name())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_tags(&self) -> anyhow::Result<()> {
+        if self.connections > 0 || !self.map {
+            bail!("--connections and --no-map are not for {}", self.test.name());
+        }
+        match self.size {
+            size if size > LONGEST => {
+                bail!("--size {size} is more than the {LONGEST} of a message")
             }
             _ => Ok(()),
         }

@@ -5,12 +5,11 @@ use std::sync::{Arc, MutexGuard};
 use bytes::Bytes;
 use doorbell_am as am;
 
-use super::arrived::{Arrived, Content};
-use super::handlers::Begins;
+use super::arrived::{Arrived, Begins, Content, Sender};
 use super::lane::{Frame, Outbound};
 use super::partial::Partial;
-use super::receive::ReceiveSlot;
 use super::shared::Shared;
+use super::slots::ReceiveSlot;
 use super::state::{Known, State, Touched, react};
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
@@ -74,7 +73,8 @@ impl Shared {
         };
         let Some(content) = content else { return self.count_malformed() };
         let bits = if let Begins::Sent { bits } = begins { bits } else { 0 };
-        let arrived = Arrived { bits, len, content, from: self.handle(source, link), number };
+        let arrived =
+            Arrived { bits, len, content, from: Sender { source, link: link.clone() }, number };
         match begins {
             Begins::Sent { .. } => self.arrived(state, source, last, arrived),
             Begins::Taken { order } => self.taken(state, source, last, order, arrived),
@@ -144,9 +144,10 @@ impl Shared {
         let Arrived { bits, len, content, from, number } = arrived;
         match content {
             Content::There(description) if len <= slot.room => {
-                let pulls = state.peers.get(&source).and_then(|peer| peer.pulls.clone());
+                let known = state.peers.get(&source);
+                let ways = known.map(|known| (known.pulls.clone(), known.near));
                 drop(state);
-                self.pull(pulls, (source, number), slot, (bits, len, description), from);
+                self.pull(ways, number, slot, (bits, len, description), from);
             }
             content => {
                 state.is_done(source, number, true, touched);

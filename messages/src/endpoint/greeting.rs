@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_am as am;
 
-use super::peer::Peer;
+use super::arrived::Sender;
 use super::shared::Shared;
 use super::state::{State, Touched};
 use crate::error::ConnectError;
 use crate::limits::Limits;
 use crate::matching::Source;
-use crate::pull::PullConnection;
+use crate::pull::{NearProcess, PullConnection, Secret};
 use crate::wire::{GREET, Greeting, OVERHEAD, Pulls};
 
 /// The longest body that any endpoint takes before its receive is known.
@@ -23,12 +23,12 @@ impl Shared {
         self: &Arc<Self>,
         link: &am::Peer,
         name: &str,
-    ) -> Result<Peer, ConnectError> {
+    ) -> Result<Sender, ConnectError> {
         let source = {
             let mut state = self.lock();
             let source = state.meet(link, Some(name), LEAST_EAGER);
             if state.peers.get(&source).is_some_and(|peer| peer.pulls.is_some()) {
-                return Ok(self.handle(source, link));
+                return Ok(Sender { source, link: link.clone() });
             }
             source
         };
@@ -45,7 +45,7 @@ impl Shared {
                 let address = name.rsplit_once('#').map_or(name, |(address, _)| address);
                 let pulls = PullConnection::to(domain, address, answer.pulls);
                 self.hears(source, &answer, pulls, None);
-                Ok(self.handle(source, link))
+                Ok(Sender { source, link: link.clone() })
             }
             Err(why) => {
                 self.gone(link);
@@ -73,6 +73,8 @@ impl Shared {
         token: Option<u64>,
     ) {
         let mut touched = Touched::new();
+        let near = greeting.whereabouts.filter(|_| self.secret.is_some());
+        let near = near.and_then(|whereabouts| NearProcess::at(&whereabouts));
         let mut state = self.lock();
         let own = self.limits.eager;
         let Some(known) = state.peers.get_mut(&source) else { return };
@@ -81,6 +83,7 @@ impl Shared {
             known.outgoing.freed(usize::try_from(greeting.window).unwrap_or(usize::MAX));
             let theirs = usize::try_from(greeting.eager).unwrap_or(usize::MAX);
             known.eager = own.min(theirs).max(LEAST_EAGER);
+            known.near = near;
         }
         // The side that has connected makes the connection for long bodies, too.
         if known.pulls.is_none() || pulls.is_made_here() {
@@ -101,7 +104,8 @@ impl Shared {
     fn greeting(&self, pulls: Pulls) -> Greeting {
         let Limits { window, eager, .. } = self.limits;
         let name = self.name().to_owned();
-        Greeting { window: window as u64, eager: eager as u64, pulls, name }
+        let whereabouts = self.secret.as_ref().map(Secret::whereabouts);
+        Greeting { window: window as u64, eager: eager as u64, pulls, whereabouts, name }
     }
 }
 

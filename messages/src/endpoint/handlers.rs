@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_am::Handlers;
 
+use super::arrived::Begins;
 use super::lane::Frame;
 use super::shared::Shared;
 use crate::matching::{Envelope, Pattern};
@@ -53,15 +54,6 @@ fn message_handlers(handlers: Handlers, shared: &Arc<Shared>) -> Handlers {
             done.done(&request.peer(), number, received == 1);
             request.note_woken();
         })
-}
-
-/// How a message begins that comes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Begins {
-    /// The message was sent within its sender's window.
-    Sent { bits: u64 },
-    /// The message was held, offered and taken.
-    Taken { order: u64 },
 }
 
 /// Adds the handlers of what senders are told.

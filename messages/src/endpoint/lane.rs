@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use doorbell_am::{self as am, Credit};
 
-use super::send::SendSlot;
+use super::slots::SendSlot;
 use crate::error::SendError;
 use crate::matching::Pattern;
 use crate::pacing::{Held, Offer, Order, Release, SearchId};

@@ -1,19 +1,18 @@
 //! Endpoints: opened on a device, connected, sent to, and received from.
 //!
-//! Files import from those above them in this list, and from none below.
+//! Each file imports from those above it in this list, and from none below.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `arrived`, `partial` | messages that have come, whole or in part |
+//! | `slots` | the places of the outcomes of requests |
 //! | `lane` | what goes to one peer, and waits for credits |
 //! | `state` | the receives, the peers, and what goes to each |
-//! | `shared` | what programs do: sends, receives, cancels, probes |
-//! | `pulling`, `coming`, `ending`, `greeting` | what peers do |
-//! | `handlers` | the handlers of Active Messages that call these |
-//! | `builder`, and this file | endpoints as programs see them |
-//!
-//! The requests that programs hold, in `send`, `receive`, `waiting` and `peer`, lead to `shared`,
-//! which makes them.
+//! | `shared` | what programs do: they send, receive, cancel, probe |
+//! | `pulling`, `coming`, `greeting`, `ending` | what peers do |
+//! | `handlers` | the handlers of Active Messages by which peers do that |
+//! | `waiting`, `send`, `peer`, `receive` | requests and peers, as programs hold them |
+//! | `builder`, and this file | endpoints, as programs see them |
 
 mod arrived;
 mod builder;
@@ -28,6 +27,7 @@ mod pulling;
 mod receive;
 mod send;
 mod shared;
+mod slots;
 mod state;
 mod waiting;
 
@@ -46,8 +46,8 @@ pub use send::Sending;
 pub use waiting::{Request, wait_any};
 
 use crate::error::{ConnectError, OpenError};
-use receive::ReceiveSlot;
 use shared::Shared;
+use slots::ReceiveSlot;
 
 /// An endpoint of tagged messages: receives, and connections to others. Clones are handles to the
 /// same endpoint, which ends when the last is dropped.
@@ -107,7 +107,8 @@ impl Endpoint {
     {
         let name = name.try_into().map_err(|why| am::MapError::from(why.into()))?;
         let link = self.0.endpoint.connect(name.clone()).await?;
-        self.0.shared.greet(&link, &name.to_string()).await
+        let sender = self.0.shared.greet(&link, &name.to_string()).await?;
+        Ok(Peer::of(&sender, &self.0.shared))
     }
 
     /// Posts a receive of a message of any length, up to the
@@ -120,7 +121,7 @@ impl Endpoint {
     /// the receive fails with both lengths, as MPI has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
         let room = room.min(self.0.shared.limits.longest);
-        self.0.shared.receive(of, ReceiveSlot::of(room))
+        Receiving::post(&self.0.shared, of, ReceiveSlot::of(room))
     }
 
     /// Posts a receive that scatters the body of its message into pieces. Each is filled to its
@@ -143,12 +144,13 @@ impl Endpoint {
     /// # }
     /// ```
     pub fn receive_into(&self, pieces: impl Into<Vec<BytesMut>>, of: Match) -> Receiving {
-        self.0.shared.receive(of, ReceiveSlot::into_pieces(pieces.into()))
+        Receiving::post(&self.0.shared, of, ReceiveSlot::into_pieces(pieces.into()))
     }
 
     /// Looks for a message that has come and that a receive would take now, and leaves it.
     pub fn probe(&self, of: Match) -> Option<Probed> {
-        self.0.shared.probe(of)
+        let (envelope, len, from) = self.0.shared.probe(of.pattern())?;
+        Some(Probed { bits: envelope.bits, len, from: Peer::of(&from, &self.0.shared) })
     }
 
     /// Returns the counts of what the endpoint has seen.

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::handlers::Begins;
+use super::arrived::Begins;
 use crate::wire::Heading;
 
 /// A message of which a part has come. The rest comes before other messages of the sender.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use doorbell_am::Name;
 
+use super::arrived::Sender;
 use super::send::Sending;
 use super::shared::Shared;
 use crate::body::Body;
@@ -41,7 +42,10 @@ impl Peer {
 
     fn post(&self, bits: u64, body: Body, synchronous: bool) -> Sending {
         match self.shared.upgrade() {
-            Some(shared) => shared.send(self.source, &self.link, (bits, body), synchronous),
+            Some(shared) => {
+                let posted = shared.send(self.source, &self.link, (bits, body), synchronous);
+                Sending::of(&shared, posted)
+            }
             None => {
                 let peer = crate::error::peer_text(self.name());
                 Sending::done(Err(SendError::PeerGone { peer, len: body.len() }))
@@ -71,7 +75,8 @@ impl fmt::Debug for Peer {
 }
 
 impl Peer {
-    pub(super) fn new(source: Source, link: &doorbell_am::Peer, shared: &Arc<Shared>) -> Self {
-        Self { source, link: link.clone(), shared: Arc::downgrade(shared) }
+    pub(super) fn of(sender: &Sender, shared: &Arc<Shared>) -> Self {
+        let Sender { source, link } = sender;
+        Self { source: *source, link: link.clone(), shared: Arc::downgrade(shared) }
     }
 }

@@ -2,37 +2,36 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::peer::Peer;
-use super::receive::ReceiveSlot;
+use bytes::Bytes;
+
+use super::arrived::Sender;
 use super::shared::Shared;
+use super::slots::ReceiveSlot;
 use super::state::Touched;
 use crate::error::{ReceiveError, peer_text};
-use crate::matching::Source;
-use crate::pull::PullConnection;
+use crate::pull::{NearProcess, PullConnection, PullError};
 use crate::wire::Description;
 
 impl Shared {
     /// Pulls a long body, gives it to its receive, and tells the sender.
     pub(super) fn pull(
         self: &Arc<Self>,
-        pulls: Option<Arc<PullConnection>>,
-        (source, number): (Source, u64),
+        ways: Option<Ways>,
+        number: u64,
         slot: Arc<ReceiveSlot>,
         (bits, len, description): (u64, usize, Description),
-        from: Peer,
+        from: Sender,
     ) {
-        let (shared, name) = (self.clone(), peer_text(from.name()));
+        let (shared, name) = (self.clone(), peer_text(from.link.name()));
         let unfinished = Unfinished(slot);
         self.spawn(async move {
-            let pulled = match pulls {
-                Some(pulls) => {
-                    let pulled = shared.puller.pull(&pulls, description, len).await;
-                    pulled.map_err(|why| why.to_string())
-                }
-                None => Err("its sender has gone".to_owned()),
+            let pulled = match ways {
+                Some(ways) => shared.pull_by(ways, description, len, &from).await,
+                None => Err(PullError::PeerGone),
             };
+            let pulled = pulled.map_err(|why| why.to_string());
             let mut touched = Touched::new();
-            shared.lock().is_done(source, number, pulled.is_ok(), &mut touched);
+            shared.lock().is_done(from.source, number, pulled.is_ok(), &mut touched);
             touched.iter().for_each(|lane| lane.flush());
             match pulled {
                 Ok(body) => unfinished.0.give(bits, len, body, from),
@@ -42,6 +41,29 @@ impl Shared {
                 }
             }
         });
+    }
+
+    /// Pulls a long body: by a copy if the sender's process may be read, and otherwise by reads over
+    /// the connection for that.
+    async fn pull_by(
+        &self,
+        (pulls, near): Ways,
+        description: Description,
+        len: usize,
+        from: &Sender,
+    ) -> Result<Bytes, PullError> {
+        if let Some(process) = near {
+            let copied = self.puller.copy(process, &description, len).await;
+            // Another process may have the number of one that has ended.
+            if from.link.ending().is_some() {
+                return Err(PullError::PeerGone);
+            }
+            if copied.is_ok() {
+                return copied;
+            }
+        }
+        let pulls = pulls.ok_or(PullError::PeerGone)?;
+        self.puller.pull(&pulls, description, len).await
     }
 
     /// Has the connection made by which a peer pulls, if this side makes it.
@@ -61,6 +83,9 @@ impl Shared {
         tasks.spawn_on(task, self.bundle.runtime());
     }
 }
+
+/// The ways to a peer's memory: the connection for reads, and the peer's process if it may be read.
+type Ways = (Option<Arc<PullConnection>>, Option<NearProcess>);
 
 /// A receive whose message is being pulled. If the task ends early, the endpoint was closed.
 struct Unfinished(Arc<ReceiveSlot>);

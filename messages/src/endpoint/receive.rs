@@ -2,18 +2,18 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 
 use super::peer::Peer;
 use super::shared::Shared;
+use super::slots::{ReceiveSlot, Received};
 use super::waiting::{Request, Waits};
 use crate::error::ReceiveError;
 use crate::matching::{Pattern, Source};
 use crate::pacing::Receive;
-use crate::slot::Slot;
 
 /// What messages a receive takes: by their match bits, and by the peer that sends them.
 ///
@@ -90,45 +90,6 @@ pub struct Probed {
     pub from: Peer,
 }
 
-/// The place of a receive's outcome, and the room that the receive has.
-#[derive(Debug)]
-pub struct ReceiveSlot {
-    pub outcome: Slot<Result<Message, ReceiveError>>,
-    pub room: usize,
-    /// The pieces into which the body is scattered, until the message has come.
-    pieces: Mutex<Vec<BytesMut>>,
-}
-
-impl ReceiveSlot {
-    /// The slot of a receive that takes at most `room` bytes.
-    pub fn of(room: usize) -> Self {
-        Self { outcome: Slot::default(), room, pieces: Default::default() }
-    }
-
-    /// The slot of a receive that scatters the body into pieces with this much room.
-    pub fn into_pieces(pieces: Vec<BytesMut>) -> Self {
-        let room = pieces.iter().map(|piece| piece.capacity() - piece.len()).sum();
-        Self { outcome: Slot::default(), room, pieces: pieces.into() }
-    }
-
-    /// Gives the receive its message, if the receive has room for `len` bytes.
-    pub fn give(&self, bits: u64, len: usize, mut body: Bytes, from: Peer) {
-        let room = self.room;
-        if len > room {
-            return self.outcome.fill(Err(ReceiveError::Truncated { bits, len, room }));
-        }
-        let mut pieces = {
-            let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *pieces)
-        };
-        for piece in &mut pieces {
-            let part = body.split_to(body.len().min(piece.capacity() - piece.len()));
-            piece.extend_from_slice(&part);
-        }
-        self.outcome.fill(Ok(Message { bits, body, pieces, from }));
-    }
-}
-
 /// A receive that was posted: a future of its message. Dropping it cancels the receive, if no
 /// message has come to it yet; a message that has come is lost then.
 #[must_use = "a receive that is dropped is cancelled"]
@@ -140,17 +101,22 @@ pub struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn new(
-        shared: &Arc<Shared>,
-        slot: Arc<ReceiveSlot>,
-        posted: Option<Receive>,
-    ) -> Self {
+    /// Posts a receive.
+    pub(super) fn post(shared: &Arc<Shared>, of: Match, slot: ReceiveSlot) -> Self {
+        let (slot, posted) = shared.receive(of.pattern(), slot);
         Self { slot, waits: Waits::new(shared), posted }
+    }
+
+    /// Makes the message that the program gets.
+    fn message(&self, received: Received) -> Message {
+        let Received { bits, body, pieces, from } = received;
+        Message { bits, body, pieces, from: Peer::of(&from, self.waits.shared()) }
     }
 
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
-        self.slot.outcome.take()
+        let outcome = self.slot.outcome.take()?;
+        Some(outcome.map(|received| self.message(received)))
     }
 
     /// Waits for the outcome without making progress, as a task in the background does. Others have
@@ -186,7 +152,8 @@ impl Future for Receiving {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { slot, waits, .. } = &mut *self;
-        waits.poll(&slot.outcome, context)
+        let outcome = std::task::ready!(waits.poll(&slot.outcome, context));
+        Poll::Ready(outcome.map(|received| self.message(received)))
     }
 }
 

@@ -4,14 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::shared::Shared;
+use super::shared::{Posted, Shared};
+use super::slots::SendSlot;
 use super::waiting::{Request, Waits};
 use crate::error::SendError;
 use crate::matching::Source;
-use crate::slot::Slot;
-
-/// The outcome of a send.
-pub type SendSlot = Slot<Result<(), SendError>>;
 
 /// A send that was posted: a future of its outcome. The message is sent whether or not the future
 /// is awaited or dropped.
@@ -39,15 +36,14 @@ impl Sending {
         Self(State::Done(Some(outcome)))
     }
 
-    pub(super) fn waits(
-        shared: &Arc<Shared>,
-        slot: Arc<SendSlot>,
-        held: Option<(Source, u64)>,
-    ) -> Self {
-        if let Some(outcome) = slot.take() {
-            return Self::done(outcome);
+    pub(super) fn of(shared: &Arc<Shared>, posted: Result<Posted, SendError>) -> Self {
+        match posted {
+            Err(why) => Self::done(Err(why)),
+            Ok(Posted { slot, held }) => match slot.take() {
+                Some(outcome) => Self::done(outcome),
+                None => Self(State::Waits { slot, waits: Waits::new(shared), held }),
+            },
         }
-        Self(State::Waits { slot, waits: Waits::new(shared), held })
     }
 
     /// Returns the outcome if it is there, once.

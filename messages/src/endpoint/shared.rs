@@ -6,17 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use doorbell_am as am;
 use tokio::task::JoinSet;
 
+use super::arrived::Sender;
 use super::lane::Outbound;
-use super::peer::Peer;
-use super::receive::{Match, Probed, ReceiveSlot, Receiving};
-use super::send::{SendSlot, Sending};
+use super::slots::{ReceiveSlot, SendSlot};
 use super::state::{Awaited, State, Touched, react};
 use crate::body::Body;
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
-use crate::matching::Source;
+use crate::matching::{Envelope, Pattern, Source};
 use crate::pacing::{Posting, Receive};
-use crate::pull::{PullService, Puller, lend};
+use crate::pull::{PullService, Puller, Secret, lend};
 
 /// What the handles to an endpoint and its handlers share.
 #[derive(Debug)]
@@ -32,7 +31,18 @@ pub struct Shared {
     pub(super) tasks: Mutex<JoinSet<()>>,
     pub(super) malformed: AtomicU64,
     pub(super) puller: Puller,
+    /// A number that peers of this machine find in this process's memory, if there may be any.
+    pub(super) secret: Option<Secret>,
     pub(super) bundle: am::Bundle,
+}
+
+/// A send that was posted.
+#[derive(Debug)]
+pub struct Posted {
+    /// The place of the send's outcome.
+    pub slot: Arc<SendSlot>,
+    /// The peer and the order of the message, if it is held.
+    pub held: Option<(Source, u64)>,
 }
 
 impl Shared {
@@ -46,6 +56,7 @@ impl Shared {
             tasks: Mutex::default(),
             malformed: AtomicU64::new(0),
             puller: Puller::new(bundle.nic().domain(), limits),
+            secret: may_be_near(&bundle).then(Secret::new),
             bundle,
         })
     }
@@ -73,12 +84,12 @@ impl Shared {
         link: &am::Peer,
         (bits, body): (u64, Body),
         is_synchronous: bool,
-    ) -> Sending {
+    ) -> Result<Posted, SendError> {
         let len = body.len();
         let gone = || SendError::PeerGone { peer: peer_text(link.name()), len };
         let mut state = self.lock();
         let Some(known) = state.peers.get(&source) else {
-            return Sending::done(Err(gone()));
+            return Err(gone());
         };
         if len > known.eager {
             drop(state);
@@ -98,7 +109,7 @@ impl Shared {
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        Sending::waits(self, slot, order.map(|order| (source, order)))
+        Ok(Posted { slot, held: order.map(|order| (source, order)) })
     }
 
     /// Posts a send of a body that the receiver pulls.
@@ -108,20 +119,20 @@ impl Shared {
         link: &am::Peer,
         bits: u64,
         body: Body,
-    ) -> Sending {
+    ) -> Result<Posted, SendError> {
         let len = body.len();
-        let lent = lend(self.puller.domain(), body);
+        let lent = lend(self.puller.domain(), body, self.secret.is_some());
         let (lending, description) = match lent {
             Ok(lent) => lent,
             Err(why) => {
                 let peer = peer_text(link.name());
-                return Sending::done(Err(SendError::NoRoom { peer, len, why: why.to_string() }));
+                return Err(SendError::NoRoom { peer, len, why: why.to_string() });
             }
         };
         let mut state = self.lock();
         let Some(known) = state.peers.get(&source) else {
             let peer = peer_text(link.name());
-            return Sending::done(Err(SendError::PeerGone { peer, len }));
+            return Err(SendError::PeerGone { peer, len });
         };
         let (lane, pulls) = (known.lane.clone(), known.pulls.clone());
         let slot = Arc::new(SendSlot::default());
@@ -133,7 +144,7 @@ impl Shared {
         drop(state);
         lane.flush();
         self.connect_for_pulls(pulls);
-        Sending::waits(self, slot, order.map(|order| (source, order)))
+        Ok(Posted { slot, held: order.map(|order| (source, order)) })
     }
 
     /// Cancels a send whose message is held here. Returns whether it was.
@@ -150,13 +161,17 @@ impl Shared {
         true
     }
 
-    /// Posts a receive.
-    pub fn receive(self: &Arc<Self>, of: Match, slot: ReceiveSlot) -> Receiving {
-        let (slot, mut touched, pattern) = (Arc::new(slot), Touched::new(), of.pattern());
+    /// Posts a receive. Returns the place of its outcome, and the receive's name if it waits.
+    pub fn receive(
+        self: &Arc<Self>,
+        pattern: Pattern,
+        slot: ReceiveSlot,
+    ) -> (Arc<ReceiveSlot>, Option<Receive>) {
+        let (slot, mut touched) = (Arc::new(slot), Touched::new());
         let mut state = self.lock();
         if let Some(why) = state.refuses(pattern.source) {
             slot.outcome.fill(Err(why));
-            return Receiving::new(self, slot, None);
+            return (slot, None);
         }
         let State { incoming, peers, .. } = &mut *state;
         let posting =
@@ -172,7 +187,7 @@ impl Shared {
             }
         };
         touched.iter().for_each(|lane| lane.flush());
-        Receiving::new(self, slot, waits)
+        (slot, waits)
     }
 
     /// Cancels a receive. Returns whether it waited still.
@@ -186,19 +201,20 @@ impl Shared {
         taken.is_some()
     }
 
-    /// Looks for a message that a receive would meet now.
-    pub fn probe(&self, of: Match) -> Option<Probed> {
+    /// Looks for a message that a receive would meet now: its envelope, length and sender.
+    pub fn probe(&self, pattern: Pattern) -> Option<(Envelope, usize, Sender)> {
         let mut state = self.lock();
-        let (envelope, arrived) = state.incoming.probe(of.pattern())?;
-        Some(Probed { bits: envelope.bits, len: arrived.len, from: arrived.from.clone() })
-    }
-
-    /// Returns a handle to a peer that is known.
-    pub fn handle(self: &Arc<Self>, source: Source, link: &am::Peer) -> Peer {
-        Peer::new(source, link, self)
+        let (envelope, arrived) = state.incoming.probe(pattern)?;
+        Some((envelope, arrived.len, arrived.from.clone()))
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether a bundle's NIC reaches processes of this machine alone, by shared memory. Through
+/// other devices messages go, wherever their receivers are.
+fn may_be_near(bundle: &am::Bundle) -> bool {
+    bundle.nic().capabilities().name == "shm"
 }

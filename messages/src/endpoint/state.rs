@@ -5,17 +5,15 @@ use std::sync::Arc;
 
 use doorbell_am as am;
 
+use super::arrived::Arrived;
 use super::lane::{Frame, Lane, Outbound};
 use super::partial::Partial;
-use super::receive::ReceiveSlot;
-use super::send::SendSlot;
+use super::slots::{ReceiveSlot, SendSlot};
 use crate::error::{ReceiveError, peer_text};
 use crate::matching::{Envelope, Source};
 use crate::pacing::{Incoming, Outgoing, Reaction, Submitted};
-use crate::pull::{Lending, PullConnection};
+use crate::pull::{Lending, NearProcess, PullConnection};
 use crate::wire::OVERHEAD;
-
-use super::arrived::Arrived;
 
 /// What an endpoint knows of its receives and its peers.
 #[derive(Debug)]
@@ -42,6 +40,8 @@ pub struct Known {
     pub eager: usize,
     /// The way to the connection for long bodies, as soon as the peer was heard of.
     pub pulls: Option<Arc<PullConnection>>,
+    /// The peer's process, if it is on this machine and this process may read its memory.
+    pub near: Option<NearProcess>,
     /// The token that the peer shows when it makes that connection, if it does.
     pub token: Option<u64>,
     /// The message of which a part has come.
@@ -92,6 +92,7 @@ impl State {
                 name: name.map(str::to_owned),
                 eager,
                 pulls: None,
+                near: None,
                 token: None,
                 partial: None,
             };

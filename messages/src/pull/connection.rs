@@ -6,8 +6,8 @@ use std::time::Duration;
 use doorbell_verbs::{Domain, QueuePairConfig, ServiceId};
 use tokio::sync::Mutex;
 
+use super::error::PullError;
 use super::service::{Accepted, PullService, is_up};
-use super::transfer::PullError;
 use crate::wire::Pulls;
 
 /// The way to the connection over which either side pulls from the other. The connection is made

@@ -12,10 +12,15 @@ pub struct Lending {
 }
 
 /// Lends a body to peers, and returns its encoded [`Description`](crate::wire::Description), too.
+/// If `tells_addresses`, peers of this machine are told where in this process the body is.
 ///
 /// # Errors
 /// Returns an error when the NIC has as many registrations as it may have.
-pub fn lend(domain: &Domain, body: Body) -> Result<(Lending, Vec<u8>), RegisterError> {
+pub fn lend(
+    domain: &Domain,
+    body: Body,
+    tells_addresses: bool,
+) -> Result<(Lending, Vec<u8>), RegisterError> {
     let body = match body.pieces().len() {
         ..=MOST_PIECES => body,
         _ => Body::from(body.joined()),
@@ -24,7 +29,9 @@ pub fn lend(domain: &Domain, body: Body) -> Result<(Lending, Vec<u8>), RegisterE
     for piece in body.pieces() {
         let lent = domain.lend(piece.clone())?;
         let range = lent.range();
-        describe(&mut description, &piece[..range.start], lent.remote(), &piece[range.end..]);
+        let address = tells_addresses.then(|| piece[range.clone()].as_ptr().addr() as u64);
+        let memory = (lent.remote(), address);
+        describe(&mut description, &piece[..range.start], memory, &piece[range.end..]);
         pieces.push(lent);
     }
     Ok((Lending { _pieces: pieces }, description))

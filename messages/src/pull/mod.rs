@@ -5,18 +5,23 @@
 //! | `lending` | registers a body, and describes where it is |
 //! | `service` | accepts the connections of peers over which either side pulls |
 //! | `connection` | is this side's way to the connection of one peer, made when it is first needed |
-//! | `transfer` | pulls one body in blocks, several of which are under way at a time |
+//! | `near` | reads the memory of processes of this machine, where the kernel allows it |
+//! | `transfer` | pulls one body in blocks, several of which are under way at a time, or by a copy |
 //!
 //! The connection is separate from the one for messages, so that long bodies hold up no others. The
 //! side that has connected to the other for messages makes this connection, too, since it is sure
 //! to know an address that leads there.
 
 mod connection;
+mod error;
 mod lending;
+mod near;
 mod service;
 mod transfer;
 
 pub use connection::PullConnection;
+pub use error::PullError;
 pub use lending::{Lending, lend};
+pub use near::{NearProcess, Secret};
 pub use service::PullService;
 pub use transfer::Puller;

@@ -1,30 +1,15 @@
 //! The receiving side: a long body is pulled in blocks.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use doorbell_verbs::floor::RegionPool;
 use doorbell_verbs::{Domain, QueuePair, Registered, RemoteMemory, Rights};
 use futures_util::stream::{self, StreamExt};
 
 use super::connection::PullConnection;
+use super::error::PullError;
+use super::near::NearProcess;
 use crate::limits::Limits;
 use crate::wire::{Description, Part};
-
-/// Why a long body was not pulled.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PullError {
-    #[error("this NIC has no room for it: {0}")]
-    NoRoom(String),
-    #[error("the sender can't be connected to: {0}")]
-    Connect(String),
-    #[error("the sender has not connected within {0:?}")]
-    NotConnected(Duration),
-    #[error("the sender has gone")]
-    PeerGone,
-    #[error("reading the sender's memory: {0}")]
-    Read(String),
-}
 
 /// Pulls bodies into memory that is used again when the program has dropped them.
 #[derive(Debug)]
@@ -33,6 +18,9 @@ pub struct Puller {
     pool: RegionPool,
     limits: Limits,
 }
+
+/// The bytes that are copied at a time from another process, before other tasks run.
+const COPIED: usize = 1 << 20;
 
 /// The most bytes of memory for long bodies that are kept while they are not in use.
 const KEPT: usize = 64 << 20;
@@ -70,7 +58,7 @@ impl Puller {
                     let written = registered.write_at(begin, &bytes);
                     written.map_err(|why| PullError::NoRoom(why.to_string()))?;
                 }
-                Part::There(memory) => memories.push((begin, memory)),
+                Part::There(memory, _) => memories.push((begin, memory)),
             }
         }
         self.read(&pair, &registered, &memories).await?;
@@ -78,6 +66,43 @@ impl Puller {
         drop(revoked.map_err(|why| PullError::NoRoom(why.to_string()))?);
         let still_read = || PullError::Read("a read is still under way".to_owned());
         let frozen = pooled.freeze().ok_or_else(still_read)?;
+        Ok(Bytes::from_owner(frozen).slice(..len))
+    }
+
+    /// Copies a body of `len` bytes from the memory of a process of this machine. Other tasks run
+    /// in between.
+    ///
+    /// # Errors
+    /// Returns an error when the process can't be read, or its sender has not told where the body
+    /// is.
+    pub async fn copy(
+        &self,
+        process: NearProcess,
+        Description(parts): &Description,
+        len: usize,
+    ) -> Result<Bytes, PullError> {
+        let failed = |why: &dyn std::fmt::Display| PullError::Read(why.to_string());
+        let (mut pooled, mut at) = (self.pool.take(len), 0);
+        for part in parts {
+            match part {
+                Part::Here(bytes) => {
+                    pooled.write(|into| into[at..at + bytes.len()].copy_from_slice(bytes));
+                    at += bytes.len();
+                }
+                Part::There(memory, address) => {
+                    let address = address.ok_or_else(|| failed(&"its address was not told"))?;
+                    for begin in (0..memory.len()).step_by(COPIED) {
+                        let count = (memory.len() - begin).min(COPIED as u64) as usize;
+                        let copied = pooled
+                            .write(|into| process.read(address + begin, &mut into[at..at + count]));
+                        copied.unwrap_or(Ok(())).map_err(|why| failed(&why))?;
+                        at += count;
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        }
+        let frozen = pooled.freeze().ok_or_else(|| failed(&"its memory is in use"))?;
         Ok(Bytes::from_owner(frozen).slice(..len))
     }
 

@@ -12,23 +12,34 @@ pub struct Description(pub Vec<Part>);
 pub enum Part {
     /// Bytes that came with the description.
     Here(Bytes),
-    /// Memory of the sender.
-    There(RemoteMemory),
+    /// Memory of the sender, and its address in the sender's process, if the sender has told it.
+    There(RemoteMemory, Option<u64>),
 }
 
 /// The most pieces of memory that a description tells of. Bodies of more pieces are joined first.
 /// So a description is no longer than the shortest payload that every endpoint takes.
-pub const MOST_PIECES: usize = 12;
+pub const MOST_PIECES: usize = 10;
 
 /// The most bytes of a part that came with the description: those that are in no whole word.
 const FEW: usize = 7;
 
-/// Describes one piece of a body: a few bytes, memory to be read, and a few bytes more.
-pub fn describe(into: &mut Vec<u8>, before: &[u8], memory: RemoteMemory, behind: &[u8]) {
+/// The bit of the lengths of a piece which says that an address follows the memory.
+const ADDRESSED: usize = 8;
+
+/// Describes one piece of a body: a few bytes, memory to be read, with its address in this process
+/// if the receiver may know that, and a few bytes more.
+pub fn describe(
+    into: &mut Vec<u8>,
+    before: &[u8],
+    (memory, address): (RemoteMemory, Option<u64>),
+    behind: &[u8],
+) {
     debug_assert!(before.len() <= FEW && behind.len() <= FEW);
-    into.push((before.len() << 4 | behind.len()) as u8);
+    let addressed = if address.is_some() { ADDRESSED } else { 0 };
+    into.push((before.len() << 4 | addressed | behind.len()) as u8);
     into.extend_from_slice(before);
     into.extend_from_slice(&memory.to_bytes());
+    into.extend(address.into_iter().flat_map(u64::to_be_bytes));
     into.extend_from_slice(behind);
 }
 
@@ -38,21 +49,23 @@ impl Description {
         let mut parts = Vec::new();
         while !bytes.is_empty() {
             let lengths = usize::from(bytes.get_u8());
-            let (before, behind) = (lengths >> 4, lengths & 15);
-            if before > FEW || behind > FEW || bytes.len() < before + RemoteMemory::ENCODED + behind
-            {
+            let (before, behind) = (lengths >> 4, lengths & FEW);
+            let address = if lengths & ADDRESSED != 0 { size_of::<u64>() } else { 0 };
+            let needed = before + RemoteMemory::ENCODED + address + behind;
+            if before > FEW || bytes.len() < needed {
                 return None;
             }
             let before = bytes.split_to(before);
             let memory = RemoteMemory::from_prefix(&bytes)?;
             bytes.advance(RemoteMemory::ENCODED);
+            let address = (address > 0).then(|| bytes.get_u64());
             let behind = bytes.split_to(behind);
             parts.extend((!before.is_empty()).then_some(Part::Here(before)));
-            parts.extend((!memory.is_empty()).then_some(Part::There(memory)));
+            parts.extend((!memory.is_empty()).then_some(Part::There(memory, address)));
             parts.extend((!behind.is_empty()).then_some(Part::Here(behind)));
         }
-        let lengths = parts.iter().map(Part::len);
-        let sum = lengths.fold(Some(0_u64), |sum, len| sum?.checked_add(len));
+        let mut lengths = parts.iter().map(Part::len);
+        let sum = lengths.try_fold(0_u64, u64::checked_add);
         (sum == Some(len as u64)).then_some(Self(parts))
     }
 }
@@ -61,7 +74,7 @@ impl Part {
     pub fn len(&self) -> u64 {
         match self {
             Self::Here(bytes) => bytes.len() as u64,
-            Self::There(memory) => memory.len(),
+            Self::There(memory, _) => memory.len(),
         }
     }
 }

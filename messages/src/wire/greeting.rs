@@ -9,6 +9,8 @@ pub struct Greeting {
     pub eager: u64,
     /// Where the peer connects to, so that either side reads the other's memory.
     pub pulls: Pulls,
+    /// Where the endpoint's process is, if the peer may be on the same machine.
+    pub whereabouts: Option<Whereabouts>,
     /// The name by which others connect to the endpoint.
     pub name: String,
 }
@@ -22,6 +24,15 @@ pub struct Pulls {
     pub token: u64,
 }
 
+/// What an endpoint tells of its process, for peers of the same machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Whereabouts {
+    pub process: u32,
+    /// The address of a secret number in the process's memory.
+    pub address: u64,
+    pub secret: [u8; 16],
+}
+
 impl Greeting {
     /// The version of everything between endpoints.
     const VERSION: u64 = 1;
@@ -29,23 +40,29 @@ impl Greeting {
     const LONGEST_NAME: usize = 400;
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { window, eager, pulls: Pulls { service, token }, name } = self;
-        let words = [Self::VERSION, *window, *eager, *service, *token];
+        let Self { window, eager, pulls: Pulls { service, token }, whereabouts, name } = self;
+        let nowhere = Whereabouts { process: 0, address: 0, secret: [0; 16] };
+        let Whereabouts { process, address, secret } = whereabouts.unwrap_or(nowhere);
+        let process = u64::from(process);
+        let words = [Self::VERSION, *window, *eager, *service, *token, process, address];
         let mut bytes: Vec<_> = words.into_iter().flat_map(u64::to_be_bytes).collect();
+        bytes.extend_from_slice(&secret);
         bytes.extend_from_slice(name.as_bytes());
         bytes
     }
 
     /// Decodes a greeting, or returns `None` if no endpoint of this version wrote it.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (words, name) = bytes.split_first_chunk::<40>()?;
-        let mut words = words.as_chunks::<8>().0.iter().map(|word| u64::from_be_bytes(*word));
-        let [version, window, eager, service, token] =
-            std::array::from_fn(|_| words.next().unwrap_or(0));
+        let (words, rest) = bytes.split_first_chunk::<56>()?;
+        let (&secret, name) = rest.split_first_chunk()?;
+        let word = |at: usize| u64::from_be_bytes(words.as_chunks().0[at]);
+        let [version, window, eager, service, token, process, address] = std::array::from_fn(word);
         let name =
             std::str::from_utf8(name).ok().filter(|name| name.len() <= Self::LONGEST_NAME)?;
-        let is_known = version == Self::VERSION;
+        let whereabouts = u32::try_from(process).ok().filter(|&process| process != 0);
+        let whereabouts = whereabouts.map(|process| Whereabouts { process, address, secret });
         let pulls = Pulls { service, token };
-        is_known.then(|| Self { window, eager, pulls, name: name.to_owned() })
+        let name = name.to_owned();
+        (version == Self::VERSION).then_some(Self { window, eager, pulls, whereabouts, name })
     }
 }

@@ -27,7 +27,7 @@ use bytes::Bytes;
 use doorbell_am::{Call, RequestId};
 
 pub use description::{Description, MOST_PIECES, Part, describe};
-pub use greeting::{Greeting, Pulls};
+pub use greeting::{Greeting, Pulls, Whereabouts};
 pub use heading::Heading;
 
 pub const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");

@@ -67,6 +67,15 @@ impl PooledRegion {
         self.region.clone().expect("the region is here until this is dropped")
     }
 
+    /// Calls a function with the region's bytes, to be written. Returns `None` if somebody else has
+    /// a handle to the region.
+    pub fn write<R>(&mut self, writes: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
+        let mut private = self.region.take()?.try_private().ok()?;
+        let written = writes(private.as_bytes_mut());
+        self.region = Some(private.open());
+        Some(written)
+    }
+
     /// Returns the region as bytes that own it, or `None` if somebody else still has a handle to
     /// it. The region goes back to the pool when the bytes are dropped.
     pub fn freeze(mut self) -> Option<FrozenRegion> {

@@ -1,0 +1,48 @@
+//! A message there and one back, again and again.
+
+use anyhow::bail;
+use doorbell_messages::{Match, Peer as Other};
+
+use super::{DATA, END, End};
+use crate::perf::figures::Found;
+use crate::perf::latencies::Latencies;
+
+/// Sends messages, and receives each as it comes back.
+pub async fn lead(end: &End<'_>, other: &Other) -> anyhow::Result<(u64, Found)> {
+    let &End { endpoint, messages, plan, beat } = end;
+    let mut times = Latencies::new(plan.amount, plan.meter());
+    for round in 0.. {
+        if round > 0 && plan.amount.is_over(round, || times.passed()) {
+            break;
+        }
+        let body = messages.body(round);
+        times.resume();
+        let back = endpoint.receive(Match::exactly(DATA));
+        let sent = other.send(DATA, body);
+        let back = back.await?;
+        times.lap();
+        sent.await?;
+        if !messages.is(round, &back.body) {
+            bail!("message {round} did not come back as it should");
+        }
+        beat.count();
+    }
+    end.say_end(other, times.len()).await?;
+    Ok((times.len(), Found::Latency(times.summary(2))))
+}
+
+/// Receives messages, and sends each back.
+pub async fn follow(end: &End<'_>) -> anyhow::Result<()> {
+    let &End { endpoint, messages, beat, .. } = end;
+    let (mut count, mut wrong) = (0, 0);
+    loop {
+        let message = endpoint.receive(Match::any()).await?;
+        if message.bits == END {
+            return end.answer_end(&message, wrong, count).await;
+        }
+        wrong += u64::from(!messages.is(count, &message.body));
+        count += 1;
+        message.from.send(DATA, message.body).await?;
+        beat.count();
+    }
+}

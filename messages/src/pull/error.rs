@@ -1,0 +1,18 @@
+//! Errors of pulling long bodies.
+
+use std::time::Duration;
+
+/// Why a long body was not pulled.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PullError {
+    #[error("this NIC has no room for it: {0}")]
+    NoRoom(String),
+    #[error("the sender can't be connected to: {0}")]
+    Connect(String),
+    #[error("the sender has not connected within {0:?}")]
+    NotConnected(Duration),
+    #[error("the sender has gone")]
+    PeerGone,
+    #[error("reading the sender's memory: {0}")]
+    Read(String),
+}
