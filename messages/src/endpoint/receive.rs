@@ -126,7 +126,7 @@ impl Receiving {
         context: &mut Context<'_>,
     ) -> Poll<Result<Message, ReceiveError>> {
         self.slot.outcome.wake_later(context.waker());
-        self.slot.outcome.take().map_or(Poll::Pending, Poll::Ready)
+        self.test().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Cancels the receive. Returns whether it was cancelled before a message came to it; if not,
