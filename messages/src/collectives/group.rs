@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use doorbell_am::Plain;
+use doorbell_am::schedule::Exchange;
 use futures_util::future::try_join_all;
 
 use super::elements::{self, Each};
@@ -235,12 +236,7 @@ impl<L: Links> Group<L> {
             if is_own {
                 return Ok(bytes);
             }
-            let both = async {
-                let (received, ()) =
-                    tokio::try_join!(run.receive(from, 0), run.send(to, 0, bytes))?;
-                Ok(received)
-            };
-            run.end(both).await
+            run.end(run.exchange(Exchange { round: 0, to, from }, bytes)).await
         }
     }
 

@@ -22,7 +22,9 @@ pub trait Links: Send + Sync + 'static {
     /// Returns the number of members.
     fn size(&self) -> usize;
 
-    /// Sends a message to another member, which is done when the body needs not be kept any more.
+    /// Sends a message to another member. It is done when the body needs not be kept any more. Links
+    /// that can take the message at once do so before they return the future, and not only when
+    /// that is polled.
     fn send(
         &self,
         to: usize,
@@ -31,7 +33,8 @@ pub trait Links: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Receives the first message of another member whose tag is `tag` where `mask` has ones.
-    /// Returns the message's own tag and its body.
+    /// Returns the message's own tag and its body. Links that post receives do so before they
+    /// return the future.
     fn receive(
         &self,
         from: usize,

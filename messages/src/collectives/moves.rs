@@ -95,15 +95,12 @@ pub async fn all_gather<L: Links>(run: &Run<L>, own: Bytes) -> Result<Vec<Bytes>
     blocks[rank] = Block::Here(own.clone());
     let mut bodies = vec![Bytes::new(); size];
     for Exchange { round, to, from } in pairwise(rank, size) {
-        let sends = async {
-            match own.len() >= APART {
-                true => run.send(to, DIRECT + round, own.clone()).await,
-                false => Ok(()),
-            }
-        };
         let block = std::mem::replace(&mut blocks[from], Block::Apart(0));
-        let (came, ()) = tokio::try_join!(whole(run, from, DIRECT + round, block), sends)?;
-        bodies[from] = came;
+        let comes = whole(run, from, DIRECT + round, block);
+        bodies[from] = match own.len() >= APART {
+            true => tokio::try_join!(run.send(to, DIRECT + round, own.clone()), comes)?.1,
+            false => comes.await?,
+        };
     }
     bodies[rank] = own;
     Ok(bodies)

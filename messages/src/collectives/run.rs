@@ -60,20 +60,33 @@ impl<L: Links> Run<L> {
         before.map_or(why, |failure| self.failed(failure))
     }
 
-    /// Sends a message to a member.
-    pub async fn send(&self, to: usize, round: u32, body: Bytes) -> Result<(), GroupError> {
-        let tag = self.tag(round, self.rank());
-        self.links.send(to, tag.bits(), body).await.map_err(|why| self.link(to, why))
+    /// Sends a message to a member. The links have the message when this returns, as long as they
+    /// take it at once: nothing else has to be waited for first.
+    pub fn send(
+        &self,
+        to: usize,
+        round: u32,
+        body: Bytes,
+    ) -> impl Future<Output = Result<(), GroupError>> + Send {
+        let sending = self.links.send(to, self.tag(round, self.rank()).bits(), body);
+        async move { sending.await.map_err(|why| self.link(to, why)) }
     }
 
-    /// Receives the message of a round from a member.
-    pub async fn receive(&self, from: usize, round: u32) -> Result<Bytes, GroupError> {
+    /// Receives the message of a round from a member. The links know of the receive when this
+    /// returns, as with [`send`](Self::send).
+    pub fn receive(
+        &self,
+        from: usize,
+        round: u32,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send {
         let expected = self.tag(round, from).bits();
-        let received = self.links.receive(from, expected, MASK).await;
-        let (bits, body) = received.map_err(|why| self.link(from, why))?;
-        match bits == expected {
-            true => Ok(body),
-            false => Err(self.unexpected(from, bits)),
+        let receiving = self.links.receive(from, expected, MASK);
+        async move {
+            let (bits, body) = receiving.await.map_err(|why| self.link(from, why))?;
+            match bits == expected {
+                true => Ok(body),
+                false => Err(self.unexpected(from, bits)),
+            }
         }
     }
 
@@ -91,8 +104,9 @@ impl<L: Links> Run<L> {
     /// Sends a message to a member, and receives a message from another at the same time.
     pub async fn exchange(&self, exchange: Exchange, body: Bytes) -> Result<Bytes, GroupError> {
         let Exchange { round, to, from } = exchange;
-        let (received, ()) =
-            tokio::try_join!(self.receive(from, round), self.send(to, round, body))?;
+        // A wait for the one may take turns of the NIC for a while: both are begun before that.
+        let (receiving, sending) = (self.receive(from, round), self.send(to, round, body));
+        let ((), received) = tokio::try_join!(sending, receiving)?;
         Ok(received)
     }
 
