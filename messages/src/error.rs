@@ -98,6 +98,14 @@ pub enum OpenError {
     /// The service for long messages was not opened.
     #[error("opening the service for long messages: {0}")]
     Service(#[from] doorbell_verbs::ListenRefused),
+    /// There are no devices, or too many.
+    #[error("an endpoint has 1 to {most} devices, and was to be opened on {is}")]
+    Devices {
+        /// The number of devices.
+        is: usize,
+        /// The most that an endpoint has.
+        most: usize,
+    },
     /// A limit has a value that can't be used.
     #[error("the {limit} of an endpoint is {is}, and must be at least {least}")]
     Limit {
@@ -117,6 +125,9 @@ pub enum ConnectError {
     /// The endpoint of Active Messages there was not connected to.
     #[error(transparent)]
     Map(#[from] MapError),
+    /// No name was given.
+    #[error("connecting to an endpoint: no name was given")]
+    NoName,
     /// The endpoint there has not answered the greeting.
     #[error("greeting {name}: {why}; is it an endpoint of messages?")]
     Greeting {

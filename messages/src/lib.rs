@@ -35,10 +35,12 @@ pub mod collectives;
 mod endpoint;
 mod error;
 mod limits;
+mod map;
 mod matching;
 mod pacing;
 mod pull;
 mod slot;
+mod striping;
 mod wire;
 
 pub use body::Body;

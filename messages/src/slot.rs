@@ -22,16 +22,19 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// Puts the outcome here, and wakes the task that waits for it. The first outcome counts.
-    pub fn fill(&self, outcome: T) {
+    /// Puts the outcome here, and wakes the task that waits for it, if one sleeps. The first outcome
+    /// counts. Returns whether a task was woken.
+    pub fn fill(&self, outcome: T) -> bool {
         let mut state = self.lock();
         if std::mem::replace(&mut state.filled, true) {
-            return;
+            return false;
         }
         state.outcome = Some(outcome);
         let waker = state.waker.take();
         drop(state);
+        let woke = waker.is_some();
         waker.into_iter().for_each(Waker::wake);
+        woke
     }
 
     /// Returns whether the outcome has come and was taken.

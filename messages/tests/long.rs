@@ -141,6 +141,34 @@ async fn a_send_that_is_held_can_be_cancelled(device: &str) {
     assert_eq!(in_time(far.receive(Match::any())).await.expect("it was sent").bits, 9);
 }
 
+// The window is full, so the message is held, and a probe must see it all the same.
+async fn a_message_that_is_held_is_probed_and_received(device: &str) {
+    let open = || Endpoint::builder().window(4096).open(device);
+    let (near, far) = (open().await.expect("it opens"), open().await.expect("it opens"));
+    let peer = near.connect(far.name()).await.expect("the other endpoint is there");
+    let sends: Vec<_> =
+        (0..20).map(|bits| peer.send(bits, pattern(1000 + bits as usize))).collect();
+    let seen = async {
+        loop {
+            if let Some(probed) = far.probe(Match::exactly(17)) {
+                return probed;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let seen = in_time(seen).await;
+    assert_eq!((seen.bits, seen.len), (17, 1017));
+    let message = in_time(far.receive(Match::exactly(17).from(&seen.from))).await;
+    assert_eq!(message.expect("it was sent").body.len(), 1017);
+    for bits in (0..20).filter(|&bits| bits != 17) {
+        assert_eq!(in_time(far.receive(Match::any())).await.expect("it was sent").bits, bits);
+    }
+    for send in sends {
+        in_time(send).await.expect("it was received");
+    }
+    assert!(far.probe(Match::any()).is_none());
+}
+
 async fn both_sides_may_connect_at_once(device: &str) {
     let open = || Endpoint::open(device);
     let (near, far) = (open().await.expect("it opens"), open().await.expect("it opens"));
@@ -164,5 +192,6 @@ on_each_device!(
     pieces_are_gathered_and_scattered,
     any_of_several_requests_is_waited_for,
     a_send_that_is_held_can_be_cancelled,
+    a_message_that_is_held_is_probed_and_received,
     both_sides_may_connect_at_once,
 );

@@ -1,17 +1,18 @@
 //! Opening an endpoint.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use doorbell_am::{self as am, Bundle, Event};
-use doorbell_verbs::{Listener, ServiceId};
+use doorbell_verbs::{Domain, Listener, ServiceId};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 use super::handlers::handlers;
-use super::shared::Shared;
+use super::shared::{OwnRail, Shared};
 use super::{Endpoint, Open};
 use crate::error::OpenError;
 use crate::limits::Limits;
+use crate::wire::MOST_RAILS;
 
 /// The configuration of an endpoint, from its limits to its device.
 #[derive(Debug)]
@@ -77,9 +78,23 @@ impl EndpointBuilder {
     /// # Errors
     /// As [`Endpoint::open`], and when a limit has a value that can't be used.
     pub async fn open(self, device: &str) -> Result<Endpoint, OpenError> {
+        self.open_all(&[device]).await
+    }
+
+    /// Opens the endpoint on several devices, at most eight. Messages to peers that were
+    /// [connected to by several names](Endpoint::connect_all) go by all devices that both have, in
+    /// one order, and survive the loss of all of these but one.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and when there is no device, or there are more than eight.
+    pub async fn open_all(self, devices: &[&str]) -> Result<Endpoint, OpenError> {
         self.limits.check()?;
-        let bundle = self.endpoint.open_bundle(device).await?;
-        self.open_on(&bundle).await
+        let mut bundles = Vec::new();
+        for device in devices {
+            bundles.push(self.endpoint.open_bundle(device).await?);
+        }
+        Bundle::unite(&bundles);
+        self.open_on_all(&bundles).await
     }
 
     /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
@@ -87,20 +102,45 @@ impl EndpointBuilder {
     /// # Errors
     /// When the NIC has no room for the endpoint, or a limit has a value that can't be used.
     pub async fn open_on(self, bundle: &Bundle) -> Result<Endpoint, OpenError> {
+        self.open_on_all(std::slice::from_ref(bundle)).await
+    }
+
+    /// Opens the endpoint on several bundles, which must be [united](Bundle::unite), as
+    /// [`open_all`](Self::open_all) does on several devices.
+    ///
+    /// # Errors
+    /// As [`open_all`](Self::open_all).
+    pub async fn open_on_all(self, bundles: &[Bundle]) -> Result<Endpoint, OpenError> {
         self.limits.check()?;
-        let number = getrandom::u64().expect("Linux has random numbers once it has started");
-        let listener = bundle.nic().listen(ServiceId(number)).await?;
-        let shared = Shared::new(self.limits, bundle.clone(), number);
-        let endpoint = self.endpoint.open_on(bundle, handlers(&shared)).await?;
-        shared.set_name(endpoint.name().to_string());
-        let tasks = [watch(&endpoint, shared.clone()), accept(&shared, listener)];
-        Ok(Endpoint(Arc::new(Open { endpoint, shared, tasks })))
+        if !(1..=MOST_RAILS).contains(&bundles.len()) {
+            return Err(OpenError::Devices { is: bundles.len(), most: MOST_RAILS });
+        }
+        let (mut rails, mut listeners) = (Vec::new(), Vec::new());
+        for bundle in bundles {
+            let service = getrandom::u64().expect("Linux has random numbers once it has started");
+            listeners.push(bundle.nic().listen(ServiceId(service)).await?);
+            rails.push(OwnRail { bundle: bundle.clone(), service, name: OnceLock::new() });
+        }
+        let shared = Shared::new(self.limits, rails);
+        let mut open = Open { endpoints: Vec::new(), shared, tasks: Vec::new() };
+        let accepting = open.shared.puller.domains().to_vec().into_iter().zip(listeners);
+        for (device, (domain, listener)) in accepting.enumerate() {
+            let shared = &open.shared;
+            let rail = &shared.rails[device];
+            let endpoint = self.endpoint.clone();
+            let endpoint = endpoint.open_on(&rail.bundle, handlers(shared, device)).await?;
+            let _ = rail.name.set(endpoint.name().to_string());
+            let tasks = [watch(&endpoint, shared.clone()), accept(shared, domain, listener)];
+            open.tasks.extend(tasks);
+            open.endpoints.push(endpoint);
+        }
+        Ok(Endpoint(Arc::new(open)))
     }
 }
 
 /// Ends what waits for peers whose connections have ended.
 fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
-    let (mut events, runtime) = (endpoint.events(), shared.bundle.runtime().clone());
+    let (mut events, runtime) = (endpoint.events(), endpoint.bundle().runtime().clone());
     let watches = async move {
         loop {
             match events.recv().await {
@@ -115,8 +155,8 @@ fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
 }
 
 /// Accepts connections for long messages.
-fn accept(shared: &Shared, listener: Listener) -> AbortHandle {
-    let (service, domain) = (shared.service.clone(), shared.puller.domain().clone());
+fn accept(shared: &Shared, domain: Domain, listener: Listener) -> AbortHandle {
+    let service = shared.service.clone();
     let accepts = async move { service.serve(domain, listener).await };
-    shared.bundle.runtime().spawn(accepts).abort_handle()
+    shared.bundle().runtime().spawn(accepts).abort_handle()
 }

@@ -6,55 +6,123 @@ use bytes::Bytes;
 use doorbell_am as am;
 
 use super::arrived::{Arrived, Begins, Content, Sender};
-use super::lane::{Frame, Outbound};
+use super::effects::Effects;
+use super::frame::Frame;
 use super::partial::Partial;
 use super::shared::Shared;
 use super::slots::ReceiveSlot;
-use super::state::{Known, State, Touched, react};
+use super::state::{Known, State, react};
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
-use crate::matching::{Envelope, Source};
-use crate::pacing::{Incoming, Outgoing, Reaction};
-use crate::wire::{Description, Heading, OVERHEAD};
+use crate::matching::{Envelope, Pattern, Source};
+use crate::pacing::Offer;
+use crate::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
 
 impl Shared {
+    /// Takes in a short message. Returns whether a task was woken, as all of these do.
+    pub fn takes_short(self: &Arc<Self>, link: &am::Peer, words: &[u64]) -> bool {
+        let mut state = self.lock();
+        match (state.peer_of(link), short_of_words(words)) {
+            (Some((source, _)), Some((bits, body))) => {
+                let (begins, len) = (Begins::Sent { bits }, body.len());
+                let heading = Heading { len, ..Heading::default() };
+                self.comes(state, (source, link), begins, heading, 0, body)
+            }
+            _ => self.malformed(),
+        }
+    }
+
+    /// Takes in a packet.
+    pub fn takes(
+        self: &Arc<Self>,
+        link: &am::Peer,
+        Packet { kind, words, payload }: Packet,
+    ) -> bool {
+        let [one, two, three] = words;
+        match kind {
+            Kind::Eager => {
+                let begins = Begins::Sent { bits: one };
+                self.begins(link, begins, Heading::from_word(two), three, payload)
+            }
+            Kind::Taken => {
+                let begins = Begins::Taken { order: one };
+                self.begins(link, begins, Heading::from_word(two), three, payload)
+            }
+            Kind::More => self.continues(link, &payload),
+            Kind::Done => self.done(link, one, two == 1),
+            _ => self.told(link, kind, words, &payload),
+        }
+    }
+
+    /// Takes in a packet that has come by one of several connections, with its sequence number.
+    /// Whichever thread has the next packet in order hands on all that are ready.
+    pub fn takes_in_order(
+        self: &Arc<Self>,
+        link: &am::Peer,
+        sequence: u64,
+        packet: Packet,
+    ) -> bool {
+        let mut state = self.lock();
+        let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
+        if !known.ordered.comes(sequence, packet) {
+            return self.malformed();
+        }
+        if let Some(next) = known.ordered.acknowledgement() {
+            known.lane.acknowledge(next);
+        }
+        let lane = known.lane.clone();
+        if std::mem::replace(&mut known.is_handing_on, true) {
+            return false;
+        }
+        let mut woke = false;
+        while let Some(known) = state.peers.get_mut(&source) {
+            let Some(packet) = known.ordered.next() else {
+                known.is_handing_on = false;
+                break;
+            };
+            drop(state);
+            woke |= self.takes(link, packet);
+            state = self.lock();
+        }
+        drop(state);
+        lane.flush() || woke
+    }
+
     /// Takes in the beginning of a message, which may be all of it.
-    pub fn begins(
+    fn begins(
         self: &Arc<Self>,
         link: &am::Peer,
         begins: Begins,
         heading: Heading,
         number: u64,
         payload: Bytes,
-    ) {
+    ) -> bool {
         let mut state = self.lock();
-        let Some(&source) = state.links.get(link) else { return self.count_malformed() };
+        let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
         if heading.long || payload.len() == heading.len {
             return self.comes(state, (source, link), begins, heading, number, payload);
         }
         let most = self.limits.eager.max(Limits::LEAST_WINDOW);
-        let known = state.peers.get_mut(&source);
-        match known.filter(|_| payload.len() < heading.len && heading.len <= most) {
-            Some(known) => {
-                known.partial = Some(Partial::new(begins, heading, number, &payload));
-            }
-            None => self.count_malformed(),
+        if payload.len() > heading.len || heading.len > most {
+            return self.malformed();
         }
+        known.partial = Some(Partial::new(begins, heading, number, &payload));
+        false
     }
 
     /// Takes in more of a message.
-    pub fn continues(self: &Arc<Self>, link: &am::Peer, more: &[u8]) {
+    fn continues(self: &Arc<Self>, link: &am::Peer, more: &[u8]) -> bool {
         let mut state = self.lock();
-        let source = state.links.get(link).copied();
-        let known = source.and_then(|source| Some((source, state.peers.get_mut(&source)?)));
-        let Some((source, known)) = known else { return self.count_malformed() };
+        let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
         if !known.partial.as_mut().is_some_and(|partial| partial.add(more)) {
             known.partial = None;
-            return self.count_malformed();
+            return self.malformed();
         }
-        let Some(whole) = known.partial.take_if(|partial| partial.is_whole()) else { return };
+        let Some(whole) = known.partial.take_if(|partial| partial.is_whole()) else {
+            return false;
+        };
         let Partial { begins, heading, number, .. } = whole;
-        self.comes(state, (source, link), begins, heading, number, whole.into_bytes());
+        self.comes(state, (source, link), begins, heading, number, whole.into_bytes())
     }
 
     /// Takes in a whole message, or the description of a long one.
@@ -66,12 +134,12 @@ impl Shared {
         Heading { len, last, long }: Heading,
         number: u64,
         payload: Bytes,
-    ) {
+    ) -> bool {
         let content = match long {
             true => Description::from_bytes(payload, len).map(Content::There),
             false => Some(Content::Here(payload)),
         };
-        let Some(content) = content else { return self.count_malformed() };
+        let Some(content) = content else { return self.malformed() };
         let bits = if let Begins::Sent { bits } = begins { bits } else { 0 };
         let arrived =
             Arrived { bits, len, content, from: Sender { source, link: link.clone() }, number };
@@ -88,8 +156,8 @@ impl Shared {
         source: Source,
         last: bool,
         arrived: Arrived,
-    ) {
-        let mut touched = Touched::new();
+    ) -> bool {
+        let mut effects = Effects::default();
         let envelope = Envelope { source, bits: arrived.bits };
         let cost =
             OVERHEAD + if let Content::Here(body) = &arrived.content { body.len() } else { 0 };
@@ -97,16 +165,16 @@ impl Shared {
         if last {
             incoming.holds_none(source);
         }
-        let mut reacts = |what| react(peers, &mut touched, what);
+        let mut reacts = |what| react(peers, &mut effects, what);
         match incoming.arrived(envelope, cost, arrived, &mut reacts) {
-            Ok(Some((slot, arrived))) => self.met(state, source, slot, arrived, &mut touched),
+            Ok(Some((slot, arrived))) => self.met(state, source, slot, arrived, &mut effects),
             Ok(None) => drop(state),
             Err(_) => {
                 drop(state);
-                self.count_malformed();
+                self.malformed();
             }
         }
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish()
     }
 
     /// Takes in a message whose offer was taken.
@@ -117,19 +185,19 @@ impl Shared {
         last: bool,
         order: u64,
         mut arrived: Arrived,
-    ) {
-        let mut touched = Touched::new();
+    ) -> bool {
+        let mut effects = Effects::default();
         let promised = state.incoming.came(source, order);
         if last {
             state.incoming.holds_none(source);
         }
         let Some((slot, bits)) = promised else {
             drop(state);
-            return self.count_malformed();
+            return self.malformed();
         };
         arrived.bits = bits;
-        self.met(state, source, slot, arrived, &mut touched);
-        touched.iter().for_each(|lane| lane.flush());
+        self.met(state, source, slot, arrived, &mut effects);
+        effects.finish()
     }
 
     /// Gives a receive its message, or has the message's body pulled first.
@@ -139,7 +207,7 @@ impl Shared {
         source: Source,
         slot: Arc<ReceiveSlot>,
         arrived: Arrived,
-        touched: &mut Touched,
+        effects: &mut Effects,
     ) {
         let Arrived { bits, len, content, from, number } = arrived;
         match content {
@@ -150,67 +218,108 @@ impl Shared {
                 self.pull(ways, number, slot, (bits, len, description), from);
             }
             content => {
-                state.is_done(source, number, true, touched);
+                state.is_done(source, number, true, effects);
                 drop(state);
                 let body = if let Content::Here(body) = content { body } else { Bytes::new() };
-                slot.give(bits, len, body, from);
+                effects.note(slot.give(bits, len, body, from));
             }
         }
     }
 
     /// The receiver of a message is done with it.
-    pub fn done(&self, link: &am::Peer, number: u64, received: bool) {
+    fn done(&self, link: &am::Peer, number: u64, received: bool) -> bool {
         let mut state = self.lock();
-        let source = state.links.get(link).copied();
-        let is_to = |to: Source| Some(to) == source;
-        if !state.awaited.get(&number).is_some_and(|awaited| is_to(awaited.to)) {
-            drop(state);
-            return self.count_malformed();
+        let source = state.peer_of(link).map(|(source, _)| source);
+        if state.awaited.get(&number).map(|awaited| awaited.to) != source || source.is_none() {
+            return self.malformed();
         }
-        let Some(awaited) = state.awaited.remove(&number) else { return };
+        let Some(awaited) = state.awaited.remove(&number) else { return false };
         drop(state);
-        let peer = || peer_text(link.name());
-        awaited.slot.fill(match received {
+        let woke = awaited.slot.fill(match received {
             true => Ok(()),
-            false => Err(SendError::NotReceived { peer: peer(), len: awaited.len }),
+            false => Err(SendError::NotReceived { peer: peer_text(link.name()), len: awaited.len }),
         });
         drop(awaited.lending);
+        woke
     }
 
-    /// Takes in a message about the window, held messages or searches.
-    pub fn told(&self, link: &am::Peer, tells: impl FnOnce(&mut Told<'_>)) {
-        let mut touched = Touched::new();
+    /// Takes in what a peer says about windows, held messages and searches.
+    fn told(&self, link: &am::Peer, kind: Kind, words: [u64; 3], payload: &[u8]) -> bool {
+        let mut effects = Effects::default();
         let mut state = self.lock();
-        let Some(&source) = state.links.get(link) else { return self.count_malformed() };
-        tells(&mut Told { state: &mut state, source, touched: &mut touched });
-        drop(state);
-        touched.iter().for_each(|lane| lane.flush());
-    }
-}
-
-/// What a peer says beside its messages, on the state of the endpoint.
-pub struct Told<'s> {
-    state: &'s mut State,
-    pub source: Source,
-    touched: &'s mut Touched,
-}
-
-impl Told<'_> {
-    /// Has the receiving side react.
-    pub fn incoming(
-        &mut self,
-        tells: impl FnOnce(&mut Incoming<Arc<ReceiveSlot>, Arrived>, &mut dyn FnMut(Reaction)),
-    ) {
-        let State { incoming, peers, .. } = &mut *self.state;
-        tells(incoming, &mut |what| react(peers, self.touched, what));
-    }
-
-    /// Has the sending side react, and sends what may be sent then.
-    pub fn outgoing(&mut self, tells: impl FnOnce(&mut Outgoing<Outbound>) -> Option<Frame>) {
-        let Some(Known { outgoing, lane, .. }) = self.state.peers.get_mut(&self.source) else {
-            return;
+        let Some((source, _)) = state.peer_of(link) else { return self.malformed() };
+        let keeps_rules = match kind {
+            Kind::Holds => state.told_of_held(source, words[0] == 1, &mut effects),
+            Kind::Offer => state.offered(source, words, payload, &mut effects),
+            _ => state.sender_told(source, kind, words, &mut effects),
         };
-        lane.put(tells(outgoing));
-        self.state.releases(self.source, self.touched);
+        drop(state);
+        if !keeps_rules {
+            self.malformed();
+        }
+        effects.finish()
+    }
+}
+
+impl State {
+    /// Has the receiving side hear whether a sender holds messages. Returns whether the peer keeps
+    /// the rules. A peer that says so again and again, and reads no answers, does not.
+    fn told_of_held(&mut self, source: Source, holds: bool, effects: &mut Effects) -> bool {
+        let Self { incoming, peers, .. } = self;
+        if !holds {
+            incoming.holds_none(source);
+            return true;
+        }
+        let has_room = peers.get(&source).is_some_and(|known| known.lane.has_room());
+        has_room && incoming.holds(source, &mut |what| react(peers, effects, what))
+    }
+
+    /// Has the receiving side hear of an offer. Returns whether the peer keeps the rules.
+    fn offered(
+        &mut self,
+        source: Source,
+        [search, order, bits]: [u64; 3],
+        payload: &[u8],
+        effects: &mut Effects,
+    ) -> bool {
+        let Self { incoming, peers, .. } = self;
+        let has_room = peers.get(&source).is_some_and(|known| known.lane.has_room());
+        let Some(len) = payload.first_chunk().filter(|_| has_room) else { return false };
+        let len = u64::from_be_bytes(*len) as usize;
+        let offer = Offer { search, order, envelope: Envelope { source, bits }, len };
+        incoming.offered(offer, &mut |what| react(peers, effects, what));
+        true
+    }
+
+    /// Has the sending side hear of its window and of searches, and sends what may be sent then.
+    /// Returns whether the peer keeps the rules.
+    fn sender_told(
+        &mut self,
+        source: Source,
+        kind: Kind,
+        [one, bits, mask]: [u64; 3],
+        effects: &mut Effects,
+    ) -> bool {
+        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
+        if kind == Kind::Search && !lane.has_room() {
+            return false;
+        }
+        match kind {
+            Kind::Freed => outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX)),
+            Kind::Search => {
+                let offer = outgoing.search(one, Pattern::new(None, bits, mask));
+                lane.put(offer.map(Frame::Offer));
+            }
+            Kind::GivenUp => outgoing.give_up(one),
+            Kind::Take => {
+                let release = outgoing.take(one);
+                lane.put(release.map(|release| Frame::taken(one, release)));
+            }
+            _ => {
+                outgoing.leave(one);
+            }
+        }
+        self.releases(source, effects);
+        true
     }
 }

@@ -10,11 +10,20 @@ use crate::error::{ReceiveError, SendError, peer_text};
 use crate::pacing::Held;
 
 impl Shared {
-    /// Ends what waits for a peer one of whose connections has ended.
+    /// Ends what waits for a peer whose connection has ended, unless the peer has another.
     pub fn gone(&self, link: &am::Peer) {
         let mut state = self.lock();
-        let Some(source) = state.links.remove(link) else { return };
-        state.links.retain(|_, of| *of != source);
+        let Some((source, device)) = state.links.remove(link) else { return };
+        if let Some(known) = state.peers.get_mut(&source)
+            && known.lane.lose_rail(link)
+        {
+            known.pulls.get_mut(device).into_iter().for_each(|pulls| *pulls = None);
+            let lane = known.lane.clone();
+            drop(state);
+            lane.flush();
+            return;
+        }
+        state.links.retain(|_, (of, _)| *of != source);
         let known = state.peers.remove(&source);
         let receives = state.incoming.remove_sender(source);
         let awaited: Vec<_> = state.awaited.extract_if(|_, awaited| awaited.to == source).collect();
@@ -28,12 +37,22 @@ impl Shared {
             let gone = SendError::PeerGone { peer: peer.clone(), len: awaited.len };
             awaited.slot.fill(Err(gone));
         }
-        let Some(Known { mut outgoing, lane, token, .. }) = known else { return };
-        token.into_iter().for_each(|token| self.service.forget(token));
+        let Some(Known { mut outgoing, lane, tokens, .. }) = known else { return };
+        tokens.into_iter().for_each(|token| self.service.forget(token));
         lane.close();
         for Held { message, .. } in outgoing.drain() {
             let gone = lane.gone(message.len);
-            message.slot.iter().for_each(|slot| slot.fill(Err(gone.clone())));
+            if let Some(slot) = message.slot {
+                slot.fill(Err(gone));
+            }
+        }
+    }
+
+    /// Takes in how many packets a peer has got by several connections.
+    pub fn acknowledged(&self, link: &am::Peer, next: u64) {
+        let mut state = self.lock();
+        if !state.peer_of(link).is_some_and(|(_, known)| known.lane.acknowledged(next)) {
+            self.malformed();
         }
     }
 
@@ -52,6 +71,8 @@ impl Shared {
         drop(state);
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         links.iter().for_each(|link| self.gone(link));
-        receives.iter().for_each(|slot| slot.outcome.fill(Err(ReceiveError::Closed)));
+        for slot in receives {
+            slot.outcome.fill(Err(ReceiveError::Closed));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! How endpoints meet: each tells the other its limits.
+//! How endpoints meet: each tells the other its limits, once for each device that both have.
 
 use std::sync::Arc;
 
@@ -6,62 +6,104 @@ use bytes::Bytes;
 use doorbell_am as am;
 
 use super::arrived::Sender;
+use super::effects::Effects;
 use super::shared::Shared;
-use super::state::{State, Touched};
+use super::state::{Known, State};
 use crate::error::ConnectError;
 use crate::limits::Limits;
 use crate::matching::Source;
 use crate::pull::{NearProcess, PullConnection, Secret};
-use crate::wire::{GREET, Greeting, OVERHEAD, Pulls};
+use crate::wire::{GREET, Greeting, OVERHEAD, Pulls, Rail};
 
 /// The longest body that any endpoint takes before its receive is known.
 const LEAST_EAGER: usize = Limits::LEAST_WINDOW - OVERHEAD;
 
 impl Shared {
-    /// Greets a peer to which a connection was made, and waits for its answer.
+    /// Greets a peer over connections that were made to it, each with the name that was connected
+    /// to, and waits for the answers.
     pub async fn greet(
         self: &Arc<Self>,
-        link: &am::Peer,
-        name: &str,
+        links: &[(am::Peer, String)],
     ) -> Result<Sender, ConnectError> {
+        let count = links.len() as u16;
+        let joins = match count {
+            1 => 0,
+            _ => getrandom::u64().expect("Linux has random numbers once it has started").max(1),
+        };
+        let (first, name) = &links[0];
         let source = {
             let mut state = self.lock();
-            let source = state.meet(link, Some(name), LEAST_EAGER);
-            if state.peers.get(&source).is_some_and(|peer| peer.pulls.is_some()) {
-                return Ok(Sender { source, link: link.clone() });
+            let source = state.meet(first, Some(name), LEAST_EAGER);
+            if state.peers.get(&source).is_some_and(|peer| peer.is_greeted) {
+                return Ok(Sender { source, link: first.clone() });
             }
             source
         };
-        let no_endpoint = |why| ConnectError::Greeting { name: name.to_owned(), why };
-        let greeting = self.greeting(Pulls::default()).to_bytes();
-        let answer = link.call(GREET, Bytes::from(greeting)).await;
-        let answer = answer.map_err(|why| why.to_string()).and_then(|answer| {
-            let other = || "it speaks another version of this protocol".to_owned();
-            Greeting::from_bytes(&answer).ok_or_else(other)
-        });
-        match answer {
-            Ok(answer) => {
-                let domain = self.puller.domain().clone();
-                let address = name.rsplit_once('#').map_or(name, |(address, _)| address);
-                let pulls = PullConnection::to(domain, address, answer.pulls);
-                self.hears(source, &answer, pulls, None);
-                Ok(Sender { source, link: link.clone() })
-            }
-            Err(why) => {
-                self.gone(link);
-                Err(no_endpoint(why))
+        for (place, (link, name)) in (0..).zip(links) {
+            let rail = Rail { place, count, joins };
+            self.lock().adds_rail(source, link, rail);
+            let greeted = self.greet_one(source, link, name, rail).await;
+            if let Err(why) = greeted {
+                links.iter().for_each(|(link, _)| self.gone(link));
+                return Err(ConnectError::Greeting { name: name.clone(), why });
             }
         }
+        Ok(Sender { source, link: first.clone() })
     }
 
-    /// Takes in the greeting of a peer that has connected, and returns the answer.
-    pub fn greeted_by(&self, link: &am::Peer, greeting: &Greeting) -> Greeting {
+    /// Greets a peer over one connection.
+    async fn greet_one(
+        &self,
+        source: Source,
+        link: &am::Peer,
+        name: &str,
+        rail: Rail,
+    ) -> Result<(), String> {
+        let greeting = self.greeting(rail, Pulls::default()).to_bytes();
+        let answer = link.call(GREET, Bytes::from(greeting)).await;
+        let answer = answer.map_err(|why| why.to_string())?;
+        let refused = || {
+            "it refuses: it speaks another version of this protocol, or has fewer devices"
+                .to_owned()
+        };
+        let answer = Greeting::from_bytes(&answer).ok_or_else(refused)?;
+        let domain = self.puller.domains()[usize::from(rail.place)].clone();
+        let address = name.rsplit_once('#').map_or(name, |(address, _)| address);
+        let pulls = PullConnection::to(domain, address, answer.pulls);
+        self.hears(source, &answer, pulls, None);
+        Ok(())
+    }
+
+    /// Takes in the greeting of a peer that has connected by a device, and returns the answer, or
+    /// `None` if the greeting is refused.
+    pub fn greeted_by(
+        &self,
+        device: usize,
+        link: &am::Peer,
+        greeting: &Greeting,
+    ) -> Option<Greeting> {
+        let rail @ Rail { place, count, joins } = greeting.rail;
+        if usize::from(place) != device || usize::from(count) > self.rails.len() {
+            return None;
+        }
+        let source = {
+            let mut state = self.lock();
+            let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
+            let source = match place {
+                0 => state.meet(link, name, LEAST_EAGER),
+                _ => {
+                    let same = |known: &Known| joins != 0 && known.joins == joins;
+                    *state.peers.iter().find(|(_, known)| same(known))?.0
+                }
+            };
+            state.adds_rail(source, link, rail);
+            source
+        };
         let token = self.service.admit();
-        let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
-        let source = self.lock().meet(link, name, LEAST_EAGER);
         let pulls = PullConnection::of(self.service.clone(), token);
         self.hears(source, greeting, pulls, Some(token));
-        self.greeting(Pulls { service: self.service_number, token })
+        let pulls = Pulls { service: self.rails[device].service, token };
+        Some(self.greeting(rail, pulls))
     }
 
     /// Notes what a peer has told.
@@ -72,40 +114,55 @@ impl Shared {
         pulls: PullConnection,
         token: Option<u64>,
     ) {
-        let mut touched = Touched::new();
+        let mut effects = Effects::default();
         let near = greeting.whereabouts.filter(|_| self.secret.is_some());
         let near = near.and_then(|whereabouts| NearProcess::at(&whereabouts));
         let mut state = self.lock();
         let own = self.limits.eager;
         let Some(known) = state.peers.get_mut(&source) else { return };
-        // A peer may be heard of twice, if both sides have connected at once.
-        if known.pulls.is_none() {
+        // A peer is heard of once for each connection, and twice if both sides connect at once.
+        if !std::mem::replace(&mut known.is_greeted, true) {
             known.outgoing.freed(usize::try_from(greeting.window).unwrap_or(usize::MAX));
             let theirs = usize::try_from(greeting.eager).unwrap_or(usize::MAX);
             known.eager = own.min(theirs).max(LEAST_EAGER);
             known.near = near;
         }
+        known.tokens.extend(token);
+        let place = usize::from(greeting.rail.place);
+        known.pulls.resize_with(known.pulls.len().max(place + 1), || None);
         // The side that has connected makes the connection for long bodies, too.
-        if known.pulls.is_none() || pulls.is_made_here() {
-            known.pulls = Some(Arc::new(pulls));
+        if known.pulls[place].is_none() || pulls.is_made_here() {
+            known.pulls[place] = Some(Arc::new(pulls));
         }
-        let replaced = token.and_then(|token| known.token.replace(token));
         let pulls = known.pulls.clone();
         let awaits_pull = awaits_pull(&state, source);
-        state.releases(source, &mut touched);
+        state.releases(source, &mut effects);
         drop(state);
-        touched.iter().for_each(|lane| lane.flush());
-        replaced.into_iter().for_each(|token| self.service.forget(token));
+        effects.finish();
         if awaits_pull {
-            self.connect_for_pulls(pulls);
+            self.connect_for_pulls(&pulls);
         }
     }
 
-    fn greeting(&self, pulls: Pulls) -> Greeting {
+    fn greeting(&self, rail: Rail, pulls: Pulls) -> Greeting {
         let Limits { window, eager, .. } = self.limits;
-        let name = self.name().to_owned();
+        let (window, eager) = (window as u64, eager as u64);
+        // A peer that is quicker than the endpoint's opening is told no name.
+        let name = self.rails[0].name.get().cloned().unwrap_or_default();
         let whereabouts = self.secret.as_ref().map(Secret::whereabouts);
-        Greeting { window: window as u64, eager: eager as u64, pulls, whereabouts, name }
+        Greeting { window, eager, pulls, rail, whereabouts, name }
+    }
+}
+
+impl State {
+    /// Adds a connection to a peer.
+    fn adds_rail(&mut self, source: Source, link: &am::Peer, Rail { place, count, joins }: Rail) {
+        self.links.insert(link.clone(), (source, place.into()));
+        let Some(known) = self.peers.get_mut(&source) else { return };
+        if count > 1 {
+            known.joins = joins;
+            known.lane.add_rail(place.into(), count.into(), link);
+        }
     }
 }
 

@@ -1,213 +1,181 @@
-//! The messages to one peer that wait for credits, in the order in which they are sent.
+//! The way to one peer: frames that wait for credits, in the order in which they are sent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use doorbell_am::{self as am, Credit};
 
-use super::slots::SendSlot;
-use crate::error::SendError;
-use crate::matching::Pattern;
-use crate::pacing::{Held, Offer, Order, Release, SearchId};
-use crate::wire::{
-    DONE, EAGER, FREED, GIVEN_UP, HOLDS, Heading, LEAVE, MORE, OFFER, SEARCH, TAKE, TAKEN,
-};
+use super::frame::{Frame, Rest};
+use super::rails::Rails;
+use crate::error::{SendError, peer_text};
+use crate::wire::{Packet, SHORT, short_words};
 
-/// A message to a peer.
-#[derive(Debug)]
-pub enum Frame {
-    Eager { bits: u64, last: bool, outbound: Outbound },
-    Taken { order: Order, last: bool, outbound: Outbound },
-    More(Rest),
-    Holds,
-    Offer(Offer),
-    Freed(usize),
-    Search { search: SearchId, pattern: Pattern },
-    GivenUp(SearchId),
-    Take(Order),
-    Leave(Order),
-    Done { number: u64, received: bool },
-}
-
-/// A message that is sent, and who waits for that.
-#[derive(Debug)]
-pub struct Outbound {
-    /// The length of the whole body.
-    pub len: usize,
-    /// Whether the receiver pulls the body.
-    pub long: bool,
-    /// The body, or where the receiver pulls it from.
-    pub payload: Bytes,
-    /// The number by which the receiver says that the message is done; zero if nobody waits for
-    /// that.
-    pub number: u64,
-    /// The slot for the outcome, if it is known as soon as the message has left.
-    pub slot: Option<Arc<SendSlot>>,
-}
-
-/// The part of a message that has not been sent yet.
-#[derive(Debug)]
-pub struct Rest {
-    payload: Bytes,
-    len: usize,
-    slot: Option<Arc<SendSlot>>,
-}
-
-impl Frame {
-    /// A held message that is sent because its offer was taken.
-    pub fn taken(order: Order, Release { held, last }: Release<Outbound>) -> Self {
-        Self::Taken { order, last, outbound: held.message }
-    }
-
-    /// A held message that is sent because the window has room.
-    pub fn released(Release { held, last }: Release<Outbound>) -> Self {
-        let Held { envelope, message: outbound, .. } = held;
-        Self::Eager { bits: envelope.bits, last, outbound }
-    }
-}
-
-/// The queue of messages to one peer.
+/// The way to one peer.
 #[derive(Debug)]
 pub struct Lane {
-    peer: am::Peer,
+    /// The first connection to the peer.
+    first: am::Peer,
     queue: Mutex<Queue>,
 }
+
+/// The most frames that may wait before the peer is not answered any more.
+const MOST_WAITING: usize = 1 << 17;
 
 #[derive(Debug, Default)]
 struct Queue {
     frames: VecDeque<Frame>,
     /// Whether a task sends what is in the queue as credits come.
     is_pumped: bool,
+    /// The connections to a peer that has several.
+    rails: Option<Rails>,
 }
 
 impl Lane {
-    pub fn new(peer: am::Peer) -> Arc<Self> {
-        Arc::new(Self { peer, queue: Mutex::default() })
+    pub fn new(first: am::Peer) -> Arc<Self> {
+        Arc::new(Self { first, queue: Mutex::default() })
     }
 
-    /// Puts messages behind the others. They are sent by [`flush`](Self::flush).
+    /// Returns the first connection to the peer.
+    pub fn link(&self) -> &am::Peer {
+        &self.first
+    }
+
+    /// Uses a connection to the peer, the one at `place` of `count`, beside others. Without this, the
+    /// first connection is the only one.
+    pub fn add_rail(&self, place: usize, count: usize, link: &am::Peer) {
+        let mut queue = self.lock();
+        queue.rails.get_or_insert_with(|| Rails::new(count)).add(place, link);
+    }
+
+    /// Notes that a connection has ended. Returns whether there is another.
+    pub fn lose_rail(&self, link: &am::Peer) -> bool {
+        self.lock().rails.as_mut().is_some_and(|rails| rails.lose(link))
+    }
+
+    /// Takes in how many packets the peer has got by several connections. Returns whether that many
+    /// were sent.
+    pub fn acknowledged(&self, next: u64) -> bool {
+        self.lock().rails.as_mut().is_some_and(|rails| rails.acknowledged(next))
+    }
+
+    /// Says how many packets have come by several connections.
+    pub fn acknowledge(&self, next: u64) {
+        self.lock().rails.iter_mut().for_each(|rails| rails.acknowledge(next));
+    }
+
+    /// Returns whether there is room for frames that follow from what the peer says.
+    pub fn has_room(&self) -> bool {
+        self.lock().frames.len() < MOST_WAITING
+    }
+
+    /// Puts frames behind the others. They are sent by [`flush`](Self::flush).
     pub fn put(&self, frames: impl IntoIterator<Item = Frame>) {
         self.lock().frames.extend(frames);
     }
 
-    /// Sends what there are credits for, and has a task send the rest as credits come. A handler of
-    /// Active Messages may not send, and leaves everything to the task.
-    pub fn flush(self: &Arc<Self>) {
-        let mut queue = self.lock();
-        while !queue.is_pumped && !queue.frames.is_empty() {
-            match self.peer.try_credit() {
-                Ok(Some(credit)) => self.send_first(credit, &mut queue),
-                _ => {
-                    queue.is_pumped = true;
-                    let lane = self.clone();
-                    self.peer.runtime().spawn(async move { lane.pump().await });
-                }
-            }
+    /// Sends a short message with these match bits at once, if nothing is before it and there is a
+    /// credit. Returns whether it was sent.
+    #[inline]
+    pub fn try_send_short(&self, bits: u64, body: &[u8]) -> bool {
+        let queue = self.lock();
+        if !queue.frames.is_empty() || queue.rails.is_some() {
+            return false;
+        }
+        let Ok(Some(credit)) = self.first.try_credit() else { return false };
+        match short_words(bits, body) {
+            Some(words) => credit.request(SHORT, words).is_ok(),
+            None => false,
         }
     }
 
+    /// Sends what there are credits for, and has a task send the rest as credits come. A handler of
+    /// Active Messages may not send, and leaves everything to the task. Returns whether a task was
+    /// begun.
+    pub fn flush(self: &Arc<Self>) -> bool {
+        let mut queue = self.lock();
+        while !queue.is_pumped && queue.has_more() {
+            if !self.try_send(&mut queue) {
+                queue.is_pumped = true;
+                let lane = self.clone();
+                self.first.runtime().spawn(async move { lane.pump().await });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sends as credits come, until nothing is left.
     async fn pump(&self) {
         loop {
-            let credit = self.peer.credit().await;
+            // A credit is awaited without the lock, and taken when it is there.
+            let links = self.lock().rails.as_ref().map(Rails::links);
+            let is_up = match links {
+                Some(links) => Rails::wait_for_credit(links).await,
+                None => self.first.credit().await.is_ok(),
+            };
             let mut queue = self.lock();
-            let Ok(credit) = credit else {
+            if !is_up {
                 queue.is_pumped = false;
                 drop(queue);
                 return self.close();
-            };
-            self.send_first(credit, &mut queue);
-            if queue.frames.is_empty() {
+            }
+            while queue.has_more() && self.try_send(&mut queue) {}
+            if !queue.has_more() {
                 queue.is_pumped = false;
                 return;
             }
         }
     }
 
-    /// Sends the first message of the queue, or as much of it as one message of Active Messages
-    /// has room for.
-    fn send_first(&self, credit: Credit<'_>, queue: &mut Queue) {
-        let Some(frame) = queue.frames.pop_front() else { return };
-        if let Some(rest) = self.send(credit, frame) {
-            queue.frames.push_front(Frame::More(rest));
+    /// Sends the first frame of the queue, or as much of it as one packet has room for. Returns
+    /// `false` if there is no credit.
+    fn try_send(&self, queue: &mut Queue) -> bool {
+        if let Some(rails) = &mut queue.rails {
+            let most = rails.longest_payload();
+            let rest = rails.try_send(|| {
+                let frame = queue.frames.pop_front()?;
+                Some(frame.into_packet(most))
+            });
+            return rest.is_some_and(|rest| {
+                self.left(queue, rest, true);
+                true
+            });
         }
+        let Ok(Some(credit)) = self.first.try_credit() else { return false };
+        if let Some(frame) = queue.frames.pop_front() {
+            let (packet, rest) = frame.into_packet(self.first.longest_payload());
+            let is_sent = send(credit, &packet);
+            self.left(queue, rest, is_sent);
+        }
+        true
     }
 
-    /// Sends a message by a credit, and returns the rest of it, if it is longer than a payload. A
-    /// message that can't be sent is to a peer that has gone, of which the endpoint hears by an event.
-    fn send(&self, credit: Credit<'_>, frame: Frame) -> Option<Rest> {
-        let most = self.peer.longest_payload();
-        let sent = match frame {
-            Frame::Eager { bits, last, outbound } => {
-                let Outbound { len, long, number, .. } = outbound;
-                let words = [bits, Heading { len, last, long }.word(), number];
-                let (first, rest) = outbound.split(most);
-                let sent = credit.request_with(EAGER, words, &first);
-                return self.left(rest, sent.is_ok());
-            }
-            Frame::Taken { order, last, outbound } => {
-                let Outbound { len, long, number, .. } = outbound;
-                let words = [order, Heading { len, last, long }.word(), number];
-                let (first, rest) = outbound.split(most);
-                let sent = credit.request_with(TAKEN, words, &first);
-                return self.left(rest, sent.is_ok());
-            }
-            Frame::More(mut rest) => {
-                let next = rest.payload.split_to(most.min(rest.payload.len()));
-                let sent = credit.request_with(MORE, (), &next);
-                return self.left(rest, sent.is_ok());
-            }
-            Frame::Holds => credit.request(HOLDS, ()),
-            Frame::Offer(Offer { search, order, envelope }) => {
-                credit.request(OFFER, [search, order, envelope.bits])
-            }
-            Frame::Freed(cost) => credit.request(FREED, cost as u64),
-            Frame::Search { search, pattern } => {
-                credit.request(SEARCH, [search, pattern.bits(), pattern.mask()])
-            }
-            Frame::GivenUp(search) => credit.request(GIVEN_UP, search),
-            Frame::Take(order) => credit.request(TAKE, order),
-            Frame::Leave(order) => credit.request(LEAVE, order),
-            Frame::Done { number, received } => credit.request(DONE, [number, u64::from(received)]),
-        };
-        if let Err(why) = sent {
-            tracing::debug!(%why, "a message was not sent");
-        }
-        None
-    }
-
-    /// Returns the rest of a message of which a part was sent, or was not. If there is none, tells
-    /// who waits that the message has left.
-    fn left(&self, rest: Rest, is_sent: bool) -> Option<Rest> {
+    /// Puts the rest of a message of which a part was sent before all others. If there is none,
+    /// tells who waits that the message has left.
+    fn left(&self, queue: &mut Queue, rest: Option<Rest>, is_sent: bool) {
+        let Some(rest) = rest else { return };
         if is_sent && !rest.payload.is_empty() {
-            return Some(rest);
+            return queue.frames.push_front(Frame::More(rest));
         }
         let outcome = if is_sent { Ok(()) } else { Err(self.gone(rest.len)) };
-        rest.slot.into_iter().for_each(|slot| slot.fill(outcome.clone()));
-        None
+        if let Some(slot) = rest.slot {
+            slot.fill(outcome);
+        }
     }
 
     /// Drops everything, because the peer has gone.
     pub fn close(&self) {
         let lost = std::mem::take(&mut self.lock().frames);
-        lost.into_iter().for_each(|frame| self.lose(frame));
-    }
-
-    /// Tells who waits for a message that it was not sent.
-    fn lose(&self, frame: Frame) {
-        let (slot, len) = match frame {
-            Frame::Eager { outbound, .. } | Frame::Taken { outbound, .. } => {
-                (outbound.slot, outbound.len)
+        for Rest { slot, len, .. } in lost.into_iter().filter_map(Frame::into_rest) {
+            if let Some(slot) = slot {
+                slot.fill(Err(self.gone(len)));
             }
-            Frame::More(rest) => (rest.slot, rest.len),
-            _ => return,
-        };
-        slot.into_iter().for_each(|slot| slot.fill(Err(self.gone(len))));
+        }
     }
 
     /// Returns the error of a message to a peer that has gone.
     pub fn gone(&self, len: usize) -> SendError {
-        SendError::PeerGone { peer: crate::error::peer_text(self.peer.name()), len }
+        SendError::PeerGone { peer: peer_text(self.first.name()), len }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -215,11 +183,21 @@ impl Lane {
     }
 }
 
-impl Outbound {
-    /// Splits off what one message of Active Messages takes of the payload.
-    fn split(self, most: usize) -> (Bytes, Rest) {
-        let Self { len, mut payload, slot, .. } = self;
-        let first = payload.split_to(most.min(payload.len()));
-        (first, Rest { payload, len, slot })
+impl Queue {
+    fn has_more(&self) -> bool {
+        !self.frames.is_empty() || self.rails.as_ref().is_some_and(Rails::has_more)
     }
+}
+
+/// Sends a packet by a credit. A packet that can't be sent is to a peer that has gone, of which the
+/// endpoint hears by an event.
+fn send(credit: Credit<'_>, Packet { kind, words, payload }: &Packet) -> bool {
+    let sent = match payload.is_empty() {
+        true => credit.request(kind.id(), *words),
+        false => credit.request_with(kind.id(), *words, payload),
+    };
+    if let Err(why) = &sent {
+        tracing::debug!(%why, "a packet was not sent");
+    }
+    sent.is_ok()
 }

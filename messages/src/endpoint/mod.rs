@@ -6,7 +6,10 @@
 //! |---|---|
 //! | `arrived`, `partial` | messages that have come, whole or in part |
 //! | `slots` | the places of the outcomes of requests |
-//! | `lane` | what goes to one peer, and waits for credits |
+//! | `frame` | what goes to a peer, as packets |
+//! | `rails` | several connections to one peer |
+//! | `lane` | the way to one peer, where frames wait for credits |
+//! | `effects` | what follows from an event, and is done without the state's lock |
 //! | `state` | the receives, the peers, and what goes to each |
 //! | `shared` | what programs do: they send, receive, cancel, probe |
 //! | `pulling`, `coming`, `greeting`, `ending` | what peers do |
@@ -17,13 +20,16 @@
 mod arrived;
 mod builder;
 mod coming;
+mod effects;
 mod ending;
+mod frame;
 mod greeting;
 mod handlers;
 mod lane;
 mod partial;
 mod peer;
 mod pulling;
+mod rails;
 mod receive;
 mod send;
 mod shared;
@@ -55,10 +61,11 @@ use slots::ReceiveSlot;
 pub struct Endpoint(Arc<Open>);
 
 struct Open {
-    endpoint: am::Endpoint,
+    /// The endpoint of Active Messages on each device.
+    endpoints: Vec<am::Endpoint>,
     shared: Arc<Shared>,
     /// The tasks that watch the ends of peers, and accept connections for long messages.
-    tasks: [AbortHandle; 2],
+    tasks: Vec<AbortHandle>,
 }
 
 impl Drop for Open {
@@ -90,9 +97,14 @@ impl Endpoint {
         EndpointBuilder::default()
     }
 
-    /// Returns the name by which others connect.
+    /// Returns the name by which others connect, by the first device if there are several.
     pub fn name(&self) -> &Name {
-        self.0.endpoint.name()
+        self.0.endpoints[0].name()
+    }
+
+    /// Returns the names of the endpoint, one for each of its devices.
+    pub fn names(&self) -> Vec<Name> {
+        self.0.endpoints.iter().map(|endpoint| endpoint.name().clone()).collect()
     }
 
     /// Connects to another endpoint. If there is a connection between the two already, whichever
@@ -106,8 +118,25 @@ impl Endpoint {
         N: TryInto<Name, Error: Into<NameError>>,
     {
         let name = name.try_into().map_err(|why| am::MapError::from(why.into()))?;
-        let link = self.0.endpoint.connect(name.clone()).await?;
-        let sender = self.0.shared.greet(&link, &name.to_string()).await?;
+        self.connect_all(&[name]).await
+    }
+
+    /// Connects to an endpoint on several devices by [its names](Self::names), of which each is
+    /// connected to by the device of this endpoint at the same place. Messages go by as many devices
+    /// as both endpoints have, and long ones by all of them at once. If all but one fail, nothing is
+    /// lost.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_all(&self, names: &[Name]) -> Result<Peer, ConnectError> {
+        let mut links = Vec::new();
+        for (endpoint, name) in self.0.endpoints.iter().zip(names) {
+            links.push((endpoint.connect(name.clone()).await?, name.to_string()));
+        }
+        if links.is_empty() {
+            return Err(ConnectError::NoName);
+        }
+        let sender = self.0.shared.greet(&links).await?;
         Ok(Peer::of(&sender, &self.0.shared))
     }
 
@@ -147,10 +176,12 @@ impl Endpoint {
         Receiving::post(&self.0.shared, of, ReceiveSlot::into_pieces(pieces.into()))
     }
 
-    /// Looks for a message that has come and that a receive would take now, and leaves it.
+    /// Looks for a message that a receive would take now, and leaves it. A message that its sender
+    /// holds, because the window is full, is seen after some time by a program that probes again and
+    /// again.
     pub fn probe(&self, of: Match) -> Option<Probed> {
-        let (envelope, len, from) = self.0.shared.probe(of.pattern())?;
-        Some(Probed { bits: envelope.bits, len, from: Peer::of(&from, &self.0.shared) })
+        let (bits, len, from) = self.0.shared.probe(of.pattern())?;
+        Some(Probed { bits, len, from: Peer::of(&from, &self.0.shared) })
     }
 
     /// Returns the counts of what the endpoint has seen.
@@ -161,12 +192,17 @@ impl Endpoint {
     /// Returns the bundle of endpoints that the endpoint belongs to, which a program polls that
     /// decides itself when messages are taken in, and on which it opens further endpoints.
     pub fn bundle(&self) -> am::Bundle {
-        self.0.endpoint.bundle()
+        self.0.endpoints[0].bundle()
+    }
+
+    /// Returns the bundles that the endpoint belongs to, one for each of its devices.
+    pub fn bundles(&self) -> Vec<am::Bundle> {
+        self.0.endpoints.iter().map(am::Endpoint::bundle).collect()
     }
 
     /// Returns the NIC by which the endpoint sends and receives, for its statistics.
     pub fn nic(&self) -> &doorbell_verbs::Nic {
-        self.0.endpoint.nic()
+        self.0.endpoints[0].nic()
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 
 use super::arrived::Sender;
+use super::effects::Effects;
 use super::shared::Shared;
 use super::slots::ReceiveSlot;
-use super::state::Touched;
 use crate::error::{ReceiveError, peer_text};
-use crate::pull::{NearProcess, PullConnection, PullError};
+use crate::pull::{Connections, NearProcess, PullError};
 use crate::wire::Description;
 
 impl Shared {
@@ -30,11 +30,11 @@ impl Shared {
                 None => Err(PullError::PeerGone),
             };
             let pulled = pulled.map_err(|why| why.to_string());
-            let mut touched = Touched::new();
-            shared.lock().is_done(from.source, number, pulled.is_ok(), &mut touched);
-            touched.iter().for_each(|lane| lane.flush());
+            let mut effects = Effects::default();
+            shared.lock().is_done(from.source, number, pulled.is_ok(), &mut effects);
+            effects.finish();
             match pulled {
-                Ok(body) => unfinished.0.give(bits, len, body, from),
+                Ok(body) => drop(unfinished.0.give(bits, len, body, from)),
                 Err(why) => {
                     let lost = ReceiveError::NotPulled { bits, len, peer: name, why };
                     unfinished.0.outcome.fill(Err(lost));
@@ -62,16 +62,16 @@ impl Shared {
                 return copied;
             }
         }
-        let pulls = pulls.ok_or(PullError::PeerGone)?;
-        self.puller.pull(&pulls, description, len).await
+        self.puller.pull(&pulls, &description, len).await
     }
 
-    /// Has the connection made by which a peer pulls, if this side makes it.
-    pub(super) fn connect_for_pulls(&self, pulls: Option<Arc<PullConnection>>) {
-        if let Some(pulls) = pulls.filter(|pulls| pulls.is_made_here()) {
+    /// Has the connections made by which a peer pulls, if this side makes them.
+    pub(super) fn connect_for_pulls(&self, pulls: &Connections) {
+        for pulls in pulls.iter().flatten().filter(|pulls| pulls.is_made_here()) {
+            let pulls = pulls.clone();
             self.spawn(async move {
                 if let Err(why) = pulls.get().await {
-                    tracing::debug!(%why, "the connection for long messages was not made");
+                    tracing::debug!(%why, "a connection for long messages was not made");
                 }
             });
         }
@@ -80,12 +80,12 @@ impl Shared {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn_on(task, self.bundle.runtime());
+        tasks.spawn_on(task, self.bundle().runtime());
     }
 }
 
-/// The ways to a peer's memory: the connection for reads, and the peer's process if it may be read.
-type Ways = (Option<Arc<PullConnection>>, Option<NearProcess>);
+/// The ways to a peer's memory: the connections for reads, and the peer's process if it may be read.
+type Ways = (Connections, Option<NearProcess>);
 
 /// A receive whose message is being pulled. If the task ends early, the endpoint was closed.
 struct Unfinished(Arc<ReceiveSlot>);

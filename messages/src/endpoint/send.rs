@@ -39,7 +39,8 @@ impl Sending {
     pub(super) fn of(shared: &Arc<Shared>, posted: Result<Posted, SendError>) -> Self {
         match posted {
             Err(why) => Self::done(Err(why)),
-            Ok(Posted { slot, held }) => match slot.take() {
+            Ok(Posted::Left) => Self::done(Ok(())),
+            Ok(Posted::Waits { slot, held }) => match slot.take() {
                 Some(outcome) => Self::done(outcome),
                 None => Self(State::Waits { slot, waits: Waits::new(shared), held }),
             },

@@ -7,14 +7,15 @@ use doorbell_am as am;
 use tokio::task::JoinSet;
 
 use super::arrived::Sender;
-use super::lane::Outbound;
+use super::effects::Effects;
+use super::frame::{Frame, Outbound};
 use super::slots::{ReceiveSlot, SendSlot};
-use super::state::{Awaited, State, Touched, react};
+use super::state::{Awaited, State, react};
 use crate::body::Body;
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
-use crate::matching::{Envelope, Pattern, Source};
-use crate::pacing::{Posting, Receive};
+use crate::matching::{Pattern, Source};
+use crate::pacing::{Offer, Posting, Receive, Seen};
 use crate::pull::{PullService, Puller, Secret, lend};
 
 /// What the handles to an endpoint and its handlers share.
@@ -22,10 +23,8 @@ use crate::pull::{PullService, Puller, Secret, lend};
 pub struct Shared {
     state: Mutex<State>,
     pub(super) limits: Limits,
-    /// The name by which others connect, as soon as the endpoint is open.
-    name: OnceLock<String>,
-    /// The number of the service to which peers connect for long messages.
-    pub(super) service_number: u64,
+    /// The devices of the endpoint.
+    pub(super) rails: Vec<OwnRail>,
     pub(super) service: Arc<PullService>,
     /// Tasks that pull long bodies, or connect for that.
     pub(super) tasks: Mutex<JoinSet<()>>,
@@ -33,48 +32,52 @@ pub struct Shared {
     pub(super) puller: Puller,
     /// A number that peers of this machine find in this process's memory, if there may be any.
     pub(super) secret: Option<Secret>,
-    pub(super) bundle: am::Bundle,
+}
+
+/// A device of an endpoint.
+#[derive(Debug)]
+pub struct OwnRail {
+    pub bundle: am::Bundle,
+    /// The number of the service to which peers connect for long messages.
+    pub service: u64,
+    /// The name by which others connect, as soon as the endpoint is open.
+    pub name: OnceLock<String>,
 }
 
 /// A send that was posted.
 #[derive(Debug)]
-pub struct Posted {
-    /// The place of the send's outcome.
-    pub slot: Arc<SendSlot>,
-    /// The peer and the order of the message, if it is held.
-    pub held: Option<(Source, u64)>,
+pub enum Posted {
+    /// The message has left, and nobody need wait.
+    Left,
+    /// The outcome comes to a slot. If the message is held, its peer and order are known.
+    Waits { slot: Arc<SendSlot>, held: Option<(Source, u64)> },
 }
 
 impl Shared {
-    pub fn new(limits: Limits, bundle: am::Bundle, service_number: u64) -> Arc<Self> {
+    pub fn new(limits: Limits, rails: Vec<OwnRail>) -> Arc<Self> {
+        let domains = rails.iter().map(|rail| rail.bundle.nic().domain()).collect();
+        let secret = rails.iter().any(OwnRail::stays_here).then(Secret::new);
         Arc::new(Self {
             state: Mutex::new(State::new(limits.window)),
             limits,
-            name: OnceLock::new(),
-            service_number,
+            rails,
             service: Arc::default(),
             tasks: Mutex::default(),
             malformed: AtomicU64::new(0),
-            puller: Puller::new(bundle.nic().domain(), limits),
-            secret: may_be_near(&bundle).then(Secret::new),
-            bundle,
+            puller: Puller::new(domains, limits),
+            secret,
         })
     }
 
-    /// Sets the name by which others connect.
-    pub fn set_name(&self, name: String) {
-        let _ = self.name.set(name);
+    /// Returns the bundle of the first device. The bundles of all are served together.
+    pub fn bundle(&self) -> &am::Bundle {
+        &self.rails[0].bundle
     }
 
-    /// Returns the name by which others connect. A peer that is quicker than the endpoint's opening
-    /// is told none.
-    pub fn name(&self) -> &str {
-        self.name.get().map_or("", String::as_str)
-    }
-
-    /// Counts a message that breaks the rules.
-    pub fn count_malformed(&self) {
+    /// Counts a message that breaks the rules, and so wakes no task.
+    pub fn malformed(&self) -> bool {
         self.malformed.fetch_add(1, Ordering::Relaxed);
+        false
     }
 
     /// Posts a send.
@@ -95,6 +98,14 @@ impl Shared {
             drop(state);
             return self.send_long(source, link, bits, body);
         }
+        // Fast path: a short message that neither the window nor credits hold up needs no slot.
+        if !is_synchronous
+            && let [body] = body.pieces()
+            && state.try_send_short(source, bits, body)
+        {
+            return Ok(Posted::Left);
+        }
+        let Some(known) = state.peers.get(&source) else { return Err(gone()) };
         let lane = known.lane.clone();
         let slot = Arc::new(SendSlot::default());
         let (number, slot_of_leaving) = match is_synchronous {
@@ -109,7 +120,7 @@ impl Shared {
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        Ok(Posted { slot, held: order.map(|order| (source, order)) })
+        Ok(Posted::Waits { slot, held: order.map(|order| (source, order)) })
     }
 
     /// Posts a send of a body that the receiver pulls.
@@ -121,7 +132,9 @@ impl Shared {
         body: Body,
     ) -> Result<Posted, SendError> {
         let len = body.len();
-        let lent = lend(self.puller.domain(), body, self.secret.is_some());
+        let devices = self.lock().peers.get(&source).map_or(1, |known| known.pulls.len().max(1));
+        let domains = &self.puller.domains()[..devices];
+        let lent = lend(domains, body, self.secret.is_some());
         let (lending, description) = match lent {
             Ok(lent) => lent,
             Err(why) => {
@@ -143,21 +156,22 @@ impl Shared {
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        self.connect_for_pulls(pulls);
-        Ok(Posted { slot, held: order.map(|order| (source, order)) })
+        self.connect_for_pulls(&pulls);
+        Ok(Posted::Waits { slot, held: order.map(|order| (source, order)) })
     }
 
     /// Cancels a send whose message is held here. Returns whether it was.
     pub fn cancel_send(&self, (source, order): (Source, u64)) -> bool {
-        let mut touched = Touched::new();
+        let mut effects = Effects::default();
         let mut state = self.lock();
         let Some(known) = state.peers.get_mut(&source) else { return false };
-        let Some(held) = known.outgoing.cancel(order) else { return false };
+        let Some((held, none)) = known.outgoing.cancel(order) else { return false };
+        known.lane.put(none.then_some(Frame::Holds(false)));
         let forgotten = state.awaited.remove(&held.message.number);
-        state.releases(source, &mut touched);
+        state.releases(source, &mut effects);
         drop(state);
         drop(forgotten);
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish();
         true
     }
 
@@ -167,7 +181,7 @@ impl Shared {
         pattern: Pattern,
         slot: ReceiveSlot,
     ) -> (Arc<ReceiveSlot>, Option<Receive>) {
-        let (slot, mut touched) = (Arc::new(slot), Touched::new());
+        let (slot, mut effects) = (Arc::new(slot), Effects::default());
         let mut state = self.lock();
         if let Some(why) = state.refuses(pattern.source) {
             slot.outcome.fill(Err(why));
@@ -175,10 +189,10 @@ impl Shared {
         }
         let State { incoming, peers, .. } = &mut *state;
         let posting =
-            incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut touched, what));
+            incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut effects, what));
         let waits = match posting {
             Posting::Met(_, envelope, arrived) => {
-                self.met(state, envelope.source, slot.clone(), arrived, &mut touched);
+                self.met(state, envelope.source, slot.clone(), arrived, &mut effects);
                 None
             }
             Posting::Waits(receive) => {
@@ -186,26 +200,40 @@ impl Shared {
                 Some(receive)
             }
         };
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish();
         (slot, waits)
     }
 
     /// Cancels a receive. Returns whether it waited still.
     pub fn cancel(&self, receive: Receive) -> bool {
-        let mut touched = Touched::new();
+        let mut effects = Effects::default();
         let mut state = self.lock();
         let State { incoming, peers, .. } = &mut *state;
-        let taken = incoming.cancel(receive, &mut |what| react(peers, &mut touched, what));
+        let taken = incoming.cancel(receive, &mut |what| react(peers, &mut effects, what));
         drop(state);
-        touched.iter().for_each(|lane| lane.flush());
+        effects.finish();
         taken.is_some()
     }
 
-    /// Looks for a message that a receive would meet now: its envelope, length and sender.
-    pub fn probe(&self, pattern: Pattern) -> Option<(Envelope, usize, Sender)> {
+    /// Looks for a message that a receive would meet now: its match bits, length and sender.
+    pub fn probe(&self, pattern: Pattern) -> Option<(u64, usize, Sender)> {
+        let mut effects = Effects::default();
         let mut state = self.lock();
-        let (envelope, arrived) = state.incoming.probe(pattern)?;
-        Some((envelope, arrived.len, arrived.from.clone()))
+        let State { incoming, peers, .. } = &mut *state;
+        let seen = incoming.probe(pattern, &mut |what| react(peers, &mut effects, what));
+        let found = seen.and_then(|seen| match seen {
+            Seen::Here(envelope, arrived) => {
+                Some((envelope.bits, arrived.len, arrived.from.clone()))
+            }
+            Seen::Held(Offer { envelope, len, .. }) => {
+                let source = envelope.source;
+                let link = peers.get(&source)?.lane.link().clone();
+                Some((envelope.bits, len, Sender { source, link }))
+            }
+        });
+        drop(state);
+        effects.finish();
+        found
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
@@ -213,8 +241,10 @@ impl Shared {
     }
 }
 
-/// Returns whether a bundle's NIC reaches processes of this machine alone, by shared memory. Through
-/// other devices messages go, wherever their receivers are.
-fn may_be_near(bundle: &am::Bundle) -> bool {
-    bundle.nic().capabilities().name == "shm"
+impl OwnRail {
+    /// Returns whether the device reaches processes of this machine alone, by shared memory. Through
+    /// other devices messages go, wherever their receivers are.
+    fn stays_here(&self) -> bool {
+        self.bundle.nic().capabilities().name == "shm"
+    }
 }

@@ -42,8 +42,9 @@ impl ReceiveSlot {
         Self { outcome: Slot::default(), room, pieces: pieces.into() }
     }
 
-    /// Gives the receive its message, if the receive has room for `len` bytes.
-    pub fn give(&self, bits: u64, len: usize, mut body: Bytes, from: Sender) {
+    /// Gives the receive its message, if the receive has room for `len` bytes. Returns whether a
+    /// task was woken.
+    pub fn give(&self, bits: u64, len: usize, mut body: Bytes, from: Sender) -> bool {
         let room = self.room;
         if len > room {
             return self.outcome.fill(Err(ReceiveError::Truncated { bits, len, room }));
@@ -56,6 +57,6 @@ impl ReceiveSlot {
             let part = body.split_to(body.len().min(piece.capacity() - piece.len()));
             piece.extend_from_slice(&part);
         }
-        self.outcome.fill(Ok(Received { bits, body, pieces, from }));
+        self.outcome.fill(Ok(Received { bits, body, pieces, from }))
     }
 }

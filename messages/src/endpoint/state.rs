@@ -1,29 +1,33 @@
 //! The state of an endpoint: its receives, its peers, and what goes to each.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use doorbell_am as am;
 
 use super::arrived::Arrived;
-use super::lane::{Frame, Lane, Outbound};
+use super::effects::Effects;
+use super::frame::{Frame, Outbound};
+use super::lane::Lane;
 use super::partial::Partial;
 use super::slots::{ReceiveSlot, SendSlot};
 use crate::error::{ReceiveError, peer_text};
+use crate::map::Map;
 use crate::matching::{Envelope, Source};
 use crate::pacing::{Incoming, Outgoing, Reaction, Submitted};
-use crate::pull::{Lending, NearProcess, PullConnection};
-use crate::wire::OVERHEAD;
+use crate::pull::{Connections, Lending, NearProcess};
+use crate::striping::Ordered;
+use crate::wire::{OVERHEAD, Packet};
 
 /// What an endpoint knows of its receives and its peers.
 #[derive(Debug)]
 pub struct State {
     pub incoming: Incoming<Arc<ReceiveSlot>, Arrived>,
-    /// The peers by their connections, of which a peer has two if both sides connect at once.
-    pub links: HashMap<am::Peer, Source>,
-    pub peers: HashMap<Source, Known>,
+    /// The peers by their connections, with the device that carries each. A peer has several
+    /// connections if both endpoints have several devices, or if both connect at once.
+    pub links: Map<am::Peer, (Source, usize)>,
+    pub peers: Map<Source, Known>,
     /// Messages that have left, and whose senders wait until the receiver is done with them.
-    pub awaited: HashMap<u64, Awaited>,
+    pub awaited: Map<u64, Awaited>,
     pub next_source: Source,
     pub next_number: u64,
     pub is_closed: bool,
@@ -38,12 +42,21 @@ pub struct Known {
     pub name: Option<String>,
     /// The longest body that is sent to the peer before its receive is known.
     pub eager: usize,
-    /// The way to the connection for long bodies, as soon as the peer was heard of.
-    pub pulls: Option<Arc<PullConnection>>,
+    /// Whether the peer was heard of. Before, nothing is sent to it.
+    pub is_greeted: bool,
+    /// The number by which further connections are known to be the same peer's; zero if there are
+    /// to be none.
+    pub joins: u64,
+    /// The ways to the connections for long bodies, one for each device that both endpoints have.
+    pub pulls: Connections,
+    /// The packets that come by several connections.
+    pub ordered: Ordered<Packet>,
+    /// Whether a thread is handing on packets that have come by several connections.
+    pub is_handing_on: bool,
     /// The peer's process, if it is on this machine and this process may read its memory.
     pub near: Option<NearProcess>,
-    /// The token that the peer shows when it makes that connection, if it does.
-    pub token: Option<u64>,
+    /// The tokens that the peer shows when it makes those connections, if it does.
+    pub tokens: Vec<u64>,
     /// The message of which a part has come.
     pub partial: Option<Partial>,
 }
@@ -58,26 +71,23 @@ pub struct Awaited {
     pub lending: Option<Lending>,
 }
 
-/// The lanes to which an event has put something, to be flushed without the state's lock.
-pub type Touched = Vec<Arc<Lane>>;
-
 impl State {
     pub fn new(window: usize) -> Self {
         Self {
             incoming: Incoming::new(window),
-            links: HashMap::new(),
-            peers: HashMap::new(),
-            awaited: HashMap::new(),
+            links: Map::default(),
+            peers: Map::default(),
+            awaited: Map::default(),
             next_source: 0,
             next_number: 1,
             is_closed: false,
         }
     }
 
-    /// Returns the number of a peer that is known by a connection or by its name. A peer that is
-    /// not known becomes known. Until it was heard of, nothing is sent to it.
+    /// Returns the number of a peer that is known by its first connection or by its name. A peer
+    /// that is not known becomes known. Until it was heard of, nothing is sent to it.
     pub fn meet(&mut self, link: &am::Peer, name: Option<&str>, eager: usize) -> Source {
-        if let Some(&source) = self.links.get(link) {
+        if let Some(&(source, _)) = self.links.get(link) {
             return source;
         }
         let same =
@@ -91,16 +101,26 @@ impl State {
                 lane: Lane::new(link.clone()),
                 name: name.map(str::to_owned),
                 eager,
-                pulls: None,
+                is_greeted: false,
+                joins: 0,
+                pulls: Vec::new(),
+                ordered: Ordered::default(),
+                is_handing_on: false,
                 near: None,
-                token: None,
+                tokens: Vec::new(),
                 partial: None,
             };
             self.peers.insert(source, known);
             source
         });
-        self.links.insert(link.clone(), source);
+        self.links.insert(link.clone(), (source, 0));
         source
+    }
+
+    /// Returns the peer at the other end of a connection.
+    pub fn peer_of(&mut self, link: &am::Peer) -> Option<(Source, &mut Known)> {
+        let &(source, _) = self.links.get(link)?;
+        Some((source, self.peers.get_mut(&source)?))
     }
 
     /// Returns why a receive can't be posted, if it can't.
@@ -124,17 +144,29 @@ impl State {
         number
     }
 
+    /// Sends a short message to a peer at once, if nothing holds it up. Returns whether it was sent.
+    #[inline]
+    pub fn try_send_short(&mut self, source: Source, bits: u64, body: &[u8]) -> bool {
+        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
+        let cost = OVERHEAD + body.len();
+        outgoing.has_room(cost) && lane.try_send_short(bits, body) && {
+            outgoing.sent(cost);
+            true
+        }
+    }
+
     /// Submits a message to a peer. Returns the order of the message if it is held.
     pub fn submit(&mut self, source: Source, bits: u64, outbound: Outbound) -> Option<u64> {
         let Known { outgoing, lane, .. } = self.peers.get_mut(&source)?;
         let cost = OVERHEAD + if outbound.long { 0 } else { outbound.len };
-        match outgoing.submit(Envelope { source: 0, bits }, cost, outbound) {
+        let len = outbound.len;
+        match outgoing.submit(Envelope { source: 0, bits }, (cost, len), outbound) {
             Submitted::Send(outbound) => {
                 lane.put([Frame::Eager { bits, last: false, outbound }]);
                 None
             }
             Submitted::Holds { order, first, offer } => {
-                lane.put(first.then_some(Frame::Holds));
+                lane.put(first.then_some(Frame::Holds(true)));
                 lane.put(offer.map(Frame::Offer));
                 Some(order)
             }
@@ -142,29 +174,29 @@ impl State {
     }
 
     /// Sends what may be sent to a peer, because its window has grown or an offer was answered.
-    pub fn releases(&mut self, source: Source, touched: &mut Touched) {
+    pub fn releases(&mut self, source: Source, effects: &mut Effects) {
         let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return };
         while let Some(release) = outgoing.release() {
             lane.put([Frame::released(release)]);
         }
         lane.put(outgoing.next_offer().map(Frame::Offer));
-        touched.push(lane.clone());
+        effects.send(lane);
     }
 
     /// Tells the sender of a message that the receiver is done with it, if the sender waits for
     /// that.
-    pub fn is_done(&self, source: Source, number: u64, received: bool, touched: &mut Touched) {
+    pub fn is_done(&self, source: Source, number: u64, received: bool, effects: &mut Effects) {
         if number != 0
             && let Some(Known { lane, .. }) = self.peers.get(&source)
         {
             lane.put([Frame::Done { number, received }]);
-            touched.push(lane.clone());
+            effects.send(lane);
         }
     }
 }
 
 /// Puts a reaction on the lane to its peer.
-pub fn react(peers: &HashMap<Source, Known>, touched: &mut Touched, what: Reaction) {
+pub fn react(peers: &Map<Source, Known>, effects: &mut Effects, what: Reaction) {
     let (to, frame) = match what {
         Reaction::Freed { to, cost } => (to, Frame::Freed(cost)),
         Reaction::Search { to, search, pattern } => (to, Frame::Search { search, pattern }),
@@ -174,6 +206,6 @@ pub fn react(peers: &HashMap<Source, Known>, touched: &mut Touched, what: Reacti
     };
     if let Some(Known { lane, .. }) = peers.get(&to) {
         lane.put([frame]);
-        touched.push(lane.clone());
+        effects.send(lane);
     }
 }

@@ -30,7 +30,7 @@ impl Waits {
             self.wait = None;
             return Poll::Ready(outcome);
         }
-        let bundle = &self.shared.bundle;
+        let bundle = self.shared.bundle();
         let wait = self.wait.get_or_insert_with(|| PolledWait::new(bundle.nic()));
         let polled =
             bundle.poll_until(wait, context, || slot.take(), |waker| slot.wake_later(waker));

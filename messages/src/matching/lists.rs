@@ -1,8 +1,7 @@
 //! Lists of entries by key, through a slab of entries that the lists share.
 
-use std::collections::HashMap;
-
 use super::pattern::Key;
+use crate::map::Map;
 
 /// The place of an entry in its slab.
 pub type Place = u32;
@@ -35,7 +34,7 @@ struct Ends {
 
 /// Lists of entries, one for each key, each in the order in which entries were put there.
 #[derive(Default, Debug)]
-pub struct Lists(HashMap<Key, Ends>);
+pub struct Lists(Map<Key, Ends>);
 
 impl Lists {
     /// Whether there is no entry.

@@ -74,6 +74,16 @@ impl<R, M> Matcher<R, M> {
         self.posted.cancel(id)
     }
 
+    /// Takes back all receives of some patterns, in the order in which they were posted.
+    pub fn cancel_all(&mut self, of: impl Fn(&Pattern) -> bool) -> Vec<R> {
+        self.posted.cancel_all(of)
+    }
+
+    /// Returns the receives that wait, in the order in which they were posted.
+    pub fn receives_in_order(&self) -> Vec<(Pattern, &R)> {
+        self.posted.in_order()
+    }
+
     /// Returns the message that a receive of a pattern would meet, and leaves it here.
     pub fn probe(&mut self, pattern: Pattern) -> Option<(Envelope, &M)> {
         self.unexpected.probe(pattern)

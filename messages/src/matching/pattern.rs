@@ -21,6 +21,11 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// Returns whether the pattern takes messages of a sender.
+    pub fn is_of(&self, source: Source) -> bool {
+        self.source.is_none_or(|only| only == source)
+    }
+
     /// The messages whose bits equal `bits` where `mask` has ones.
     pub fn new(source: Option<Source>, bits: u64, mask: u64) -> Self {
         Self { source, bits: bits & mask, mask }

@@ -85,6 +85,21 @@ impl<R> Posted<R> {
         (entry.order == id.order).then(|| self.remove(id.place))
     }
 
+    /// Takes back all receives of some patterns, in the order in which they were posted.
+    pub fn cancel_all(&mut self, of: impl Fn(&Pattern) -> bool) -> Vec<R> {
+        let entries = self.entries.iter().filter(|(_, entry)| of(&entry.pattern));
+        let mut places: Vec<_> = entries.map(|(at, entry)| (entry.order, at as Place)).collect();
+        places.sort_unstable();
+        places.into_iter().map(|(_, place)| self.remove(place)).collect()
+    }
+
+    /// Returns the receives that wait, in the order in which they were posted.
+    pub fn in_order(&self) -> Vec<(Pattern, &R)> {
+        let mut entries: Vec<_> = self.entries.iter().map(|(_, entry)| entry).collect();
+        entries.sort_unstable_by_key(|entry| entry.order);
+        entries.into_iter().map(|entry| (entry.pattern, &entry.receive)).collect()
+    }
+
     /// Returns how many receives wait.
     #[cfg(test)]
     pub fn len(&self) -> usize {

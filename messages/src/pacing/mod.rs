@@ -19,22 +19,26 @@
 //! | message | by | what it says |
 //! |---|---|---|
 //! | `FREED` | the receiver | receives have taken messages, which took so much of the window |
-//! | `HOLDS` | the sender | a message is held, and none was before |
+//! | `HOLDS` | the sender | a message is held, and none was before; or none is any more, because the last was cancelled |
 //! | `SEARCH` | the receiver | the pattern of a receive that waits, to senders which hold messages |
 //! | `GIVEN_UP` | the receiver | a search whose receive waits no more |
 //! | `OFFER` | the sender | the envelope of the first held message that a search found |
 //! | `TAKE`, `LEAVE` | the receiver | whether the offered message is sent |
 //!
+//! A probe that finds no message searches, too, and sees what is offered. It leaves every offer where
+//! it is.
+//!
 //! The folder is bookkeeping: [`Outgoing`] for one sender and one receiver, [`Incoming`] for a
 //! receiver and all of its senders. Whoever uses it sends what it says. Messages between
 //! the two arrive in the order in which they were sent.
 
+mod probes;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use receiver::{Incoming, Posting, Reaction, Receive};
+pub use receiver::{Incoming, Posting, Reaction, Receive, Seen};
 pub use sender::{Held, Offer, Outgoing, Release, Submitted};
 
 /// Names a search among those of a receiver.

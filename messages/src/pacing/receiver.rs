@@ -1,22 +1,25 @@
 //! The receives of one receiver, and the messages of all its senders.
 
-use std::collections::{BTreeMap, HashMap};
-
+use super::probes::Probes;
 use super::{Offer, Order, SearchId};
+use crate::map::Map;
 use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source};
 
 /// Receives of the type `R`, and messages of the type `M` from all senders.
 #[derive(Debug)]
 pub struct Incoming<R, M> {
     matcher: Matcher<Waiting<R>, Charged<M>>,
-    senders: HashMap<Source, Sender>,
-    /// The searches of the receives that wait, in the order of posting.
-    searches: BTreeMap<SearchId, Search>,
+    senders: Map<Source, Sender>,
+    /// The searches of receives that wait, where senders were asked.
+    searches: Map<SearchId, Search>,
+    /// How many senders hold messages.
+    holders: usize,
     next: SearchId,
     /// Receives that have taken an offered message, which is on its way, with its match bits.
-    promised: HashMap<(Source, Order), (R, u64)>,
+    promised: Map<(Source, Order), (R, u64)>,
     /// What messages of one sender may take here.
     window: usize,
+    probes: Probes,
 }
 
 /// The error of a message that takes more than its sender's window has left.
@@ -49,7 +52,6 @@ struct Sender {
 #[derive(Debug)]
 struct Search {
     pattern: Pattern,
-    posted: PostedId,
     /// The senders that were asked, and have neither offered a message nor heard that the search is
     /// over.
     asked: Vec<Source>,
@@ -69,6 +71,15 @@ pub enum Posting<R, M> {
     Waits(Receive),
 }
 
+/// A message that a probe has found.
+#[derive(Debug)]
+pub enum Seen<'m, M> {
+    /// The message has come.
+    Here(Envelope, &'m M),
+    /// The message is held by its sender.
+    Held(Offer),
+}
+
 /// A message to a sender that follows from an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reaction {
@@ -84,11 +95,13 @@ impl<R, M> Incoming<R, M> {
     pub fn new(window: usize) -> Self {
         Self {
             matcher: Matcher::default(),
-            senders: HashMap::new(),
-            searches: BTreeMap::new(),
+            senders: Map::default(),
+            searches: Map::default(),
+            holders: 0,
             next: 0,
-            promised: HashMap::new(),
+            promised: Map::default(),
             window,
+            probes: Probes::default(),
         }
     }
 
@@ -105,12 +118,10 @@ impl<R, M> Incoming<R, M> {
         self.senders.remove(&source);
         let promised = self.promised.extract_if(|(of, _), _| *of == source);
         let mut lost: Vec<_> = promised.map(|(_, (receive, _))| receive).collect();
-        let is_of_source = |search: &Search| search.pattern.source == Some(source);
-        let searches = self.searches.iter().filter(|(_, search)| is_of_source(search));
-        let waiting: Vec<_> = searches.map(|(&search, of)| (search, of.posted)).collect();
-        for (search, posted) in waiting {
+        let of_source = self.matcher.cancel_all(|pattern| pattern.source == Some(source));
+        for Waiting { search, receive } in of_source {
             self.searches.remove(&search);
-            lost.extend(self.matcher.cancel(posted).map(|waiting| waiting.receive));
+            lost.push(receive);
         }
         lost
     }
@@ -130,14 +141,22 @@ impl<R, M> Incoming<R, M> {
             }
             Post::Waits(posted) => {
                 self.next += 1;
-                let asked = self.senders.iter().filter(|(_, sender)| sender.holds);
-                let asked = asked.map(|(&source, _)| source);
-                let asked = asked.filter(|&of| pattern.source.is_none_or(|source| source == of));
-                let asked: Vec<_> = asked.collect();
-                asked.iter().for_each(|&to| react(Reaction::Search { to, search, pattern }));
-                self.searches.insert(search, Search { pattern, posted, asked });
+                if self.holders > 0 {
+                    self.ask_all(search, pattern, react);
+                }
                 Posting::Waits(Receive { posted, search })
             }
+        }
+    }
+
+    /// Has a receive that waits search at all senders that hold messages.
+    fn ask_all(&mut self, search: SearchId, pattern: Pattern, react: &mut impl FnMut(Reaction)) {
+        let holders = self.senders.iter().filter(|(_, sender)| sender.holds);
+        let asked = holders.map(|(&source, _)| source);
+        let asked: Vec<_> = asked.filter(|&of| pattern.is_of(of)).collect();
+        asked.iter().for_each(|&to| react(Reaction::Search { to, search, pattern }));
+        if !asked.is_empty() {
+            self.searches.insert(search, Search { pattern, asked });
         }
     }
 
@@ -156,6 +175,7 @@ impl<R, M> Incoming<R, M> {
         let sender = self.senders.get_mut(&envelope.source).ok_or(Overrun)?;
         let used = sender.used.checked_add(cost).filter(|&used| used <= self.window);
         sender.used = used.ok_or(Overrun)?;
+        self.probes.moves_on(envelope.source);
         match self.matcher.receive_for(envelope) {
             Some(Waiting { search, receive }) => {
                 self.ends(search, react);
@@ -169,39 +189,50 @@ impl<R, M> Incoming<R, M> {
         }
     }
 
-    /// Hears that a sender holds messages: receives that wait search for theirs there.
-    pub fn holds(&mut self, source: Source, react: &mut impl FnMut(Reaction)) {
-        let Some(sender) = self.senders.get_mut(&source) else { return };
+    /// Hears that a sender holds messages: receives that wait search for theirs there. Returns
+    /// `false` if that was heard before, which breaks the rules.
+    pub fn holds(&mut self, source: Source, react: &mut impl FnMut(Reaction)) -> bool {
+        let sender = self.senders.get_mut(&source).filter(|sender| !sender.holds);
+        let Some(sender) = sender else { return false };
         sender.holds = true;
+        self.holders += 1;
         let owed = sender.gives_back();
         if owed > 0 {
             react(Reaction::Freed { to: source, cost: owed });
         }
-        for (&search, of) in &mut self.searches {
-            let takes = of.pattern.source.is_none_or(|from| from == source);
-            if takes {
-                if !of.asked.contains(&source) {
-                    of.asked.push(source);
-                }
-                react(Reaction::Search { to: source, search, pattern: of.pattern });
+        for (pattern, waiting) in self.matcher.receives_in_order() {
+            if pattern.is_of(source) {
+                let search = waiting.search;
+                let of = self.searches.entry(search);
+                of.or_insert_with(|| Search { pattern, asked: Vec::new() }).asked.push(source);
+                react(Reaction::Search { to: source, search, pattern });
             }
         }
+        true
     }
 
     /// Hears that a sender holds no messages any more.
     pub fn holds_none(&mut self, source: Source) {
-        if let Some(sender) = self.senders.get_mut(&source) {
-            sender.holds = false;
-        }
-        self.searches.values_mut().for_each(|search| search.asked.retain(|&of| of != source));
+        let sender = self.senders.get_mut(&source).filter(|sender| sender.holds);
+        let Some(sender) = sender else { return };
+        sender.holds = false;
+        self.holders -= 1;
+        self.probes.holds_none(source);
+        self.searches.retain(|_, search| {
+            search.asked.retain(|&of| of != source);
+            !search.asked.is_empty()
+        });
     }
 
     /// Answers the offer of a held message. The message is taken if it belongs to the very receive
     /// that has searched for it. Another receive that takes it may take an earlier message, too,
     /// which is held and was not searched for.
     pub fn offered(&mut self, offer: Offer, react: &mut impl FnMut(Reaction)) {
-        let Offer { search, order, envelope } = offer;
+        let Offer { search, order, envelope, .. } = offer;
         let to = envelope.source;
+        if self.probes.offered(offer) {
+            return react(Reaction::Leave { to, order });
+        }
         if let Some(search) = self.searches.get_mut(&search) {
             search.asked.retain(|&of| of != to);
         }
@@ -210,6 +241,7 @@ impl<R, M> Incoming<R, M> {
             let taken = self.matcher.receive_for(envelope);
             self.promised.extend(taken.map(|taken| ((to, order), (taken.receive, envelope.bits))));
             self.ends(search, react);
+            self.probes.moves_on(to);
             return react(Reaction::Take { to, order });
         }
         react(Reaction::Leave { to, order });
@@ -225,9 +257,39 @@ impl<R, M> Incoming<R, M> {
         self.promised.remove(&(source, order))
     }
 
-    /// Returns the message that a receive of a pattern would meet now, and leaves it here.
-    pub fn probe(&mut self, pattern: Pattern) -> Option<(Envelope, &M)> {
-        self.matcher.probe(pattern).map(|(envelope, charged)| (envelope, &charged.message))
+    /// Looks for a message that a receive of a pattern would meet now, and leaves it where it is. If
+    /// no message has come, senders that hold some are asked, and a later probe sees what they
+    /// answer.
+    pub fn probe(
+        &mut self,
+        pattern: Pattern,
+        react: &mut impl FnMut(Reaction),
+    ) -> Option<Seen<'_, M>> {
+        // Asked twice, since the borrow of an answer would last until the end of this function.
+        if self.matcher.probe(pattern).is_some() {
+            let here = self.matcher.probe(pattern);
+            return here.map(|(envelope, charged)| Seen::Here(envelope, &charged.message));
+        }
+        if self.holders == 0 {
+            return None;
+        }
+        if let Some(offer) = self.probes.take(pattern) {
+            return Some(Seen::Held(offer));
+        }
+        if !self.probes.is_asked(pattern) {
+            let holders = self.senders.iter().filter(|(_, sender)| sender.holds);
+            let asked: Vec<_> =
+                holders.map(|(&source, _)| source).filter(|&of| pattern.is_of(of)).collect();
+            if !asked.is_empty() {
+                let search = self.next;
+                self.next += 1;
+                asked.iter().for_each(|&to| react(Reaction::Search { to, search, pattern }));
+                if let Some((search, senders)) = self.probes.ask(search, pattern, asked) {
+                    senders.iter().for_each(|&to| react(Reaction::GivenUp { to, search }));
+                }
+            }
+        }
+        None
     }
 
     /// Takes back a receive that waits. Returns `None` if it has met a message before.
@@ -244,9 +306,9 @@ impl<R, M> Incoming<R, M> {
 
     /// Takes back all receives that wait.
     pub fn drain_receives(&mut self) -> Vec<R> {
-        let waiting = std::mem::take(&mut self.searches).into_values();
-        let waiting = waiting.filter_map(|search| self.matcher.cancel(search.posted));
-        waiting.map(|waiting| waiting.receive).collect()
+        self.searches.clear();
+        let waiting = self.matcher.cancel_all(|_| true);
+        waiting.into_iter().map(|waiting| waiting.receive).collect()
     }
 
     /// Ends the search of a receive that waits no more.

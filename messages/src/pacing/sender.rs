@@ -19,12 +19,18 @@ pub struct Outgoing<M> {
     searches: BTreeMap<SearchId, Pattern>,
 }
 
+/// The most searches of a receiver that are kept. A receiver that has more receives waiting than
+/// that, for messages of a sender that holds some, gets these only as the window has room for them.
+const MOST_SEARCHES: usize = 1 << 18;
+
 /// A message that is held.
 #[derive(Debug)]
 pub struct Held<M> {
     pub envelope: Envelope,
     /// What the message takes of the window.
     pub cost: usize,
+    /// The length of the message's body.
+    pub len: usize,
     pub message: M,
 }
 
@@ -53,6 +59,8 @@ pub struct Offer {
     pub search: SearchId,
     pub order: Order,
     pub envelope: Envelope,
+    /// The length of the message's body.
+    pub len: usize,
 }
 
 impl<M> Outgoing<M> {
@@ -61,23 +69,40 @@ impl<M> Outgoing<M> {
         Self { window, next: 0, held: BTreeMap::new(), offered: None, searches: BTreeMap::new() }
     }
 
-    /// Submits a message that takes `cost` of the window behind those before it.
-    pub fn submit(&mut self, envelope: Envelope, cost: usize, message: M) -> Submitted<M> {
+    /// Returns whether a message that takes `cost` of the window would be sent now.
+    #[inline]
+    pub fn has_room(&self, cost: usize) -> bool {
+        self.held.is_empty() && self.window >= cost
+    }
+
+    /// Notes that a message was sent for which there [was room](Self::has_room).
+    #[inline]
+    pub fn sent(&mut self, cost: usize) {
+        self.window -= cost;
+        self.next += 1;
+    }
+
+    /// Submits a message of `len` bytes, which takes `cost` of the window, behind those before it.
+    pub fn submit(
+        &mut self,
+        envelope: Envelope,
+        (cost, len): (usize, usize),
+        message: M,
+    ) -> Submitted<M> {
         let first = self.held.is_empty();
-        if first && self.window >= cost {
-            self.window -= cost;
-            self.next += 1;
+        if self.has_room(cost) {
+            self.sent(cost);
             return Submitted::Send(message);
         }
         let order = self.next;
         self.next += 1;
-        self.held.insert(order, Held { envelope, cost, message });
+        self.held.insert(order, Held { envelope, cost, len, message });
         Submitted::Holds { order, first, offer: self.next_offer() }
     }
 
     /// Gives back what receives have taken.
     pub fn freed(&mut self, cost: usize) {
-        self.window += cost;
+        self.window = self.window.saturating_add(cost);
     }
 
     /// Returns the first held message, to be sent now, if the window has room for it. To be called
@@ -95,7 +120,7 @@ impl<M> Outgoing<M> {
     /// Searches for a message that a pattern takes. Returns the offer of the first if one is held,
     /// and keeps the search for messages that will be held if not.
     pub fn search(&mut self, search: SearchId, pattern: Pattern) -> Option<Offer> {
-        if self.held.is_empty() {
+        if self.held.is_empty() || self.searches.len() >= MOST_SEARCHES {
             return None;
         }
         self.searches.insert(search, pattern);
@@ -140,19 +165,25 @@ impl<M> Outgoing<M> {
         let offer = self.searches.iter().find_map(|(&search, pattern)| {
             let mut held = self.held.iter();
             let (&order, held) = held.find(|(_, held)| pattern.takes(held.envelope))?;
-            Some(Offer { search, order, envelope: held.envelope })
+            Some(Offer { search, order, envelope: held.envelope, len: held.len })
         })?;
         self.searches.remove(&offer.search);
         self.offered = Some(offer.order);
         Some(offer)
     }
 
-    /// Takes a held message back, unless it is offered, or is not held any more.
-    pub fn cancel(&mut self, order: Order) -> Option<Held<M>> {
+    /// Takes a held message back, unless it is offered, or is not held any more. Returns whether no
+    /// other is held then, too, which the receiver is to hear.
+    pub fn cancel(&mut self, order: Order) -> Option<(Held<M>, bool)> {
         if self.offered == Some(order) {
             return None;
         }
-        self.held.remove(&order)
+        let held = self.held.remove(&order)?;
+        let none = self.held.is_empty();
+        if none {
+            self.searches.clear();
+        }
+        Some((held, none))
     }
 
     /// Takes all held messages out, because the receiver has gone.

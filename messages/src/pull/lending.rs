@@ -3,7 +3,7 @@
 use doorbell_verbs::{Domain, Lent, RegisterError};
 
 use crate::body::Body;
-use crate::wire::{MOST_PIECES, describe};
+use crate::wire::{describe, most_pieces};
 
 /// A body that the receiver may read until this is dropped.
 #[derive(Debug)]
@@ -11,28 +11,31 @@ pub struct Lending {
     _pieces: Vec<Lent>,
 }
 
-/// Lends a body to peers, and returns its encoded [`Description`](crate::wire::Description), too.
-/// If `tells_addresses`, peers of this machine are told where in this process the body is.
+/// Lends a body to a peer that reads it through each of some devices, whose domains these are.
+/// Returns the body's encoded [`Description`](crate::wire::Description), too. If
+/// `tells_addresses`, the peer is told where in this process the body is.
 ///
 /// # Errors
-/// Returns an error when the NIC has as many registrations as it may have.
+/// Returns an error when a NIC has as many registrations as it may have.
 pub fn lend(
-    domain: &Domain,
+    domains: &[Domain],
     body: Body,
     tells_addresses: bool,
 ) -> Result<(Lending, Vec<u8>), RegisterError> {
-    let body = match body.pieces().len() {
-        ..=MOST_PIECES => body,
-        _ => Body::from(body.joined()),
+    let body = match body.pieces().len() <= most_pieces(domains.len()) {
+        true => body,
+        false => Body::from(body.joined()),
     };
     let (mut pieces, mut description) = (Vec::new(), Vec::new());
     for piece in body.pieces() {
-        let lent = domain.lend(piece.clone())?;
-        let range = lent.range();
+        let lent = domains.iter().map(|domain| domain.lend(piece.clone()));
+        let lent = lent.collect::<Result<Vec<_>, _>>()?;
+        let remote: Vec<_> = lent.iter().map(Lent::remote).collect();
+        let range = lent.first().map_or(0..0, Lent::range);
         let address = tells_addresses.then(|| piece[range.clone()].as_ptr().addr() as u64);
-        let memory = (lent.remote(), address);
-        describe(&mut description, &piece[..range.start], memory, &piece[range.end..]);
-        pieces.push(lent);
+        let (before, behind) = (&piece[..range.start], &piece[range.end..]);
+        describe(&mut description, before, &remote, address, behind);
+        pieces.extend(lent);
     }
     Ok((Lending { _pieces: pieces }, description))
 }

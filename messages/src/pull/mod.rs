@@ -24,4 +24,4 @@ pub use error::PullError;
 pub use lending::{Lending, lend};
 pub use near::{NearProcess, Secret};
 pub use service::PullService;
-pub use transfer::Puller;
+pub use transfer::{Connections, Puller};

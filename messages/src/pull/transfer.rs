@@ -1,23 +1,33 @@
-//! The receiving side: a long body is pulled in blocks.
+//! The receiving side: a long body is pulled in blocks, or copied.
+
+use std::fmt::Display;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use doorbell_verbs::floor::RegionPool;
-use doorbell_verbs::{Domain, QueuePair, Registered, RemoteMemory, Rights};
+use doorbell_verbs::{Domain, Region, Registered, Rights};
+use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 
 use super::connection::PullConnection;
 use super::error::PullError;
 use super::near::NearProcess;
+use super::service::Accepted;
 use crate::limits::Limits;
-use crate::wire::{Description, Part};
+use crate::wire::{Description, Memory, Part};
 
 /// Pulls bodies into memory that is used again when the program has dropped them.
 #[derive(Debug)]
 pub struct Puller {
-    domain: Domain,
+    /// The domain of each device of the endpoint.
+    domains: Vec<Domain>,
     pool: RegionPool,
     limits: Limits,
 }
+
+/// The connections over which one peer's memory is read, in the order of the devices that carry
+/// them. A place without a connection is one of a device that has failed.
+pub type Connections = Vec<Option<Arc<PullConnection>>>;
 
 /// The bytes that are copied at a time from another process, before other tasks run.
 const COPIED: usize = 1 << 20;
@@ -25,48 +35,104 @@ const COPIED: usize = 1 << 20;
 /// The most bytes of memory for long bodies that are kept while they are not in use.
 const KEPT: usize = 64 << 20;
 
+/// The way to read a peer's memory through one device.
+struct Reader {
+    device: usize,
+    pair: Accepted,
+    /// The memory of the body here, registered with the device.
+    into: Registered,
+}
+
+/// A part of a body that one read pulls.
+struct Block<'m> {
+    /// Where the block is in the body.
+    at: usize,
+    memory: &'m Memory,
+    /// Where the block is in the memory.
+    begin: u64,
+    len: usize,
+}
+
 impl Puller {
-    pub fn new(domain: Domain, limits: Limits) -> Self {
-        Self { domain, pool: RegionPool::new(KEPT), limits }
+    pub fn new(domains: Vec<Domain>, limits: Limits) -> Self {
+        Self { domains, pool: RegionPool::new(KEPT), limits }
     }
 
-    /// Returns the domain in which bodies are registered.
-    pub fn domain(&self) -> &Domain {
-        &self.domain
+    /// Returns the domains in which bodies are registered, one for each device.
+    pub fn domains(&self) -> &[Domain] {
+        &self.domains
     }
 
-    /// Pulls a body of `len` bytes, and waits until no read is under way any more.
+    /// Pulls a body of `len` bytes, and waits until no read is under way any more. Blocks go over
+    /// all connections in turn. A block that can't be read over one is read over another.
     ///
     /// # Errors
-    /// Returns an error when there is no connection, or a read fails.
+    /// Returns an error when there is no connection, or no connection reads some block.
     pub async fn pull(
         &self,
-        connection: &PullConnection,
-        Description(parts): Description,
+        connections: &Connections,
+        Description(parts): &Description,
         len: usize,
     ) -> Result<Bytes, PullError> {
-        let pair = connection.get().await?;
         let pooled = self.pool.take(len);
-        let registered = self.domain.register(pooled.region(), Rights::LOCAL_WRITE);
-        let registered = registered.map_err(|why| PullError::NoRoom(why.to_string()))?;
-        let (mut at, mut memories) = (0, Vec::new());
+        let (region, mut at, mut blocks) = (pooled.region(), 0, Vec::new());
         for part in parts {
-            let begin = at;
-            at += part.len() as usize;
             match part {
-                Part::Here(bytes) => {
-                    let written = registered.write_at(begin, &bytes);
-                    written.map_err(|why| PullError::NoRoom(why.to_string()))?;
-                }
-                Part::There(memory, _) => memories.push((begin, memory)),
+                Part::Here(bytes) => region.write_at(at, bytes).map_err(|why| no_room(&why))?,
+                Part::There(memory) => self.cut(at, memory, &mut blocks),
+            }
+            at += part.len() as usize;
+        }
+        let mut connected = Vec::new();
+        for (device, connection) in connections.iter().enumerate() {
+            connected.push(self.reader(device, connection.clone(), region.clone()));
+        }
+        let (mut readers, mut failed) = (Vec::new(), PullError::PeerGone);
+        for reader in join_all(connected).await {
+            match reader {
+                Ok(reader) => readers.push(reader),
+                Err(why) => failed = why,
             }
         }
-        self.read(&pair, &registered, &memories).await?;
-        let revoked = registered.revoke_now();
-        drop(revoked.map_err(|why| PullError::NoRoom(why.to_string()))?);
+        if readers.is_empty() {
+            return Err(failed);
+        }
+        let mut reads = Vec::new();
+        for (turn, block) in blocks.iter().enumerate() {
+            reads.push(read(&readers, turn, block));
+        }
+        // A read that fails does not end the other reads under way, which are waited for.
+        let most = self.limits.blocks * readers.len();
+        let done: Vec<_> = stream::iter(reads).buffered(most).collect().await;
+        for reader in readers {
+            drop(reader.into.revoke_now().map_err(|why| no_room(&why))?);
+        }
+        drop(region);
+        done.into_iter().collect::<Result<(), _>>()?;
         let still_read = || PullError::Read("a read is still under way".to_owned());
-        let frozen = pooled.freeze().ok_or_else(still_read)?;
-        Ok(Bytes::from_owner(frozen).slice(..len))
+        Ok(Bytes::from_owner(pooled.freeze().ok_or_else(still_read)?).slice(..len))
+    }
+
+    /// Returns the way to read the sender's memory through a device.
+    async fn reader(
+        &self,
+        device: usize,
+        connection: Option<Arc<PullConnection>>,
+        into: Region,
+    ) -> Result<Reader, PullError> {
+        let pair = connection.ok_or(PullError::PeerGone)?.get().await?;
+        let domain = self.domains.get(device).ok_or(PullError::PeerGone)?;
+        let into = domain.register(into, Rights::LOCAL_WRITE).map_err(|why| no_room(&why))?;
+        Ok(Reader { device, pair, into })
+    }
+
+    /// Cuts memory of the sender that belongs at a place of the body into blocks.
+    fn cut<'m>(&self, at: usize, memory: &'m Memory, blocks: &mut Vec<Block<'m>>) {
+        let all = memory.len as usize;
+        for begin in (0..all).step_by(self.limits.block) {
+            let len = (all - begin).min(self.limits.block);
+            blocks.push(Block { at: at + begin, memory, begin: begin as u64, len });
+        }
     }
 
     /// Copies a body of `len` bytes from the memory of a process of this machine. Other tasks run
@@ -81,7 +147,6 @@ impl Puller {
         Description(parts): &Description,
         len: usize,
     ) -> Result<Bytes, PullError> {
-        let failed = |why: &dyn std::fmt::Display| PullError::Read(why.to_string());
         let (mut pooled, mut at) = (self.pool.take(len), 0);
         for part in parts {
             match part {
@@ -89,50 +154,43 @@ impl Puller {
                     pooled.write(|into| into[at..at + bytes.len()].copy_from_slice(bytes));
                     at += bytes.len();
                 }
-                Part::There(memory, address) => {
-                    let address = address.ok_or_else(|| failed(&"its address was not told"))?;
-                    for begin in (0..memory.len()).step_by(COPIED) {
-                        let count = (memory.len() - begin).min(COPIED as u64) as usize;
-                        let copied = pooled
-                            .write(|into| process.read(address + begin, &mut into[at..at + count]));
-                        copied.unwrap_or(Ok(())).map_err(|why| failed(&why))?;
+                Part::There(Memory { len, address, .. }) => {
+                    let not_told = || PullError::Read("its address was not told".to_owned());
+                    let address = address.ok_or_else(not_told)?;
+                    for begin in (0..*len).step_by(COPIED) {
+                        let count = (len - begin).min(COPIED as u64) as usize;
+                        let place = address.wrapping_add(begin);
+                        let copied =
+                            pooled.write(|into| process.read(place, &mut into[at..at + count]));
+                        copied.unwrap_or(Ok(())).map_err(|why| PullError::Read(why.to_string()))?;
                         at += count;
                         tokio::task::yield_now().await;
                     }
                 }
             }
         }
-        let frozen = pooled.freeze().ok_or_else(|| failed(&"its memory is in use"))?;
-        Ok(Bytes::from_owner(frozen).slice(..len))
+        let in_use = || PullError::Read("the memory for it is in use".to_owned());
+        Ok(Bytes::from_owner(pooled.freeze().ok_or_else(in_use)?).slice(..len))
     }
+}
 
-    /// Reads the sender's memories to their places, block by block.
-    async fn read(
-        &self,
-        pair: &QueuePair,
-        into: &Registered,
-        memories: &[(usize, RemoteMemory)],
-    ) -> Result<(), PullError> {
-        let reads = self.blocks(memories).into_iter().map(|(at, block)| async move {
-            let place = into.slice(at..at + block.len() as usize);
-            let place = place.map_err(|why| PullError::Read(why.to_string()))?;
-            pair.read(place, block).await.map(drop).map_err(|why| PullError::Read(why.to_string()))
-        });
-        // A read that fails does not end the other reads under way, which are waited for.
-        let done: Vec<_> = stream::iter(reads).buffered(self.limits.blocks).collect().await;
-        done.into_iter().collect()
-    }
-
-    /// Cuts the sender's memories into blocks, each with its place in the body.
-    fn blocks(&self, memories: &[(usize, RemoteMemory)]) -> Vec<(usize, RemoteMemory)> {
-        let mut blocks = Vec::new();
-        for &(at, memory) in memories {
-            let len = memory.len() as usize;
-            for begin in (0..len).step_by(self.limits.block) {
-                let block = memory.at(begin as u64, (len - begin).min(self.limits.block) as u64);
-                blocks.push((at + begin, block.expect("the block is within the memory")));
-            }
+/// Reads a block through one device, or through the next if that fails.
+async fn read(readers: &[Reader], turn: usize, block: &Block<'_>) -> Result<(), PullError> {
+    let &Block { at, memory, begin, len } = block;
+    let mut failed = "the sender has not told how".to_owned();
+    for step in 0..readers.len() {
+        let Reader { device, pair, into } = &readers[(turn + step) % readers.len()];
+        let Some(remote) = memory.remote.get(*device) else { continue };
+        let place = into.slice(at..at + len).map_err(|why| no_room(&why))?;
+        let remote = remote.at(begin, len as u64).map_err(|why| no_room(&why))?;
+        match pair.read(place, remote).await {
+            Ok(_) => return Ok(()),
+            Err(why) => failed = why.to_string(),
         }
-        blocks
     }
+    Err(PullError::Read(failed))
+}
+
+fn no_room(why: &dyn Display) -> PullError {
+    PullError::NoRoom(why.to_string())
 }

@@ -12,13 +12,19 @@ pub struct Description(pub Vec<Part>);
 pub enum Part {
     /// Bytes that came with the description.
     Here(Bytes),
-    /// Memory of the sender, and its address in the sender's process, if the sender has told it.
-    There(RemoteMemory, Option<u64>),
+    /// Memory of the sender.
+    There(Memory),
 }
 
-/// The most pieces of memory that a description tells of. Bodies of more pieces are joined first.
-/// So a description is no longer than the shortest payload that every endpoint takes.
-pub const MOST_PIECES: usize = 10;
+/// A piece of the sender's memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Memory {
+    pub len: u64,
+    /// How the memory is read through each device that the two endpoints have in common.
+    pub remote: Vec<RemoteMemory>,
+    /// Where the memory is in the sender's process, if the sender has told it.
+    pub address: Option<u64>,
+}
 
 /// The most bytes of a part that came with the description: those that are in no whole word.
 const FEW: usize = 7;
@@ -26,19 +32,29 @@ const FEW: usize = 7;
 /// The bit of the lengths of a piece which says that an address follows the memory.
 const ADDRESSED: usize = 8;
 
-/// Describes one piece of a body: a few bytes, memory to be read, with its address in this process
-/// if the receiver may know that, and a few bytes more.
+/// Returns the most pieces of memory that a description tells of, if each is read through so many
+/// devices. Bodies of more pieces are joined first. So a description is no longer than the shortest
+/// payload that every endpoint takes.
+pub fn most_pieces(devices: usize) -> usize {
+    const SHORTEST: usize = 512;
+    SHORTEST / (2 + 2 * FEW + size_of::<u64>() + devices * RemoteMemory::ENCODED)
+}
+
+/// Describes one piece of a body: a few bytes, memory to be read through each device, with its
+/// address in this process if the receiver may know that, and a few bytes more.
 pub fn describe(
     into: &mut Vec<u8>,
     before: &[u8],
-    (memory, address): (RemoteMemory, Option<u64>),
+    remote: &[RemoteMemory],
+    address: Option<u64>,
     behind: &[u8],
 ) {
     debug_assert!(before.len() <= FEW && behind.len() <= FEW);
     let addressed = if address.is_some() { ADDRESSED } else { 0 };
     into.push((before.len() << 4 | addressed | behind.len()) as u8);
+    into.push(remote.len() as u8);
     into.extend_from_slice(before);
-    into.extend_from_slice(&memory.to_bytes());
+    remote.iter().for_each(|memory| into.extend_from_slice(&memory.to_bytes()));
     into.extend(address.into_iter().flat_map(u64::to_be_bytes));
     into.extend_from_slice(behind);
 }
@@ -49,19 +65,29 @@ impl Description {
         let mut parts = Vec::new();
         while !bytes.is_empty() {
             let lengths = usize::from(bytes.get_u8());
+            let devices = usize::from(bytes.try_get_u8().ok()?);
             let (before, behind) = (lengths >> 4, lengths & FEW);
             let address = if lengths & ADDRESSED != 0 { size_of::<u64>() } else { 0 };
-            let needed = before + RemoteMemory::ENCODED + address + behind;
-            if before > FEW || bytes.len() < needed {
+            let needed = before + devices * RemoteMemory::ENCODED + address + behind;
+            if before > FEW || devices == 0 || bytes.len() < needed {
                 return None;
             }
             let before = bytes.split_to(before);
-            let memory = RemoteMemory::from_prefix(&bytes)?;
-            bytes.advance(RemoteMemory::ENCODED);
+            let mut remote = bytes.split_to(devices * RemoteMemory::ENCODED);
             let address = (address > 0).then(|| bytes.get_u64());
             let behind = bytes.split_to(behind);
+            let remote: Vec<_> = std::iter::from_fn(|| {
+                let memory = RemoteMemory::from_prefix(&remote)?;
+                remote.advance(RemoteMemory::ENCODED);
+                Some(memory)
+            })
+            .collect();
+            let len = remote[0].len();
+            if remote.iter().any(|memory| memory.len() != len) {
+                return None;
+            }
             parts.extend((!before.is_empty()).then_some(Part::Here(before)));
-            parts.extend((!memory.is_empty()).then_some(Part::There(memory, address)));
+            parts.extend((len > 0).then_some(Part::There(Memory { len, remote, address })));
             parts.extend((!behind.is_empty()).then_some(Part::Here(behind)));
         }
         let mut lengths = parts.iter().map(Part::len);
@@ -74,7 +100,7 @@ impl Part {
     pub fn len(&self) -> u64 {
         match self {
             Self::Here(bytes) => bytes.len() as u64,
-            Self::There(memory, _) => memory.len(),
+            Self::There(memory) => memory.len,
         }
     }
 }

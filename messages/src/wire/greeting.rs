@@ -9,6 +9,8 @@ pub struct Greeting {
     pub eager: u64,
     /// Where the peer connects to, so that either side reads the other's memory.
     pub pulls: Pulls,
+    /// Which of the connections between the two endpoints this is about.
+    pub rail: Rail,
     /// Where the endpoint's process is, if the peer may be on the same machine.
     pub whereabouts: Option<Whereabouts>,
     /// The name by which others connect to the endpoint.
@@ -33,6 +35,21 @@ pub struct Whereabouts {
     pub secret: [u8; 16],
 }
 
+/// One of the connections between two endpoints, which have one for each device that both have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rail {
+    /// The place of the connection among all, and of the device that carries it.
+    pub place: u16,
+    /// The number of connections.
+    pub count: u16,
+    /// A number by which the accepting side knows that the connections belong together. Nobody
+    /// else knows it.
+    pub joins: u64,
+}
+
+/// The most devices of an endpoint.
+pub const MOST_RAILS: usize = 8;
+
 impl Greeting {
     /// The version of everything between endpoints.
     const VERSION: u64 = 1;
@@ -40,12 +57,14 @@ impl Greeting {
     const LONGEST_NAME: usize = 400;
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { window, eager, pulls: Pulls { service, token }, whereabouts, name } = self;
+        let Self { window, eager, pulls: Pulls { service, token }, rail, whereabouts, name } = self;
+        let places = u64::from(rail.place) << 16 | u64::from(rail.count);
         let nowhere = Whereabouts { process: 0, address: 0, secret: [0; 16] };
         let Whereabouts { process, address, secret } = whereabouts.unwrap_or(nowhere);
         let process = u64::from(process);
-        let words = [Self::VERSION, *window, *eager, *service, *token, process, address];
-        let mut bytes: Vec<_> = words.into_iter().flat_map(u64::to_be_bytes).collect();
+        let limits = [Self::VERSION, *window, *eager, *service, *token];
+        let words = limits.into_iter().chain([places, rail.joins, process, address]);
+        let mut bytes: Vec<_> = words.flat_map(u64::to_be_bytes).collect();
         bytes.extend_from_slice(&secret);
         bytes.extend_from_slice(name.as_bytes());
         bytes
@@ -53,16 +72,21 @@ impl Greeting {
 
     /// Decodes a greeting, or returns `None` if no endpoint of this version wrote it.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (words, rest) = bytes.split_first_chunk::<56>()?;
+        let (words, rest) = bytes.split_first_chunk::<72>()?;
         let (&secret, name) = rest.split_first_chunk()?;
         let word = |at: usize| u64::from_be_bytes(words.as_chunks().0[at]);
-        let [version, window, eager, service, token, process, address] = std::array::from_fn(word);
+        let [version, window, eager, service, token, places, joins, process, address] =
+            std::array::from_fn(word);
+        let (place, count) = ((places >> 16) as u16, places as u16);
+        let is_rail = place < count && usize::from(count) <= MOST_RAILS;
+        let rail = Rail { place, count, joins };
         let name =
             std::str::from_utf8(name).ok().filter(|name| name.len() <= Self::LONGEST_NAME)?;
         let whereabouts = u32::try_from(process).ok().filter(|&process| process != 0);
         let whereabouts = whereabouts.map(|process| Whereabouts { process, address, secret });
         let pulls = Pulls { service, token };
         let name = name.to_owned();
-        (version == Self::VERSION).then_some(Self { window, eager, pulls, whereabouts, name })
+        let is_known = version == Self::VERSION && is_rail;
+        is_known.then_some(Self { window, eager, pulls, rail, whereabouts, name })
     }
 }

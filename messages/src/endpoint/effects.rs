@@ -1,0 +1,29 @@
+//! What follows from an event, and is done without the lock on the endpoint's state.
+
+use std::sync::Arc;
+
+use super::lane::Lane;
+
+/// What follows from an event: frames that are to be sent, and tasks that were woken.
+#[derive(Debug, Default)]
+pub struct Effects {
+    lanes: Vec<Arc<Lane>>,
+    woke: bool,
+}
+
+impl Effects {
+    /// Has what is on a lane sent.
+    pub fn send(&mut self, lane: &Arc<Lane>) {
+        self.lanes.push(lane.clone());
+    }
+
+    /// Notes whether a task was woken.
+    pub fn note(&mut self, woke: bool) {
+        self.woke |= woke;
+    }
+
+    /// Sends what is to be sent. Returns whether a task was woken, or begun.
+    pub fn finish(self) -> bool {
+        self.lanes.iter().fold(self.woke, |woke, lane| lane.flush() || woke)
+    }
+}

@@ -1,0 +1,144 @@
+//! What goes to a peer: messages and what is said about them, as packets.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::slots::SendSlot;
+use crate::matching::Pattern;
+use crate::pacing::{Held, Offer, Order, Release, SearchId};
+use crate::wire::{Heading, Kind, Packet};
+
+/// A message to a peer, or something that the peer is told.
+#[derive(Debug)]
+pub enum Frame {
+    Eager {
+        bits: u64,
+        last: bool,
+        outbound: Outbound,
+    },
+    Taken {
+        order: Order,
+        last: bool,
+        outbound: Outbound,
+    },
+    More(Rest),
+    /// Tells whether messages are held.
+    Holds(bool),
+    Offer(Offer),
+    Freed(usize),
+    Search {
+        search: SearchId,
+        pattern: Pattern,
+    },
+    GivenUp(SearchId),
+    Take(Order),
+    Leave(Order),
+    Done {
+        number: u64,
+        received: bool,
+    },
+}
+
+/// A message that is sent, and who waits for that.
+#[derive(Debug)]
+pub struct Outbound {
+    /// The length of the whole body.
+    pub len: usize,
+    /// Whether the receiver pulls the body.
+    pub long: bool,
+    /// The body, or where the receiver pulls it from.
+    pub payload: Bytes,
+    /// The number by which the receiver says that the message is done; zero if nobody waits for
+    /// that.
+    pub number: u64,
+    /// The slot for the outcome, if it is known as soon as the message has left.
+    pub slot: Option<Arc<SendSlot>>,
+}
+
+/// The part of a message that has not been sent yet.
+#[derive(Debug)]
+pub struct Rest {
+    pub payload: Bytes,
+    /// The length of the whole body.
+    pub len: usize,
+    pub slot: Option<Arc<SendSlot>>,
+}
+
+impl Frame {
+    /// A held message that is sent because its offer was taken.
+    pub fn taken(order: Order, Release { held, last }: Release<Outbound>) -> Self {
+        Self::Taken { order, last, outbound: held.message }
+    }
+
+    /// A held message that is sent because the window has room.
+    pub fn released(Release { held, last }: Release<Outbound>) -> Self {
+        let Held { envelope, message: outbound, .. } = held;
+        Self::Eager { bits: envelope.bits, last, outbound }
+    }
+
+    /// Returns the packet of a frame with at most `most` bytes of its payload. Of a message, it
+    /// returns the rest, too, which may be empty.
+    pub fn into_packet(self, most: usize) -> (Packet, Option<Rest>) {
+        let packet = match self {
+            Self::Eager { bits, last, outbound } => {
+                return outbound.into_packet(Kind::Eager, bits, last, most);
+            }
+            Self::Taken { order, last, outbound } => {
+                return outbound.into_packet(Kind::Taken, order, last, most);
+            }
+            Self::More(mut rest) => {
+                let payload = rest.split(most);
+                return (Packet { kind: Kind::More, words: [0; 3], payload }, Some(rest));
+            }
+            Self::Holds(some) => Packet::of(Kind::Holds, [u64::from(some), 0, 0]),
+            Self::Offer(Offer { search, order, envelope, len }) => {
+                let payload = Bytes::copy_from_slice(&(len as u64).to_be_bytes());
+                Packet { kind: Kind::Offer, words: [search, order, envelope.bits], payload }
+            }
+            Self::Freed(cost) => Packet::of(Kind::Freed, [cost as u64, 0, 0]),
+            Self::Search { search, pattern } => {
+                Packet::of(Kind::Search, [search, pattern.bits(), pattern.mask()])
+            }
+            Self::GivenUp(search) => Packet::of(Kind::GivenUp, [search, 0, 0]),
+            Self::Take(order) => Packet::of(Kind::Take, [order, 0, 0]),
+            Self::Leave(order) => Packet::of(Kind::Leave, [order, 0, 0]),
+            Self::Done { number, received } => {
+                Packet::of(Kind::Done, [number, u64::from(received), 0])
+            }
+        };
+        (packet, None)
+    }
+
+    /// Returns the message that the frame carries, or the rest of one.
+    pub fn into_rest(self) -> Option<Rest> {
+        match self {
+            Self::Eager { outbound, .. } | Self::Taken { outbound, .. } => Some(outbound.into()),
+            Self::More(rest) => Some(rest),
+            _ => None,
+        }
+    }
+}
+
+impl Outbound {
+    fn into_packet(self, kind: Kind, word: u64, last: bool, most: usize) -> (Packet, Option<Rest>) {
+        let Self { len, long, number, .. } = self;
+        let words = [word, Heading { len, last, long }.word(), number];
+        let mut rest = Rest::from(self);
+        let payload = rest.split(most);
+        (Packet { kind, words, payload }, Some(rest))
+    }
+}
+
+impl From<Outbound> for Rest {
+    fn from(Outbound { payload, len, slot, .. }: Outbound) -> Self {
+        Self { payload, len, slot }
+    }
+}
+
+impl Rest {
+    /// Splits off as much as one packet carries.
+    fn split(&mut self, most: usize) -> Bytes {
+        self.payload.split_to(most.min(self.payload.len()))
+    }
+}

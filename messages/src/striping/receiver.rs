@@ -1,0 +1,69 @@
+//! The messages that a receiver puts into their order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Messages of the type `M` that come over several connections, and are handed on in their order.
+#[derive(Debug)]
+pub struct Ordered<M> {
+    /// The sequence number of the message that is handed on next, behind those that are ready.
+    next: u64,
+    ready: VecDeque<M>,
+    early: BTreeMap<u64, M>,
+    /// How many messages have become ready since the sender was told.
+    unacknowledged: u64,
+}
+
+/// The most messages that may be early. More are under way only if the sender breaks the rules.
+const MOST_EARLY: usize = 1 << 15;
+
+/// The messages after which the sender is told what has come.
+const BATCH: u64 = 32;
+
+impl<M> Default for Ordered<M> {
+    fn default() -> Self {
+        Self { next: 0, ready: VecDeque::new(), early: BTreeMap::new(), unacknowledged: 0 }
+    }
+}
+
+impl<M> Ordered<M> {
+    /// Takes in a message. Returns whether there is room for it: a sender that keeps the rules never
+    /// has so many messages under way.
+    pub fn comes(&mut self, sequence: u64, message: M) -> bool {
+        if sequence < self.next {
+            return true;
+        }
+        if sequence > self.next {
+            let has_room = self.early.len() < MOST_EARLY;
+            if has_room {
+                self.early.entry(sequence).or_insert(message);
+            }
+            return has_room;
+        }
+        self.is_ready(message);
+        while let Some(message) = self.early.remove(&self.next) {
+            self.is_ready(message);
+        }
+        true
+    }
+
+    fn is_ready(&mut self, message: M) {
+        self.ready.push_back(message);
+        self.next += 1;
+        self.unacknowledged += 1;
+    }
+
+    /// Returns the next message in order, if it has come.
+    pub fn next(&mut self) -> Option<M> {
+        self.ready.pop_front()
+    }
+
+    /// Returns the acknowledgement that is due, if one is: the sequence number behind all that have
+    /// come.
+    pub fn acknowledgement(&mut self) -> Option<u64> {
+        let due = self.unacknowledged >= BATCH;
+        due.then(|| {
+            self.unacknowledged = 0;
+            self.next
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! A message between endpoints, as one message of Active Messages carries it.
+
+use bytes::Bytes;
+use doorbell_am::RequestId;
+
+/// The kind of a packet, which is the place of its handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u16)]
+pub enum Kind {
+    Eager,
+    Taken,
+    More,
+    Holds,
+    Offer,
+    Freed,
+    Search,
+    GivenUp,
+    Take,
+    Leave,
+    Done,
+}
+
+impl Kind {
+    /// All kinds, in the order of their places.
+    pub const ALL: [Self; 11] = [
+        Self::Eager,
+        Self::Taken,
+        Self::More,
+        Self::Holds,
+        Self::Offer,
+        Self::Freed,
+        Self::Search,
+        Self::GivenUp,
+        Self::Take,
+        Self::Leave,
+        Self::Done,
+    ];
+
+    /// Returns the handler that packets of this kind run.
+    pub const fn id(self) -> RequestId<[u64; 3]> {
+        RequestId::new(self as u16, self.name())
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Eager => "messages: eager",
+            Self::Taken => "messages: taken",
+            Self::More => "messages: more",
+            Self::Holds => "messages: holds",
+            Self::Offer => "messages: offer",
+            Self::Freed => "messages: freed",
+            Self::Search => "messages: search",
+            Self::GivenUp => "messages: given up",
+            Self::Take => "messages: take",
+            Self::Leave => "messages: leave",
+            Self::Done => "messages: done",
+        }
+    }
+
+    /// Returns the kind at a place, if there is one.
+    pub fn at(place: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(place).ok()?).copied()
+    }
+}
+
+/// A packet.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub kind: Kind,
+    pub words: [u64; 3],
+    pub payload: Bytes,
+}
+
+impl Packet {
+    /// A packet without a payload.
+    pub fn of(kind: Kind, words: [u64; 3]) -> Self {
+        Self { kind, words, payload: Bytes::new() }
+    }
+}

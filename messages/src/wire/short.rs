@@ -1,0 +1,62 @@
+//! Short messages, whose bodies are sent as words, which costs less than a payload does.
+
+use bytes::Bytes;
+use doorbell_am::{MOST_WORDS, RequestId, Words};
+
+/// A short message: its match bits, the length of its body, and the body.
+pub const SHORT: RequestId<Words> = RequestId::new(22, "messages: short");
+
+/// The most bytes of a body that is sent as words.
+pub const MOST: usize = 8 * (MOST_WORDS - 2);
+
+/// Returns the words of a short message, or `None` if the body is too long for words.
+#[inline]
+pub fn short_words(bits: u64, body: &[u8]) -> Option<Words> {
+    if body.len() > MOST {
+        return None;
+    }
+    let mut words = [0; MOST_WORDS];
+    words[0] = bits;
+    words[1] = body.len() as u64;
+    let (whole, rest) = body.as_chunks::<8>();
+    for (word, bytes) in words[2..].iter_mut().zip(whole) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words[2 + whole.len()] = u64::from_le_bytes(last);
+    }
+    Words::new(&words[..2 + body.len().div_ceil(8)])
+}
+
+/// Returns the match bits and the body of a short message, or `None` if the words are none.
+#[inline]
+pub fn short_of_words(words: &[u64]) -> Option<(u64, Bytes)> {
+    let [bits, len, body @ ..] = words else { return None };
+    let len = usize::try_from(*len).ok()?;
+    if body.len() != len.div_ceil(8) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(8 * body.len());
+    body.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    bytes.truncate(len);
+    Some((*bits, bytes.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_bodies_come_out_of_words_as_they_went_in() {
+        for len in 0..=MOST {
+            let body: Vec<_> = (1..=len as u8).collect();
+            let words = short_words(7, &body).expect("the body is short");
+            assert_eq!(short_of_words(&words), Some((7, body.into())), "{len} bytes");
+        }
+        assert!(short_words(7, &[0; MOST + 1]).is_none());
+        assert!(short_of_words(&[1, 9, 0]).is_none() && short_of_words(&[1]).is_none());
+        assert!(short_of_words(&[1, u64::MAX, 0]).is_none());
+    }
+}

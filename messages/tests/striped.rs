@@ -1,0 +1,93 @@
+//! Endpoints on several devices: messages go by all of them, in one order, and survive the loss of
+//! one.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use doorbell::messages::{Endpoint, Match, Peer};
+use tokio::time::timeout;
+
+/// The longest that anything here may take.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn in_time<F: Future>(future: F) -> F::Output {
+    timeout(LONG, future).await.expect("it ends in time")
+}
+
+/// Two endpoints on two devices each, the first of which has connected to the other.
+async fn pair(devices: [&str; 2]) -> (Endpoint, Endpoint, Peer) {
+    let open = || Endpoint::builder().block(10_000).open_all(&devices);
+    let (near, far) = (open().await.expect("it opens"), open().await.expect("it opens"));
+    let peer = near.connect_all(&far.names()).await.expect("the other endpoint is there");
+    (near, far, peer)
+}
+
+/// The body of the message with a number, some of which are long.
+fn body(number: u64) -> Bytes {
+    let len = [8, 100, 5000, 200_000][number as usize % 4];
+    let byte = |at: usize| (at as u64 * 31 + number) as u8;
+    (0..len).map(byte).collect::<Vec<_>>().into()
+}
+
+/// Has messages go both ways, and calls a function when some have come.
+async fn exchange(near: &Endpoint, far: &Endpoint, there: &Peer, mut at: impl FnMut(u64)) {
+    const COUNT: u64 = 400;
+    in_time(there.send(99, "hello")).await.expect("it is sent");
+    let back = in_time(far.receive(Match::exactly(99))).await.expect("it was sent").from;
+    let sends = async {
+        for number in 0..COUNT {
+            let sends = [there.send(1, body(number)), back.send(2, body(number))];
+            for send in sends {
+                in_time(send).await.expect("it was received");
+            }
+        }
+    };
+    let receives = async {
+        for number in 0..COUNT {
+            for (end, bits) in [(far, 1), (near, 2)] {
+                let message = in_time(end.receive(Match::exactly(bits))).await;
+                let message = message.expect("it was sent");
+                assert!(message.body == body(number), "message {number} comes whole, in its turn");
+            }
+            at(number);
+        }
+    };
+    tokio::join!(sends, receives);
+}
+
+/// The packets that the endpoint's devices have sent.
+fn sent(endpoint: &Endpoint) -> Vec<u64> {
+    endpoint.bundles().iter().map(|bundle| bundle.statistics().requests).collect()
+}
+
+#[tokio::test]
+async fn messages_go_by_all_devices_in_one_order() {
+    let (near, far, peer) = pair(["udp:127.0.0.1:0", "shm"]).await;
+    exchange(&near, &far, &peer, |_| ()).await;
+    for requests in [sent(&near), sent(&far)] {
+        assert!(requests.iter().all(|&requests| requests > 100), "both are used: {requests:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_with_a_device() {
+    for lost in 0..2 {
+        let (near, far, peer) = pair(["udp:127.0.0.1:0", "udp:127.0.0.1:0"]).await;
+        exchange(&near, &far, &peer, |number| {
+            if number == 100 {
+                near.bundles()[lost].nic().close();
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_with_several_devices_meets_one_with_a_single_one() {
+    let near = Endpoint::builder().open_all(&["udp:127.0.0.1:0", "shm"]).await.expect("it opens");
+    let far = Endpoint::open("udp:127.0.0.1:0").await.expect("it opens");
+    let peer = near.connect_all(&far.names()).await.expect("it is there");
+    exchange(&near, &far, &peer, |_| ()).await;
+    let peer = far.connect_all(&near.names()).await.expect("it is there");
+    exchange(&far, &near, &peer, |_| ()).await;
+}
