@@ -56,7 +56,7 @@ pub enum Side {
 pub struct Block {
     height: usize,
     width: usize,
-    /// All rows, one after the other, with the rim.
+    /// The cells of the block and of the rim, row by row.
     cells: Vec<f64>,
     next: Vec<f64>,
     /// The sides on which the plate goes on, and whose block is there.
@@ -142,7 +142,7 @@ impl Block {
         self.part([0..self.height, 0..self.width])
     }
 
-    /// Some cells of the block, row by row.
+    /// The bytes of some cells of the block, row by row.
     pub fn part(&self, [rows, columns]: Place) -> Bytes {
         let places = rows.flat_map(|row| {
             columns.clone().map(move |column| (row + 1) * (self.width + 2) + column + 1)

@@ -36,7 +36,7 @@ struct Args {
     #[arg(long, default_value_t = 240, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     cells: u32,
 
-    /// Steps
+    /// Steps of all cells
     #[arg(long, default_value_t = 200)]
     steps: u32,
 
@@ -52,7 +52,7 @@ struct Args {
 /// The tag of halos.
 const HALO: u32 = 1;
 
-/// Runs one member. Returns what the first one has to say.
+/// Runs the program of one member. At the first member, returns the report of the run.
 async fn run(group: Group, args: Args) -> Result<Option<String>> {
     let (cells, members) = (args.cells as usize, group.size());
     ensure!(cells >= members, "--cells {cells}: at least as many as there are members, {members}");

@@ -10,7 +10,7 @@ pub const APART: usize = 16 << 10;
 /// A block of bytes of one member, as a message for several members has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Block {
-    /// The bytes themselves.
+    /// The bytes of the block, in the same message.
     Here(Bytes),
     /// The length of a block that comes by itself.
     Apart(usize),

@@ -114,7 +114,7 @@ impl<F> Default for Sends<F> {
 }
 
 impl<F: Future<Output = Result<(), GroupError>>> Sends<F> {
-    /// Begins another send. Waits for the first if too many are under way.
+    /// Begins a send behind those under way. Waits for the first of them if there are too many.
     async fn push(&mut self, send: F) -> Result<(), GroupError> {
         let mut send = Box::pin(send);
         let is_done = std::future::poll_fn(|context| {

@@ -67,7 +67,7 @@ pub enum GroupError {
         rank: usize,
         /// The name of that member.
         name: String,
-        /// What has happened.
+        /// The event that has made the group fail.
         why: Arc<str>,
     },
     /// Members called different collectives at the same place of their programs.

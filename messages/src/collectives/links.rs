@@ -67,6 +67,6 @@ pub trait Links: Send + Sync + 'static {
 pub struct Failure {
     /// The rank of the member that the failure is about.
     pub rank: usize,
-    /// What has happened there, or to it.
+    /// The event at that member, or to it, that has made the group fail.
     pub why: Arc<str>,
 }

@@ -14,15 +14,12 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::error::GroupError;
-use super::group::Group;
 use super::links::{Failure, Links};
 use super::meeting::Meeting;
 use super::tag::{CONTROL_KIND, MOST_MEMBERS, control, of_control};
 use crate::endpoint::{Endpoint, Match, Peer, Receiving};
 use crate::error::{ReceiveError, SendError};
 
-/// How long members that join a group wait for each other, unless they are told.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a member that leaves waits for others to notice.
 const LEAVING: Duration = Duration::from_secs(10);
 /// How long a member whose group has failed waits for others to notice.
@@ -36,7 +33,7 @@ const LEFT: u8 = 3;
 const ENDS: u64 = CONTROL_KIND & !(1 << 58);
 
 /// Links to the other members of a group, by an endpoint of tagged messages. See
-/// [`Group::join`](Group::join).
+/// [`Group::join`](super::Group::join).
 pub struct Members {
     endpoint: Endpoint,
     rank: usize,
@@ -45,7 +42,7 @@ pub struct Members {
     watches: Vec<AbortHandle>,
 }
 
-/// The other members, and whether the group has failed.
+/// The connections to the other members, and the failure of the group if it has failed.
 struct Others {
     rank: usize,
     /// The peers in the order of ranks, with none at this member's own place.
@@ -66,7 +63,7 @@ pub enum LinkError {
     /// The message was not received.
     #[error(transparent)]
     Receive(#[from] ReceiveError),
-    /// There is no link to a member of that rank.
+    /// The group has no link to a member of that rank.
     #[error("there is no link to member {rank}: it is this member, or none")]
     NoLink {
         /// The rank that was given.
@@ -74,26 +71,9 @@ pub enum LinkError {
     },
 }
 
-impl Group {
-    /// Joins a group, as the member `rank` of those that the list `names` describes, and waits for
-    /// all others. The members may start in any order, and have half a minute for that.
-    ///
-    /// All members have the same list. The endpoint is the one that the others know as
-    /// `names[rank]`. It is the group's alone from then on: nothing else should be sent or received
-    /// by it.
-    ///
-    /// # Errors
-    /// When a member is missing, or in another group.
-    pub async fn join(endpoint: Endpoint, rank: usize, names: &[Name]) -> Result<Self, GroupError> {
-        Self::join_within(PATIENCE, endpoint, rank, names).await
-    }
-
-    /// Joins a group, as [`join`](Self::join) does, and waits as long for the others as `patience`
-    /// says.
-    ///
-    /// # Errors
-    /// As [`join`](Self::join).
-    pub async fn join_within(
+impl Members {
+    /// Meets the other members, and waits as long for them as `patience` says.
+    pub(super) async fn meet(
         patience: Duration,
         endpoint: Endpoint,
         rank: usize,
@@ -112,16 +92,13 @@ impl Group {
             is_told: watch::Sender::new(false),
         });
         let watches = others.watches(&endpoint);
-        Ok(Self::over(Members { endpoint, rank, names: names.into(), others, watches }))
+        Ok(Self { endpoint, rank, names: names.into(), others, watches })
     }
 
-    /// Leaves the group, once all that this member has sent has come. Collectives that other
-    /// members begin later fail if they need this member. A program that ends without this seems to
-    /// have died to members that are not done with their last collective.
-    ///
-    /// Members that do not answer for ten seconds are not waited for.
-    pub async fn leave(self) {
-        self.links().others.leave().await;
+    /// Tells the others that this member leaves, and waits until they know, and have got all that
+    /// it has sent.
+    pub(super) async fn leave(&self) {
+        self.others.leave().await;
     }
 }
 

@@ -81,6 +81,7 @@ mod elements;
 mod error;
 mod folds;
 mod group;
+mod joining;
 mod links;
 mod meeting;
 mod members;

@@ -56,7 +56,7 @@ pub async fn run<L: Links>(
     Ok(rows)
 }
 
-/// What a member gives to the collectives of a size.
+/// The data that a member gives to the collectives of one size.
 struct Data {
     rank: usize,
     members: usize,
@@ -76,12 +76,12 @@ impl Data {
         Self { rank, members, body, parts, numbers, zero: vec![0.0; size / 4] }
     }
 
-    /// What the member of a rank sends.
+    /// Makes the bytes that the member of a rank sends.
     fn of(rank: usize, size: usize) -> Bytes {
         (0..size).map(|at| (at * 7 + rank) as u8).collect()
     }
 
-    /// Whether this came of a member.
+    /// Returns whether bytes are those of a member: all of them, or by their length.
     fn is_of(&self, rank: usize, came: &Bytes, whole: bool) -> bool {
         let size = self.body.len();
         if whole { *came == Self::of(rank, size) } else { came.len() == size }

@@ -26,7 +26,7 @@ fn sizes(plan: &Plan) -> &[usize] {
     if plan.size == 0 { &SIZES } else { std::slice::from_ref(&plan.size) }
 }
 
-/// What the receiver has seen of the messages of one size.
+/// The receiver's counts of the messages of one size, and of its time.
 struct Seen {
     began: Instant,
     used: [Duration; 2],

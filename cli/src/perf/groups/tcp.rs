@@ -23,12 +23,12 @@ const LONGEST: u64 = 1 << 30;
 pub struct Sockets {
     stream: TcpStream,
     rank: usize,
-    /// Whoever sends holds the lock, so that messages leave whole.
+    /// A lock that a task holds while it sends a message, so that messages leave whole.
     sends: tokio::sync::Mutex<()>,
     incoming: Mutex<Incoming>,
 }
 
-/// What has come of the messages of the other member.
+/// The messages of the other member that have come, the last one perhaps in part.
 #[derive(Default)]
 struct Incoming {
     header: [u8; HEADER],

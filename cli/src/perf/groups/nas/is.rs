@@ -107,8 +107,8 @@ fn parts(keys: &[u32], sizes: &[u32], ends: &[usize], shift: u32) -> Vec<Bytes> 
     ends.iter().map(count).collect()
 }
 
-/// Full verification: moves the keys of each range to where their ranks say, and returns whether
-/// all are in order then.
+/// Moves the keys of each range to where their ranks say, and returns whether all are in order
+/// then, which is the benchmark's full verification.
 async fn is_in_order<L: Links>(
     group: &Group<L>,
     mut ranks: Ranks,
