@@ -35,6 +35,7 @@
 //! | [`Event`] | events of an endpoint: peers come and go |
 //! | [`Bundle`] | several endpoints of one NIC that are served together |
 //! | [`group`] | processes that run collectives together |
+//! | [`schedule`] | the partners of each member in each round of a collective |
 //! | [`RequestId`], [`ReplyId`], [`Request`], [`Kept`], [`Reply`] | handlers at places that the program chooses, and replies that run handlers, as in Active Messages II |
 //!
 //! # Who runs handlers
@@ -79,6 +80,7 @@
 //! | `dispatch` | from a received message to the handler that it runs |
 //! | `progress` | the engine that polls the NIC and has what came dispatched |
 //! | `endpoint` | endpoints: opened, connected, closed |
+//! | `schedule` | the schedules of collectives |
 //! | `group` | collectives among processes |
 
 #![forbid(unsafe_code)]
@@ -101,6 +103,7 @@ mod name;
 mod peer;
 mod progress;
 mod receives;
+pub mod schedule;
 mod shared;
 #[doc(hidden)]
 pub mod stall;

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::nas::{BITS, Generator};
+use super::nas::{BITS, Generator};
 
 /// The seed of the random numbers.
 const SEED: u64 = 271_828_183;

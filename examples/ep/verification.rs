@@ -2,8 +2,8 @@
 
 use anyhow::{Result, ensure};
 
-use crate::deviates::Tally;
-use crate::nas::Class;
+use super::deviates::Tally;
+use super::nas::Class;
 
 /// The greatest relative error that a sum may have.
 const EPSILON: f64 = 1e-8;

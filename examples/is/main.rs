@@ -24,6 +24,7 @@ mod by_counts;
 mod by_keys;
 #[path = "../nas/mod.rs"]
 mod nas;
+mod order;
 mod problem;
 mod ranks;
 mod sequential;
@@ -109,7 +110,7 @@ async fn run_way(world: &World, problem: &Problem, way: Way) -> Result<Run, BoxE
 
     ranker.free().await?;
     let passed = world.all_reduce(passed, |a, b| a + b).await?;
-    let in_order = ranks.sort_and_check(world, &keys).await?;
+    let in_order = order::sort_and_check(ranks, world, &keys).await?;
     Ok(Run { way, measured, passed, in_order })
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::nas::{BITS, Class, Generator};
+use super::nas::{BITS, Class, Generator};
 
 /// How many times the keys are ranked.
 pub const ITERATIONS: u32 = 10;

@@ -1,8 +1,6 @@
 //! Ranks of keys, and how they are tested.
 
-use doorbell::splitc::{Error, World};
-
-use crate::problem::{Problem, TESTS};
+use super::problem::{Problem, TESTS};
 
 /// The ranks of all keys whose values are in a range, which one process has. The rank of a key is
 /// how many keys are less.
@@ -34,32 +32,9 @@ impl Ranks {
         tested.into_iter().enumerate().map(passes).map(u32::from).sum()
     }
 
-    /// Full verification: moves all keys to where their ranks say, and returns whether they are in
-    /// order then. A collective call: all processes await it, and get the same result.
-    pub async fn sort_and_check(mut self, world: &World, keys: &[u32]) -> Result<bool, Error> {
-        let ends = world.all_gather(self.first as usize + self.up_to.len()).await?;
-        let mut rows = vec![Vec::new(); world.size()];
-        for &key in keys {
-            let owner = ends.partition_point(|&end| end <= key as usize);
-            rows[owner.min(world.size() - 1)].push(key);
-        }
-        let own = world.all_to_all_vec(&rows).await?.concat();
-
-        let sorted = self.sort(&own);
-        let counts = world.all_gather(own.len() as u32).await?;
-        let before: u32 = counts[..world.rank()].iter().sum();
-        let last = sorted.as_deref().and_then(<[u32]>::last).copied().unwrap_or(0);
-        let lasts = world.all_gather(last).await?;
-        let least = sorted.as_deref().and_then(<[u32]>::first).copied().unwrap_or(u32::MAX);
-        let in_order = sorted.is_some_and(|keys| keys.is_sorted())
-            && before == self.lesser
-            && lasts[..world.rank()].iter().all(|&last| last <= least);
-        world.all_reduce(u8::from(in_order), u8::min).await.map(|all| all == 1)
-    }
-
     /// Moves the keys of the range to the places that their ranks say. Returns `None` if a rank
     /// says a place that there is not, or a place is said twice.
-    fn sort(&mut self, keys: &[u32]) -> Option<Vec<u32>> {
+    pub fn sort(&mut self, keys: &[u32]) -> Option<Vec<u32>> {
         let mut sorted = vec![None; keys.len()];
         for &key in keys {
             let up_to = self.up_to.get_mut(key.checked_sub(self.first)? as usize)?;

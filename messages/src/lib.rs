@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+pub mod collectives;
 mod endpoint;
 mod error;
 mod limits;

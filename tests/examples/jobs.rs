@@ -137,3 +137,27 @@ fn connected_components_are_those_of_a_union_find_in_each_way_of_starting() {
         refuses(&lab.near, "connected_components", "--side 70000", expected);
     });
 }
+
+#[test]
+fn halo_has_the_cells_of_a_sequential_run_in_each_way_of_starting() {
+    lab::test(|lab| {
+        let printed = printed_in("examples/halo/main.rs");
+        assert_eq!(printed.len(), 3, "{printed:?}");
+        for command in printed {
+            verified(Program::start(&lab.near, root(), "halo", &command.arguments).end());
+        }
+        let mut ways = vec![(4, Starter::Itself), (3, Starter::DoorbellRun(3))];
+        if HYDRA.is_here() {
+            ways.push((2, Starter::Hydra(2)));
+        }
+        for (members, starter) in ways {
+            let few = words("--cells 60 --steps 30");
+            let said = Program::start_by(starter, &lab.near, root(), "halo", &few).end();
+            let said = verified(said);
+            let first = format!("{members} members, 60 × 60 cells, 30 steps: ");
+            assert!(said.starts_with(&first), "{said}");
+        }
+        let why = "--cells 1: at least as many as there are members";
+        refuses(&lab.near, "halo", "--cells 1", why);
+    });
+}

@@ -7,6 +7,7 @@ use doorbell_report::{Note, Value as Number};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
+use super::rows::Rows;
 use crate::logp::line::Line;
 use crate::{interrupts, runs};
 
@@ -112,6 +113,16 @@ impl Bench {
         self.bar.inc(1);
         let times = 0..self.choose(REPETITIONS);
         times.map_while(|_| self.once(run, &[])).collect()
+    }
+
+    /// Runs a test several times that measures several things in one run, for as long as the first
+    /// number of seconds says, or the second in a quick run.
+    pub fn rows(&mut self, run: Run<'_>, seconds: [f64; 2]) -> Rows {
+        let seconds = self.choose(seconds).to_string();
+        self.bar.inc(1);
+        let times = 0..self.choose(REPETITIONS);
+        let once = |_| self.once(run, &["--pair", "--seconds", &seconds]);
+        Rows::of(times.filter_map(once))
     }
 
     fn repeated(

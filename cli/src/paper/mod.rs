@@ -1,9 +1,13 @@
 //! `doorbell paper`: repeats the measurements of a paper, and shows them beside what was published.
 //!
-//! `bench` runs `doorbell perf` again and again, and keeps its lines. Each paper is a folder with
+//! `bench` runs `doorbell perf` again and again, and keeps its lines, `rows` are the lines of tests
+//! that measure several things at once, and `judging` compares values. Each paper is a folder with
 //! the sections of its report.
 
 mod bench;
+mod judging;
+mod open_mx;
+mod rows;
 mod vi_am_splitc;
 
 use std::path::PathBuf;
@@ -31,7 +35,7 @@ pub struct Args {
     paper: Option<Name>,
 
     /// Measure on this device: shm, udp, packet or packet-v2; may be given several times [default:
-    /// shm and packet]
+    /// shm and packet; packet and packet-v2 for open-mx]
     #[arg(long, value_name = "DEV", value_parser = DEVICES, requires = "paper")]
     device: Vec<String>,
 
@@ -73,9 +77,21 @@ enum Name {
     /// Parallel and Distributed Communication (2001)
     #[value(name = "vi-am-splitc")]
     ViAmSplitC,
+    /// Goglin: High-Performance Message Passing over generic Ethernet Hardware with Open-MX (2011)
+    #[value(name = "open-mx")]
+    OpenMx,
 }
 
 impl Name {
+    /// The devices that are measured unless the command names some.
+    fn devices(self) -> [&'static str; 2] {
+        match self {
+            Self::ViAmSplitC => ["shm", "packet"],
+            // The paper is about Ethernet: without segmentation offload, and with it.
+            Self::OpenMx => ["packet", "packet-v2"],
+        }
+    }
+
     fn text(self) -> (String, String) {
         let value = self.to_possible_value().expect("no paper is hidden");
         let help = value.get_help().map(ToString::to_string).unwrap_or_default();
@@ -95,12 +111,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("doorbell: {warning}");
     }
     let devices = match args.device.is_empty() {
-        true => vec!["shm".to_owned(), "packet".to_owned()],
+        true => paper.devices().map(str::to_owned).into(),
         false => args.device.clone(),
     };
     let mut bench = Bench::new(devices, args.quick);
     let report = match paper {
         Name::ViAmSplitC => vi_am_splitc::report(&mut bench, &machine),
+        Name::OpenMx => open_mx::report(&mut bench, &machine),
     };
     let done = bench.finish();
     if done.is_empty() {

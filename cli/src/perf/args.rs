@@ -107,6 +107,14 @@ pub struct Args {
     #[arg(long, value_name = "CARRIER")]
     pub carrier: Option<Carrier>,
 
+    /// Bytes of a long message between members of a group that one read pulls
+    #[arg(long, value_name = "N")]
+    pub block: Option<usize>,
+
+    /// How many reads of a long message between members of a group are under way at a time
+    #[arg(long, value_name = "N")]
+    pub blocks: Option<usize>,
+
     /// Have the NIC run by a thread of its own; with --pair on a core of its own, if there are four
     #[arg(long)]
     pub dedicated: bool,
@@ -142,6 +150,7 @@ Examples:
   doorbell perf rpc_bw --pair --device udp --in-flight 64
   doorbell perf rpc_stream --pair --device udp --both-ways
   doorbell perf histogram --pair --device shm           random updates of a table that both share
+  doorbell perf collectives --pair                      a group of two; also with --device tcp
   doorbell perf am_costs                                what a request and its reply spend time on
   doorbell perf tcp_lat --pair                          the kernel's, to compare with
   doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and

@@ -1,6 +1,7 @@
 //! What a test has found.
 
 use doorbell_verbs::Capabilities;
+use serde_json::Value;
 
 use super::costs::Breakdown;
 use super::latencies::Summary;
@@ -16,11 +17,16 @@ pub struct Figures {
     pub found: Found,
 }
 
+/// One of several measurements: fields, each with its name. All of a test have the same names.
+pub type Row = Vec<(&'static str, Value)>;
+
 #[derive(Clone, PartialEq, Debug)]
 pub enum Found {
     Latency(Summary),
     /// A rate in messages a second.
     Rate(f64),
+    /// Several measurements, of one run.
+    Rows(Vec<Row>),
     /// A share of a processor.
     Share(f64),
     /// The parameters of LogP, and what the device can do that they were measured on.

@@ -6,7 +6,7 @@
 //! | `pair`, `cable` | run both ends on this machine, with a network between them |
 //! | `play` | is one end of a test: agrees with the other, measures, and prints |
 //! | `report` | prints figures as words, JSON or CSV |
-//! | `verbs`, `am`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
+//! | `verbs`, `am`, `groups`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
 //! | `peer` | is the stream by which the two ends agree |
 //! | `stream`, `latencies`, `ledger`, `pattern`, `patience`, `meter` | what measurements share |
 //! | `figures`, `plan`, `place`, `args`, `test`, `amount` | what is measured, and what was found |
@@ -21,6 +21,7 @@ mod cable;
 mod costs;
 mod figures;
 mod frames;
+mod groups;
 mod latencies;
 mod ledger;
 mod logp;
@@ -33,6 +34,7 @@ mod place;
 mod plan;
 mod play;
 mod report;
+mod rows;
 mod rpc;
 mod run;
 mod sockets;

@@ -12,8 +12,10 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use super::groups::TCP;
 use super::peer::Peer;
 use super::play::play;
+use super::test::Test;
 use super::{Args, Place, Plan, cable};
 use crate::processors;
 
@@ -28,7 +30,8 @@ const ADDRESSES: [IpAddr; 2] =
 /// Runs the first end: starts the second process, lays a cable to it where one is needed, and
 /// leads.
 pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
-    let device_is_known = DEVICES.contains(&args.device());
+    let is_tcp = args.device() == TCP && matches!(plan.test, Test::Groups(_));
+    let device_is_known = DEVICES.contains(&args.device()) || is_tcp;
     if !device_is_known && !plan.test.is_of_the_kernel() {
         let (found, all) = (args.device(), DEVICES.join(", "));
         bail!("--device `{found}`: --pair takes one of {all}, and makes what that is opened on");

@@ -119,6 +119,8 @@ impl Peer {
             "policy": format!("{:?}", plan.policy),
             "nic_credits": plan.nic_credits,
             "both_ways": plan.both_ways,
+            "block": plan.block,
+            "blocks": plan.blocks,
             "carrier": plan.carrier.map(|carrier| carrier.to_string()),
         });
         let theirs = self.swap(&mine)?;

@@ -38,6 +38,10 @@ pub struct Plan {
     pub tasks: bool,
     /// Whether messages of streams of RPC go both ways.
     pub both_ways: bool,
+    /// The bytes of a long tagged message that one read pulls, if that was said.
+    pub block: Option<usize>,
+    /// How many reads of a long tagged message are under way at a time, if that was said.
+    pub blocks: Option<usize>,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -86,6 +90,8 @@ impl Plan {
             in_flight: args.in_flight.unwrap_or(if test == Test::Rpc(Rpc::Bw) { 64 } else { 1 }),
             tasks: args.tasks,
             both_ways: args.both_ways,
+            block: args.block,
+            blocks: args.blocks,
             nic,
         };
         plan.judge().map(|()| plan)
@@ -132,7 +138,11 @@ impl Plan {
         if self.test == Test::BytestreamBw {
             return self.judge_streams();
         }
-        if let Test::Tags(_) = self.test {
+        if (self.block.is_some() || self.blocks.is_some()) && !matches!(self.test, Test::Groups(_))
+        {
+            bail!("--block and --blocks are of groups, and {name} is not: group_pingpong, say");
+        }
+        if let Test::Tags(_) | Test::Groups(_) = self.test {
             return self.judge_tags();
         }
         if let Test::SplitC(test) = self.test {

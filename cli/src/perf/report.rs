@@ -10,12 +10,16 @@ use super::costs;
 use super::figures::{Figures, Found};
 use super::latencies::Summary;
 use super::logp::Known;
+use super::rows;
 use super::test::{Layer, Test};
 use super::{Form, Plan};
 use crate::out;
 
 /// Prints what was found.
 pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
+    if let Found::Rows(rows) = &figures.found {
+        return out::print(&rows::text(plan, figures, rows, form));
+    }
     out::print(&match form {
         Form::Words => words(plan, figures),
         Form::Json => format!("{}\n", Value::from_iter(fields(plan, figures))),
@@ -32,6 +36,8 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
         Found::Latency(summary) => latency = Some(summary),
         Found::Rate(messages) => rate = Some(*messages),
         Found::Share(processor) => share = Some(*processor),
+        // Rows have names of their own.
+        Found::Rows(_) => {}
     }
     vec![
         ("test", json!(plan.test.name())),
@@ -154,6 +160,7 @@ fn words(plan: &Plan, figures: &Figures) -> String {
         ),
         Found::LogP(known, _) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
         Found::Costs(parts) => costs::words(plan, figures, parts),
+        Found::Rows(_) => what,
         Found::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
     }
 }

@@ -39,7 +39,7 @@ pub fn run(plan: &Plan, peer: &mut Peer, here: IpAddr) -> anyhow::Result<Option<
 }
 
 /// A connection to the other end, without the delay by which small messages would be gathered.
-fn tcp(peer: &mut Peer, here: IpAddr) -> anyhow::Result<TcpStream> {
+pub fn tcp(peer: &mut Peer, here: IpAddr) -> anyhow::Result<TcpStream> {
     let stream = if peer.leads() {
         let there = address_in(&peer.hear()?)?;
         TcpStream::connect(there).with_context(|| format!("connecting to {there}"))?

@@ -30,6 +30,8 @@ pub enum Test {
     Rpc(Rpc),
     /// A test of tagged messages.
     Tags(Tags),
+    /// A test of groups of two members.
+    Groups(Groups),
     /// A test of Split-C.
     SplitC(SplitC),
     /// The parameters of LogP.
@@ -97,6 +99,19 @@ pub enum Tags {
     UnexpectedBw,
 }
 
+/// A test of groups of two members. Each measures several sizes or operations in one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Groups {
+    /// A message there and one back.
+    PingPong,
+    /// The collectives of the Intel MPI Benchmarks.
+    Collectives,
+    /// Two kernels of the NAS Parallel Benchmarks.
+    Nas,
+    /// The processor time of receiving long messages.
+    Receiving,
+}
+
 /// The tests of Split-C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SplitC {
@@ -123,7 +138,7 @@ pub enum Rpc {
     Stream,
 }
 
-const TODAY: [(Test, &str, &str); 48] = [
+const TODAY: [(Test, &str, &str); 52] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -182,6 +197,26 @@ const TODAY: [(Test, &str, &str); 48] = [
         Test::Tags(Tags::UnexpectedBw),
         "tag_unexpected_bw",
         "tagged messages that come before their receives: a stream",
+    ),
+    (
+        Test::Groups(Groups::PingPong),
+        "group_pingpong",
+        "a message and one back between members of a group: by sizes; also over tcp",
+    ),
+    (
+        Test::Groups(Groups::Collectives),
+        "collectives",
+        "the collectives of the Intel MPI Benchmarks: all of them; also over tcp",
+    ),
+    (
+        Test::Groups(Groups::Nas),
+        "nas",
+        "the kernels IS and EP of the NAS benchmarks: classes S and W; also over tcp",
+    ),
+    (
+        Test::Groups(Groups::Receiving),
+        "receive_cpu",
+        "the processor's share of receiving long messages: by sizes; also over tcp",
     ),
     (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
     (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
@@ -280,6 +315,7 @@ impl Test {
         match self {
             Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
             Self::Rpc(_) | Self::SplitC(_) | Self::LogP(_) | Self::Costs(_) => false,
+            Self::Groups(_) => false,
             _ => !self.is_stream(),
         }
     }
@@ -308,6 +344,7 @@ impl Test {
             Self::Costs(_) => Amount::Times(61),
             // An access takes nanoseconds or microseconds, depending on what carries it.
             Self::SplitC(SplitC::GetLat | SplitC::PutLat) => Amount::For(Duration::from_secs(1)),
+            Self::Groups(_) => Amount::For(Duration::from_secs(2)),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
             _ => Amount::Times(100_000),
         }
@@ -337,7 +374,7 @@ impl Test {
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) | Self::BytestreamBw => 65536,
             Self::Costs(Costs::SplitC) => 8,
-            Self::SplitC(SplitC::BarrierLat) | Self::LogP(_) => 0,
+            Self::SplitC(SplitC::BarrierLat) | Self::LogP(_) | Self::Groups(_) => 0,
             Self::SplitC(_) => 8,
             _ if self.is_stream() => 4096,
             _ => 16,

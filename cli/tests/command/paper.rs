@@ -57,3 +57,29 @@ fn everything_that_was_measured_is_there_as_json() {
     assert!(measured.len() > 50, "{}", measured.len());
     assert!(measured.iter().all(|run| run["found"].is_object() && run["device"] == "shm"));
 }
+
+#[test]
+fn the_second_paper_is_measured_again_beside_tcp_with_its_claims() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let page = place.path().join("page.html");
+    let page = page.display();
+    let output = run(&format!("paper open-mx --device packet-v2 --quick --report {page}"));
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).expect("text");
+    for heading in [
+        "Figures 9 and 12: ping-pongs",
+        "Table 1: collectives",
+        "Figure 11: processor use of receiving",
+        "Figure 14: packets and blocks of large messages",
+        "Table 3: kernels of the NAS Parallel Benchmarks",
+        "What can't be measured here",
+    ] {
+        assert!(text.contains(&format!("\n{heading}\n─")), "{heading}: {text}");
+    }
+    // Only what no machine of this kind has is missing.
+    assert_eq!(text.matches("[not measured]").count(), 3, "{text}");
+    let claims =
+        ["[holds]", "[does not hold]", "[undecided]"].map(|kind| text.matches(kind).count());
+    assert!(claims.iter().sum::<usize>() >= 10, "{claims:?}: {text}");
+    assert!(std::fs::read_to_string(page.to_string()).expect("a report").contains("figure-12"));
+}

@@ -121,6 +121,16 @@ impl Receiving {
         Some(outcome.map(|received| self.message(received)))
     }
 
+    /// Waits for the outcome without making progress, as a task in the background does. Others have
+    /// the NIC make progress meanwhile.
+    pub(crate) fn poll_in_background(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Message, ReceiveError>> {
+        self.slot.outcome.wake_later(context.waker());
+        self.test().map_or(Poll::Pending, Poll::Ready)
+    }
+
     /// Cancels the receive. Returns whether it was cancelled before a message came to it; if not,
     /// the message is still to be had.
     pub fn cancel(&mut self) -> bool {

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::group::collectives::run::Run;
-use crate::group::collectives::schedule::{Exchange, dissemination};
 use crate::group::error::GroupError;
 use crate::group::failure::Failure;
+use crate::schedule::{Exchange, dissemination};
 
 /// Runs a barrier to its end, and returns its result.
 pub(in crate::group) async fn run(run: Run) -> Result<(), GroupError> {

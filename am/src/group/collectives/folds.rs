@@ -6,8 +6,8 @@
 use bytes::Bytes;
 
 use crate::group::collectives::run::Run;
-use crate::group::collectives::schedule::{Exchange, Step, Tree, doubling, prefix};
 use crate::group::failure::Failure;
+use crate::schedule::{Exchange, Step, Tree, doubling, prefix};
 
 /// The round of messages from children to their parents.
 const TREE: u32 = 0;

@@ -9,7 +9,6 @@ mod blocks;
 pub(in crate::group) mod folds;
 pub(in crate::group) mod moves;
 pub(in crate::group) mod run;
-pub(in crate::group) mod schedule;
 mod together;
 mod waiting;
 

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use crate::arguments::Arguments;
 use crate::error::SendError;
 use crate::group::collective::Collective;
-use crate::group::collectives::schedule::Exchange;
 use crate::group::collectives::together::{all, both};
 use crate::group::error::GroupError;
 use crate::group::failure::{Cause, Failure};
@@ -17,6 +16,7 @@ use crate::group::team::Team;
 use crate::group::wire::{CLEAR, Label, MORE, PIECE};
 use crate::kinds::Notice;
 use crate::peer::Peer;
+use crate::schedule::Exchange;
 
 /// A collective that a member has begun. If the value is dropped before the collective is
 /// [done](Self::done), the member has given the collective up, and the team's collectives fail.

@@ -2,7 +2,28 @@
 //!
 //! A schedule is computed from a member's rank and the number of members alone, without any input
 //! or output. All members compute their schedules by the same rule, so that each message that one
-//! schedule sends is received by another.
+//! schedule sends is received by another. The collectives of [groups](crate::group) follow these
+//! schedules, and so do those of layers above, over any links.
+//!
+//! ```
+//! use doorbell::am::schedule::{Exchange, dissemination};
+//!
+//! // A barrier of five members, as member 3 takes part in it.
+//! let rounds: Vec<_> = dissemination(3, 5).map(|Exchange { to, from, .. }| (to, from)).collect();
+//! assert_eq!(rounds, [(4, 2), (0, 1), (2, 4)]);
+//! ```
+//!
+//! | schedule | for |
+//! |---|---|
+//! | [`dissemination`] | barriers |
+//! | [`Tree`] | broadcasts, gathers, scatters and reductions |
+//! | [`doubling`] | reductions whose result every member gets |
+//! | [`bruck`] | all-gathers |
+//! | [`pairwise`] | all-to-alls |
+//! | [`prefix`] | scans |
+//!
+//! Each takes the rank of a member and the number of members, which is at least 1 and more than
+//! the rank.
 
 mod bruck;
 mod dissemination;
@@ -11,16 +32,16 @@ mod pairwise;
 mod prefix;
 mod tree;
 
-pub(in crate::group) use bruck::bruck;
-pub(in crate::group) use dissemination::dissemination;
-pub(in crate::group) use doubling::{Step, doubling};
-pub(in crate::group) use pairwise::pairwise;
-pub(in crate::group) use prefix::prefix;
-pub(in crate::group) use tree::Tree;
+pub use bruck::{Gathering, bruck};
+pub use dissemination::dissemination;
+pub use doubling::{Step, doubling};
+pub use pairwise::pairwise;
+pub use prefix::{Prefix, prefix};
+pub use tree::{Child, Tree};
 
 /// A round in which a member sends to one member and receives from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::group) struct Exchange {
+pub struct Exchange {
     /// The number of the round, from 0.
     pub round: u32,
     /// The member that is sent to.
@@ -31,7 +52,7 @@ pub(in crate::group) struct Exchange {
 
 /// The number of rounds in which something that doubles in each round reaches `size` members: the
 /// logarithm to base two, rounded up.
-pub(in crate::group) const fn rounds(size: usize) -> u32 {
+pub const fn rounds(size: usize) -> u32 {
     size.next_power_of_two().trailing_zeros()
 }
 

@@ -1,0 +1,122 @@
+//! Table 1: collectives beside the same algorithms over TCP.
+
+use doorbell_report::{Cell, Column, Note, Section, Table, Value};
+use serde_json::json;
+
+use super::published::{BARRIER, COLLECTIVES, cited};
+use super::{TCP, claim, is_below, is_between, ratio, rows_of_each};
+use crate::paper::bench::Bench;
+use crate::paper::rows::Rows;
+
+pub const TESTS: usize = 1;
+/// For how long a run measures, and a quick one.
+const SECONDS: [f64; 2] = [2.5, 0.8];
+/// The sizes of the table.
+const SIZES: [(u64, &str); 4] =
+    [(16, "16 bytes"), (4 << 10, "4 KiB"), (64 << 10, "64 KiB"), (4 << 20, "4 MiB")];
+
+pub fn section(bench: &mut Bench) -> Section {
+    let mut section = Section::new("Table 1: collectives").paragraph(
+        "The collectives of the Intel MPI Benchmarks among two members, over tagged messages and by \
+         the same algorithms over TCP sockets. The speed-up is how much less time they take; \
+         published are those of 16 processes on two hosts.",
+    );
+    let all = rows_of_each(bench, "collectives", &[], SECONDS);
+    let Some((_, tcp)) = all.iter().find(|(device, _)| device == TCP) else { return section };
+    for (device, rows) in all.iter().filter(|(device, _)| device != TCP) {
+        section = section.table(table(device, rows, tcp));
+        section = notes(device, rows, tcp).into_iter().fold(section, Section::note);
+    }
+    section
+}
+
+/// The times of a collective over a device and over TCP, in microseconds.
+fn times(rows: &Rows, tcp: &Rows, operation: &str, size: u64) -> Option<(Value, Value)> {
+    let row = [("operation", json!(operation)), ("size", json!(size))];
+    Some((rows.get(&row, "us")?, tcp.get(&row, "us")?))
+}
+
+/// By how many per cent the first time is shorter than the second, as the paper counts.
+fn speed_up((ours, theirs): (Value, Value)) -> Value {
+    let times = ratio(theirs, ours);
+    let percent = |times: f64| 100.0 * (times - 1.0);
+    let interval = times.interval.map(|(low, high)| (percent(low), percent(high)));
+    Value { value: percent(times.value), interval }
+}
+
+fn table(device: &str, rows: &Rows, tcp: &Rows) -> Table {
+    let title = format!("The paper's table 1: speed-up over TCP, over {device}");
+    let mut table = Table::new(format!("table-1-{device}"), title)
+        .column(Column::text("Operation and size"))
+        .column(Column::number("TCP", "µs"))
+        .column(Column::number("Messages", "µs"))
+        .column(Column::number("Speed-up", "%").decimals(0))
+        .column(Column::number("Published", "%"));
+    for (operation, published) in COLLECTIVES {
+        for ((size, text), published) in SIZES.into_iter().zip(published) {
+            let found = times(rows, tcp, operation, size);
+            table = table.row(row(format!("{operation}, {text}"), found, published));
+        }
+    }
+    table.row(row("Barrier".to_owned(), times(rows, tcp, "Barrier", 0), BARRIER))
+}
+
+fn row(name: String, found: Option<(Value, Value)>, published: f64) -> [Cell; 5] {
+    [
+        name.into(),
+        found.map(|(_, theirs)| theirs).into(),
+        found.map(|(ours, _)| ours).into(),
+        found.map(speed_up).into(),
+        Cell::published(published, cited("table 1")),
+    ]
+}
+
+fn notes(device: &str, rows: &Rows, tcp: &Rows) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let found = |size| {
+        let all = COLLECTIVES.iter().filter_map(move |(name, _)| times(rows, tcp, name, size));
+        all.collect::<Vec<_>>()
+    };
+    let small = found(SIZES[0].0);
+    if let Some(mean) = geometric_mean(&small) {
+        notes.push(claim(
+            is_between(mean, 1.5, f64::INFINITY),
+            format!(
+                "The lower latency improves operations with small messages by almost a factor of two \
+                 (§5.2; here judged as half as fast again or more). Over {device}, 16 bytes: {:.2} \
+                 times as fast on the mean.",
+                mean.value
+            ),
+        ));
+    }
+    let large = found(SIZES[3].0);
+    if let Some(mean) = geometric_mean(&large) {
+        let faster = large.iter().filter(|(ours, theirs)| is_below(*ours, *theirs) == Some(true));
+        notes.push(claim(
+            is_between(mean, 1.0, f64::INFINITY),
+            format!(
+                "Most operations with large messages are improved, by about 50 %, and broadcasts and \
+                 reductions are not (§5.2; here judged by the mean). Over {device}, 4 MiB: {:.2} \
+                 times as fast on the mean, and certainly faster in {} of {}.",
+                mean.value,
+                faster.count(),
+                large.len()
+            ),
+        ));
+    }
+    notes
+}
+
+/// The mean of how many times as fast as TCP the operations are; `None` without any.
+fn geometric_mean(all: &[(Value, Value)]) -> Option<Value> {
+    let ratios: Vec<_> = all.iter().map(|(ours, theirs)| ratio(*theirs, *ours)).collect();
+    let mean = |of: &dyn Fn(&Value) -> f64| {
+        let logs: f64 = ratios.iter().map(|ratio| of(ratio).max(f64::MIN_POSITIVE).ln()).sum();
+        (logs / ratios.len() as f64).exp()
+    };
+    let end = |ratio: &Value| ratio.interval.unwrap_or((ratio.value, ratio.value));
+    (!ratios.is_empty()).then(|| {
+        let (low, high) = (mean(&|ratio| end(ratio).0), mean(&|ratio| end(ratio).1));
+        Value::within(mean(&|ratio| ratio.value), low, high)
+    })
+}

@@ -1,0 +1,91 @@
+//! "High-Performance Message Passing over generic Ethernet Hardware with Open-MX", 2011: its figures
+//! 9, 11, 12 and 14 and its tables 1 and 3, each beside TCP.
+
+mod blocks;
+mod collectives;
+mod kernels;
+mod ping_pong;
+mod published;
+mod receiving;
+
+use doorbell_report::{Note, Report, Section};
+
+use super::bench::{Bench, Run};
+use super::judging::{claim, is_below, is_between, ratio};
+use super::rows::Rows;
+use crate::machine::Machine;
+
+/// The device that stands for the kernel's TCP sockets.
+const TCP: &str = "tcp";
+
+/// How many tests all sections run on a device, for the progress bar.
+const TESTS: usize =
+    ping_pong::TESTS + collectives::TESTS + receiving::TESTS + blocks::TESTS + kernels::TESTS;
+
+/// Measures everything, and makes the report of it.
+pub fn report(bench: &mut Bench, machine: &Machine) -> Report {
+    bench.expect(TESTS);
+    let mut report = Report::new("Tagged messages beside TCP");
+    for measure in [
+        ping_pong::section,
+        collectives::section,
+        receiving::section,
+        blocks::section,
+        kernels::section,
+    ] {
+        let mut section = measure(bench);
+        for note in bench.troubles() {
+            section = section.note(note);
+        }
+        report = report.section(section);
+    }
+    let here = Section::new("This machine").facts(machine.facts());
+    report.section(beyond()).section(here)
+}
+
+/// The devices that are measured, and TCP before them.
+fn with_tcp(bench: &Bench) -> Vec<String> {
+    [TCP.to_owned()].into_iter().chain(bench.devices()).collect()
+}
+
+/// Runs a test that measures several things, over each device and TCP.
+fn rows_of_each(
+    bench: &mut Bench,
+    test: &str,
+    arguments: &[&str],
+    seconds: [f64; 2],
+) -> Vec<(String, Rows)> {
+    let devices = with_tcp(bench);
+    let rows = |device: String| {
+        let rows = bench.rows(Run { test, device: &device, arguments }, seconds);
+        (device, rows)
+    };
+    devices.into_iter().map(rows).collect()
+}
+
+/// A device as readers know it.
+fn name(device: &str) -> String {
+    match device {
+        TCP => "TCP".to_owned(),
+        device => format!("Doorbell over {device}"),
+    }
+}
+
+/// The section on what of the paper this machine can't show.
+fn beyond() -> Section {
+    Section::new("What can't be measured here")
+        .note(Note::missing(
+            "The paper has two hosts and a wire between them. Here two processes on two cores have \
+             a virtual cable, which has no rate of its own and no interrupts: all figures are of \
+             the processors.",
+        ))
+        .note(Note::missing(
+            "Table 1 and table 3 have 16 processes on two nodes. Here a group has two members, one \
+             on each core: with more, they would wait for each other's processors.",
+        ))
+        .note(Note::missing(
+            "Figures 10 and 13 and table 2 are of Myrinet's own adapter, and of a copy engine in the \
+             chipset (I/OAT), which this machine does not have. Processors copy faster today: the \
+             paper says so of its own successors (§5.3).",
+        ))
+}

@@ -1,0 +1,177 @@
+//! Errors of groups and of collectives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::links::Failure;
+use super::operation::Operation;
+use super::tag::MOST_MEMBERS;
+
+/// The reason why a group was not joined, or why a collective has failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// The rank of the member that joins is not a place in the list of members.
+    #[error(
+        "joining a group as member {rank}: the list has {size} members; a rank is a place in the \
+         list, which has at most {MOST_MEMBERS}"
+    )]
+    Rank {
+        /// The rank that was given.
+        rank: usize,
+        /// The length of the list.
+        size: usize,
+    },
+    /// A member was not there, or not ready, for as long as members wait for each other.
+    #[error("joining a group: member {rank}, {name}, was not met within {patience:?}: {why}")]
+    Absent {
+        /// The rank of the member.
+        rank: usize,
+        /// The name of the member's endpoint.
+        name: String,
+        /// How long the member was waited for.
+        patience: Duration,
+        /// The outcome of the last attempt.
+        why: Arc<str>,
+    },
+    /// A member has another list of members.
+    #[error(
+        "joining a group: member {rank}, {name}, is in another group: all members must be given \
+         the same list, and each its own place there"
+    )]
+    OtherGroup {
+        /// The rank of the member.
+        rank: usize,
+        /// The name of the member's endpoint.
+        name: String,
+    },
+    /// A message could not be sent to a member, or received from it.
+    #[error("{operation}, with member {rank}, {name}: {why}")]
+    Link {
+        /// The collective that has failed.
+        operation: Operation,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+        /// The error of the message.
+        #[source]
+        why: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// The group has failed, here or at another member.
+    #[error("{operation}: the group has failed because of member {rank}, {name}: {why}")]
+    Failed {
+        /// The collective that can't be done.
+        operation: Operation,
+        /// The rank of the member that the failure is about.
+        rank: usize,
+        /// The name of that member.
+        name: String,
+        /// The event that has made the group fail.
+        why: Arc<str>,
+    },
+    /// Members called different collectives at the same place of their programs.
+    #[error(
+        "{here}: member {rank}, {name}, is in {there}; all members must call the same collectives \
+         in the same order, with the same root"
+    )]
+    Mismatch {
+        /// The collective of this member.
+        here: Operation,
+        /// The collective of the other member.
+        there: Operation,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+    },
+    /// A member has given more or less than this one to a collective in which all give as much.
+    #[error(
+        "{operation}: member {rank}, {name}, has sent {found} bytes, and this member expects \
+         {expected}; all members must give as many elements"
+    )]
+    Lengths {
+        /// The collective that has failed.
+        operation: Operation,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+        /// How many bytes have come from the other member.
+        found: usize,
+        /// How many bytes should have come.
+        expected: usize,
+    },
+    /// A member has sent a message that does not belong where it came.
+    #[error(
+        "{operation}: member {rank}, {name}, has sent a message that belongs to another round; all \
+         members must be the same version of the program, and give as much and the same root"
+    )]
+    Malformed {
+        /// The collective that has failed.
+        operation: Operation,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+    },
+    /// No member has the rank that was given as the root or as a partner. Nothing was sent.
+    #[error("{operation}, with member {rank}: the group has the members below {size}")]
+    NoMember {
+        /// The operation that was asked for.
+        operation: Operation,
+        /// The rank that was given.
+        rank: usize,
+        /// How many members the group has.
+        size: usize,
+    },
+    /// A member was to send a message to itself, or to receive one from itself.
+    #[error("a message from member {rank} to itself: members send to others alone")]
+    Itself {
+        /// The rank of this member.
+        rank: usize,
+    },
+    /// The number of parts to send is not the number of members. Nothing was sent.
+    #[error(
+        "{operation}: {found} parts for {size} members; one is for each, in the order of ranks"
+    )]
+    Parts {
+        /// The operation that was asked for.
+        operation: Operation,
+        /// How many parts were given.
+        found: usize,
+        /// How many members the group has.
+        size: usize,
+    },
+}
+
+impl GroupError {
+    /// Returns the rank of the member that the error is about, if it is about one.
+    pub fn rank(&self) -> Option<usize> {
+        match *self {
+            Self::Absent { rank, .. }
+            | Self::OtherGroup { rank, .. }
+            | Self::Link { rank, .. }
+            | Self::Failed { rank, .. }
+            | Self::Mismatch { rank, .. }
+            | Self::Lengths { rank, .. }
+            | Self::Malformed { rank, .. } => Some(rank),
+            Self::Rank { .. }
+            | Self::NoMember { .. }
+            | Self::Itself { .. }
+            | Self::Parts { .. } => None,
+        }
+    }
+
+    /// Returns what other members are told, if the error is about more than a wrong argument.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        let why = match self {
+            Self::Link { why, .. } => why.to_string(),
+            Self::Failed { rank, why, .. } => {
+                return Some(Failure { rank: *rank, why: why.clone() });
+            }
+            why => why.to_string(),
+        };
+        Some(Failure { rank: self.rank()?, why: why.into() })
+    }
+}

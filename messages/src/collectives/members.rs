@@ -1,0 +1,262 @@
+//! Links between members by tagged messages.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use doorbell_am::Name;
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::error::GroupError;
+use super::links::{Failure, Links};
+use super::meeting::Meeting;
+use super::tag::{CONTROL_KIND, MOST_MEMBERS, control, of_control};
+use crate::endpoint::{Endpoint, Match, Peer, Receiving};
+use crate::error::{ReceiveError, SendError};
+
+/// How long a member that leaves waits for others to notice.
+const LEAVING: Duration = Duration::from_secs(10);
+/// How long a member whose group has failed waits for others to notice.
+const TELLING: Duration = Duration::from_secs(1);
+/// The longest text of a failure that members tell each other.
+const LONGEST_TEXT: usize = 1024;
+
+/// The kinds of messages about the end of a group. A receive takes both.
+const FAILED: u8 = 2;
+const LEFT: u8 = 3;
+const ENDS: u64 = CONTROL_KIND & !(1 << 58);
+
+/// Links to the other members of a group, by an endpoint of tagged messages. See
+/// [`Group::join`](super::Group::join).
+pub struct Members {
+    endpoint: Endpoint,
+    rank: usize,
+    names: Arc<[Name]>,
+    others: Arc<Others>,
+    watches: Vec<AbortHandle>,
+}
+
+/// The connections to the other members, and the failure of the group if it has failed.
+struct Others {
+    rank: usize,
+    /// The peers in the order of ranks, with none at this member's own place.
+    peers: Vec<Option<Peer>>,
+    failure: Mutex<Option<Failure>>,
+    has_failed: Notify,
+    /// Whether the others know of the failure.
+    is_told: watch::Sender<bool>,
+}
+
+/// Why a message was not sent to a member, or not received from it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The message was not sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The message was not received.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+    /// The group has no link to a member of that rank.
+    #[error("there is no link to member {rank}: it is this member, or none")]
+    NoLink {
+        /// The rank that was given.
+        rank: usize,
+    },
+}
+
+impl Members {
+    /// Meets the other members, and waits as long for them as `patience` says.
+    pub(super) async fn meet(
+        patience: Duration,
+        endpoint: Endpoint,
+        rank: usize,
+        names: &[Name],
+    ) -> Result<Self, GroupError> {
+        let size = names.len();
+        if rank >= size || size > MOST_MEMBERS {
+            return Err(GroupError::Rank { rank, size });
+        }
+        let peers = Meeting::new(&endpoint, rank, names, patience).all().await?;
+        let others = Arc::new(Others {
+            rank,
+            peers,
+            failure: Mutex::default(),
+            has_failed: Notify::new(),
+            is_told: watch::Sender::new(false),
+        });
+        let watches = others.watches(&endpoint);
+        Ok(Self { endpoint, rank, names: names.into(), others, watches })
+    }
+
+    /// Tells the others that this member leaves, and waits until they know, and have got all that
+    /// it has sent.
+    pub(super) async fn leave(&self) {
+        self.others.leave().await;
+    }
+}
+
+impl Links for Members {
+    type Error = LinkError;
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.names.len()
+    }
+
+    fn send(
+        &self,
+        to: usize,
+        tag: u64,
+        body: Bytes,
+    ) -> impl Future<Output = Result<(), LinkError>> + Send {
+        let sending = self.others.peer(to).map(|peer| peer.send(tag, body));
+        async move { Ok(sending?.await?) }
+    }
+
+    fn receive(
+        &self,
+        from: usize,
+        tag: u64,
+        mask: u64,
+    ) -> impl Future<Output = Result<(u64, Bytes), LinkError>> + Send {
+        let peer = self.others.peer(from);
+        let of = |peer| Match::bits(tag).mask(mask).from(peer);
+        let receiving = peer.map(|peer| self.endpoint.receive(of(peer)));
+        async move {
+            let message = receiving?.await?;
+            Ok((message.bits, message.body))
+        }
+    }
+
+    fn name(&self, rank: usize) -> String {
+        self.names.get(rank).map(Name::to_string).unwrap_or_default()
+    }
+
+    fn fail(&self, failure: Failure) -> impl Future<Output = ()> + Send {
+        self.others.fail_and_tell(failure);
+        let mut is_told = self.others.is_told.subscribe();
+        async move {
+            let _ = is_told.wait_for(|is_told| *is_told).await;
+        }
+    }
+
+    async fn failed(&self) -> Failure {
+        loop {
+            let failed = self.others.has_failed.notified();
+            if let Some(failure) = self.others.failure() {
+                return failure;
+            }
+            failed.await;
+        }
+    }
+}
+
+impl Others {
+    fn peer(&self, rank: usize) -> Result<&Peer, LinkError> {
+        let peer = self.peers.get(rank).and_then(Option::as_ref);
+        peer.ok_or(LinkError::NoLink { rank })
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has the group fail here. Returns whether it had not failed before.
+    fn fail(&self, failure: Failure) -> bool {
+        let mut known = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = known.is_none();
+        known.get_or_insert(failure);
+        drop(known);
+        self.has_failed.notify_waiters();
+        is_first
+    }
+
+    /// Has the group fail here and at the others.
+    fn fail_and_tell(self: &Arc<Self>, failure: Failure) {
+        let (bits, text) = (control(FAILED, failure.rank, 0), failure.why.clone());
+        if !self.fail(failure) {
+            return;
+        }
+        let end = text.floor_char_boundary(LONGEST_TEXT);
+        let text = Bytes::copy_from_slice(&text.as_bytes()[..end]);
+        let told = self.tell(bits, text);
+        let others = self.clone();
+        let tells = async move {
+            let _ = timeout(TELLING, told).await;
+            others.is_told.send_replace(true);
+        };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(tells)),
+            // The messages leave all the same, and nobody learns when they have come.
+            Err(_) => drop(self.is_told.send_replace(true)),
+        }
+    }
+
+    /// Sends a message to all others, and waits until they have taken it, or have gone.
+    fn tell(&self, bits: u64, text: Bytes) -> impl Future<Output = ()> + Send + use<> {
+        let peers = self.peers.iter().flatten();
+        let sends = join_all(peers.map(|peer| peer.send_synchronously(bits, text.clone())));
+        async move { drop(sends.await) }
+    }
+
+    /// Begins to wait for the end of each other member.
+    fn watches(self: &Arc<Self>, endpoint: &Endpoint) -> Vec<AbortHandle> {
+        let ends = Match::bits(control(FAILED, 0, 0)).mask(ENDS);
+        let peers = self.peers.iter().enumerate();
+        let watches = peers.filter_map(|(rank, peer)| {
+            let end = endpoint.receive(ends.from(peer.as_ref()?));
+            Some(tokio::spawn(self.clone().watch(rank, end)).abort_handle())
+        });
+        watches.collect()
+    }
+
+    /// Waits until a member leaves, fails or dies.
+    async fn watch(self: Arc<Self>, rank: usize, mut end: Receiving) {
+        match poll_fn(|context| end.poll_in_background(context)).await {
+            Ok(message) if message.bits & CONTROL_KIND == control(LEFT, 0, 0) => {}
+            Ok(message) => {
+                let (about, _) = of_control(message.bits);
+                let about = if about < self.peers.len() { about } else { rank };
+                let text = &message.body[..message.body.len().min(LONGEST_TEXT)];
+                let why = String::from_utf8_lossy(text).into();
+                self.fail(Failure { rank: about, why });
+                self.is_told.send_replace(true);
+            }
+            Err(ReceiveError::PeerGone { .. }) => {
+                let why = "it has gone: the connection to it has ended".into();
+                self.fail_and_tell(Failure { rank, why });
+            }
+            // The endpoint has ended, and so has this member.
+            Err(_) => {}
+        }
+    }
+
+    /// Tells the others that no further collective is begun here. Messages do not overtake each
+    /// other: when that has come, all has come.
+    async fn leave(&self) {
+        let told = self.tell(control(LEFT, self.rank, 0), Bytes::new());
+        let _ = timeout(LEAVING, told).await;
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        self.watches.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Members").field("rank", &self.rank).field("names", &self.names).finish()
+    }
+}

@@ -1,0 +1,9 @@
+//! Collectives of groups, compared with what they should give, over every kind of link.
+
+mod channels;
+mod devices;
+mod fabric;
+mod killed;
+mod members;
+mod program;
+mod wrong;
