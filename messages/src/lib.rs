@@ -35,6 +35,7 @@ mod error;
 mod matching;
 mod pacing;
 mod slot;
+pub mod streams;
 mod wire;
 
 pub use endpoint::{Endpoint, EndpointBuilder, Match, Message, Peer, Probed, Receiving, Sending};

@@ -1,0 +1,218 @@
+//! Endpoints: opened on a device, connected, and extracted from.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::task::{Context, Poll};
+
+use doorbell_am::{self as am, Bundle, Event, Name, NameError, OpenError};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::AbortHandle;
+
+use super::builder::EndpointBuilder;
+use super::error::ConnectError;
+use super::peer::Peer;
+use super::state::Shared;
+use super::wire::{HELLO, VERSION, WELCOME, limits_of, limits_word};
+
+/// An endpoint of streams: handlers of messages, and connections to others. Clones are handles to
+/// the same endpoint, which ends when the last is dropped.
+#[derive(Clone)]
+pub struct Endpoint(Arc<Open>);
+
+struct Open {
+    // Dropped first, since its task has a handle to the bundle.
+    _task: Task,
+    endpoint: am::Endpoint,
+    shared: Arc<Shared>,
+    watch: AbortHandle,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.watch.abort();
+        self.shared.close();
+    }
+}
+
+/// The counts of an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// The messages that have begun to come.
+    pub begun: u64,
+    /// The messages that were not taken to their ends: there was no handler, or the handler has
+    /// failed or has returned before, or the sender has broken the rules.
+    pub failed: u64,
+    /// The packets, and words about messages, that break the rules.
+    pub rejected: u64,
+    /// The bytes that wait for handlers now, and 128 more for each packet.
+    pub held: usize,
+}
+
+impl Endpoint {
+    /// Configures an endpoint.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// Opens an endpoint without handlers on a device: `udp:192.0.2.7:5000`, `shm:name`,
+    /// `packet:eth0`, …
+    ///
+    /// # Errors
+    /// When the device can't be opened, or this is called outside of a Tokio runtime.
+    pub async fn open(device: &str) -> Result<Self, OpenError> {
+        Self::builder().open(device).await
+    }
+
+    pub(super) fn new(endpoint: am::Endpoint, shared: Arc<Shared>) -> Self {
+        let watch = watch(&endpoint, shared.clone());
+        let task = Task::spawn(endpoint.bundle(), shared.clone());
+        Self(Arc::new(Open { _task: task, endpoint, shared, watch }))
+    }
+
+    /// Returns the name by which others connect.
+    pub fn name(&self) -> &Name {
+        self.0.endpoint.name()
+    }
+
+    /// Connects to another endpoint.
+    ///
+    /// # Errors
+    /// When the name is none, nobody answers by it in time, or who answers is no endpoint of
+    /// streams.
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, ConnectError>
+    where
+        N: TryInto<Name, Error: Into<NameError>>,
+    {
+        let Open { endpoint, shared, .. } = &*self.0;
+        let peer = endpoint.connect(name).await?;
+        let greeting = |why| ConnectError::Greeting { peer: peer.to_string(), why };
+        let welcome = peer.call(HELLO, [VERSION, limits_word(shared.limits)]).await;
+        let welcome = welcome.map_err(greeting)?;
+        let [there, limits] = welcome.arguments(WELCOME).map_err(greeting)?;
+        if there != VERSION {
+            return Err(ConnectError::Version { peer: peer.to_string(), here: VERSION, there });
+        }
+        let gone = || ConnectError::Gone { peer: peer.to_string() };
+        let link = shared.link(&peer).ok_or_else(gone)?;
+        link.learn(limits_of(limits));
+        Ok(Peer::new(&link))
+    }
+
+    /// Hands packets that have come on to handlers, until they have `limit` bytes, and runs the
+    /// handlers until each waits for more. Returns how many bytes were handed on: fewer than the
+    /// limit and a packet. If no packet has come, this waits for one.
+    ///
+    /// For [paced](EndpointBuilder::paced) endpoints. Others hand on everything by themselves, and
+    /// zero bytes by this, at once.
+    pub async fn extract(&self, limit: usize) -> usize {
+        if let Some(pacer) = &self.0.shared.pacer {
+            pacer.any().await;
+        }
+        self.try_extract(limit)
+    }
+
+    /// Hands packets on as [`extract`](Self::extract) does, or returns 0 if none has come.
+    pub fn try_extract(&self, limit: usize) -> usize {
+        let _runtime = self.0.endpoint.bundle().runtime().enter();
+        self.0.shared.extract(limit)
+    }
+
+    /// Returns the counts of the endpoint.
+    pub fn statistics(&self) -> Statistics {
+        let counters = &self.0.shared.hub.counters;
+        Statistics {
+            begun: counters.begun.load(Ordering::Relaxed),
+            failed: counters.failed.load(Ordering::Relaxed),
+            rejected: counters.rejected.load(Ordering::Relaxed),
+            held: counters.held.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns the NIC by which the endpoint sends and receives, for its statistics.
+    pub fn nic(&self) -> &doorbell_verbs::Nic {
+        self.0.endpoint.nic()
+    }
+
+    /// Returns the bundle that serves the endpoint, by which a program waits for what handlers do.
+    pub fn bundle(&self) -> Bundle {
+        self.0.endpoint.bundle()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &self.name().to_string()).finish_non_exhaustive()
+    }
+}
+
+/// The task that runs an endpoint's handlers, and that serves the endpoint while they wait.
+struct Task {
+    abort: AbortHandle,
+    /// The task's future, which is dropped with the endpoint: it has a handle to the bundle, which
+    /// keeps the device.
+    future: Arc<Mutex<Option<Running>>>,
+}
+
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Task {
+    fn spawn(bundle: Bundle, shared: Arc<Shared>) -> Self {
+        let runtime = bundle.runtime().clone();
+        let future: Running = Box::pin(async move {
+            loop {
+                let work = &shared.hub.work;
+                let waits =
+                    bundle.wait_until_woken(|| work.take().then_some(()), |waker| work.arm(waker));
+                waits.await;
+                shared.run();
+                // Tasks that handlers have woken are to run before this one spins again.
+                tokio::task::yield_now().await;
+            }
+        });
+        let future = Arc::new(Mutex::new(Some(future)));
+        let polled = future.clone();
+        let task = runtime.spawn(std::future::poll_fn(move |context| poll(&polled, context)));
+        Self { abort: task.abort_handle(), future }
+    }
+}
+
+/// Polls the task's future, unless it was dropped.
+fn poll(future: &Mutex<Option<Running>>, context: &mut Context<'_>) -> Poll<()> {
+    match future.try_lock().as_deref_mut() {
+        Ok(Some(future)) => future.as_mut().poll(context),
+        // The endpoint is being dropped.
+        _ => Poll::Ready(()),
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.abort.abort();
+        // A handler that drops the last handle to the endpoint runs in this future, which the
+        // runtime then drops.
+        match self.future.try_lock() {
+            Ok(mut future) => drop(future.take()),
+            Err(TryLockError::Poisoned(poisoned)) => drop(poisoned.into_inner().take()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+}
+
+/// Ends the messages of peers whose connections have ended.
+fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
+    let mut events = endpoint.events();
+    let watches = async move {
+        loop {
+            match events.recv().await {
+                Ok(Event::Gone(peer, _)) => shared.gone(&peer),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => shared.look_for_gone(),
+                Err(RecvError::Closed) => return shared.close(),
+            }
+        }
+    };
+    endpoint.bundle().runtime().spawn(watches).abort_handle()
+}
