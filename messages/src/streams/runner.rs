@@ -1,9 +1,10 @@
 //! The handlers that run: futures that one task polls, one after the other.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::StreamExt;
@@ -68,13 +69,11 @@ impl Runner {
     }
 
     /// Runs all handlers that can go on, until each waits for something. If another thread runs
-    /// them already, that thread does.
+    /// them already, this waits for that thread first. Called by a handler, this has them run when
+    /// that handler waits.
     pub fn run(&self) {
-        let mut running = match self.running.try_lock() {
-            Ok(running) => running,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return self.waker.wake_by_ref(),
-        };
+        let Some(_runs) = Runs::begin() else { return self.waker.wake_by_ref() };
+        let mut running = locked(&self.running);
         let mut context = Context::from_waker(&self.waker);
         running.extend(std::mem::take(&mut *locked(&self.begun)));
         while let Poll::Ready(Some(())) = running.poll_next_unpin(&mut context) {}
@@ -86,6 +85,27 @@ impl Runner {
         let begun = std::mem::take(&mut *locked(&self.begun));
         let running = self.running.try_lock().map(|mut running| std::mem::take(&mut *running));
         drop((begun, running));
+    }
+}
+
+thread_local! {
+    /// Whether this thread runs handlers.
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A thread that runs handlers, until this is dropped.
+struct Runs;
+
+impl Runs {
+    /// Notes that this thread runs handlers, unless it does already.
+    fn begin() -> Option<Self> {
+        (!RUNS.replace(true)).then_some(Self)
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        RUNS.set(false);
     }
 }
 

@@ -3,6 +3,10 @@
 
 mod common;
 mod everywhere;
+mod fabric;
 mod failing;
+mod hostile;
+mod killed;
 mod pacing;
 mod pieces;
+mod virtual_time;

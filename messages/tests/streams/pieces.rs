@@ -8,11 +8,11 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::common::{Ends, Numbers, body};
 
-const ANY: StreamId = StreamId::new("any");
+pub const ANY: StreamId = StreamId::new("any");
 const BACK: StreamId = StreamId::new("back");
 
 /// Receives a message of a number, in pieces of chance, and compares it with what was sent.
-async fn receives(mut message: Incoming) -> Result<(), HandlerError> {
+pub async fn receives(mut message: Incoming) -> Result<(), HandlerError> {
     let mut head = [0; 16];
     message.receive_into(&mut head).await?;
     let [number, len] = [&head[..8], &head[8..]].map(|half| half.try_into().expect("8 bytes"));
@@ -45,7 +45,7 @@ async fn receives(mut message: Incoming) -> Result<(), HandlerError> {
 }
 
 /// Sends the message of a number in pieces of chance.
-async fn sends(peer: &doorbell::messages::streams::Peer, number: u64) {
+pub async fn sends(peer: &doorbell::messages::streams::Peer, number: u64) {
     let mut numbers = Numbers::new(number);
     let len = [0, 1, numbers.len(), 4000 + numbers.below(300), numbers.below(300_000)];
     let len = len[numbers.below(len.len())];
