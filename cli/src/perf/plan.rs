@@ -129,7 +129,7 @@ impl Plan {
         if let Test::Costs(_) = self.test {
             return self.judge_costs();
         }
-        if self.test == Test::BytestreamBw {
+        if self.test == Test::BytestreamBw || matches!(self.test, Test::Streams(_)) {
             return self.judge_streams();
         }
         if let Test::SplitC(test) = self.test {
