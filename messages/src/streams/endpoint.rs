@@ -1,9 +1,10 @@
 //! Endpoints: opened on a device, connected, and extracted from.
 
 use std::fmt;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, TryLockError};
 use std::task::{Context, Poll};
 
 use doorbell_am::{self as am, Bundle, Event, Name, NameError, OpenError};
@@ -22,16 +23,14 @@ use super::wire::{HELLO, VERSION, WELCOME, limits_of, limits_word};
 pub struct Endpoint(Arc<Open>);
 
 struct Open {
-    // Dropped first, since its task has a handle to the bundle.
-    _task: Task,
     endpoint: am::Endpoint,
     shared: Arc<Shared>,
-    watch: AbortHandle,
+    tasks: [AbortHandle; 2],
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.watch.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
         self.shared.close();
     }
 }
@@ -68,8 +67,8 @@ impl Endpoint {
 
     pub(super) fn new(endpoint: am::Endpoint, shared: Arc<Shared>) -> Self {
         let watch = watch(&endpoint, shared.clone());
-        let task = Task::spawn(endpoint.bundle(), shared.clone());
-        Self(Arc::new(Open { _task: task, endpoint, shared, watch }))
+        let run = run(&endpoint, shared.clone());
+        Self(Arc::new(Open { endpoint, shared, tasks: [watch, run] }))
     }
 
     /// Returns the name by which others connect.
@@ -148,57 +147,21 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// The task that runs an endpoint's handlers, and that serves the endpoint while they wait.
-struct Task {
-    abort: AbortHandle,
-    /// The task's future, which is dropped with the endpoint: it has a handle to the bundle, which
-    /// keeps the device.
-    future: Arc<Mutex<Option<Running>>>,
-}
-
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-impl Task {
-    fn spawn(bundle: Bundle, shared: Arc<Shared>) -> Self {
-        let runtime = bundle.runtime().clone();
-        let future: Running = Box::pin(async move {
-            loop {
-                let work = &shared.hub.work;
-                let waits =
-                    bundle.wait_until_woken(|| work.take().then_some(()), |waker| work.arm(waker));
-                waits.await;
-                shared.run();
-                // Tasks that handlers have woken are to run before this one spins again.
-                tokio::task::yield_now().await;
-            }
-        });
-        let future = Arc::new(Mutex::new(Some(future)));
-        let polled = future.clone();
-        let task = runtime.spawn(std::future::poll_fn(move |context| poll(&polled, context)));
-        Self { abort: task.abort_handle(), future }
-    }
-}
-
-/// Polls the task's future, unless it was dropped.
-fn poll(future: &Mutex<Option<Running>>, context: &mut Context<'_>) -> Poll<()> {
-    match future.try_lock().as_deref_mut() {
-        Ok(Some(future)) => future.as_mut().poll(context),
-        // The endpoint is being dropped.
-        _ => Poll::Ready(()),
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.abort.abort();
-        // A handler that drops the last handle to the endpoint runs in this future, which the
-        // runtime then drops.
-        match self.future.try_lock() {
-            Ok(mut future) => drop(future.take()),
-            Err(TryLockError::Poisoned(poisoned)) => drop(poisoned.into_inner().take()),
-            Err(TryLockError::WouldBlock) => {}
+/// Starts the task that runs an endpoint's handlers. The bundle's own task serves the endpoint
+/// meanwhile, and so does any task that waits for something of the bundle.
+fn run(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
+    let runs = poll_fn(move |context: &mut Context<'_>| {
+        shared.hub.work.arm(context.waker());
+        if shared.hub.work.take() {
+            shared.run();
         }
-    }
+        if shared.hub.work.is_there() {
+            // Tasks that handlers have woken run first.
+            let _ = pin!(tokio::task::yield_now()).poll(context);
+        }
+        Poll::<()>::Pending
+    });
+    endpoint.bundle().runtime().spawn(runs).abort_handle()
 }
 
 /// Ends the messages of peers whose connections have ended.

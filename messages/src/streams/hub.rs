@@ -22,10 +22,14 @@ impl Work {
         if self.any.swap(true, Ordering::AcqRel) {
             return false;
         }
-        let waker = locked(&self.waker).take();
-        let woken = waker.is_some();
-        waker.into_iter().for_each(Waker::wake);
-        woken
+        let waker = locked(&self.waker);
+        waker.iter().for_each(Waker::wake_by_ref);
+        waker.is_some()
+    }
+
+    /// Returns whether there is a signal.
+    pub fn is_there(&self) -> bool {
+        self.any.load(Ordering::Acquire)
     }
 
     /// Takes the signal, if there is one. Fast path: most looks find none, without a write.
@@ -33,11 +37,11 @@ impl Work {
         self.any.load(Ordering::Acquire) && self.any.swap(false, Ordering::AcqRel)
     }
 
-    /// Has the waker woken by the next signal. The caller then looks once more.
+    /// Has the waker woken by signals from here on. The caller then looks once more.
     pub fn arm(&self, waker: &Waker) {
         let mut there = locked(&self.waker);
         match &mut *there {
-            Some(there) => there.clone_from(waker),
+            Some(there) if there.will_wake(waker) => {}
             none => *none = Some(waker.clone()),
         }
     }
