@@ -1,11 +1,8 @@
 //! Endpoints: opened on a device, connected, and extracted from.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Weak};
 
 use doorbell_am::{self as am, Bundle, Event, Name, NameError, OpenError};
 use tokio::sync::broadcast::error::RecvError;
@@ -25,12 +22,12 @@ pub struct Endpoint(Arc<Open>);
 struct Open {
     endpoint: am::Endpoint,
     shared: Arc<Shared>,
-    tasks: [AbortHandle; 2],
+    watch: AbortHandle,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.watch.abort();
         self.shared.close();
     }
 }
@@ -67,8 +64,9 @@ impl Endpoint {
 
     pub(super) fn new(endpoint: am::Endpoint, shared: Arc<Shared>) -> Self {
         let watch = watch(&endpoint, shared.clone());
-        let run = run(&endpoint, shared.clone());
-        Self(Arc::new(Open { endpoint, shared, tasks: [watch, run] }))
+        let runner: Weak<dyn am::Runner> = Arc::downgrade(&(shared.clone() as _));
+        shared.hub.work.begin(endpoint.bundle().run_beside(runner));
+        Self(Arc::new(Open { endpoint, shared, watch }))
     }
 
     /// Returns the name by which others connect.
@@ -135,7 +133,23 @@ impl Endpoint {
         self.0.endpoint.nic()
     }
 
-    /// Returns the bundle that serves the endpoint, by which a program waits for what handlers do.
+    /// Waits until `condition` gives a value, and serves the endpoint meanwhile: handlers run in
+    /// this task, which is faster than a wait for something that they wake. The condition must
+    /// depend on what handlers do, and is tried behind them.
+    pub async fn wait_until<T>(&self, mut condition: impl FnMut() -> Option<T>) -> T {
+        let (bundle, shared) = (self.bundle(), &*self.0.shared);
+        let work = &shared.hub.work;
+        loop {
+            // `None` if handlers can go on.
+            let any = || if work.is_there() { Some(None) } else { condition().map(Some) };
+            match bundle.wait_until_woken(any, |waker| work.arm(waker)).await {
+                Some(found) => return found,
+                None => _ = shared.run(),
+            }
+        }
+    }
+
+    /// Returns the bundle that serves the endpoint.
     pub fn bundle(&self) -> Bundle {
         self.0.endpoint.bundle()
     }
@@ -145,23 +159,6 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("name", &self.name().to_string()).finish_non_exhaustive()
     }
-}
-
-/// Starts the task that runs an endpoint's handlers. The bundle's own task serves the endpoint
-/// meanwhile, and so does any task that waits for something of the bundle.
-fn run(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
-    let runs = poll_fn(move |context: &mut Context<'_>| {
-        shared.hub.work.arm(context.waker());
-        if shared.hub.work.take() {
-            shared.run();
-        }
-        if shared.hub.work.is_there() {
-            // Tasks that handlers have woken run first.
-            let _ = pin!(tokio::task::yield_now()).poll(context);
-        }
-        Poll::<()>::Pending
-    });
-    endpoint.bundle().runtime().spawn(runs).abort_handle()
 }
 
 /// Ends the messages of peers whose connections have ended.

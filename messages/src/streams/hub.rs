@@ -1,8 +1,10 @@
 //! What all connections of an endpoint share: the signal that there is work, and counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Wake, Waker};
+
+use doorbell_am::Ready;
 
 /// Takes a lock whose holders leave a valid state also when they panic.
 pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -13,36 +15,48 @@ pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub struct Work {
     any: AtomicBool,
-    waker: Mutex<Option<Waker>>,
+    /// The signal to the task of the bundle below, once there is one.
+    ready: OnceLock<Ready>,
+    /// The wakers of tasks that wait for messages and run handlers meanwhile.
+    waiting: Mutex<Vec<Waker>>,
 }
 
 impl Work {
-    /// Signals that there is work. Returns whether a task was woken.
-    pub fn signal(&self) -> bool {
-        if self.any.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        let waker = locked(&self.waker);
-        waker.iter().for_each(Waker::wake_by_ref);
-        waker.is_some()
+    /// Sets the signal to the task of the bundle below.
+    pub fn begin(&self, ready: Ready) {
+        let _ = self.ready.set(ready.clone());
+        self.any.store(true, Ordering::Release);
+        ready.signal();
     }
 
-    /// Returns whether there is a signal.
+    /// Signals that there is work. Of several signals the first counts.
+    pub fn signal(&self) {
+        // Not a load alone, so that whoever takes the signal sees what there is to do.
+        if self.any.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.ready.get().into_iter().for_each(Ready::signal);
+        let mut waiting = locked(&self.waiting);
+        if !waiting.is_empty() {
+            waiting.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// Returns whether there is work.
     pub fn is_there(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Takes the signal, if there is one. Fast path: most looks find none, without a write.
+    /// Takes the signal, if there is one.
     pub fn take(&self) -> bool {
-        self.any.load(Ordering::Acquire) && self.any.swap(false, Ordering::AcqRel)
+        self.is_there() && self.any.swap(false, Ordering::AcqRel)
     }
 
-    /// Has the waker woken by signals from here on. The caller then looks once more.
+    /// Has the waker woken by the next signal. The caller then looks once more.
     pub fn arm(&self, waker: &Waker) {
-        let mut there = locked(&self.waker);
-        match &mut *there {
-            Some(there) if there.will_wake(waker) => {}
-            none => *none = Some(waker.clone()),
+        let mut waiting = locked(&self.waiting);
+        if !waiting.iter().any(|there| there.will_wake(waker)) {
+            waiting.push(waker.clone());
         }
     }
 }
@@ -80,15 +94,17 @@ pub struct Counters {
     pub failed: AtomicU64,
     /// Packets, and other words of peers, that break the rules.
     pub rejected: AtomicU64,
+    /// Packets of messages that were sent.
+    pub sent: AtomicU64,
     /// The cost of the packets that wait for handlers.
     pub held: AtomicUsize,
 }
 
 impl Hub {
-    /// Has a connection flushed by the endpoint's task. Returns whether the task was woken.
-    pub fn touch(&self, what: Arc<dyn Flush>) -> bool {
+    /// Has a connection flushed by the endpoint's task.
+    pub fn touch(&self, what: Arc<dyn Flush>) {
         locked(&self.touched).push(what);
-        self.work.signal()
+        self.work.signal();
     }
 
     /// Flushes all connections that were touched.

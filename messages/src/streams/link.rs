@@ -1,5 +1,6 @@
 //! The connection to one peer: the messages to it, those from it, and what is told about both.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -111,6 +112,7 @@ impl Link {
             if sent.is_err() {
                 return Err(Stopped::Gone);
             }
+            self.control.hub.counters.sent.fetch_add(1, Ordering::Relaxed);
             if packet.ends {
                 sending.slots.ended(packet);
             }

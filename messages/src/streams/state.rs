@@ -31,6 +31,12 @@ struct Links {
     is_closed: bool,
 }
 
+impl am::Runner for Shared {
+    fn run(&self) -> bool {
+        Self::run(self)
+    }
+}
+
 impl Shared {
     pub fn new(handlers: Handlers, limits: Limits, is_paced: bool) -> Arc<Self> {
         let hub = Arc::new(Hub::default());
@@ -116,10 +122,18 @@ impl Shared {
         extracted
     }
 
-    /// Runs the handlers that can go on, and sends what connections have to tell.
-    pub fn run(&self) {
+    /// Runs the handlers that can go on, if there are any, and sends what connections have to tell.
+    /// Returns whether something was done, and no packet of a message was sent, so that it may have
+    /// been for other tasks.
+    pub fn run(&self) -> bool {
+        if !self.hub.work.take() {
+            return false;
+        }
+        let sent = &self.hub.counters.sent;
+        let before = sent.load(Ordering::Relaxed);
         self.runner.run();
         self.hub.flush();
+        sent.load(Ordering::Relaxed) == before
     }
 
     /// Ends the messages from and to a peer that has gone.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::bail;
 use doorbell_messages::streams::{Endpoint, EndpointBuilder, Peer};
-use tokio::sync::Notify;
 
 use super::handlers::{PING, PONG, is_right};
 use super::rate::end;
@@ -19,7 +18,7 @@ use crate::perf::verbs::Beat;
 #[derive(Default)]
 pub struct Pongs {
     right: AtomicU64,
-    came: Notify,
+    came: AtomicU64,
 }
 
 /// The handlers of the end that leads.
@@ -35,7 +34,7 @@ pub fn leader(plan: &Plan) -> (EndpointBuilder, Arc<Pongs>) {
             if is_right(&pattern, number, &body, size) {
                 pongs.right.store(number + 1, Ordering::Relaxed);
             }
-            pongs.came.notify_one();
+            pongs.came.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }
     });
@@ -43,6 +42,7 @@ pub fn leader(plan: &Plan) -> (EndpointBuilder, Arc<Pongs>) {
 }
 
 pub async fn run(
+    endpoint: &Endpoint,
     to: &Peer,
     pongs: Arc<Pongs>,
     plan: &Plan,
@@ -59,7 +59,8 @@ pub async fn run(
         let mut message = to.begin(PING).await?;
         message.send(body).await?;
         message.end().await?;
-        pongs.came.notified().await;
+        let came = || (pongs.came.load(Ordering::Relaxed) > round).then_some(());
+        endpoint.wait_until(came).await;
         times.lap();
         if pongs.right.load(Ordering::Relaxed) != round + 1 {
             bail!("the message back of {round} is not what it should be");

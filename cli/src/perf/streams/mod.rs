@@ -55,7 +55,7 @@ async fn play(
     let found = guard.run(async {
         let to = endpoint.connect(name.as_str()).await?;
         match test {
-            Streams::Lat => latency::run(&to, pongs, plan, &beat).await,
+            Streams::Lat => latency::run(&endpoint, &to, pongs, plan, &beat).await,
             Streams::Bw => rate::messages(&to, plan, &beat).await,
             Streams::PieceBw => rate::pieces(&to, plan, &beat).await,
         }
