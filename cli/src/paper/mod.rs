@@ -1,9 +1,12 @@
 //! `doorbell paper`: repeats the measurements of a paper, and shows them beside what was published.
 //!
-//! `bench` runs `doorbell perf` again and again, and keeps its lines. Each paper is a folder with
+//! `bench` runs `doorbell perf` again and again, and keeps its lines; `claims` compares what they
+//! say. Each paper is a folder with
 //! the sections of its report.
 
 mod bench;
+mod claims;
+mod fast_messages;
 mod vi_am_splitc;
 
 use std::path::PathBuf;
@@ -73,6 +76,10 @@ enum Name {
     /// Parallel and Distributed Communication (2001)
     #[value(name = "vi-am-splitc")]
     ViAmSplitC,
+    /// Lauria, Pakin, Chien: Efficient Layering for High Speed Communication: Fast Messages 2.x
+    /// (1998)
+    #[value(name = "fast-messages")]
+    FastMessages,
 }
 
 impl Name {
@@ -101,6 +108,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut bench = Bench::new(devices, args.quick);
     let report = match paper {
         Name::ViAmSplitC => vi_am_splitc::report(&mut bench, &machine),
+        Name::FastMessages => fast_messages::report(&mut bench, &machine),
     };
     let done = bench.finish();
     if done.is_empty() {

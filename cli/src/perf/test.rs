@@ -95,6 +95,10 @@ pub enum Streams {
     Bw,
     /// The pieces of long messages, one way.
     PieceBw,
+    /// A message there and one back, by the layer of tags that stands on streams.
+    TagLat,
+    /// Messages one way, by that layer.
+    TagBw,
 }
 
 /// The tests of Split-C.
@@ -123,7 +127,7 @@ pub enum Rpc {
     Stream,
 }
 
-const TODAY: [(Test, &str, &str); 48] = [
+const TODAY: [(Test, &str, &str); 50] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -183,6 +187,16 @@ const TODAY: [(Test, &str, &str); 48] = [
     ),
     (Test::Streams(Streams::Bw), "stream_bw", "messages of one piece: a stream"),
     (Test::Streams(Streams::PieceBw), "stream_piece_bw", "the pieces of long messages: a stream"),
+    (
+        Test::Streams(Streams::TagLat),
+        "stream_tag_lat",
+        "a message by a layer of tags on streams, and one back: half a round trip",
+    ),
+    (
+        Test::Streams(Streams::TagBw),
+        "stream_tag_bw",
+        "messages by a layer of tags on streams: a stream",
+    ),
     (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
     (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
     (Test::SplitC(SplitC::GetBw), "get_bw", "split-phase gets: a stream"),
@@ -333,7 +347,7 @@ impl Test {
             Self::Verbs(verb) if verb.is_of_a_word() => 8,
             Self::Am(Am::MediumLat) => 4096,
             Self::Rpc(_) => 64,
-            Self::Streams(Streams::Bw | Streams::PieceBw) => 2048,
+            Self::Streams(Streams::Bw | Streams::PieceBw | Streams::TagBw) => 2048,
             Self::Am(Am::Bw) => 8,
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) | Self::BytestreamBw => 65536,

@@ -9,9 +9,10 @@ mod parameters;
 mod published;
 mod single;
 
-use doorbell_report::{Note, Report, Section, Value};
+use doorbell_report::{Note, Report, Section};
 
 use super::bench::Bench;
+use super::claims::{claim, difference, is_below, is_between, ratio};
 use crate::logp::devices;
 use crate::machine::Machine;
 
@@ -60,48 +61,4 @@ fn beyond(machine: &Machine) -> Section {
         )));
     }
     section
-}
-
-/// A claim of the paper, and whether it holds here; `None` if that can't be told.
-fn claim(holds: impl Into<Option<bool>>, text: String) -> Note {
-    match holds.into() {
-        Some(true) => Note::holds(text),
-        Some(false) => Note::does_not_hold(text),
-        None => Note::undecided(text),
-    }
-}
-
-/// Returns whether a value is below another; `None` if their intervals overlap, so that chance may
-/// be all that makes the difference.
-fn is_below(one: Value, other: Value) -> Option<bool> {
-    let ((low, high), (from, to)) = (ends(one), ends(other));
-    if high < from {
-        return Some(true);
-    }
-    (low > to).then_some(false)
-}
-
-/// Whether a value is between two bounds; `None` if its interval contains a bound.
-fn is_between(value: Value, least: f64, most: f64) -> Option<bool> {
-    let (low, high) = ends(value);
-    if low >= least && high <= most {
-        return Some(true);
-    }
-    (high < least || low > most).then_some(false)
-}
-
-/// How many times another value a value is, as uncertain as both together; both are positive.
-fn ratio(one: Value, other: Value) -> Value {
-    let ((low, high), (from, to)) = (ends(one), ends(other));
-    Value::within(one.value / other.value, low / to, high / from)
-}
-
-fn ends(value: Value) -> (f64, f64) {
-    value.interval.unwrap_or((value.value, value.value))
-}
-
-/// The difference of two values, as uncertain as both together.
-fn difference(one: Value, other: Value) -> Value {
-    let ((low, high), (from, to)) = (ends(one), ends(other));
-    Value::within(one.value - other.value, low - to, high - from)
 }

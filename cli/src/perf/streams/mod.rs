@@ -2,6 +2,8 @@
 
 mod handlers;
 mod latency;
+mod matched;
+mod matching;
 mod rate;
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use super::test::Streams;
 use super::verbs::{Guard, open};
 use super::{Place, Plan};
 use handlers::{Told, follower};
+use matching::Matching;
 
 /// Runs one end of a test.
 pub fn run(
@@ -40,6 +43,9 @@ async fn play(
     let nic = open(plan, place)?;
     let guard = Guard::over(&nic, peer)?;
     let device = Some(nic.capabilities().name);
+    if matches!(test, Streams::TagLat | Streams::TagBw) {
+        return play_matched(test, plan, peer, &nic, &guard).await;
+    }
     if !peer.leads() {
         let told = Arc::new(Told::default());
         let endpoint = opened(follower(plan, &told), plan, &nic, &guard).await?;
@@ -58,11 +64,47 @@ async fn play(
             Streams::Lat => latency::run(&endpoint, &to, pongs, plan, &beat).await,
             Streams::Bw => rate::messages(&to, plan, &beat).await,
             Streams::PieceBw => rate::pieces(&to, plan, &beat).await,
+            Streams::TagLat | Streams::TagBw => unreachable!("these are tests of the layer above"),
         }
     });
     let (iters, found): (u64, Found) = found.await?;
     peer.meet(|| turn(&endpoint))?;
     Ok(Some(Figures { device, iters, found }))
+}
+
+/// Runs one end of a test of the layer that stands on streams.
+async fn play_matched(
+    test: Streams,
+    plan: &Plan,
+    peer: &mut Peer,
+    nic: &Nic,
+    guard: &Guard,
+) -> anyhow::Result<Option<Figures>> {
+    let (matching, beat) = (Matching::default(), guard.beat());
+    let endpoint = opened(matching.on(Endpoint::builder()), plan, nic, guard).await?;
+    if !peer.leads() {
+        matched::post_ahead(&matching, plan);
+    }
+    let name = meet(&endpoint, peer, nic)?;
+    let follows = !peer.leads();
+    let found = guard.run(async {
+        let to = endpoint.connect(name.as_str()).await?;
+        match test {
+            _ if follows => {
+                let back = test == Streams::TagLat;
+                matched::follow(&endpoint, &to, &matching, plan, back, &beat).await?;
+                Ok(None)
+            }
+            Streams::TagLat => {
+                matched::latency(&endpoint, &to, &matching, plan, &beat).await.map(Some)
+            }
+            _ => matched::rate(&endpoint, &to, &matching, plan, &beat).await.map(Some),
+        }
+    });
+    let found: Option<(u64, Found)> = found.await?;
+    peer.meet(|| turn(&endpoint))?;
+    let device = Some(nic.capabilities().name);
+    Ok(found.map(|(iters, found)| Figures { device, iters, found }))
 }
 
 async fn opened(

@@ -65,7 +65,7 @@ pub async fn pieces(to: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64,
 }
 
 /// Returns whether so many messages, or the time, are as many as the plan says.
-fn is_over(amount: Amount, sent: u64, passed: impl FnOnce() -> Duration) -> bool {
+pub fn is_over(amount: Amount, sent: u64, passed: impl FnOnce() -> Duration) -> bool {
     match amount {
         Amount::Times(times) => sent >= times,
         Amount::For(time) => sent > 0 && sent.is_multiple_of(A_LOOK) && passed() >= time,
