@@ -169,3 +169,8 @@ struct Messages;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/byte-streams.md")]
 struct ByteStreams;
+
+/// The programs of the guide to messages as streams are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/streams.md")]
+struct Streams;

@@ -125,4 +125,6 @@ pub use kinds::{
 pub use name::{Name, NameError};
 pub use peer::{Credit, Peer, Placing};
 pub use progress::{Bundle, Statistics};
+#[doc(hidden)]
+pub use progress::{Ready, Runner};
 pub use wire::{Admits, MOST_WORDS, ManyWords, Tag, Words};

@@ -40,6 +40,7 @@ mod matching;
 mod pacing;
 mod pull;
 mod slot;
+pub mod streams;
 mod striping;
 mod wire;
 

@@ -138,6 +138,26 @@ fn transfer_goes_from_one_process_to_another() {
     });
 }
 
+#[test]
+fn file_server_serves_clients_that_are_other_processes() {
+    lab::test(|lab| {
+        let all = printed_in("examples/file_server.rs");
+        let [_, serve, get] = &all[..] else { panic!("a server, and a client: {all:?}") };
+        for device in ["udp", "shm"] {
+            let folder = Folder::new();
+            let bytes: Vec<u8> = (0..3_000_001_u32).map(|at| (at ^ at >> 9) as u8).collect();
+            std::fs::write(folder.join("LICENSE-MIT"), &bytes).expect("there is room");
+            let start =
+                |arguments: &[String]| Program::start(&lab.near, &folder, "file_server", arguments);
+            let mut server = start(&on(device, serve, ""));
+            let name = server.hear("serving as ");
+            assert_eq!(start(&on(device, get, &name)).end(), "3000001 bytes received\n");
+            let copy = std::fs::read(folder.join("copy")).expect("it is written");
+            assert!(copy == bytes, "over {device} the copy is not the file");
+        }
+    });
+}
+
 /// The README has it meet another implementation, in whose place this one waits.
 #[test]
 fn rping_meets_one_that_waits_on_another_address() {

@@ -12,8 +12,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
+use super::beside::{Ready, Runner};
 use super::companions::Served;
-use super::engine::{Armed, Conditional, Driver, Engine};
+use super::engine::{Armed, Conditional, Engine};
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::error::OpenError;
@@ -93,9 +94,7 @@ impl Bundle {
         let (runtime, thread) = runtime()?;
         let engine = Arc::new(Engine::new(nic, config, runtime)?);
         let driven = engine.clone();
-        let driver = engine.runtime.spawn(async move {
-            driven.nic.wait_for(Driver { engine: &driven, woke: false }).await;
-        });
+        let driver = engine.runtime.spawn(async move { driven.serve().await });
         let (driver, thread) = (driver.abort_handle(), Mutex::new(thread));
         Ok(Self(Arc::new(Owner { engine, owns_nic, driver, thread })))
     }
@@ -239,6 +238,14 @@ impl Bundle {
     #[doc(hidden)]
     pub fn nic(&self) -> &Nic {
         &self.0.engine.nic
+    }
+
+    /// Has the task that serves the bundle do work of a layer above, whenever the returned signal is
+    /// given. For layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn run_beside(&self, runner: Weak<dyn Runner>) -> Ready {
+        self.0.engine.runners.add(runner);
+        Ready::of(&self.0.engine.signals)
     }
 
     /// Returns the runtime that serves the bundle.

@@ -8,6 +8,7 @@ use doorbell_verbs::floor::{HeldNic, Look, Precedence};
 use doorbell_verbs::{Domain, Nic, QueuesConfig, ResourceError, SharedReceiveQueue};
 use tokio::runtime::Handle;
 
+use super::beside::Runners;
 use super::companions::{Companions, Served};
 use super::poller::Poller;
 use super::updates::{Inbox, Update};
@@ -28,6 +29,7 @@ pub(crate) struct Engine {
     pub queues: QueuesConfig,
     pub signals: Arc<Signals<Link>>,
     pub(super) companions: Companions,
+    pub(super) runners: Runners,
     poller: Mutex<Poller>,
     inbox: Arc<Inbox>,
     /// The wakers of tasks that wait until a message was handled.
@@ -52,6 +54,7 @@ impl Engine {
             queues: QueuesConfig::new(&sends).receives_to(&receives),
             signals: Arc::new(Signals::new([Gauge::of(&receives), Gauge::of(&sends)])),
             companions: Companions::default(),
+            runners: Runners::default(),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,
             waiting: Mutex::default(),
@@ -210,6 +213,26 @@ impl Engine {
         any
     }
 
+    /// Serves the bundle for as long as it lives, and does the work of layers above.
+    pub(super) async fn serve(&self) {
+        /// How many turns after such work other tasks run, if nothing comes.
+        const TURNS: [u32; 2] = [256, 16];
+        /// After how much work without a pause other tasks run.
+        const MOST_AT_ONCE: u32 = 64;
+        let (mut turns_to_yield, mut at_once) = (None, 0);
+        loop {
+            self.nic.wait_for(Driver { engine: self, woke: false, turns_to_yield }).await;
+            self.signals.take_ready();
+            let woke = self.runners.run();
+            turns_to_yield = Some(TURNS[usize::from(woke)]);
+            at_once += 1;
+            if at_once == MOST_AT_ONCE {
+                at_once = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
     /// Has the waker woken when a completion comes, or a link holds something.
     fn arm(&self, waker: &Waker) {
         self.signals.set_driver(waker);
@@ -262,10 +285,13 @@ impl Served for Engine {
     }
 }
 
-/// The task that serves a bundle when nobody else does, for as long as the bundle lives.
+/// The task that serves a bundle when nobody else does, for as long as the bundle lives. The wait
+/// ends when layers above have work for the task.
 pub(super) struct Driver<'e> {
     pub engine: &'e Engine,
     pub woke: bool,
+    /// After how many turns other tasks are let run, if some may have been woken.
+    pub turns_to_yield: Option<u32>,
 }
 
 impl Look for Driver<'_> {
@@ -274,7 +300,7 @@ impl Look for Driver<'_> {
     #[inline]
     fn look(&mut self, nic: HeldNic<'_>) -> Option<()> {
         self.woke |= self.engine.look(true, nic, None).woke;
-        None
+        self.engine.signals.is_ready().then_some(())
     }
 
     fn precedence(&self) -> Precedence {
@@ -287,6 +313,13 @@ impl Look for Driver<'_> {
 
     #[inline]
     fn woke(&mut self) -> bool {
+        if let Some(turns) = &mut self.turns_to_yield {
+            *turns = turns.saturating_sub(1);
+            if *turns == 0 {
+                self.turns_to_yield = None;
+                return true;
+            }
+        }
         std::mem::take(&mut self.woke)
     }
 }

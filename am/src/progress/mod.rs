@@ -4,6 +4,7 @@
 //! folder is told of endpoints and links as they come and go, polls the completion queues, and has
 //! the dispatcher handle what came. It knows nothing of how endpoints are opened and connected.
 
+mod beside;
 mod bundle;
 mod companions;
 mod engine;
@@ -11,6 +12,7 @@ mod link_table;
 mod poller;
 mod updates;
 
+pub use beside::{Ready, Runner};
 pub use bundle::{Bundle, Statistics};
 pub(crate) use engine::Engine;
 pub(crate) use updates::{Departure, Update};

@@ -18,6 +18,8 @@ pub(crate) struct Signals<L> {
     stirred: AtomicBool,
     /// Whether other bundles are served whenever this one is.
     united: AtomicBool,
+    /// Whether a layer above has work for the task that serves the bundle.
+    ready: AtomicBool,
     /// Whether a handler has woken tasks since the engine last looked.
     woken_by_handlers: AtomicBool,
     /// The number of looks at the bundle that found something to do.
@@ -63,6 +65,7 @@ impl<L> Signals<L> {
             gauges,
             stirred: AtomicBool::new(false),
             united: AtomicBool::new(false),
+            ready: AtomicBool::new(false),
             woken_by_handlers: AtomicBool::new(false),
             looks: AtomicU64::new(0),
             holding: Mutex::default(),
@@ -119,6 +122,24 @@ impl<L> Signals<L> {
     /// Notes that other bundles are served whenever this one is.
     pub fn set_united(&self) {
         self.united.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the task that serves the bundle do the work of layers above.
+    #[inline]
+    pub fn signal_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+        self.wake_driver();
+    }
+
+    /// Returns whether layers above have work.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Notes that layers above do their work now. Returns whether they had any.
+    pub fn take_ready(&self) -> bool {
+        self.ready.swap(false, Ordering::AcqRel)
     }
 
     /// Notes that a handler has woken tasks, which are to run before the engine looks again.

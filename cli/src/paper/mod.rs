@@ -5,6 +5,7 @@
 //! the sections of its report.
 
 mod bench;
+mod fast_messages;
 mod judging;
 mod open_mx;
 mod rows;
@@ -80,13 +81,17 @@ enum Name {
     /// Goglin: High-Performance Message Passing over generic Ethernet Hardware with Open-MX (2011)
     #[value(name = "open-mx")]
     OpenMx,
+    /// Lauria, Pakin, Chien: Efficient Layering for High Speed Communication: Fast Messages 2.x
+    /// (1998)
+    #[value(name = "fast-messages")]
+    FastMessages,
 }
 
 impl Name {
     /// The devices that are measured unless the command names some.
     fn devices(self) -> [&'static str; 2] {
         match self {
-            Self::ViAmSplitC => ["shm", "packet"],
+            Self::ViAmSplitC | Self::FastMessages => ["shm", "packet"],
             // The paper is about Ethernet: without segmentation offload, and with it.
             Self::OpenMx => ["packet", "packet-v2"],
         }
@@ -118,6 +123,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let report = match paper {
         Name::ViAmSplitC => vi_am_splitc::report(&mut bench, &machine),
         Name::OpenMx => open_mx::report(&mut bench, &machine),
+        Name::FastMessages => fast_messages::report(&mut bench, &machine),
     };
     let done = bench.finish();
     if done.is_empty() {

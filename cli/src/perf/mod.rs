@@ -6,7 +6,7 @@
 //! | `pair`, `cable` | run both ends on this machine, with a network between them |
 //! | `play` | is one end of a test: agrees with the other, measures, and prints |
 //! | `report` | prints figures as words, JSON or CSV |
-//! | `verbs`, `am`, `groups`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
+//! | `verbs`, `am`, `tags`, `groups`, `streams`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
 //! | `peer` | is the stream by which the two ends agree |
 //! | `stream`, `latencies`, `ledger`, `pattern`, `patience`, `meter` | what measurements share |
 //! | `figures`, `plan`, `place`, `args`, `test`, `amount` | what is measured, and what was found |
@@ -40,6 +40,7 @@ mod run;
 mod sockets;
 mod splitc;
 mod stream;
+mod streams;
 mod tags;
 mod test;
 mod verbs;

@@ -135,7 +135,7 @@ impl Plan {
         if let Test::Costs(_) = self.test {
             return self.judge_costs();
         }
-        if self.test == Test::BytestreamBw {
+        if self.test == Test::BytestreamBw || matches!(self.test, Test::Streams(_)) {
             return self.judge_streams();
         }
         if (self.block.is_some() || self.blocks.is_some()) && !matches!(self.test, Test::Groups(_))

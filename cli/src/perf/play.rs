@@ -7,7 +7,8 @@ use super::peer::Peer;
 use super::place::Place;
 use super::plan::Plan;
 use super::test::Test;
-use super::{am, bytestream, frames, groups, logp, report, rpc, sockets, splitc, tags, verbs};
+use super::{am, bytestream, frames, groups, logp, report, rpc};
+use super::{sockets, splitc, streams, tags, verbs};
 
 /// Runs one end of a test: agrees with the other end, measures, and prints the figures.
 pub fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<()> {
@@ -19,6 +20,7 @@ pub fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> any
         Test::Rpc(test) => rpc::run(test, plan, peer, place),
         Test::Tags(test) => tags::run(test, plan, peer, place),
         Test::Groups(test) => groups::run(test, plan, peer, place),
+        Test::Streams(test) => streams::run(test, plan, peer, place),
         Test::SplitC(test) => splitc::run(test, plan, peer, place),
         Test::LogP(layer) => logp::run(layer, plan, peer, place),
         test if test.is_of_the_kernel() => sockets::run(plan, peer, place.here),

@@ -32,6 +32,8 @@ pub enum Test {
     Tags(Tags),
     /// A test of groups of two members.
     Groups(Groups),
+    /// A test of messages as streams.
+    Streams(Streams),
     /// A test of Split-C.
     SplitC(SplitC),
     /// The parameters of LogP.
@@ -112,6 +114,21 @@ pub enum Groups {
     Receiving,
 }
 
+/// A test of messages as streams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Streams {
+    /// A message there and one back.
+    Lat,
+    /// Messages of one piece, one way.
+    Bw,
+    /// The pieces of long messages, one way.
+    PieceBw,
+    /// A message there and one back, by the layer of tags that stands on streams.
+    TagLat,
+    /// Messages one way, by that layer.
+    TagBw,
+}
+
 /// The tests of Split-C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SplitC {
@@ -138,7 +155,7 @@ pub enum Rpc {
     Stream,
 }
 
-const TODAY: [(Test, &str, &str); 52] = [
+const TODAY: [(Test, &str, &str); 57] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -218,6 +235,23 @@ const TODAY: [(Test, &str, &str); 52] = [
         "receive_cpu",
         "the processor's share of receiving long messages: by sizes; also over tcp",
     ),
+    (
+        Test::Streams(Streams::Lat),
+        "stream_lat",
+        "a message in pieces and one back: half a round trip",
+    ),
+    (Test::Streams(Streams::Bw), "stream_bw", "messages of one piece: a stream"),
+    (Test::Streams(Streams::PieceBw), "stream_piece_bw", "the pieces of long messages: a stream"),
+    (
+        Test::Streams(Streams::TagLat),
+        "stream_tag_lat",
+        "a message by a layer of tags on streams, and one back: half a round trip",
+    ),
+    (
+        Test::Streams(Streams::TagBw),
+        "stream_tag_bw",
+        "messages by a layer of tags on streams: a stream",
+    ),
     (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
     (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
     (Test::SplitC(SplitC::GetBw), "get_bw", "split-phase gets: a stream"),
@@ -254,7 +288,7 @@ const TODAY: [(Test, &str, &str); 52] = [
 ];
 
 /// Tests that have their names already, and the layers that they are of.
-const LATER: [(&str, &[&str]); 1] = [("streams of messages", &["stream_lat", "stream_bw"])];
+const LATER: [(&str, &[&str]); 0] = [];
 
 /// A test of a layer that is not there yet.
 #[derive(Clone, Debug, Error)]
@@ -371,6 +405,7 @@ impl Test {
             Self::Am(Am::MediumLat) => 4096,
             Self::Rpc(_) => 64,
             Self::Am(Am::Bw) | Self::Tags(Tags::Bw | Tags::UnexpectedBw) => 8,
+            Self::Streams(Streams::Bw | Streams::PieceBw | Streams::TagBw) => 2048,
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) | Self::BytestreamBw => 65536,
             Self::Costs(Costs::SplitC) => 8,

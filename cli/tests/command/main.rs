@@ -13,6 +13,7 @@ mod paper;
 mod pingpong;
 mod rpc;
 mod split_c;
+mod streams;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -149,7 +150,7 @@ fn await_listener(process: &Child, address: &str) {
 
 #[test]
 fn a_test_that_is_not_there_yet_says_so_and_exits_with_2() {
-    for test in ["tag_lat", "stream_bw"] {
+    for test in ["tag_lat", "tag_bw"] {
         let output = run(&format!("perf {test} --pair"));
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains("measures messages"), "{}", said(&output));

@@ -1,0 +1,178 @@
+//! Endpoints: opened on a device, connected, and extracted from.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use doorbell_am::{self as am, Bundle, Event, Name, NameError, OpenError};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::AbortHandle;
+
+use super::builder::EndpointBuilder;
+use super::error::ConnectError;
+use super::peer::Peer;
+use super::state::Shared;
+use super::wire::{HELLO, VERSION, WELCOME, limits_of, limits_word};
+
+/// An endpoint of streams: handlers of messages, and connections to others. Clones are handles to
+/// the same endpoint, which ends when the last is dropped.
+#[derive(Clone)]
+pub struct Endpoint(Arc<Open>);
+
+struct Open {
+    endpoint: am::Endpoint,
+    shared: Arc<Shared>,
+    watch: AbortHandle,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.watch.abort();
+        self.shared.close();
+    }
+}
+
+/// The counts of an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// The messages that have begun to come.
+    pub begun: u64,
+    /// The messages that were not taken to their ends: there was no handler, or the handler has
+    /// failed or has returned before, or the sender has broken the rules.
+    pub failed: u64,
+    /// The packets, and words about messages, that break the rules.
+    pub rejected: u64,
+    /// The bytes that wait for handlers now, and 128 more for each packet.
+    pub held: usize,
+}
+
+impl Endpoint {
+    /// Configures an endpoint.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// Opens an endpoint without handlers on a device: `udp:192.0.2.7:5000`, `shm:name`,
+    /// `packet:eth0`, …
+    ///
+    /// # Errors
+    /// When the device can't be opened, or this is called outside of a Tokio runtime.
+    pub async fn open(device: &str) -> Result<Self, OpenError> {
+        Self::builder().open(device).await
+    }
+
+    pub(super) fn new(endpoint: am::Endpoint, shared: Arc<Shared>) -> Self {
+        let watch = watch(&endpoint, shared.clone());
+        let runner: Weak<dyn am::Runner> = Arc::downgrade(&(shared.clone() as _));
+        shared.hub.work.begin(endpoint.bundle().run_beside(runner));
+        Self(Arc::new(Open { endpoint, shared, watch }))
+    }
+
+    /// Returns the name by which others connect.
+    pub fn name(&self) -> &Name {
+        self.0.endpoint.name()
+    }
+
+    /// Connects to another endpoint.
+    ///
+    /// # Errors
+    /// When the name is none, nobody answers by it in time, or who answers is no endpoint of
+    /// streams.
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, ConnectError>
+    where
+        N: TryInto<Name, Error: Into<NameError>>,
+    {
+        let Open { endpoint, shared, .. } = &*self.0;
+        let peer = endpoint.connect(name).await?;
+        let greeting = |why| ConnectError::Greeting { peer: peer.to_string(), why };
+        let welcome = peer.call(HELLO, [VERSION, limits_word(shared.limits)]).await;
+        let welcome = welcome.map_err(greeting)?;
+        let [there, limits] = welcome.arguments(WELCOME).map_err(greeting)?;
+        if there != VERSION {
+            return Err(ConnectError::Version { peer: peer.to_string(), here: VERSION, there });
+        }
+        let gone = || ConnectError::Gone { peer: peer.to_string() };
+        let link = shared.link(&peer).ok_or_else(gone)?;
+        link.learn(limits_of(limits));
+        Ok(Peer::new(&link))
+    }
+
+    /// Hands packets that have come on to handlers, until they have `limit` bytes, and runs the
+    /// handlers until each waits for more. Returns how many bytes were handed on: fewer than the
+    /// limit and a packet. If no packet has come, this waits for one.
+    ///
+    /// For [paced](EndpointBuilder::paced) endpoints. Others hand on everything by themselves, and
+    /// zero bytes by this, at once.
+    pub async fn extract(&self, limit: usize) -> usize {
+        if let Some(pacer) = &self.0.shared.pacer {
+            pacer.any().await;
+        }
+        self.try_extract(limit)
+    }
+
+    /// Hands packets on as [`extract`](Self::extract) does, or returns 0 if none has come.
+    pub fn try_extract(&self, limit: usize) -> usize {
+        let _runtime = self.0.endpoint.bundle().runtime().enter();
+        self.0.shared.extract(limit)
+    }
+
+    /// Returns the counts of the endpoint.
+    pub fn statistics(&self) -> Statistics {
+        let counters = &self.0.shared.hub.counters;
+        Statistics {
+            begun: counters.begun.load(Ordering::Relaxed),
+            failed: counters.failed.load(Ordering::Relaxed),
+            rejected: counters.rejected.load(Ordering::Relaxed),
+            held: counters.held.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns the NIC by which the endpoint sends and receives, for its statistics.
+    pub fn nic(&self) -> &doorbell_verbs::Nic {
+        self.0.endpoint.nic()
+    }
+
+    /// Waits until `condition` gives a value, and serves the endpoint meanwhile: handlers run in
+    /// this task, which is faster than a wait for something that they wake. The condition must
+    /// depend on what handlers do, and is tried behind them.
+    pub async fn wait_until<T>(&self, mut condition: impl FnMut() -> Option<T>) -> T {
+        let (bundle, shared) = (self.bundle(), &*self.0.shared);
+        let work = &shared.hub.work;
+        loop {
+            // `None` if handlers can go on.
+            let any = || if work.is_there() { Some(None) } else { condition().map(Some) };
+            match bundle.wait_until_woken(any, |waker| work.arm(waker)).await {
+                Some(found) => return found,
+                None => _ = shared.run(),
+            }
+        }
+    }
+
+    /// Returns the bundle that serves the endpoint.
+    pub fn bundle(&self) -> Bundle {
+        self.0.endpoint.bundle()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &self.name().to_string()).finish_non_exhaustive()
+    }
+}
+
+/// Ends the messages of peers whose connections have ended.
+fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
+    let mut events = endpoint.events();
+    let watches = async move {
+        loop {
+            match events.recv().await {
+                Ok(Event::Gone(peer, _)) => shared.gone(&peer),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => shared.look_for_gone(),
+                Err(RecvError::Closed) => return shared.close(),
+            }
+        }
+    };
+    endpoint.bundle().runtime().spawn(watches).abort_handle()
+}

@@ -1,0 +1,167 @@
+//! Errors of connecting, sending and receiving.
+
+use doorbell_am::{CallError, MapError};
+
+/// Why an endpoint of streams was not connected to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The other endpoint was not reached, or refuses.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The other endpoint is not one of streams, or has gone again.
+    #[error("connecting to {peer}: it does not greet as an endpoint of streams does")]
+    Greeting {
+        /// The peer's name.
+        peer: String,
+        /// The error of the greeting.
+        #[source]
+        why: CallError,
+    },
+    /// This endpoint has ended meanwhile: the runtime in which it was opened has.
+    #[error("connecting to {peer}: this endpoint has ended, since its runtime has")]
+    Gone {
+        /// The peer's name.
+        peer: String,
+    },
+    /// The other endpoint speaks another version.
+    #[error(
+        "connecting to {peer}: it speaks version {there} of streams, and this side version {here}: \
+         build both with the same version"
+    )]
+    Version {
+        /// The peer's name.
+        peer: String,
+        /// The version of this side.
+        here: u64,
+        /// The version of the peer.
+        there: u64,
+    },
+}
+
+/// Why a message was not sent to its end.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The connection to the peer has ended.
+    #[error("sending `{stream}` to {peer}: the connection has ended")]
+    PeerGone {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+    /// The peer has no handler for the stream.
+    #[error(
+        "sending `{stream}` to {peer}: it has no handler for that stream (`EndpointBuilder::on`)"
+    )]
+    NoHandler {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+    /// The peer's handler has returned without an error, and has not received all of the message.
+    #[error(
+        "sending `{stream}` to {peer}: its handler has returned before the end of the message, \
+         whose rest was discarded"
+    )]
+    HandlerReturned {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+    /// The peer's handler has failed. The rest of the message was discarded.
+    #[error("sending `{stream}` to {peer}: its handler has failed: {text}")]
+    HandlerFailed {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+        /// The text of the handler's error, perhaps shortened.
+        text: String,
+    },
+    /// The peer's handler has panicked. The rest of the message was discarded.
+    #[error("sending `{stream}` to {peer}: its handler has panicked")]
+    HandlerPanicked {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+    /// The peer has refused packets of the message, which break the rules.
+    #[error(
+        "sending `{stream}` to {peer}: it has refused packets as beyond the window, or out of order: \
+         both sides need the same version, and a policy that keeps messages in order"
+    )]
+    Refused {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+}
+
+/// Why a handler receives no more of a message.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReceiveError {
+    /// The message has ended, and has fewer bytes than were to be received.
+    #[error("receiving {wanted} bytes of `{stream}` from {peer}: the message ends after {got}")]
+    Ended {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+        /// How many bytes were to be received.
+        wanted: usize,
+        /// How many there were.
+        got: usize,
+    },
+    /// The sender has given the message up: it was dropped without an end.
+    #[error("receiving `{stream}` from {peer}: its sender has dropped the message without an end")]
+    Abandoned {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+    /// The connection to the peer has ended.
+    #[error("receiving `{stream}` from {peer}: the connection has ended before the message")]
+    PeerGone {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+    /// The sender has sent packets that break the rules, and the message was cut off.
+    #[error("receiving `{stream}` from {peer}: it has sent more than it may")]
+    Violation {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+    /// The rest of the message is longer than the handler takes.
+    #[error("receiving the rest of `{stream}` from {peer}: it has more than {most} bytes")]
+    TooLong {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+        /// The most bytes that the handler takes.
+        most: usize,
+    },
+    /// The handler of the message has returned already, or the endpoint was dropped.
+    #[error("receiving `{stream}` from {peer}: the message's handler has ended")]
+    HandlerEnded {
+        /// The peer's name.
+        peer: String,
+        /// The name of the stream.
+        stream: &'static str,
+    },
+}
+
+/// The error that a handler returns: any error, or a text.
+pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
