@@ -14,7 +14,7 @@ use super::pacer::{Arrived, Pacer};
 use super::runner::{Handlers, Runner};
 use super::wire::{Packet, Reason};
 
-/// What the handles to an endpoint, its task and its handlers of Active Messages share.
+/// The state that the handles to an endpoint, its task and its handlers of Active Messages share.
 pub struct Shared {
     pub hub: Arc<Hub>,
     pub limits: Limits,
