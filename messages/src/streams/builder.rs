@@ -24,6 +24,22 @@ pub struct EndpointBuilder {
     is_paced: bool,
 }
 
+impl Endpoint {
+    /// Makes a builder, by which an endpoint gets handlers and settings, and is opened.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// Opens an endpoint without handlers on a device: `udp:192.0.2.7:5000`, `shm:name`,
+    /// `packet:eth0`, …
+    ///
+    /// # Errors
+    /// When the device can't be opened, or this is called outside of a Tokio runtime.
+    pub async fn open(device: &str) -> Result<Self, OpenError> {
+        Self::builder().open(device).await
+    }
+}
+
 impl EndpointBuilder {
     /// Sets the handler of a stream: an asynchronous function of each message.
     ///
@@ -82,7 +98,7 @@ impl EndpointBuilder {
     /// Opens the endpoint on a device.
     ///
     /// # Errors
-    /// When the device can't be opened, or this is called outside of a Tokio runtime.
+    /// As [`Endpoint::open`].
     pub async fn open(self, device: &str) -> Result<Endpoint, OpenError> {
         let shared = Shared::new(self.handlers, self.limits.within_bounds(), self.is_paced);
         let endpoint = self.endpoint.open(device, handlers(&shared)).await?;

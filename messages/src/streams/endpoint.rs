@@ -4,11 +4,10 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use doorbell_am::{self as am, Bundle, Event, Name, NameError, OpenError};
+use doorbell_am::{self as am, Bundle, Event, Name, NameError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
-use super::builder::EndpointBuilder;
 use super::error::ConnectError;
 use super::peer::Peer;
 use super::state::Shared;
@@ -48,20 +47,6 @@ pub struct Statistics {
 }
 
 impl Endpoint {
-    /// Configures an endpoint.
-    pub fn builder() -> EndpointBuilder {
-        EndpointBuilder::default()
-    }
-
-    /// Opens an endpoint without handlers on a device: `udp:192.0.2.7:5000`, `shm:name`,
-    /// `packet:eth0`, …
-    ///
-    /// # Errors
-    /// When the device can't be opened, or this is called outside of a Tokio runtime.
-    pub async fn open(device: &str) -> Result<Self, OpenError> {
-        Self::builder().open(device).await
-    }
-
     pub(super) fn new(endpoint: am::Endpoint, shared: Arc<Shared>) -> Self {
         let watch = watch(&endpoint, shared.clone());
         let runner: Weak<dyn am::Runner> = Arc::downgrade(&(shared.clone() as _));
@@ -102,7 +87,7 @@ impl Endpoint {
     /// handlers until each waits for more. Returns how many bytes were handed on: fewer than the
     /// limit and a packet. If no packet has come, this waits for one.
     ///
-    /// For [paced](EndpointBuilder::paced) endpoints. Others hand on everything by themselves, and
+    /// For [paced](super::EndpointBuilder::paced) endpoints. Others hand on everything by themselves, and
     /// zero bytes by this, at once.
     pub async fn extract(&self, limit: usize) -> usize {
         if let Some(pacer) = &self.0.shared.pacer {

@@ -6,31 +6,31 @@ use doorbell_am::{CallError, MapError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The other endpoint was not reached, or refuses.
+    /// The endpoint by that name was not reached, or refuses.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// The other endpoint is not one of streams, or has gone again.
+    /// The endpoint by that name is not one of streams, or has gone again.
     #[error("connecting to {peer}: it does not greet as an endpoint of streams does")]
     Greeting {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The error of the greeting.
         #[source]
         why: CallError,
     },
-    /// This endpoint has ended meanwhile: the runtime in which it was opened has.
+    /// The endpoint on this side has ended meanwhile: the runtime in which it was opened has.
     #[error("connecting to {peer}: this endpoint has ended, since its runtime has")]
     Gone {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
     },
-    /// The other endpoint speaks another version.
+    /// The endpoint by that name speaks another version.
     #[error(
         "connecting to {peer}: it speaks version {there} of streams, and this side version {here}: \
          build both with the same version"
     )]
     Version {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The version of this side.
         here: u64,
@@ -46,7 +46,7 @@ pub enum SendError {
     /// The connection to the peer has ended.
     #[error("sending `{stream}` to {peer}: the connection has ended")]
     PeerGone {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -56,7 +56,7 @@ pub enum SendError {
         "sending `{stream}` to {peer}: it has no handler for that stream (`EndpointBuilder::on`)"
     )]
     NoHandler {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -67,7 +67,7 @@ pub enum SendError {
          whose rest was discarded"
     )]
     HandlerReturned {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -75,7 +75,7 @@ pub enum SendError {
     /// The peer's handler has failed. The rest of the message was discarded.
     #[error("sending `{stream}` to {peer}: its handler has failed: {text}")]
     HandlerFailed {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -85,7 +85,7 @@ pub enum SendError {
     /// The peer's handler has panicked. The rest of the message was discarded.
     #[error("sending `{stream}` to {peer}: its handler has panicked")]
     HandlerPanicked {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -96,7 +96,7 @@ pub enum SendError {
          both sides need the same version, and a policy that keeps messages in order"
     )]
     Refused {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -110,7 +110,7 @@ pub enum ReceiveError {
     /// The message has ended, and has fewer bytes than were to be received.
     #[error("receiving {wanted} bytes of `{stream}` from {peer}: the message ends after {got}")]
     Ended {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -122,7 +122,7 @@ pub enum ReceiveError {
     /// The sender has given the message up: it was dropped without an end.
     #[error("receiving `{stream}` from {peer}: its sender has dropped the message without an end")]
     Abandoned {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -130,7 +130,7 @@ pub enum ReceiveError {
     /// The connection to the peer has ended.
     #[error("receiving `{stream}` from {peer}: the connection has ended before the message")]
     PeerGone {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -138,15 +138,15 @@ pub enum ReceiveError {
     /// The sender has sent packets that break the rules, and the message was cut off.
     #[error("receiving `{stream}` from {peer}: it has sent more than it may")]
     Violation {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
     },
-    /// The rest of the message is longer than the handler takes.
+    /// A message has a rest that is longer than the handler takes.
     #[error("receiving the rest of `{stream}` from {peer}: it has more than {most} bytes")]
     TooLong {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,
@@ -156,7 +156,7 @@ pub enum ReceiveError {
     /// The handler of the message has returned already, or the endpoint was dropped.
     #[error("receiving `{stream}` from {peer}: the message's handler has ended")]
     HandlerEnded {
-        /// The peer's name.
+        /// The name of the peer.
         peer: String,
         /// The name of the stream.
         stream: &'static str,

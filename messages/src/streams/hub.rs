@@ -1,4 +1,4 @@
-//! What all connections of an endpoint share: the signal that there is work, and counts.
+//! State that all connections of an endpoint share: the signal that there is work, and counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -77,7 +77,7 @@ pub trait Flush: Send + Sync {
     fn flush(self: Arc<Self>);
 }
 
-/// What all connections of an endpoint share.
+/// The signals and counts that all connections of an endpoint share.
 #[derive(Default)]
 pub struct Hub {
     pub work: Arc<Work>,

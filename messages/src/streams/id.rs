@@ -27,7 +27,7 @@ impl StreamId {
         Self { name, number }
     }
 
-    /// Returns the name.
+    /// Returns the name of the stream.
     pub const fn name(self) -> &'static str {
         self.name
     }

@@ -23,9 +23,9 @@ pub struct Inbox {
 
 struct State {
     chunks: VecDeque<Bytes>,
-    /// What the window has left for the sender.
+    /// The room that the window has left for the sender.
     room: usize,
-    /// What was taken of the window and the sender was not told.
+    /// The part of the window that was taken and that the sender was not told of.
     untold: usize,
     end: Option<End>,
     /// Whether a packet has come with which the message ends, and so no other may come.
@@ -53,7 +53,7 @@ pub enum End {
     Over,
 }
 
-/// What has become of the handler of a message.
+/// The state of the handler of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Handler {
     /// No packet was handed on yet.
@@ -62,7 +62,7 @@ enum Handler {
     Over,
 }
 
-/// What a packet or the end of a handler has led to.
+/// The outcome of a packet, or of the end of a handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The message goes on.

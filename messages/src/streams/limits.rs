@@ -10,9 +10,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The smallest window: two packets of the shortest payload that endpoints may have.
+    /// The smallest window that an endpoint may have: two packets of the shortest payload that endpoints may have.
     pub const LEAST_WINDOW: usize = 2048;
-    /// The largest window.
+    /// The largest window that an endpoint may have.
     pub const MOST_WINDOW: usize = 1 << 30;
     /// The most messages that may be open at a time, since a word has a bit for each.
     pub const MOST_MESSAGES: usize = 64;

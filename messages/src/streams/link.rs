@@ -35,7 +35,7 @@ struct Sending {
 pub struct Begun {
     pub slot: usize,
     pub longest: usize,
-    /// An empty buffer.
+    /// An empty buffer for bytes that are held back.
     pub buffer: Vec<u8>,
 }
 

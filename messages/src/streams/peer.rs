@@ -11,7 +11,7 @@ use super::id::StreamId;
 use super::link::Link;
 use super::message::{Message, send_error};
 
-/// Another endpoint, by the connection to it. Clones are handles to the same peer.
+/// An endpoint elsewhere, by the connection to it. Clones are handles to the same peer.
 #[derive(Clone)]
 pub struct Peer(Arc<Link>);
 
@@ -25,7 +25,7 @@ impl Peer {
         self.0.peer().name()
     }
 
-    /// Begins a message. If as many messages to the peer are open as it takes, this waits until
+    /// Begins a message of a stream. If as many messages to the peer are open as it takes, this waits until
     /// one of them was handled.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub type Handlers = HashMap<u64, (StreamId, Handler)>;
 /// The handlers that run.
 pub struct Runner {
     handlers: Handlers,
-    /// Handlers that begin.
+    /// Handlers that have not run yet.
     begun: Mutex<Vec<Running>>,
     running: Mutex<FuturesUnordered<Running>>,
     /// Wakes the task that runs handlers.
@@ -79,7 +79,7 @@ impl Runner {
         while let Poll::Ready(Some(())) = running.poll_next_unpin(&mut context) {}
     }
 
-    /// Drops all handlers. If a handler does that, it runs to its next wait, and is not dropped
+    /// Drops the futures of all handlers. If a handler does that, it runs to its next wait, and is not dropped
     /// before the endpoint is.
     pub fn close(&self) {
         let begun = std::mem::take(&mut *locked(&self.begun));
@@ -89,7 +89,7 @@ impl Runner {
 }
 
 thread_local! {
-    /// Whether this thread runs handlers.
+    /// A flag that is set while the thread runs handlers.
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 

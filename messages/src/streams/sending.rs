@@ -33,7 +33,7 @@ pub struct SendSlots {
 #[derive(Debug, Default)]
 struct Slot {
     state: State,
-    /// What the window has left.
+    /// The room that the window has left.
     room: usize,
     stopped: Option<Stopped>,
     waker: Option<Waker>,
@@ -45,9 +45,9 @@ enum State {
     Free,
     /// The program sends the message.
     Open,
-    /// All of the message was sent, and nobody waits until the peer has handled it.
+    /// The message was sent to its end, and nobody waits until the peer has handled it.
     Ended,
-    /// All of the message was sent, and its sender waits until the peer has handled it.
+    /// The message was sent to its end, and its sender waits until the peer has handled it.
     Awaited,
     /// The peer has handled the message whose sender waits.
     Handled,

@@ -14,7 +14,7 @@ use super::pacer::{Arrived, Pacer};
 use super::runner::{Handlers, Runner};
 use super::wire::{Packet, Reason};
 
-/// What the handles to an endpoint, its task and its handlers of Active Messages share.
+/// The state that the handles to an endpoint, its task and its handlers of Active Messages share.
 pub struct Shared {
     pub hub: Arc<Hub>,
     pub limits: Limits,
@@ -165,9 +165,9 @@ impl Shared {
         let mut links = locked(&self.links);
         links.is_closed = true;
         links.last = None;
-        let all = std::mem::take(&mut links.all);
+        let all: Vec<_> = links.all.drain().map(|(_, link)| link).collect();
         drop(links);
-        all.values().for_each(|link| self.end(link));
+        all.iter().for_each(|link| self.end(link));
         self.runner.close();
         self.hub.flush();
     }

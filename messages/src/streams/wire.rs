@@ -27,14 +27,13 @@ pub const WELCOME: ReplyId<[u64; 2]> = ReplyId::new(0, "streams welcome");
 /// The version of what endpoints of streams say to each other.
 pub const VERSION: u64 = 1;
 
-/// What each packet counts of its message's window beside its bytes, so that short packets are
-/// bounded, too.
+/// The cost of each packet beside its bytes, so that short packets are bounded, too.
 pub const OVERHEAD: usize = 128;
 
 /// The longest text of a handler's error that is sent to the sender of the message.
 pub const LONGEST_TEXT: usize = 400;
 
-/// What a packet of a message says beside its bytes.
+/// The properties of a packet of a message beside its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Packet {
     /// The slot of the message.
@@ -87,7 +86,7 @@ impl Reason {
         self as u64
     }
 
-    /// Reads a reason. Returns `None` if the word is none.
+    /// Reads a reason from a word. Returns `None` if the word is none.
     pub fn from_word(word: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.word() == word)
     }

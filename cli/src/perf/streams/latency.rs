@@ -14,7 +14,7 @@ use crate::perf::latencies::Latencies;
 use crate::perf::pattern::Pattern;
 use crate::perf::verbs::Beat;
 
-/// What has come back.
+/// The messages that have come back.
 #[derive(Default)]
 pub struct Pongs {
     right: AtomicU64,
