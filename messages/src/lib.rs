@@ -32,6 +32,7 @@
 
 mod endpoint;
 mod error;
+pub mod frames;
 mod matching;
 mod pacing;
 mod slot;
