@@ -40,3 +40,28 @@ pub struct Statistics {
     /// Frames of senders whose names are not known, and not in the frame.
     pub strangers: u64,
 }
+
+impl Statistics {
+    /// Returns the sums of these counts and others.
+    pub(crate) fn plus(self, other: &Self) -> Self {
+        Self {
+            messages_sent: self.messages_sent + other.messages_sent,
+            messages_received: self.messages_received + other.messages_received,
+            frames_sent: self.frames_sent + other.frames_sent,
+            frames_received: self.frames_received + other.frames_received,
+            resent: self.resent + other.resent,
+            acknowledgements: self.acknowledgements + other.acknowledgements,
+            dropped: self.dropped + other.dropped,
+            early: self.early + other.early,
+            repeated: self.repeated + other.repeated,
+            crowded: self.crowded + other.crowded,
+            cleared: self.cleared + other.cleared,
+            asked_again: self.asked_again + other.asked_again,
+            cleaned_up: self.cleaned_up + other.cleaned_up,
+            reclaimed: self.reclaimed + other.reclaimed,
+            placed: self.placed + other.placed,
+            malformed: self.malformed + other.malformed,
+            strangers: self.strangers + other.strangers,
+        }
+    }
+}

@@ -86,6 +86,8 @@ pub enum Lost {
     Anew,
     /// The peer has closed its endpoint.
     Closed,
+    /// This endpoint has ended.
+    Here,
 }
 
 /// What is to be sent.
@@ -160,6 +162,11 @@ impl<S, P: Place> Pair<S, P> {
     /// Changes the policy for messages that begin from now on.
     pub fn set_policy(&mut self, policy: Policy) {
         self.common.policy = policy;
+    }
+
+    /// Says whether frames can be placed at the peer by RDMA writes, from now on.
+    pub fn set_places(&mut self, places: bool) {
+        self.outgoing.set_places(places);
     }
 
     /// Sends a message behind the others. Returns `message` if it would take too many frames.
@@ -244,8 +251,11 @@ impl<S, P: Place> Pair<S, P> {
         self.common.controls.is_empty() && self.outgoing.is_empty() && self.incoming.is_empty()
     }
 
-    /// Says that this side closes: the peer need not wait for it.
+    /// Ends everything. The peer is told, and need not wait for this side.
     pub fn close(&mut self) {
+        self.outgoing.fail(&mut self.common, Lost::Here);
+        self.incoming.fail(&mut self.common, Lost::Here);
+        self.common.controls.clear();
         self.common.control(0, 0, Kind::Closed);
     }
 }

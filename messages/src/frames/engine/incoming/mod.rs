@@ -108,7 +108,8 @@ impl<P: Place> Incoming<P> {
         }
     }
 
-    /// Whether a frame is of the epoch that counts. A later epoch begins with it.
+    /// Whether a frame is of the epoch that counts. The first frame of a later epoch is dropped, and
+    /// will come again.
     fn is_current<S>(&mut self, common: &mut Common<S, P>, epoch: u32) -> bool {
         match self.epoch {
             Some(own) if own == epoch => !self.is_over,
@@ -118,7 +119,8 @@ impl<P: Place> Incoming<P> {
                     self.fail(common, Lost::Anew);
                 }
                 *self = Self { epoch: Some(epoch), ..Self::default() };
-                true
+                // The user has to forget the old messages before it is asked about new ones.
+                own.is_none()
             }
         }
     }

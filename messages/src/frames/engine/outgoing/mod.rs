@@ -35,6 +35,8 @@ pub struct Outgoing<S> {
     /// How many frames are on their way without an answer, and how many may be.
     flying: u32,
     most_flying: u32,
+    /// Whether frames can be placed by RDMA writes.
+    places: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl<S> Default for Outgoing<S> {
             fresh: BTreeSet::new(),
             flying: 0,
             most_flying: FIRST_FLYING,
+            places: false,
         }
     }
 }
@@ -82,6 +85,16 @@ impl<S> Outgoing<S> {
         self.messages.is_empty()
     }
 
+    /// Says whether frames can be placed by RDMA writes from now on.
+    pub fn set_places(&mut self, places: bool) {
+        self.places = places;
+        for message in self.messages.values_mut() {
+            if let Flow::Windows(windows) = &mut message.flow {
+                windows.set_places(places);
+            }
+        }
+    }
+
     /// Sends a message behind the others.
     pub fn send(
         &mut self,
@@ -92,7 +105,10 @@ impl<S> Outgoing<S> {
         now: Time,
     ) {
         let flow = match policy.is_windowed() {
-            true => Flow::Windows(Windows::new(policy.early(), policy.offload() != Offload::None)),
+            true => {
+                let places = self.places && policy.offload() != Offload::None;
+                Flow::Windows(Windows::new(policy.early(), places))
+            }
             false => Flow::Collections(Collections::new(&header)),
         };
         let number = self.next;
@@ -263,6 +279,7 @@ impl<S> Outgoing<S> {
         let messages = std::mem::take(&mut self.messages);
         let failed = messages.into_values().map(|message| message.message);
         common.events.extend(failed.map(|message| Event::SendFailed(message, lost)));
-        *self = Self { epoch: self.epoch.wrapping_add(1), ..Self::default() };
+        let (epoch, places) = (self.epoch.wrapping_add(1), self.places);
+        *self = Self { epoch, places, ..Self::default() };
     }
 }

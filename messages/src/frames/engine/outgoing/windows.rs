@@ -74,6 +74,11 @@ impl Windows {
         }
     }
 
+    /// Says whether frames can be placed by RDMA writes from now on.
+    pub fn set_places(&mut self, places: bool) {
+        self.places &= places;
+    }
+
     pub fn flying(&self) -> u32 {
         self.is_flying.into()
     }
@@ -108,7 +113,7 @@ impl Windows {
     fn first_of_queue(&mut self, header: &MessageHeader, first: u32, now: Time) -> Step {
         let is_asked = |frame| self.more_at == Some(frame) || frame == 0;
         let mut last = first;
-        let memory = self.memory.filter(|_| first > 0 || self.turn > 0);
+        let memory = self.memory.filter(|_| self.places);
         if memory.is_some() {
             while !is_asked(last) && self.queue.front() == Some(&(last + 1)) {
                 self.queue.pop_front();
