@@ -183,8 +183,11 @@ pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
     loop {
         let incoming = listener.accept().await;
         let Some(strong) = shared.upgrade() else { return };
-        let is_full = strong.lock().accepted.len() >= strong.lock().settings.most_peers;
-        if !is_full {
+        let has_room = {
+            let state = strong.lock();
+            state.accepted.len() < state.settings.most_peers
+        };
+        if has_room {
             strong.runtime.spawn(take(shared.clone(), incoming));
         }
     }

@@ -1,0 +1,8 @@
+//! What endpoints of frames promise, over every device, with both policies and each offload.
+
+mod common;
+mod everywhere;
+mod fabric;
+mod hostile;
+mod killed;
+mod promises;
