@@ -21,8 +21,6 @@ use doorbell_verbs::RemoteMemory;
 pub const FRAME_HEADER: usize = 24;
 /// The length of a message header.
 pub const MESSAGE_HEADER: usize = 24;
-/// The length of what a clear to send adds to the frame header.
-const CLEAR: usize = 8 + RemoteMemory::ENCODED;
 /// The most bytes of a name, with the byte that tells its length.
 pub const LONGEST_NAME: usize = 1 + 255;
 /// The shortest stride of a message with several frames. The bound limits how many frames a forged

@@ -1,5 +1,6 @@
 //! What endpoints of frames promise, over every device, with both policies and each offload.
 
+mod apart;
 mod common;
 mod everywhere;
 mod fabric;

@@ -2,4 +2,4 @@
 
 pub mod epoch;
 pub(crate) mod lock;
-pub(crate) mod thread;
+pub mod thread;

@@ -4,8 +4,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorbell_verbs::floor::pin_to;
 use doorbell_verbs::{Config, DatagramsConfig, Nic, Qkey, QueuesConfig};
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 
 use super::name::Name;
 use super::posted::Posted;
@@ -37,6 +39,14 @@ pub struct EndpointBuilder {
     longest: usize,
     key: Option<u32>,
     nic: Config,
+    apart: Option<Apart>,
+}
+
+/// A thread that drives an endpoint alone.
+#[derive(Clone, Copy, Debug)]
+struct Apart {
+    /// The processor of the thread.
+    core: Option<usize>,
 }
 
 impl Default for EndpointBuilder {
@@ -51,6 +61,7 @@ impl Default for EndpointBuilder {
             longest: 1 << 30,
             key: None,
             nic: Config::default(),
+            apart: None,
         }
     }
 }
@@ -112,14 +123,60 @@ impl EndpointBuilder {
         Self { nic: config, ..self }
     }
 
+    /// Has a thread of its own do all of the protocol's work, on one processor if that is named: the
+    /// NIC's, and the endpoint's. Programs only post, and look at outcomes. That stands in for a
+    /// network card with processors, as EMP's authors used. The thread spins for as long as the
+    /// NIC's configuration says, and then sleeps until something comes.
+    pub fn apart(self, core: Option<usize>) -> Self {
+        Self { apart: Some(Apart { core }), ..self }
+    }
+
     /// Opens the endpoint on a device: `udp:192.0.2.7:5000`, `shm:name`, `packet:eth0`, …
     ///
     /// # Errors
     /// When the device can't be opened, or this is called outside of a Tokio runtime.
     pub async fn open(self, device: &str) -> Result<Endpoint, OpenError> {
+        match self.apart {
+            Some(apart) => self.open_apart(device.to_owned(), apart).await,
+            None => {
+                let nic = self.nic_on(device).await?;
+                self.open_on(&nic).await
+            }
+        }
+    }
+
+    async fn nic_on(&self, device: &str) -> Result<Nic, OpenError> {
         let nic = Nic::open_async(device, self.nic.clone()).await;
-        let nic = nic.map_err(|why| OpenError::Nic { device: device.to_owned(), why })?;
-        self.open_on(&nic).await
+        nic.map_err(|why| OpenError::Nic { device: device.to_owned(), why })
+    }
+
+    /// Opens the endpoint on a thread of its own, which drives it until it is dropped.
+    async fn open_apart(self, device: String, apart: Apart) -> Result<Endpoint, OpenError> {
+        let (tell, told) = oneshot::channel();
+        let drives = move || {
+            let pinned = apart.core.map_or(Ok(()), pin_to);
+            let runtime = pinned.and_then(|()| Builder::new_current_thread().enable_all().build());
+            let runtime = match runtime {
+                Ok(runtime) => runtime,
+                Err(why) => return drop(tell.send(Err(OpenError::Thread(why)))),
+            };
+            runtime.block_on(async {
+                let opened = async {
+                    let nic = self.nic_on(&device).await?;
+                    self.start(&nic, true).await
+                };
+                match opened.await {
+                    Ok((endpoint, shared)) => {
+                        drop(tell.send(Ok(endpoint)));
+                        driver::drive(shared).await;
+                    }
+                    Err(why) => drop(tell.send(Err(why))),
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("doorbell-frames".to_owned());
+        thread.spawn(drives).map_err(OpenError::Thread)?;
+        told.await.map_err(|_| OpenError::NoRuntime)?
     }
 
     /// Opens the endpoint on a NIC that is open.
@@ -128,11 +185,18 @@ impl EndpointBuilder {
     /// When the NIC has no room for the endpoint's queues, or this is called outside of a Tokio
     /// runtime.
     pub async fn open_on(self, nic: &Nic) -> Result<Endpoint, OpenError> {
-        let shared = self.make(nic, false)?;
+        let (endpoint, shared) = self.start(nic, false).await?;
+        shared.runtime.spawn(driver::drive(shared.clone()));
+        Ok(endpoint)
+    }
+
+    /// Makes the endpoint, and takes lanes of peers. The caller drives it.
+    async fn start(&self, nic: &Nic, is_apart: bool) -> Result<(Endpoint, Arc<Shared>), OpenError> {
+        let shared = self.make(nic, is_apart)?;
         let listener = nic.listen(shared.name.service()).await?;
         let accepts = shared.runtime.spawn(lane::accept(Arc::downgrade(&shared), listener));
-        shared.runtime.spawn(driver::drive(shared.clone()));
-        Ok(Endpoint(Arc::new(Open { shared, accepts: accepts.abort_handle() })))
+        let open = Open { shared: shared.clone(), accepts: accepts.abort_handle() };
+        Ok((Endpoint(Arc::new(open)), shared))
     }
 
     /// Makes the queues and the state of the endpoint.
