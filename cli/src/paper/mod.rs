@@ -4,6 +4,7 @@
 //! the sections of its report.
 
 mod bench;
+mod exchange;
 mod vi_am_splitc;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::files::{self, Page};
 use crate::machine::Machine;
 use crate::{interrupts, out};
 use bench::Bench;
+pub use exchange::{Args as ExchangeArgs, NAME as EXCHANGE, run as exchange};
 
 /// Measures again what a paper measured, here, beside the numbers that it published.
 ///
