@@ -47,7 +47,20 @@ enum Made {
 #[derive(Debug)]
 pub struct Accepted {
     pub identity: u64,
-    pub queues: Queues,
+    /// The queues, once this side knows that the connection is made. Notices may come before.
+    pub queues: Option<Queues>,
+}
+
+impl Accepted {
+    /// Posts receives for notices, as many as there is room for.
+    pub fn fill(&mut self) {
+        let Some(queues) = &mut self.queues else { return };
+        while queues.receive.room() > 0 {
+            if queues.receive.post(0, Buf::with_capacity(2 * FRAME_HEADER)).is_err() {
+                return;
+            }
+        }
+    }
 }
 
 impl Lane {
@@ -202,9 +215,17 @@ async fn take(shared: Weak<Shared>, incoming: Incoming) {
     let Ok(mut unconnected) = domain.queues(&config(queues)) else { return };
     fill(&mut unconnected);
     let qpn = unconnected.qpn().get();
-    let Ok((queues, _)) = unconnected.accept(incoming, &[]).await else { return };
+    strong.lock().accepted.insert(qpn, Accepted { identity, queues: None });
+    let accepted = unconnected.accept(incoming, &[]).await;
+    let Ok((queues, _)) = accepted else {
+        strong.lock().accepted.remove(&qpn);
+        return;
+    };
     let connection = queues.connection.clone();
-    strong.lock().accepted.insert(qpn, Accepted { identity, queues });
+    if let Some(accepted) = strong.lock().accepted.get_mut(&qpn) {
+        accepted.queues = Some(queues);
+        accepted.fill();
+    }
     drop(strong);
     connection.ended().await;
     if let Some(shared) = shared.upgrade() {

@@ -2,6 +2,7 @@
 
 use doorbell_verbs::{Buf, CompletionQueue, DATAGRAM_HEADER, Done, Memory, ReceiveQueue};
 
+use super::lane::Accepted;
 use super::name::Name;
 use super::state::State;
 use crate::frames::engine::Time;
@@ -75,8 +76,5 @@ fn take_of_lane(state: &mut State, qpn: u32, memory: Memory, now: Time) {
         Some(frame) => state.handle_of(&frame, now),
         None => state.count_malformed(),
     }
-    if let Some(accepted) = state.accepted.get_mut(&qpn) {
-        let posted = accepted.queues.receive.post(0, buf);
-        debug_assert!(posted.is_ok() || accepted.queues.receive.room() > 0);
-    }
+    state.accepted.get_mut(&qpn).into_iter().for_each(Accepted::fill);
 }
