@@ -4,7 +4,10 @@
 //! the sections of its report.
 
 mod bench;
+mod claims;
+mod emp;
 mod exchange;
+mod rmpp;
 mod vi_am_splitc;
 
 use std::path::PathBuf;
@@ -12,12 +15,13 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::ValueEnum;
 use doorbell_report::Report;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
 use crate::{interrupts, out};
 use bench::Bench;
+use exchange::Exchanges;
 pub use exchange::{Args as ExchangeArgs, NAME as EXCHANGE, run as exchange};
 
 /// Measures again what a paper measured, here, beside the numbers that it published.
@@ -33,7 +37,7 @@ pub struct Args {
     paper: Option<Name>,
 
     /// Measure on this device: shm, udp, packet or packet-v2; may be given several times [default:
-    /// shm and packet]
+    /// packet, and shm where the paper is of more than frames]
     #[arg(long, value_name = "DEV", value_parser = DEVICES, requires = "paper")]
     device: Vec<String>,
 
@@ -75,6 +79,12 @@ enum Name {
     /// Parallel and Distributed Communication (2001)
     #[value(name = "vi-am-splitc")]
     ViAmSplitC,
+    /// Shivam, Wyckoff, Panda: EMP: Zero-copy OS-bypass NIC-driven Gigabit Ethernet Message Passing
+    /// (2001)
+    Emp,
+    /// Maccabe, Zhu, Otto, Riesen: Experience in Offloading Protocol Processing to a Programmable
+    /// NIC (2002)
+    Rmpp,
 }
 
 impl Name {
@@ -96,15 +106,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");
     }
-    let devices = match args.device.is_empty() {
-        true => vec!["shm".to_owned(), "packet".to_owned()],
-        false => args.device.clone(),
+    let (report, done) = match paper {
+        Name::ViAmSplitC => {
+            let mut bench = Bench::new(devices(args, &["shm", "packet"]), args.quick);
+            let report = vi_am_splitc::report(&mut bench, &machine);
+            (report, bench.finish())
+        }
+        Name::Emp => exchanged(args, &machine, emp::report),
+        Name::Rmpp => exchanged(args, &machine, rmpp::report),
     };
-    let mut bench = Bench::new(devices, args.quick);
-    let report = match paper {
-        Name::ViAmSplitC => vi_am_splitc::report(&mut bench, &machine),
-    };
-    let done = bench.finish();
     if done.is_empty() {
         bail!("nothing was measured\n{}", report.to_text(files::width()));
     }
@@ -115,6 +125,25 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         files::write_figures(directory, &report)?;
     }
     page.finish(&report)
+}
+
+/// The devices to measure on, unless the command names some.
+fn devices(args: &Args, customary: &[&str]) -> Vec<String> {
+    match args.device.is_empty() {
+        true => customary.iter().map(|&device| device.to_owned()).collect(),
+        false => args.device.clone(),
+    }
+}
+
+/// Makes the report of a paper that is measured by exchanges.
+fn exchanged(
+    args: &Args,
+    machine: &Machine,
+    report: fn(&mut Exchanges, &[String], &Machine) -> Report,
+) -> (Report, Vec<Value>) {
+    let mut exchanges = Exchanges::new(args.quick);
+    let report = report(&mut exchanges, &devices(args, &["packet"]), machine);
+    (report, exchanges.finish())
 }
 
 fn print(args: &Args, report: &Report) -> anyhow::Result<()> {

@@ -21,11 +21,6 @@ impl Exchanges {
         Self { is_quick, bar: runs::bar(0), found: Vec::new(), missing: Vec::new() }
     }
 
-    /// Whether fewer and shorter runs are wanted.
-    pub fn is_quick(&self) -> bool {
-        self.is_quick
-    }
-
     /// Tells how many runs follow.
     pub fn expect(&mut self, runs: usize) {
         self.bar.inc_length(runs as u64);
