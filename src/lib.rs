@@ -164,3 +164,8 @@ struct Jobs;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/byte-streams.md")]
 struct ByteStreams;
+
+/// The programs of the guide to frames are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/frames.md")]
+struct Frames;

@@ -6,4 +6,5 @@ mod everywhere;
 mod fabric;
 mod hostile;
 mod killed;
+mod mixed;
 mod promises;
