@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorbell_verbs::{ConnectError, ListenRefused, NicError, ResourceError};
 
-use super::endpoint::Name;
+use super::endpoint::{Name, NameError};
 
 /// Why an endpoint was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -72,14 +72,6 @@ pub enum PeerError {
     #[error("the endpoint has ended: it was dropped, or its runtime has ended")]
     Closed,
 }
-
-/// Text that is no name of an endpoint.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "`{0}` names no endpoint of frames: a name is ADDRESS#NUMBER.KEY, both in hexadecimal, as in \
-     `udp:192.0.2.7:4791#2a.7f001234`"
-)]
-pub struct NameError(pub(super) String);
 
 /// Why a message was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

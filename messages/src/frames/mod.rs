@@ -36,7 +36,9 @@ mod policy;
 mod statistics;
 mod wire;
 
-pub use endpoint::{Endpoint, EndpointBuilder, Match, Message, Name, Peer, Receiving, Sending};
-pub use error::{NameError, OpenError, PeerError, PeerLost, ReceiveError, SendError};
+pub use endpoint::{
+    Endpoint, EndpointBuilder, Match, Message, Name, NameError, Peer, Receiving, Sending,
+};
+pub use error::{OpenError, PeerError, PeerLost, ReceiveError, SendError};
 pub use policy::{Emp, Offload, Policy, Rmpp};
 pub use statistics::Statistics;

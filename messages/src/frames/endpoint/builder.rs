@@ -1,7 +1,7 @@
 //! The configuration of an endpoint, from its policy to its device.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorbell_verbs::floor::pin_to;
@@ -15,7 +15,7 @@ use super::shared::Shared;
 use super::state::{Settings, State};
 use super::wire::Wire;
 use super::works::Works;
-use super::{Endpoint, Open, driver, lane};
+use super::{Endpoint, Open, driver, lanes};
 use crate::frames::engine::Timing;
 use crate::frames::error::OpenError;
 use crate::frames::policy::{Emp, Policy};
@@ -194,7 +194,7 @@ impl EndpointBuilder {
     async fn start(&self, nic: &Nic, is_apart: bool) -> Result<(Endpoint, Arc<Shared>), OpenError> {
         let shared = self.make(nic, is_apart)?;
         let listener = nic.listen(shared.name.service()).await?;
-        let accepts = shared.runtime.spawn(lane::accept(Arc::downgrade(&shared), listener));
+        let accepts = shared.runtime.spawn(lanes::accept(Arc::downgrade(&shared), listener));
         let open = Open { shared: shared.clone(), accepts: accepts.abort_handle() };
         Ok((Endpoint(Arc::new(open)), shared))
     }
@@ -230,7 +230,8 @@ impl EndpointBuilder {
         let posted = Posted::new(self.noted, self.longest, domain.clone());
         let wire = Wire::new(datagrams.send, name.identity(), name.to_string());
         Ok(Arc::new_cyclic(|shared| {
-            let state = State::new(settings, posted, wire, shared.clone());
+            let endpoint: Weak<Shared> = shared.clone();
+            let state = State::new(settings, posted, wire, endpoint);
             Shared::new(name, (domain, queues), works, is_apart, state)
         }))
     }

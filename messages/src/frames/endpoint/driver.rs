@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use doorbell_verbs::floor::{HeldNic, Look};
 
+use super::lanes;
 use super::name::Name;
+use super::reach::reach;
 use super::shared::Shared;
 
 /// How long an endpoint stays after it was dropped, behind the last message that it has received:
@@ -80,8 +82,11 @@ pub fn step(shared: &Arc<Shared>) -> (bool, Option<Duration>) {
     drop(works);
     state.handle_timeouts(now);
     state.transmit(now);
-    let next = state.arm(now);
+    let (next, wanted) = (state.arm(now), state.take_wanted());
     drop(state);
+    for name in wanted {
+        shared.runtime.spawn(lanes::make(Arc::downgrade(shared), name));
+    }
     finds.into_iter().for_each(|name| find(shared, name));
     (has_more, next)
 }
@@ -90,7 +95,7 @@ pub fn step(shared: &Arc<Shared>) -> (bool, Option<Duration>) {
 fn find(shared: &Arc<Shared>, name: Name) {
     let (runtime, shared) = (shared.runtime.clone(), shared.clone());
     runtime.spawn(async move {
-        if let Err(why) = super::reach(&shared, &name).await {
+        if let Err(why) = reach(&shared, &name).await {
             tracing::debug!(%name, %why, "a peer sends, and can't be answered");
             shared.lock().unreached(&name);
         }

@@ -1,27 +1,21 @@
 //! Lanes: connections by which frames are placed in the receives of peers, by RDMA writes.
-//!
-//! Each side makes its own lane when it first sends to a peer, and until it is made, frames go as
-//! datagrams.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use doorbell_verbs::work::{Send, Write};
-use doorbell_verbs::{
-    Buf, Connection, Incoming, Listener, Queues, QueuesConfig, RemoteMemory, Unconnected,
-};
+use doorbell_verbs::{Buf, Queues, RemoteMemory};
 use tokio::sync::Notify;
 
-use super::name::Name;
-use super::shared::Shared;
+use super::handle::LaneState;
 use crate::frames::policy::Offload;
 use crate::frames::wire::{FRAME_HEADER, Head};
 
 /// The writes and notices that may wait in a lane.
-const DEPTH: usize = 256;
+pub const DEPTH: usize = 256;
 /// As many as a burst can have: two windows of frames, and a notice.
 const BURST: usize = 2 * 32 + 1;
 /// The receives for a peer's notices.
-const NOTICES: usize = 128;
+pub const NOTICES: usize = 128;
 
 /// The lane to a peer.
 #[derive(Debug, Default)]
@@ -64,15 +58,40 @@ impl Accepted {
 }
 
 impl Lane {
-    /// Makes the lane, unless it is made or was tried.
-    pub fn connect(&mut self, shared: &Weak<Shared>, to: &Name) {
-        if !matches!(self.state, Made::Not) {
-            return;
+    /// Whether the lane has to be made: it is asked for, and was not tried. It counts as being made
+    /// from here on.
+    pub fn is_wanted(&mut self) -> bool {
+        let is_wanted = matches!(self.state, Made::Not);
+        if is_wanted {
+            self.state = Made::UnderWay;
         }
-        let Some(shared) = shared.upgrade() else { return };
-        self.state = Made::UnderWay;
-        let (runtime, to) = (shared.runtime.clone(), to.clone());
-        runtime.spawn(make(Arc::downgrade(&shared), to));
+        is_wanted
+    }
+
+    /// Tells how making the lane stands.
+    pub fn state(&self) -> LaneState {
+        match &self.state {
+            Made::Done { .. } => LaneState::Made,
+            Made::Failed => LaneState::Not,
+            _ => LaneState::UnderWay(self.changed.clone().notified_owned()),
+        }
+    }
+
+    /// Puts the lane in its place, by which the endpoint of this identity writes.
+    pub fn made(&mut self, queues: Queues, identity: u64) {
+        self.state = Made::Done { queues, identity };
+        self.changed.notify_waiters();
+    }
+
+    /// Notes that the lane can't be made.
+    pub fn failed(&mut self) {
+        self.state = Made::Failed;
+        self.changed.notify_waiters();
+    }
+
+    /// Notes that the lane has ended. It is made anew for the next message.
+    pub fn ended(&mut self) {
+        self.state = Made::Not;
     }
 
     /// Whether a burst has room.
@@ -111,132 +130,5 @@ impl Lane {
             // A lane that has ended is noticed by its watch.
             let _ = queues.send.post(send);
         }
-    }
-}
-
-fn config(config: &QueuesConfig) -> QueuesConfig {
-    QueuesConfig { send_depth: DEPTH, receive_depth: NOTICES, ..config.clone() }
-}
-
-/// Waits until the lane to a peer is made. Returns whether it is.
-pub async fn connected(shared: &Arc<Shared>, to: &Name) -> bool {
-    loop {
-        let changed = {
-            let mut state = shared.lock();
-            if state.settings.policy.offload() == Offload::None {
-                return false;
-            }
-            let Some(lane) = state.lane(to.identity()) else { return false };
-            lane.connect(&Arc::downgrade(shared), to);
-            match lane.state {
-                Made::Done { .. } => return true,
-                Made::Failed => return false,
-                _ => lane.changed.clone().notified_owned(),
-            }
-        };
-        changed.await;
-    }
-}
-
-/// Makes the lane to a peer, and watches it.
-async fn make(shared: Weak<Shared>, to: Name) {
-    let Some(strong) = shared.upgrade() else { return };
-    let (domain, queues) = &strong.lanes;
-    let own = strong.name.identity();
-    let made = async {
-        let unconnected = domain.queues(&config(queues)).map_err(|why| why.to_string())?;
-        let (queues, _) = unconnected
-            .connect(to.address(), to.service(), &own.to_be_bytes())
-            .await
-            .map_err(|why| why.to_string())?;
-        Ok::<_, String>(queues)
-    };
-    let made = made.await;
-    let connection = set(&strong, &to, made);
-    strong.stir();
-    drop(strong);
-    let Some(connection) = connection else { return };
-    connection.ended().await;
-    let Some(shared) = shared.upgrade() else { return };
-    let mut state = shared.lock();
-    state.lanes.remove(&connection.qpn().get());
-    state.set_places(to.identity(), false);
-    if let Some(lane) = state.lane(to.identity()) {
-        lane.state = Made::Not;
-    }
-    shared.send(state);
-}
-
-/// Puts a lane in its place. Returns its connection if there is one.
-fn set(shared: &Shared, to: &Name, made: Result<Queues, String>) -> Option<Connection> {
-    let own = shared.name.identity();
-    let mut state = shared.lock();
-    let lane = state.lane(to.identity())?;
-    let changed = lane.changed.clone();
-    let connection = match made {
-        Ok(queues) => {
-            let connection = queues.connection.clone();
-            lane.state = Made::Done { queues, identity: own };
-            state.lanes.insert(connection.qpn().get(), to.identity());
-            state.set_places(to.identity(), true);
-            Some(connection)
-        }
-        Err(why) => {
-            tracing::debug!(peer = %to, why, "frames can't be placed, and go as datagrams");
-            lane.state = Made::Failed;
-            None
-        }
-    };
-    changed.notify_waiters();
-    connection
-}
-
-/// Takes peers' lanes.
-pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
-    loop {
-        let incoming = listener.accept().await;
-        let Some(strong) = shared.upgrade() else { return };
-        let has_room = {
-            let state = strong.lock();
-            state.accepted.len() < state.settings.most_peers
-        };
-        if has_room {
-            strong.runtime.spawn(take(shared.clone(), incoming));
-        }
-    }
-}
-
-/// Takes a peer's lane, and watches it.
-async fn take(shared: Weak<Shared>, incoming: Incoming) {
-    let Some(strong) = shared.upgrade() else { return };
-    let Some(identity) = incoming.private().first_chunk().copied() else { return };
-    let identity = u64::from_be_bytes(identity);
-    let (domain, queues) = &strong.lanes;
-    let Ok(mut unconnected) = domain.queues(&config(queues)) else { return };
-    fill(&mut unconnected);
-    let qpn = unconnected.qpn().get();
-    strong.lock().accepted.insert(qpn, Accepted { identity, queues: None });
-    let accepted = unconnected.accept(incoming, &[]).await;
-    let Ok((queues, _)) = accepted else {
-        strong.lock().accepted.remove(&qpn);
-        return;
-    };
-    let connection = queues.connection.clone();
-    if let Some(accepted) = strong.lock().accepted.get_mut(&qpn) {
-        accepted.queues = Some(queues);
-        accepted.fill();
-    }
-    drop(strong);
-    connection.ended().await;
-    if let Some(shared) = shared.upgrade() {
-        let gone = shared.lock().accepted.remove(&qpn);
-        drop(gone);
-    }
-}
-
-fn fill(unconnected: &mut Unconnected<Queues>) {
-    for _ in 0..NOTICES {
-        let posted = unconnected.post_receive(0, Buf::with_capacity(2 * FRAME_HEADER));
-        debug_assert!(posted.is_ok(), "there is room for as many");
     }
 }

@@ -2,10 +2,13 @@
 
 mod builder;
 mod driver;
+mod handle;
 mod lane;
+mod lanes;
 mod name;
 mod peer;
 mod posted;
+mod reach;
 mod receive;
 mod shared;
 mod state;
@@ -20,13 +23,14 @@ use doorbell_verbs::Nic;
 use tokio::task::AbortHandle;
 
 pub use builder::EndpointBuilder;
-pub use name::Name;
+pub use name::{Name, NameError};
 pub use peer::{Peer, Sending};
 pub use receive::{Match, Message, Receiving};
 
-use super::error::{NameError, PeerError};
+use super::error::PeerError;
 use super::policy::Policy;
 use super::statistics::Statistics;
+use reach::reach;
 use shared::Shared;
 
 /// An endpoint of messages that go as frames: receives, and peers to send to. Clones are handles to
@@ -119,18 +123,6 @@ impl Endpoint {
     pub fn nic(&self) -> &Nic {
         &self.0.shared.nic
     }
-}
-
-/// Finds the way to a peer, and notes it.
-async fn reach(shared: &Shared, name: &Name) -> Result<(), doorbell_verbs::ConnectError> {
-    if shared.lock().is_reached(name) {
-        return Ok(());
-    }
-    let destination = shared.nic.destination(name.address(), name.qpn(), name.key()).await?;
-    let mut state = shared.lock();
-    state.reached(name, destination);
-    shared.send(state);
-    Ok(())
 }
 
 impl fmt::Debug for Endpoint {

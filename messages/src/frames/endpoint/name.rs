@@ -7,7 +7,13 @@ use std::sync::Arc;
 
 use doorbell_verbs::{Qkey, Qpn, ServiceId};
 
-use crate::frames::error::NameError;
+/// Text that is no name of an endpoint.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{0}` names no endpoint of frames: a name is ADDRESS#NUMBER.KEY, both in hexadecimal, as in \
+     `udp:192.0.2.7:4791#2a.7f001234`"
+)]
+pub struct NameError(String);
 
 /// The name of an endpoint of frames: the address of its NIC, the number of its queue pair, and the
 /// key that lets frames in. Who has the name can send messages to the endpoint.

@@ -7,11 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+use super::handle::{Handle, LaneState, SendSlot};
 use super::name::Name;
-use super::shared::Shared;
 use crate::frames::error::SendError;
 use crate::matching::Source;
-use crate::slot::Slot;
 
 /// Another endpoint. There is no connection to it: the handle is its name, and the way there.
 #[derive(Clone)]
@@ -20,12 +19,12 @@ pub struct Peer(Arc<Known>);
 struct Known {
     name: Name,
     source: Source,
-    shared: Weak<Shared>,
+    endpoint: Weak<dyn Handle>,
 }
 
 impl Peer {
-    pub(super) fn new(name: Name, source: Source, shared: Weak<Shared>) -> Self {
-        Self(Arc::new(Known { name, source, shared }))
+    pub(super) fn new(name: Name, source: Source, endpoint: Weak<dyn Handle>) -> Self {
+        Self(Arc::new(Known { name, source, endpoint }))
     }
 
     /// Returns the name of the peer's endpoint.
@@ -42,13 +41,11 @@ impl Peer {
     pub fn send(&self, bits: u64, body: impl Into<Bytes>) -> Sending {
         let (body, name) = (body.into(), &self.0.name);
         let slot = Arc::new(SendSlot::default());
-        let closed = SendError::Closed { peer: name.clone(), len: body.len() };
-        match self.0.shared.upgrade() {
-            None => slot.fill(Err(closed)),
-            Some(shared) => {
-                let mut state = shared.lock();
-                state.send(name, (bits, body), slot.clone(), shared.now());
-                shared.send(state);
+        match self.0.endpoint.upgrade() {
+            Some(endpoint) => endpoint.send(name, bits, body, &slot),
+            None => {
+                let len = body.len();
+                slot.fill(Err(SendError::Closed { peer: name.clone(), len }));
             }
         }
         Sending(slot)
@@ -60,9 +57,15 @@ impl Peer {
     /// Returns whether frames can be placed: not if the policy offloads nothing, or if the peer does
     /// not take the connection.
     pub async fn ready(&self) -> bool {
-        match self.0.shared.upgrade() {
-            Some(shared) => super::lane::connected(&shared, &self.0.name).await,
-            None => false,
+        loop {
+            let Some(endpoint) = self.0.endpoint.upgrade() else { return false };
+            let state = endpoint.lane(&self.0.name);
+            drop(endpoint);
+            match state {
+                LaneState::Made => return true,
+                LaneState::Not => return false,
+                LaneState::UnderWay(changes) => changes.await,
+            }
         }
     }
 }
@@ -81,9 +84,6 @@ impl fmt::Debug for Peer {
         f.debug_tuple("Peer").field(&self.0.name.to_string()).finish()
     }
 }
-
-/// The outcome of a send.
-pub type SendSlot = Slot<Result<(), SendError>>;
 
 /// A send that was posted: a future of its outcome. The message is sent whether or not the future
 /// is awaited or dropped.

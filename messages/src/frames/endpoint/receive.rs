@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use doorbell_verbs::{Registered, RemoteMemory};
 
+use super::handle::Handle;
 use super::peer::Peer;
-use super::shared::Shared;
 use crate::frames::engine::Place;
 use crate::frames::error::ReceiveError;
 use crate::matching::{Pattern, PostedId, Source};
@@ -85,11 +85,11 @@ impl ReceiveSlot {
 pub struct Receiving {
     slot: Arc<ReceiveSlot>,
     /// The name of the receive while it may wait.
-    waits: Option<(Weak<Shared>, PostedId)>,
+    waits: Option<(Weak<dyn Handle>, PostedId)>,
 }
 
 impl Receiving {
-    pub(super) fn new(slot: Arc<ReceiveSlot>, waits: Option<(Weak<Shared>, PostedId)>) -> Self {
+    pub(super) fn new(slot: Arc<ReceiveSlot>, waits: Option<(Weak<dyn Handle>, PostedId)>) -> Self {
         Self { slot, waits }
     }
 
@@ -109,8 +109,8 @@ impl Receiving {
     }
 
     fn take_back(&mut self) -> bool {
-        let Some((shared, receive)) = self.waits.take() else { return false };
-        shared.upgrade().is_some_and(|shared| shared.lock().cancel(receive))
+        let Some((endpoint, receive)) = self.waits.take() else { return false };
+        endpoint.upgrade().is_some_and(|endpoint| endpoint.cancel(receive))
     }
 }
 

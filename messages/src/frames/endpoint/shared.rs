@@ -1,17 +1,20 @@
 //! What the handles to an endpoint and its driver share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use bytes::Bytes;
 use doorbell_verbs::{Domain, Nic, QueuesConfig};
-use tokio::runtime::Handle;
+use tokio::runtime;
 use tokio::time::Instant;
 
+use super::handle::{Handle, LaneState, SendSlot};
 use super::name::Name;
 use super::state::State;
 use super::works::Works;
 use crate::frames::engine::Time;
+use crate::matching::PostedId;
 
 /// What the handles to an endpoint and its driver share.
 #[derive(Debug)]
@@ -22,7 +25,7 @@ pub struct Shared {
     pub lanes: (Domain, QueuesConfig),
     /// What comes from the NIC. Whoever has the lock of this takes the state's lock after it.
     pub works: Mutex<Works>,
-    pub runtime: Handle,
+    pub runtime: runtime::Handle,
     /// Whether the driver alone sends: programs only tell it what to send.
     is_apart: bool,
     began: Instant,
@@ -48,7 +51,7 @@ impl Shared {
             lanes,
             works: Mutex::new(works),
             is_closing: AtomicBool::new(false),
-            runtime: Handle::current(),
+            runtime: runtime::Handle::current(),
             is_apart,
             began: Instant::now(),
             state: Mutex::new(state),
@@ -79,7 +82,7 @@ impl Shared {
         }
         let now = self.now();
         state.transmit(now);
-        if state.is_earlier(now) {
+        if state.is_earlier(now) || state.has_wanted() {
             drop(state);
             self.stir();
         }
@@ -110,5 +113,26 @@ impl Shared {
 
     fn driver(&self) -> MutexGuard<'_, Option<Waker>> {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handle for Shared {
+    fn send(&self, to: &Name, bits: u64, body: Bytes, slot: &Arc<SendSlot>) {
+        let mut state = self.lock();
+        state.send(to, (bits, body), slot.clone(), self.now());
+        Shared::send(self, state);
+    }
+
+    fn cancel(&self, receive: PostedId) -> bool {
+        self.lock().cancel(receive)
+    }
+
+    fn lane(&self, to: &Name) -> LaneState {
+        let mut state = self.lock();
+        let stands = state.lane_state(to);
+        if state.has_wanted() {
+            self.stir();
+        }
+        stands
     }
 }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use doorbell_verbs::Destination;
 
+use super::handle::{Handle, LaneState, SendSlot};
 use super::lane::{Accepted, Lane};
 use super::name::Name;
-use super::peer::{Peer, SendSlot};
+use super::peer::Peer;
 use super::posted::{From, Met, Note, Posted};
 use super::receive::{Letter, Match, ReceiveSlot, Receiving};
-use super::shared::Shared;
 use super::wire::Wire;
 use crate::frames::engine::{Event, Lost, Pair, Time, Timing, Transmit};
 use crate::frames::error::{PeerLost, ReceiveError, SendError};
@@ -44,7 +44,10 @@ pub struct State {
     active: VecDeque<u64>,
     wire: Wire,
     next_source: Source,
-    shared: Weak<Shared>,
+    /// The endpoint, for the handles that are made here.
+    endpoint: Weak<dyn Handle>,
+    /// Peers to which lanes are to be made.
+    wanted: Vec<Name>,
     /// What was counted of frames that belong to no peer.
     statistics: Statistics,
     /// When the driver's timer rings.
@@ -81,7 +84,7 @@ struct Known {
 }
 
 impl State {
-    pub fn new(settings: Settings, posted: Posted, wire: Wire, shared: Weak<Shared>) -> Self {
+    pub fn new(settings: Settings, posted: Posted, wire: Wire, endpoint: Weak<dyn Handle>) -> Self {
         Self {
             settings,
             posted,
@@ -89,7 +92,8 @@ impl State {
             active: VecDeque::new(),
             wire,
             next_source: 0,
-            shared,
+            endpoint,
+            wanted: Vec::new(),
             statistics: Statistics::default(),
             armed: None,
             is_closed: false,
@@ -119,7 +123,7 @@ impl State {
             return None;
         }
         let identity = name.identity();
-        let peer = Peer::new(name, self.next_source, self.shared.clone());
+        let peer = Peer::new(name, self.next_source, self.endpoint.clone());
         self.next_source += 1;
         let known = Known {
             peer: peer.clone(),
@@ -152,6 +156,32 @@ impl State {
     /// Gives the lane of a peer, by its identity.
     pub fn lane(&mut self, identity: u64) -> Option<&mut Lane> {
         self.peers.get_mut(&identity).map(|known| &mut known.lane)
+    }
+
+    /// Has the lane to a peer made, unless it is made or was tried.
+    fn want(&mut self, to: &Name) {
+        if self.lane(to.identity()).is_some_and(Lane::is_wanted) {
+            self.wanted.push(to.clone());
+        }
+    }
+
+    /// Returns the peers to which lanes are to be made.
+    pub fn take_wanted(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Whether lanes are to be made.
+    pub fn has_wanted(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Has the lane to a peer made, if the policy needs one, and tells how that stands.
+    pub fn lane_state(&mut self, to: &Name) -> LaneState {
+        if self.settings.policy.offload() == Offload::None || self.is_closed {
+            return LaneState::Not;
+        }
+        self.want(to);
+        self.lane(to.identity()).map_or(LaneState::Not, |lane| lane.state())
     }
 
     /// Says whether frames can be placed at a peer.
@@ -190,7 +220,7 @@ impl State {
             return slot.fill(Err(SendError::TooLong { peer, len, most }));
         }
         if self.settings.policy.offload() != Offload::None {
-            known.lane.connect(&self.shared, to);
+            self.want(to);
         }
         self.activate(identity);
     }
@@ -203,7 +233,7 @@ impl State {
             return Receiving::new(slot, None);
         }
         match self.posted.post(of.pattern(), slot.clone()) {
-            Met::Nothing(id) => Receiving::new(slot, Some((self.shared.clone(), id))),
+            Met::Nothing(id) => Receiving::new(slot, Some((self.endpoint.clone(), id))),
             Met::Message(Note { number, from, .. }, letter) => {
                 let identity = from.name().identity();
                 if let Some(known) = self.peers.get_mut(&identity) {

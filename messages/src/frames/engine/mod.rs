@@ -14,123 +14,23 @@
 //! behind it can meet their receives meanwhile.
 
 mod bits;
+mod common;
 mod incoming;
 mod outgoing;
 #[cfg(test)]
 mod tests;
 mod timing;
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
-use doorbell_verbs::RemoteMemory;
 
 use super::policy::Policy;
 use super::statistics::Statistics;
-use super::wire::{Flags, Frame, Head, Kind, MessageHeader};
+use super::wire::{Frame, Head, Kind, MessageHeader};
+use common::Common;
+pub use common::{Destination, Event, Lost, Place, Receives, Transmit};
 use incoming::Incoming;
 use outgoing::Outgoing;
-use timing::RoundTrips;
 pub use timing::{Time, Timing};
-
-/// The receives of the program: where messages go.
-pub trait Receives<P> {
-    /// Returns where the message with this header goes. `remote` says that the message would be
-    /// placed by RDMA writes.
-    fn destination(&mut self, number: u32, header: &MessageHeader, remote: bool) -> Destination<P>;
-}
-
-/// Where a message goes.
-#[derive(Debug)]
-pub enum Destination<P> {
-    /// To this place, which has room for the whole message.
-    Place(P),
-    /// Nowhere yet. The message was noted, and [`Pair::place`] tells later.
-    Waits,
-    /// Nowhere: a receive has taken note of the message, and does not want its data.
-    Nowhere,
-    /// Nowhere, because too many messages wait. The message will be asked about again.
-    Full,
-}
-
-/// The place of a message at its receiver.
-pub trait Place {
-    /// Writes data of the message at an offset, within the length of the message.
-    fn write(&mut self, at: usize, data: &[u8]);
-
-    /// Returns the place as peers name it, if they may write there.
-    fn memory(&self) -> Option<RemoteMemory>;
-}
-
-/// What has happened, for the user of a pair.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Event<S, P> {
-    /// The peer has received the message.
-    Sent(S),
-    /// The message was given up.
-    SendFailed(S, Lost),
-    /// The message is complete.
-    Received(P),
-    /// The rest of the message will not come.
-    ReceiveFailed(P, Lost),
-    /// The messages that were noted will not come.
-    NotesVoid,
-}
-
-/// Why messages were given up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lost {
-    /// The peer has not answered for as long as it may take.
-    Silent,
-    /// The peer has given up its messages, and begun anew.
-    Anew,
-    /// The peer has closed its endpoint.
-    Closed,
-    /// This endpoint has ended.
-    Here,
-}
-
-/// What is to be sent.
-#[derive(Debug)]
-pub enum Transmit<'p> {
-    /// A frame as a datagram.
-    Frame(Head, &'p [u8]),
-    /// Frames by RDMA writes, and then the notice of them.
-    Place {
-        /// The memory of the frames, as much as they have bytes.
-        memory: RemoteMemory,
-        /// The bytes of the frames.
-        data: &'p [u8],
-        /// The bytes of each frame but the last.
-        stride: u16,
-        /// The notice.
-        notice: Head,
-    },
-}
-
-/// What both directions of a pair share.
-#[derive(Debug)]
-struct Common<S, P> {
-    policy: Policy,
-    timing: Timing,
-    trips: RoundTrips,
-    /// Frames without data that are to be sent.
-    controls: VecDeque<Head>,
-    events: VecDeque<Event<S, P>>,
-    statistics: Statistics,
-}
-
-/// The most frames without data that wait to be sent. Further ones are dropped, as the network may
-/// drop them.
-const MOST_CONTROLS: usize = 1024;
-
-impl<S, P> Common<S, P> {
-    fn control(&mut self, epoch: u32, number: u32, kind: Kind) {
-        if self.controls.len() < MOST_CONTROLS {
-            self.controls.push_back(Head { epoch, number, kind });
-        }
-    }
-}
 
 /// What one host knows of another: messages there and back. `S` stands for a message that is sent,
 /// and `P` is the place of one that comes.
@@ -143,14 +43,7 @@ pub struct Pair<S, P> {
 
 impl<S, P: Place> Pair<S, P> {
     pub fn new(policy: Policy, timing: Timing) -> Self {
-        let common = Common {
-            policy,
-            timing,
-            trips: RoundTrips::new(timing),
-            controls: VecDeque::new(),
-            events: VecDeque::new(),
-            statistics: Statistics::default(),
-        };
+        let common = Common::new(policy, timing);
         Self { common, outgoing: Outgoing::default(), incoming: Incoming::default() }
     }
 
@@ -258,9 +151,4 @@ impl<S, P: Place> Pair<S, P> {
         self.common.controls.clear();
         self.common.control(0, 0, Kind::Closed);
     }
-}
-
-/// The flags of a frame of a message in windows.
-fn windowed(more: bool, end: bool, places: bool) -> Flags {
-    Flags { windows: true, last: false, more, end, places }
 }

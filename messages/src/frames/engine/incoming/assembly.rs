@@ -2,8 +2,8 @@
 
 use super::windows::Windows;
 use crate::frames::engine::bits::Bits;
+use crate::frames::engine::common::{Common, Place};
 use crate::frames::engine::timing::Time;
-use crate::frames::engine::{Common, Place};
 use crate::frames::wire::{Clear, Flags, MessageHeader};
 
 /// A message under way at its receiver.

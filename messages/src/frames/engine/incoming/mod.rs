@@ -5,8 +5,8 @@ mod windows;
 
 use std::collections::{HashMap, VecDeque};
 
+use super::common::{Common, Destination, Event, Lost, Place, Receives};
 use super::timing::Time;
-use super::{Common, Destination, Event, Lost, Place, Receives};
 use crate::frames::policy::Offload;
 use crate::frames::wire::{Clear, Flags, Frame, Head, Kind, MessageHeader};
 use assembly::{Assembly, Step};

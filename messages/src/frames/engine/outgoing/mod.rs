@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::common::{Common, Event, Lost, Transmit};
 use super::timing::Time;
-use super::{Common, Event, Lost, Transmit};
 use crate::frames::policy::{Offload, Policy};
 use crate::frames::wire::{Flags, Head, Kind, MessageHeader};
 use collections::Collections;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use doorbell_verbs::RemoteMemory;
 
+use crate::frames::engine::common::windowed;
 use crate::frames::engine::timing::{RoundTrips, Time, Timing};
-use crate::frames::engine::windowed;
 use crate::frames::wire::{Clear, Flags, MessageHeader};
 
 /// The frames of a message in windows.
