@@ -4,7 +4,7 @@ use doorbell_report::{Note, Value as Number};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::NAME;
+use super::args::NAME;
 use crate::{interrupts, runs};
 
 /// Runs exchanges, and keeps what they found.

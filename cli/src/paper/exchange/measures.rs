@@ -6,7 +6,7 @@ use std::time::Instant;
 use doorbell_logp::Estimate;
 use serde_json::{Value, json};
 
-use super::Measure;
+use super::args::Measure;
 use super::side::Side;
 use crate::perf::peer::Peer;
 

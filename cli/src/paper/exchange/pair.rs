@@ -12,7 +12,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::{Args, Protocol};
+use super::args::{Args, Protocol};
 use crate::perf::cable;
 use crate::perf::peer::Peer;
 use crate::{processors, runs};

@@ -11,8 +11,8 @@ use doorbell_messages::frames::{Endpoint, Match, Peer as Far, Receiving, Sending
 use doorbell_verbs::{Config, Progress};
 use serde_json::{Value, json};
 
+use super::args::{Args, Protocol, Runs};
 use super::pair::Where;
-use super::{Args, Protocol, Runs};
 use crate::perf::peer::Peer;
 
 /// How long anything may take.
