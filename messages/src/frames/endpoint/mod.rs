@@ -3,6 +3,7 @@
 mod builder;
 mod driver;
 mod handle;
+mod known;
 mod lane;
 mod lanes;
 mod name;

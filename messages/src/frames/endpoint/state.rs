@@ -7,21 +7,19 @@ use bytes::Bytes;
 use doorbell_verbs::Destination;
 
 use super::handle::{Handle, LaneState, SendSlot};
+use super::known::{Known, Outbound};
 use super::lane::{Accepted, Lane};
 use super::name::Name;
 use super::peer::Peer;
 use super::posted::{From, Met, Note, Posted};
-use super::receive::{Letter, Match, ReceiveSlot, Receiving};
+use super::receive::{Match, ReceiveSlot, Receiving};
 use super::wire::Wire;
-use crate::frames::engine::{Event, Lost, Pair, Time, Timing, Transmit};
-use crate::frames::error::{PeerLost, ReceiveError, SendError};
+use crate::frames::engine::{Time, Timing};
+use crate::frames::error::{ReceiveError, SendError};
 use crate::frames::policy::{Offload, Policy};
 use crate::frames::statistics::Statistics;
 use crate::frames::wire::{Frame, Kind};
 use crate::matching::{PostedId, Source};
-
-/// The most frames to one peer before it is the next one's turn.
-const BURST: usize = 32;
 
 /// The limits and choices of an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -61,26 +59,6 @@ pub struct State {
     pub lanes: HashMap<u32, u64>,
     /// Whether a task was woken since the driver asked last.
     pub has_woken: bool,
-}
-
-/// A message that is sent: who waits, and its length.
-#[derive(Debug)]
-struct Outbound {
-    slot: Arc<SendSlot>,
-    len: usize,
-}
-
-/// What is known of a peer.
-#[derive(Debug)]
-struct Known {
-    peer: Peer,
-    pair: Pair<Outbound, Letter>,
-    /// The way there, once it is found.
-    destination: Option<Destination>,
-    /// Whether the peer knows the name of this side: frames need not carry it.
-    knows_us: bool,
-    is_active: bool,
-    lane: Lane,
 }
 
 impl State {
@@ -125,14 +103,7 @@ impl State {
         let identity = name.identity();
         let peer = Peer::new(name, self.next_source, self.endpoint.clone());
         self.next_source += 1;
-        let known = Known {
-            peer: peer.clone(),
-            pair: Pair::new(self.settings.policy, self.settings.timing),
-            destination: None,
-            knows_us: false,
-            is_active: false,
-            lane: Lane::default(),
-        };
+        let known = Known::new(peer.clone(), self.settings.policy, self.settings.timing);
         self.peers.insert(identity, known);
         Some(peer)
     }
@@ -311,37 +282,10 @@ impl State {
     /// Tells the program what has happened with a peer's messages.
     fn look(&mut self, identity: u64, now: Time) {
         let Some(known) = self.peers.get_mut(&identity) else { return };
-        let patience = self.settings.timing.patience;
-        while let Some(event) = known.pair.poll_event() {
-            self.has_woken = true;
-            let peer = || known.peer.name().clone();
-            match event {
-                Event::Sent(outbound) => outbound.slot.fill(Ok(())),
-                Event::SendFailed(Outbound { slot, len }, lost) => slot.fill(Err(match lost {
-                    Lost::Here => SendError::Closed { peer: peer(), len },
-                    Lost::Closed => SendError::PeerClosed { peer: peer(), len },
-                    _ => SendError::PeerSilent { peer: peer(), len, waited: patience },
-                })),
-                Event::Received(letter) => {
-                    self.received_at = Some(now);
-                    letter.deliver();
-                }
-                Event::ReceiveFailed(letter, lost) => {
-                    let why = match lost {
-                        Lost::Here => {
-                            letter.slot.outcome.fill(Err(ReceiveError::Closed));
-                            continue;
-                        }
-                        Lost::Silent => PeerLost::Silent(patience),
-                        Lost::Anew => PeerLost::Anew,
-                        Lost::Closed => PeerLost::Closed,
-                    };
-                    let (bits, len) = (letter.bits, letter.len());
-                    let lost = ReceiveError::Lost { peer: peer(), bits, len, why };
-                    letter.slot.outcome.fill(Err(lost));
-                }
-                Event::NotesVoid => self.posted.forget(known.peer.source()),
-            }
+        let looked = known.look(&mut self.posted, self.settings.timing.patience);
+        self.has_woken |= looked.has_woken;
+        if looked.has_received {
+            self.received_at = Some(now);
         }
     }
 
@@ -417,27 +361,5 @@ impl State {
             self.activate(identity);
         }
         self.transmit(now);
-    }
-}
-
-impl Known {
-    /// Sends a burst to the peer. Returns whether there is more that can be sent.
-    fn transmit(&mut self, wire: &mut Wire, policy: Policy, now: Time) -> bool {
-        let Some(destination) = &self.destination else { return false };
-        for _ in 0..BURST {
-            if !wire.has_room() || !self.lane.has_room() {
-                return !wire.has_room();
-            }
-            match self.pair.poll_transmit(now) {
-                None => return false,
-                Some(Transmit::Frame(head, data)) => {
-                    wire.put(&head, data, !self.knows_us, destination);
-                }
-                Some(Transmit::Place { memory, data, stride, notice }) => {
-                    self.lane.place((memory, data, stride), &notice, policy.offload());
-                }
-            }
-        }
-        true
     }
 }
