@@ -31,7 +31,7 @@ enum Made {
     Not,
     UnderWay,
     Done {
-        queues: Queues,
+        queues: Box<Queues>,
         identity: u64,
     },
     Failed,
@@ -79,7 +79,7 @@ impl Lane {
 
     /// Puts the lane in its place, by which the endpoint of this identity writes.
     pub fn made(&mut self, queues: Queues, identity: u64) {
-        self.state = Made::Done { queues, identity };
+        self.state = Made::Done { queues: Box::new(queues), identity };
         self.changed.notify_waiters();
     }
 
