@@ -174,3 +174,8 @@ struct ByteStreams;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/streams.md")]
 struct Streams;
+
+/// The programs of the guide to frames are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/frames.md")]
+struct Frames;

@@ -57,6 +57,8 @@ enum Command {
     RunJob(run::KeeperArgs),
     Logp(logp::Args),
     Paper(paper::Args),
+    #[command(name = paper::EXCHANGE)]
+    PaperExchange(paper::ExchangeArgs),
     Doctor(doctor::Args),
     Perf(perf::Args),
     Pingpong(pingpong::Args),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::RunProcess(args) => run::become_process(&args),
         Command::Logp(args) => logp::run(&args),
         Command::Paper(args) => paper::run(&args),
+        Command::PaperExchange(args) => paper::exchange(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Pingpong(args) => pingpong::run(&args),

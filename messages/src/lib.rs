@@ -34,6 +34,7 @@ mod body;
 pub mod collectives;
 mod endpoint;
 mod error;
+pub mod frames;
 mod limits;
 mod map;
 mod matching;

@@ -1,7 +1,7 @@
 //! The place of an outcome that one task waits for and another gives.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 /// An outcome that comes once, and a task that waits for it.
 #[derive(Debug)]
@@ -57,6 +57,17 @@ impl<T> Slot<T> {
         match &mut state.waker {
             Some(waits) => waits.clone_from(waker),
             none => *none = Some(waker.clone()),
+        }
+    }
+
+    /// Takes the outcome, or has the task woken when it comes.
+    pub fn poll(&self, context: &mut Context<'_>) -> Poll<T> {
+        match self.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                self.wake_later(context.waker());
+                Poll::Pending
+            }
         }
     }
 

@@ -189,6 +189,7 @@ pub mod floor {
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
     pub use crate::queues::UntilCompletion;
     pub use crate::sys::epoch::assume_private_part;
+    pub use crate::sys::thread::pin_to;
     pub use crate::waiting::{UntilHeld, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};

@@ -11,10 +11,10 @@ pub fn claim(holds: impl Into<Option<bool>>, text: String) -> Note {
     }
 }
 
-/// Returns whether a value is below another; `None` if their intervals overlap, so that chance may
-/// be all that makes the difference.
-pub fn is_below(one: Value, other: Value) -> Option<bool> {
-    let ((low, high), (from, to)) = (ends(one), ends(other));
+/// Returns whether a value is below another; `None` if one was not measured, or their intervals
+/// overlap, so that chance may be all that makes the difference.
+pub fn is_below(one: impl Into<Option<Value>>, other: impl Into<Option<Value>>) -> Option<bool> {
+    let ((low, high), (from, to)) = (ends(one.into()?), ends(other.into()?));
     if high < from {
         return Some(true);
     }
@@ -44,4 +44,9 @@ fn ends(value: Value) -> (f64, f64) {
 pub fn difference(one: Value, other: Value) -> Value {
     let ((low, high), (from, to)) = (ends(one), ends(other));
     Value::within(one.value - other.value, low - to, high - from)
+}
+
+/// A value as text, or that there is none.
+pub fn text(value: Option<Value>) -> String {
+    value.map_or_else(|| "not measured".to_owned(), |value| format!("{:.1}", value.value))
 }

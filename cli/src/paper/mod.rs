@@ -5,9 +5,12 @@
 //! the sections of its report.
 
 mod bench;
+mod emp;
+mod exchange;
 mod fast_messages;
 mod judging;
 mod open_mx;
+mod rmpp;
 mod rows;
 mod vi_am_splitc;
 
@@ -16,12 +19,14 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::ValueEnum;
 use doorbell_report::Report;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
 use crate::{interrupts, out};
 use bench::Bench;
+use exchange::Exchanges;
+pub use exchange::{Args as ExchangeArgs, NAME as EXCHANGE, run as exchange};
 
 /// Measures again what a paper measured, here, beside the numbers that it published.
 ///
@@ -36,7 +41,7 @@ pub struct Args {
     paper: Option<Name>,
 
     /// Measure on this device: shm, udp, packet or packet-v2; may be given several times [default:
-    /// shm and packet; packet and packet-v2 for open-mx]
+    /// shm and packet; packet and packet-v2 for open-mx; packet for emp and rmpp]
     #[arg(long, value_name = "DEV", value_parser = DEVICES, requires = "paper")]
     device: Vec<String>,
 
@@ -85,18 +90,15 @@ enum Name {
     /// (1998)
     #[value(name = "fast-messages")]
     FastMessages,
+    /// Shivam, Wyckoff, Panda: EMP: Zero-copy OS-bypass NIC-driven Gigabit Ethernet Message Passing
+    /// (2001)
+    Emp,
+    /// Maccabe, Zhu, Otto, Riesen: Experience in Offloading Protocol Processing to a Programmable
+    /// NIC (2002)
+    Rmpp,
 }
 
 impl Name {
-    /// The devices that are measured unless the command names some.
-    fn devices(self) -> [&'static str; 2] {
-        match self {
-            Self::ViAmSplitC | Self::FastMessages => ["shm", "packet"],
-            // The paper is about Ethernet: without segmentation offload, and with it.
-            Self::OpenMx => ["packet", "packet-v2"],
-        }
-    }
-
     fn text(self) -> (String, String) {
         let value = self.to_possible_value().expect("no paper is hidden");
         let help = value.get_help().map(ToString::to_string).unwrap_or_default();
@@ -115,17 +117,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");
     }
-    let devices = match args.device.is_empty() {
-        true => paper.devices().map(str::to_owned).into(),
-        false => args.device.clone(),
+    let (report, done) = match paper {
+        Name::ViAmSplitC => benched(args, &machine, &["shm", "packet"], vi_am_splitc::report),
+        Name::FastMessages => benched(args, &machine, &["shm", "packet"], fast_messages::report),
+        // The paper is about Ethernet: without segmentation offload, and with it.
+        Name::OpenMx => benched(args, &machine, &["packet", "packet-v2"], open_mx::report),
+        Name::Emp => exchanged(args, &machine, emp::report),
+        Name::Rmpp => exchanged(args, &machine, rmpp::report),
     };
-    let mut bench = Bench::new(devices, args.quick);
-    let report = match paper {
-        Name::ViAmSplitC => vi_am_splitc::report(&mut bench, &machine),
-        Name::OpenMx => open_mx::report(&mut bench, &machine),
-        Name::FastMessages => fast_messages::report(&mut bench, &machine),
-    };
-    let done = bench.finish();
     if done.is_empty() {
         bail!("nothing was measured\n{}", report.to_text(files::width()));
     }
@@ -136,6 +135,37 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         files::write_figures(directory, &report)?;
     }
     page.finish(&report)
+}
+
+/// The devices to measure on, unless the command names some.
+fn devices(args: &Args, customary: &[&str]) -> Vec<String> {
+    match args.device.is_empty() {
+        true => customary.iter().map(|&device| device.to_owned()).collect(),
+        false => args.device.clone(),
+    }
+}
+
+/// Makes the report of a paper that is measured by runs of `doorbell perf`.
+fn benched(
+    args: &Args,
+    machine: &Machine,
+    customary: &[&str],
+    report: fn(&mut Bench, &Machine) -> Report,
+) -> (Report, Vec<Value>) {
+    let mut bench = Bench::new(devices(args, customary), args.quick);
+    let report = report(&mut bench, machine);
+    (report, bench.finish())
+}
+
+/// Makes the report of a paper that is measured by exchanges.
+fn exchanged(
+    args: &Args,
+    machine: &Machine,
+    report: fn(&mut Exchanges, &[String], &Machine) -> Report,
+) -> (Report, Vec<Value>) {
+    let mut exchanges = Exchanges::new(args.quick);
+    let report = report(&mut exchanges, &devices(args, &["packet"]), machine);
+    (report, exchanges.finish())
 }
 
 fn print(args: &Args, report: &Report) -> anyhow::Result<()> {

@@ -83,3 +83,43 @@ fn the_second_paper_is_measured_again_beside_tcp_with_its_claims() {
     assert!(claims.iter().sum::<usize>() >= 10, "{claims:?}: {text}");
     assert!(std::fs::read_to_string(page.to_string()).expect("a report").contains("figure-12"));
 }
+
+/// Measures a paper quickly, and checks that its text has all headings, and its page all figures.
+fn is_measured_again(paper: &str, headings: &[&str], figures: &[&str]) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let page = place.path().join("page.html");
+    let output = run(&format!("paper {paper} --device shm --quick --report {}", page.display()));
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).expect("text");
+    for heading in headings {
+        assert!(text.contains(&format!("\n{heading}\n─")), "{heading}: {text}");
+    }
+    let missing: Vec<_> = text.lines().filter(|line| line.contains("paper-exchange")).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let html = std::fs::read_to_string(&page).expect("a report");
+    for figure in figures {
+        assert!(html.contains(figure), "{figure} is not on the page");
+    }
+}
+
+#[test]
+fn emp_is_measured_again_with_tcp_beside() {
+    let headings = [
+        "Figure 5: latency and throughput over shm",
+        "Table 2: the cost of calls over shm",
+        "Figure 6: computation beside messages over shm",
+        "What can't be measured here",
+    ];
+    is_measured_again("emp", &headings, &["figure-5-latency-shm", "figure-6-shm"]);
+}
+
+#[test]
+fn rmpp_is_measured_again_step_by_step() {
+    let headings = [
+        "Figure 7: bandwidth by step over shm",
+        "Figure 8 and table 2: requesting more early, over shm",
+        "Figures 10 and 11: availability and bandwidth over shm",
+        "What can't be measured here",
+    ];
+    is_measured_again("rmpp", &headings, &["figure-7-shm", "figure-8-shm", "figure-11-shm"]);
+}

@@ -3,4 +3,4 @@
 pub mod epoch;
 pub(crate) mod lending;
 pub(crate) mod lock;
-pub(crate) mod thread;
+pub mod thread;

@@ -6,7 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use tokio::io::unix::AsyncFd;
 
 /// Pins the calling thread to one processor.
-pub(crate) fn pin_to(core: usize) -> io::Result<()> {
+///
+/// # Errors
+/// When there is no such processor, or this process may not use it.
+pub fn pin_to(core: usize) -> io::Result<()> {
     if core >= 8 * size_of::<libc::cpu_set_t>() {
         return Err(io::ErrorKind::InvalidInput.into());
     }

@@ -1,0 +1,63 @@
+//! "EMP: Zero-copy OS-bypass NIC-driven Gigabit Ethernet Message Passing", 2001: its figures 5 and
+//! 6, and its table 2.
+
+mod calls;
+mod published;
+mod share;
+mod sizes;
+
+use doorbell_report::{Note, Report, Section};
+
+use super::exchange::Exchanges;
+use crate::machine::Machine;
+
+/// The ways in which messages are carried: a name, and the arguments of an exchange. Frames have the
+/// 1,500 bytes of the paper's, of which headers take some.
+const CARRIERS: [(&str, &str); 3] = [
+    ("TCP", "--protocol tcp --mtu 1500"),
+    ("EMP, run by the program", "--protocol emp --frame 1388 --runs program"),
+    ("EMP, run by a thread", "--protocol emp --frame 1388 --runs thread"),
+];
+
+/// The arguments of an exchange over a device. TCP takes the same cable, and no device.
+fn over(device: &str, arguments: &str) -> String {
+    match arguments.contains("tcp") {
+        true => arguments.to_owned(),
+        false => format!("{arguments} --device {device}"),
+    }
+}
+
+/// Measures everything, and makes the report of it.
+pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {
+    exchanges.expect(devices.len() * (sizes::RUNS + calls::RUNS + share::RUNS));
+    let mut report = Report::new("EMP: messages as frames, acknowledged by collections");
+    for device in devices {
+        for measure in [sizes::section, calls::section, share::section] {
+            let mut section = measure(exchanges, device);
+            for note in exchanges.troubles() {
+                section = section.note(note);
+            }
+            report = report.section(section);
+        }
+    }
+    let here = Section::new("This machine").facts(machine.facts());
+    report.section(beyond(machine)).section(here)
+}
+
+/// The section on what of the paper this machine can't show.
+fn beyond(machine: &Machine) -> Section {
+    let section = Section::new("What can't be measured here").note(Note::missing(
+        "GM over Myrinet stands in the tables as published: there is no such network here.",
+    ));
+    if machine.processors() >= 4 {
+        return section;
+    }
+    section.note(Note::missing(format!(
+        "The paper's adapters have processors of their own. A thread that does all of the protocol's \
+         work stands in for them. With the two programs that takes three processors or four, and \
+         this process may use {}: so the thread shares the processor of the other program. It can't \
+         spin there, and each message waits until the kernel has woken it. What it takes off the \
+         program's processor can be seen; how fast it could be can't.",
+        machine.processors()
+    )))
+}

@@ -1,0 +1,57 @@
+//! "Experience in Offloading Protocol Processing to a Programmable NIC", 2002: its figures 7, 8, 10
+//! and 11, and its table 2.
+
+mod available;
+mod early;
+mod published;
+mod simulated;
+mod steps;
+
+use doorbell_report::{Note, Report, Section};
+
+use super::exchange::Exchanges;
+use crate::machine::Machine;
+
+/// The steps of the paper: a name, and the arguments of an exchange. From the first step on, the
+/// NIC has a thread.
+const STEPS: [(&str, &str); 3] = [
+    ("Step 0: the host copies frames", "--step 0 --runs program"),
+    ("Step 1: receives offloaded", "--step 1 --runs nic"),
+    ("Step 2: receives and sends offloaded", "--step 2 --runs nic"),
+];
+/// What all exchanges have in common: frames of 1,500 bytes with all headers.
+const COMMON: &str = "--protocol rmpp --frame 1388";
+
+/// Measures everything, and makes the report of it.
+pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {
+    exchanges.expect(devices.len() * (steps::RUNS + early::RUNS + available::RUNS));
+    let mut report = Report::new("RMPP: request to send, clear to send, and what NICs take over");
+    for device in devices {
+        for measure in [steps::section, early::section, available::section] {
+            let mut section = measure(exchanges, device);
+            for note in exchanges.troubles() {
+                section = section.note(note);
+            }
+            report = report.section(section);
+        }
+    }
+    let here = Section::new("This machine").facts(machine.facts());
+    report.section(beyond(machine)).section(here)
+}
+
+/// The section on what of the paper this machine can't show.
+fn beyond(machine: &Machine) -> Section {
+    let section = Section::new("What can't be measured here").note(Note::missing(
+        "Interrupts: frames are polled for here, and the paper's host had one for each frame or two.",
+    ));
+    if machine.processors() >= 4 {
+        return section;
+    }
+    section.note(Note::missing(format!(
+        "The paper's adapters have processors of their own. A thread that runs the NIC stands in for \
+         them. With the two programs that takes three processors or four, and this process may use \
+         {}: so the thread shares the processor of the other program, and both wait for each other. \
+         Steps 1 and 2 are slower for it than they would be.",
+        machine.processors()
+    )))
+}

@@ -1,0 +1,117 @@
+//! A peer, and the messages to it and from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell_verbs::Destination;
+
+use super::handle::SendSlot;
+use super::lane::Lane;
+use super::peer::Peer;
+use super::posted::Posted;
+use super::receive::Letter;
+use super::wire::Wire;
+use crate::frames::engine::{Event, Lost, Pair, Time, Timing, Transmit};
+use crate::frames::error::{PeerLost, ReceiveError, SendError};
+use crate::frames::policy::Policy;
+
+/// The most frames to one peer before it is the next one's turn.
+const BURST: usize = 32;
+
+/// A message that is sent: who waits, and its length.
+#[derive(Debug)]
+pub struct Outbound {
+    pub slot: Arc<SendSlot>,
+    pub len: usize,
+}
+
+/// What is known of a peer.
+#[derive(Debug)]
+pub struct Known {
+    pub peer: Peer,
+    pub pair: Pair<Outbound, Letter>,
+    /// The way there, once it is found.
+    pub destination: Option<Destination>,
+    /// Whether the peer knows the name of this side: frames need not carry it.
+    pub knows_us: bool,
+    pub is_active: bool,
+    pub lane: Lane,
+}
+
+/// What a look at a peer's messages has found.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Looked {
+    pub has_woken: bool,
+    pub has_received: bool,
+}
+
+impl Known {
+    pub fn new(peer: Peer, policy: Policy, timing: Timing) -> Self {
+        Self {
+            peer,
+            pair: Pair::new(policy, timing),
+            destination: None,
+            knows_us: false,
+            is_active: false,
+            lane: Lane::default(),
+        }
+    }
+
+    /// Tells the program what has happened with the peer's messages.
+    pub fn look(&mut self, posted: &mut Posted, patience: Duration) -> Looked {
+        let mut looked = Looked::default();
+        while let Some(event) = self.pair.poll_event() {
+            looked.has_woken = true;
+            let peer = || self.peer.name().clone();
+            match event {
+                Event::Sent(outbound) => {
+                    outbound.slot.fill(Ok(()));
+                }
+                Event::SendFailed(Outbound { slot, len }, lost) => {
+                    slot.fill(Err(match lost {
+                        Lost::Here => SendError::Closed { peer: peer(), len },
+                        Lost::Closed => SendError::PeerClosed { peer: peer(), len },
+                        _ => SendError::PeerSilent { peer: peer(), len, waited: patience },
+                    }));
+                }
+                Event::Received(letter) => {
+                    looked.has_received = true;
+                    letter.deliver();
+                }
+                Event::ReceiveFailed(letter, lost) => {
+                    let (bits, len) = (letter.bits, letter.len());
+                    let why = match lost {
+                        Lost::Here => None,
+                        Lost::Silent => Some(PeerLost::Silent(patience)),
+                        Lost::Anew => Some(PeerLost::Anew),
+                        Lost::Closed => Some(PeerLost::Closed),
+                    };
+                    let lost = why.map(|why| ReceiveError::Lost { peer: peer(), bits, len, why });
+                    letter.slot.outcome.fill(Err(lost.unwrap_or(ReceiveError::Closed)));
+                }
+                Event::NotesVoid => posted.forget(self.peer.source()),
+            }
+        }
+        looked
+    }
+
+    /// Sends a burst to the peer. Returns whether there is more that can be sent.
+    pub fn transmit(&mut self, wire: &mut Wire, policy: Policy, now: Time) -> bool {
+        let Some(destination) = &self.destination else { return false };
+        for _ in 0..BURST {
+            if !wire.has_room() || !self.lane.has_room() {
+                return !wire.has_room();
+            }
+            match self.pair.poll_transmit(now) {
+                None => return false,
+                Some(Transmit::Frame(head, data)) => {
+                    wire.put(&head, data, !self.knows_us, destination);
+                }
+                Some(Transmit::Place { memory, data, stride, notice }) => {
+                    self.lane.place((memory, data, stride), &notice, policy.offload());
+                }
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,115 @@
+//! Tasks that make lanes, take those of peers, and watch them.
+//!
+//! Each side makes its own lane when it first sends to a peer, and until it is made, frames go as
+//! datagrams.
+
+use std::sync::Weak;
+
+use doorbell_verbs::{Buf, Connection, Incoming, Listener, Queues, QueuesConfig, Unconnected};
+
+use super::lane::{Accepted, DEPTH, Lane, NOTICES};
+use super::name::Name;
+use super::shared::Shared;
+use crate::frames::wire::FRAME_HEADER;
+
+fn config(config: &QueuesConfig) -> QueuesConfig {
+    QueuesConfig { send_depth: DEPTH, receive_depth: NOTICES, ..config.clone() }
+}
+
+/// Makes the lane to a peer, and watches it.
+pub async fn make(shared: Weak<Shared>, to: Name) {
+    let Some(strong) = shared.upgrade() else { return };
+    let (domain, queues) = &strong.lanes;
+    let own = strong.name.identity();
+    let made = async {
+        let unconnected = domain.queues(&config(queues)).map_err(|why| why.to_string())?;
+        let (queues, _) = unconnected
+            .connect(to.address(), to.service(), &own.to_be_bytes())
+            .await
+            .map_err(|why| why.to_string())?;
+        Ok::<_, String>(queues)
+    };
+    let made = made.await;
+    let connection = set(&strong, &to, made);
+    strong.stir();
+    drop(strong);
+    let Some(connection) = connection else { return };
+    connection.ended().await;
+    let Some(shared) = shared.upgrade() else { return };
+    let mut state = shared.lock();
+    state.lanes.remove(&connection.qpn().get());
+    state.set_places(to.identity(), false);
+    state.lane(to.identity()).into_iter().for_each(Lane::ended);
+    shared.send(state);
+}
+
+/// Puts a lane in its place. Returns its connection if there is one.
+fn set(shared: &Shared, to: &Name, made: Result<Queues, String>) -> Option<Connection> {
+    let own = shared.name.identity();
+    let mut state = shared.lock();
+    let lane = state.lane(to.identity())?;
+    match made {
+        Ok(queues) => {
+            let connection = queues.connection.clone();
+            lane.made(queues, own);
+            state.lanes.insert(connection.qpn().get(), to.identity());
+            state.set_places(to.identity(), true);
+            Some(connection)
+        }
+        Err(why) => {
+            tracing::debug!(peer = %to, why, "frames can't be placed, and go as datagrams");
+            lane.failed();
+            None
+        }
+    }
+}
+
+/// Takes peers' lanes.
+pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
+    loop {
+        let incoming = listener.accept().await;
+        let Some(strong) = shared.upgrade() else { return };
+        let has_room = {
+            let state = strong.lock();
+            state.accepted.len() < state.settings.most_peers
+        };
+        if has_room {
+            strong.runtime.spawn(take(shared.clone(), incoming));
+        }
+    }
+}
+
+/// Takes a peer's lane, and watches it.
+async fn take(shared: Weak<Shared>, incoming: Incoming) {
+    let Some(strong) = shared.upgrade() else { return };
+    let Some(identity) = incoming.private().first_chunk().copied() else { return };
+    let identity = u64::from_be_bytes(identity);
+    let (domain, queues) = &strong.lanes;
+    let Ok(mut unconnected) = domain.queues(&config(queues)) else { return };
+    fill(&mut unconnected);
+    let qpn = unconnected.qpn().get();
+    strong.lock().accepted.insert(qpn, Accepted { identity, queues: None });
+    let accepted = unconnected.accept(incoming, &[]).await;
+    let Ok((queues, _)) = accepted else {
+        strong.lock().accepted.remove(&qpn);
+        return;
+    };
+    let connection = queues.connection.clone();
+    if let Some(accepted) = strong.lock().accepted.get_mut(&qpn) {
+        accepted.queues = Some(queues);
+        accepted.fill();
+    }
+    drop(strong);
+    connection.ended().await;
+    if let Some(shared) = shared.upgrade() {
+        let gone = shared.lock().accepted.remove(&qpn);
+        drop(gone);
+    }
+}
+
+fn fill(unconnected: &mut Unconnected<Queues>) {
+    for _ in 0..NOTICES {
+        let posted = unconnected.post_receive(0, Buf::with_capacity(2 * FRAME_HEADER));
+        debug_assert!(posted.is_ok(), "there is room for as many");
+    }
+}

@@ -1,0 +1,133 @@
+//! Endpoints: opened on a device, known by their names, sent to and received from.
+
+mod builder;
+mod driver;
+mod handle;
+mod known;
+mod lane;
+mod lanes;
+mod name;
+mod peer;
+mod posted;
+mod reach;
+mod receive;
+mod shared;
+mod state;
+mod wire;
+mod works;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use doorbell_verbs::Nic;
+use tokio::task::AbortHandle;
+
+pub use builder::EndpointBuilder;
+pub use name::{Name, NameError};
+pub use peer::{Peer, Sending};
+pub use receive::{Match, Message, Receiving};
+
+use super::error::PeerError;
+use super::policy::Policy;
+use super::statistics::Statistics;
+use reach::reach;
+use shared::Shared;
+
+/// An endpoint of messages that go as frames: receives, and peers to send to. Clones are handles to
+/// the same endpoint, which ends when the last is dropped.
+#[derive(Clone)]
+pub struct Endpoint(Arc<Open>);
+
+struct Open {
+    shared: Arc<Shared>,
+    accepts: AbortHandle,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.accepts.abort();
+        self.shared.is_closing.store(true, Ordering::SeqCst);
+        self.shared.stir();
+    }
+}
+
+impl Endpoint {
+    /// Configures an endpoint.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// Returns the name by which others send to this endpoint.
+    pub fn name(&self) -> &Name {
+        &self.0.shared.name
+    }
+
+    /// Finds the way to another endpoint. Nothing is sent there.
+    ///
+    /// # Errors
+    /// When the name is none, or its address can't be reached from this device.
+    pub async fn peer<N>(&self, name: N) -> Result<Peer, PeerError>
+    where
+        N: TryInto<Name, Error: Into<NameError>>,
+    {
+        let name: Name = name.try_into().map_err(Into::into)?;
+        let shared = &self.0.shared;
+        let most = shared.lock().settings.most_peers;
+        let entered = shared.lock().enter(name.clone());
+        let Some(peer) = entered else { return Err(PeerError::Crowded { name, most }) };
+        let reached = reach(shared, &name).await;
+        reached.map_err(|why| {
+            shared.lock().unreached(&name);
+            PeerError::Unreachable { name, why }
+        })?;
+        Ok(peer)
+    }
+
+    /// Posts a receive of a message of at most `room` bytes. A longer one that matches is lost, and
+    /// the receive fails with both lengths, as MPI has it.
+    pub fn receive(&self, of: Match, room: usize) -> Receiving {
+        let shared = &self.0.shared;
+        let mut state = shared.lock();
+        let receiving = state.receive(of, room, shared.now());
+        shared.send(state);
+        receiving
+    }
+
+    /// Looks for a message whose first frame has come, and that a receive would take now. Returns
+    /// its match bits, its length, and its sender.
+    pub fn probe(&self, of: Match) -> Option<(u64, u64, Peer)> {
+        self.0.shared.lock().probe(of)
+    }
+
+    /// Changes the policy of messages that begin from now on, to any peer.
+    pub fn set_policy(&self, policy: impl Into<Policy>) {
+        self.0.shared.lock().set_policy(policy.into());
+    }
+
+    /// Returns what the endpoint has counted.
+    pub fn statistics(&self) -> Statistics {
+        self.0.shared.lock().statistics()
+    }
+
+    /// Takes a turn with the NIC, and handles what has come and what is due. Returns whether more
+    /// may have come.
+    ///
+    /// Programs that await need not call this. It serves programs that compute, and look from time
+    /// to time what has come, without letting other tasks run.
+    pub fn poll(&self) -> bool {
+        self.0.shared.nic.turn();
+        driver::step(&self.0.shared).0
+    }
+
+    /// Returns the NIC by which the endpoint sends and receives, for its statistics.
+    pub fn nic(&self) -> &Nic {
+        &self.0.shared.nic
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &self.name().to_string()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! What the handles to an endpoint and its driver share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use bytes::Bytes;
+use doorbell_verbs::{Domain, Nic, QueuesConfig};
+use tokio::runtime;
+use tokio::time::Instant;
+
+use super::handle::{Handle, LaneState, SendSlot};
+use super::name::Name;
+use super::state::State;
+use super::works::Works;
+use crate::frames::engine::Time;
+use crate::matching::PostedId;
+
+/// What the handles to an endpoint and its driver share.
+#[derive(Debug)]
+pub struct Shared {
+    pub name: Name,
+    pub nic: Nic,
+    /// The domain and the configuration of the queue pairs of lanes.
+    pub lanes: (Domain, QueuesConfig),
+    /// What comes from the NIC. Whoever has the lock of this takes the state's lock after it.
+    pub works: Mutex<Works>,
+    pub runtime: runtime::Handle,
+    /// Whether the driver alone sends: programs only tell it what to send.
+    is_apart: bool,
+    began: Instant,
+    state: Mutex<State>,
+    /// Whether the driver has something to do beside what comes from the NIC.
+    is_stirred: AtomicBool,
+    driver: Mutex<Option<Waker>>,
+    /// Whether the program has dropped the endpoint.
+    pub is_closing: AtomicBool,
+}
+
+impl Shared {
+    pub fn new(
+        name: Name,
+        lanes: (Domain, QueuesConfig),
+        works: Works,
+        is_apart: bool,
+        state: State,
+    ) -> Self {
+        Self {
+            name,
+            nic: lanes.0.nic().clone(),
+            lanes,
+            works: Mutex::new(works),
+            is_closing: AtomicBool::new(false),
+            runtime: runtime::Handle::current(),
+            is_apart,
+            began: Instant::now(),
+            state: Mutex::new(state),
+            is_stirred: AtomicBool::new(false),
+            driver: Mutex::default(),
+        }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time since the endpoint was opened.
+    pub fn now(&self) -> Time {
+        self.began.elapsed()
+    }
+
+    /// Returns the moment that is a time after the endpoint was opened.
+    pub fn moment(&self, time: Time) -> Instant {
+        self.began + time
+    }
+
+    /// Sends what is to be sent, or has the driver do that; and has the driver look at its timer.
+    pub fn send(&self, mut state: MutexGuard<'_, State>) {
+        if self.is_apart {
+            drop(state);
+            return self.stir();
+        }
+        let now = self.now();
+        state.transmit(now);
+        if state.is_earlier(now) || state.has_wanted() {
+            drop(state);
+            self.stir();
+        }
+    }
+
+    /// Wakes the driver.
+    pub fn stir(&self) {
+        if !self.is_stirred.swap(true, Ordering::SeqCst) {
+            let waker = self.driver().take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Whether the driver was stirred since it was asked last.
+    pub fn take_stirred(&self) -> bool {
+        self.is_stirred.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether the driver is stirred.
+    pub fn is_stirred(&self) -> bool {
+        self.is_stirred.load(Ordering::SeqCst)
+    }
+
+    /// Has the driver woken when it is stirred.
+    pub fn register(&self, waker: &Waker) {
+        *self.driver() = Some(waker.clone());
+    }
+
+    fn driver(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handle for Shared {
+    fn send(&self, to: &Name, bits: u64, body: Bytes, slot: &Arc<SendSlot>) {
+        let mut state = self.lock();
+        state.send(to, (bits, body), slot.clone(), self.now());
+        Shared::send(self, state);
+    }
+
+    fn cancel(&self, receive: PostedId) -> bool {
+        self.lock().cancel(receive)
+    }
+
+    fn lane(&self, to: &Name) -> LaneState {
+        let mut state = self.lock();
+        let stands = state.lane_state(to);
+        if state.has_wanted() {
+            self.stir();
+        }
+        stands
+    }
+}

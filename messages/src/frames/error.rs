@@ -1,0 +1,178 @@
+//! Errors of endpoints of frames.
+
+use std::io;
+use std::time::Duration;
+
+use doorbell_verbs::{ConnectError, ListenRefused, NicError, ResourceError};
+
+use super::endpoint::{Name, NameError};
+
+/// Why an endpoint was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The NIC can't be opened.
+    #[error("opening {device}: {why}")]
+    Nic {
+        /// The device that was named.
+        device: String,
+        /// What is wrong.
+        #[source]
+        why: NicError,
+    },
+    /// The NIC has no room for the endpoint's queues.
+    #[error("making the queues of an endpoint: {0}")]
+    Queues(#[from] ResourceError),
+    /// The endpoint can't listen for connections of peers that would place frames.
+    #[error("listening for peers that place frames by RDMA writes: {0}")]
+    Listen(#[from] ListenRefused),
+    /// The endpoint was not opened inside of a Tokio runtime.
+    #[error("an endpoint needs a task that drives it: open it inside of a Tokio runtime")]
+    NoRuntime,
+    /// The frames are longer than the NIC's datagrams.
+    #[error("frames of {asked} bytes of data: this NIC's datagrams hold {most} at most")]
+    LongFrames {
+        /// The data of a frame, as asked for.
+        asked: usize,
+        /// The most that is possible.
+        most: usize,
+    },
+    /// The thread of an endpoint that runs by itself can't be started.
+    #[error("starting the thread of an endpoint: {0}")]
+    Thread(io::Error),
+}
+
+/// Why a peer can't be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// The text is no name of an endpoint.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// There is no way to the peer's address.
+    #[error("finding the way to {name}: {why}")]
+    Unreachable {
+        /// The peer.
+        name: Name,
+        /// What is wrong.
+        #[source]
+        why: ConnectError,
+    },
+    /// The endpoint has as many peers as it may have.
+    #[error(
+        "{name} would be one peer more than the {most} that this endpoint may have: raise `peers`"
+    )]
+    Crowded {
+        /// The peer.
+        name: Name,
+        /// The most peers.
+        most: usize,
+    },
+    /// The endpoint has ended.
+    #[error("the endpoint has ended: it was dropped, or its runtime has ended")]
+    Closed,
+}
+
+/// Why a message was not sent.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The peer has not answered in time.
+    #[error(
+        "sending {len} bytes to {peer}: nothing has confirmed them for {waited:?}; the peer has no \
+         receive posted that they match, or is gone; whether it has received them is not known, and \
+         all messages to it are given up"
+    )]
+    PeerSilent {
+        /// The peer's name.
+        peer: Name,
+        /// The length of the message.
+        len: usize,
+        /// How long the peer may take, as configured.
+        waited: Duration,
+    },
+    /// The peer has closed its endpoint.
+    #[error(
+        "sending {len} bytes to {peer}: the peer has closed its endpoint; whether it has received \
+         them is not known"
+    )]
+    PeerClosed {
+        /// The peer's name.
+        peer: Name,
+        /// The length of the message.
+        len: usize,
+    },
+    /// The message is longer than messages may be.
+    #[error("sending {len} bytes to {peer}: messages have at most {most} bytes; send several")]
+    TooLong {
+        /// The peer's name.
+        peer: Name,
+        /// The length of the message.
+        len: usize,
+        /// The length of the longest message.
+        most: usize,
+    },
+    /// The endpoint was dropped, or its runtime has ended.
+    #[error(
+        "sending {len} bytes to {peer}: the endpoint has ended; it was dropped, or its runtime has ended"
+    )]
+    Closed {
+        /// The peer's name.
+        peer: Name,
+        /// The length of the message.
+        len: usize,
+    },
+}
+
+/// Why a receive has got no message.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReceiveError {
+    /// The message is longer than the receive has room for. It is lost, as in MPI.
+    #[error(
+        "receiving at most {room} bytes: the message {bits:#x} of {peer} has {len}; receive it with \
+         more room"
+    )]
+    Truncated {
+        /// The peer that has sent the message.
+        peer: Name,
+        /// The match bits of the message.
+        bits: u64,
+        /// The length of the message.
+        len: u64,
+        /// The most bytes that the receive takes, or that a message may have here.
+        room: usize,
+    },
+    /// The rest of the message will not come.
+    #[error("receiving the {len} bytes of the message {bits:#x} of {peer}: {why}")]
+    Lost {
+        /// The peer that has sent the message.
+        peer: Name,
+        /// The match bits of the message.
+        bits: u64,
+        /// The length of the message.
+        len: usize,
+        /// What has happened.
+        why: PeerLost,
+    },
+    /// The receive was cancelled.
+    #[error("the receive was cancelled")]
+    Cancelled,
+    /// The endpoint was dropped, or its runtime has ended.
+    #[error("the endpoint has ended: it was dropped, or its runtime has ended")]
+    Closed,
+}
+
+/// Why the rest of a message will not come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PeerLost {
+    /// The peer is silent.
+    #[error("nothing has come from the peer for {0:?}; it has ended, or is not reached any more")]
+    Silent(Duration),
+    /// The peer has given its messages up.
+    #[error("the peer has given up its messages, and begun anew")]
+    Anew,
+    /// The peer has closed its endpoint.
+    #[error("the peer has closed its endpoint")]
+    Closed,
+}

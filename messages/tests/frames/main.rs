@@ -1,0 +1,10 @@
+//! What endpoints of frames promise, over every device, with both policies and each offload.
+
+mod apart;
+mod common;
+mod everywhere;
+mod fabric;
+mod hostile;
+mod killed;
+mod mixed;
+mod promises;
