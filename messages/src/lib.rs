@@ -1,4 +1,6 @@
-//! Tagged messages for Tokio: sent with 64 bits of match information, and received by them.
+//! Messages for Tokio: matched by tags, streamed piece by piece, and exchanged by groups.
+//!
+//! This module has tagged messages: sent with 64 bits of match information, and received by them.
 //!
 //! An [`Endpoint`] has a name on the network. A program connects to another endpoint by its name,
 //! and sends it messages. The other program receives them by [what they match](Match): the bits, or
@@ -20,6 +22,14 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # The other modules
+//!
+//! | | |
+//! |---|---|
+//! | [`collectives`] | barriers, broadcasts, reductions and the like among a group of endpoints |
+//! | [`streams`] | messages that are sent and received piece by piece, as Fast Messages has them |
+//! | [`frames`] | messages over datagrams, by the protocols of EMP and RMPP, for comparisons |
 //!
 //! # Order
 //!
