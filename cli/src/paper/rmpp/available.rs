@@ -28,6 +28,9 @@ impl Point {
     }
 }
 
+/// A figure's number, its title, its axis, and what of a point is in it.
+type Curve = (&'static str, &'static str, Axis, fn(&Point) -> f64);
+
 pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
     let steps = STEPS.map(|(name, arguments)| {
         let run = format!(
@@ -44,7 +47,7 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
         points.collect::<Vec<_>>()
     });
     let axis = || Axis::log("Computation between two looks", "µs");
-    let curves: [(&str, &str, Axis, fn(&Point) -> f64); 3] = [
+    let curves: [Curve; 3] = [
         ("10-availability", "Availability", Axis::linear("Availability", "%"), |point| {
             point.availability
         }),

@@ -81,7 +81,13 @@ pub fn step(shared: &Arc<Shared>) -> (bool, Option<Duration>) {
     let has_more = works.take(&mut state, now, &mut finds);
     drop(works);
     state.handle_timeouts(now);
-    state.transmit(now);
+    // The program may answer what it has just received: the acknowledgement goes with the answer, or
+    // in the next step.
+    if std::mem::take(&mut state.has_delivered) {
+        shared.stir();
+    } else {
+        state.transmit(now);
+    }
     let (next, wanted) = (state.arm(now), state.take_wanted());
     drop(state);
     for name in wanted {

@@ -59,6 +59,8 @@ pub struct State {
     pub lanes: HashMap<u32, u64>,
     /// Whether a task was woken since the driver asked last.
     pub has_woken: bool,
+    /// Whether a message was given to a receive in this step.
+    pub has_delivered: bool,
 }
 
 impl State {
@@ -79,6 +81,7 @@ impl State {
             accepted: HashMap::new(),
             lanes: HashMap::new(),
             has_woken: false,
+            has_delivered: false,
         }
     }
 
@@ -289,6 +292,7 @@ impl State {
         self.has_woken |= looked.has_woken;
         if looked.has_received {
             self.received_at = Some(now);
+            self.has_delivered = true;
         }
     }
 

@@ -5,8 +5,11 @@ use super::{MILLI, policies};
 use crate::frames::policy::{Emp, Policy, Rmpp};
 use crate::frames::wire::{Head, Kind};
 
+/// Which frame is lost.
+type Loses = fn(&Head) -> bool;
+
 /// Sends a message of many frames, of which the first that `loses` says is lost.
-fn arrives_without(policy: Policy, loses: fn(&Head) -> bool) -> World {
+fn arrives_without(policy: Policy, loses: Loses) -> World {
     let mut world = World::new(1, policy, Faults::NONE);
     world.post(1, 7);
     world.loses = Some(loses);
@@ -56,7 +59,7 @@ fn a_collection_whose_acknowledgement_is_lost_is_sent_and_acknowledged_again() {
 /// The frames of the exchange of windows, by what each does.
 #[test]
 fn each_step_of_the_exchange_of_windows_is_repeated_when_it_is_lost() {
-    let steps: [(&str, fn(&Head) -> bool); 6] = [
+    let steps: [(&str, Loses); 6] = [
         ("the first clear to send", |head| matches!(head.kind, Kind::Clear(it) if it.turn == 1)),
         ("a later clear to send", |head| matches!(head.kind, Kind::Clear(it) if it.turn == 2)),
         ("a request for more", |head| matches!(head.kind, Kind::Data { flags, .. } if flags.more)),
