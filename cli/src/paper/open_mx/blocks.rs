@@ -9,7 +9,7 @@ use crate::paper::bench::{Bench, Run};
 /// The MTUs, and the bytes that a packet has with each.
 const MTUS: [(&str, &str); 2] = [("1500", "1024"), ("9000", "4096")];
 /// The bytes of a block, from eight packets of 4 kB on, as the paper has them.
-const BLOCKS: [&str; 4] = ["8192", "32768", "131072", "262144"];
+const BLOCKS: [&str; 3] = ["32768", "131072", "262144"];
 /// How many blocks are under way at a time, as the paper has it.
 const UNDER_WAY: &str = "4";
 /// The length of the messages.

@@ -2,7 +2,7 @@
 //! compare with, over TCP sockets by the same algorithms.
 
 mod collectives;
-mod nas;
+mod kernels;
 mod ping_pong;
 mod receiving;
 mod rounds;
@@ -80,7 +80,7 @@ async fn over_messages(
         Ok(())
     })?;
     let device = Some(nic.capabilities().name);
-    Ok(leads.then(|| Figures { device, iters: rows.len() as u64, found: Found::Rows(rows) }))
+    Ok(leads.then_some(Figures { device, iters: rows.len() as u64, found: Found::Rows(rows) }))
 }
 
 fn over_sockets(
@@ -101,7 +101,7 @@ fn over_sockets(
         }
     };
     let device = Some(TCP);
-    Ok(leads.then(|| Figures { device, iters: rows.len() as u64, found: Found::Rows(rows) }))
+    Ok(leads.then_some(Figures { device, iters: rows.len() as u64, found: Found::Rows(rows) }))
 }
 
 async fn measured<L: Links>(
@@ -113,7 +113,7 @@ async fn measured<L: Links>(
     match test {
         Groups::PingPong => ping_pong::run(group, plan, beat).await,
         Groups::Collectives => collectives::run(group, plan, beat).await,
-        Groups::Nas => nas::run(group, beat).await,
+        Groups::Nas => kernels::run(group, beat).await,
         Groups::Receiving => bail!("this is measured over links of its own"),
     }
 }
