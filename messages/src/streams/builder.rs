@@ -16,12 +16,26 @@ use super::state::Shared;
 
 /// The configuration of an endpoint, from its handlers to its device.
 #[must_use = "an endpoint is opened by `open`"]
-#[derive(Default)]
 pub struct EndpointBuilder {
     endpoint: am::EndpointBuilder,
     handlers: Handlers,
     limits: Limits,
     is_paced: bool,
+}
+
+/// The longest payload of packets unless configured: long ones cost less for each byte.
+const PAYLOAD: usize = 16 << 10;
+
+impl Default for EndpointBuilder {
+    /// Returns a builder without handlers, with packets of up to 16 KiB.
+    fn default() -> Self {
+        Self {
+            endpoint: am::Endpoint::builder().payload(PAYLOAD),
+            handlers: Handlers::default(),
+            limits: Limits::default(),
+            is_paced: false,
+        }
+    }
 }
 
 impl Endpoint {
