@@ -214,7 +214,7 @@ impl Others {
         let ends = Match::bits(control(FAILED, 0, 0)).mask(ENDS);
         let peers = self.peers.iter().enumerate();
         let watches = peers.filter_map(|(rank, peer)| {
-            let end = endpoint.receive(ends.clone().from(peer.as_ref()?));
+            let end = endpoint.receive(ends.from(peer.as_ref()?));
             Some(tokio::spawn(self.clone().watch(rank, end)).abort_handle())
         });
         watches.collect()

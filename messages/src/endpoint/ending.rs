@@ -30,6 +30,7 @@ impl Shared {
         }
         state.links.retain(|_, (of, _)| *of != source);
         let known = state.peers.remove(&source);
+        state.remember(source, known.as_ref().and_then(|known| known.name.clone()));
         let receives = state.incoming.remove_sender(source);
         let awaited: Vec<_> = state.awaited.extract_if(|_, awaited| awaited.to == source).collect();
         drop(state);

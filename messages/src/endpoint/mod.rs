@@ -150,7 +150,7 @@ impl Endpoint {
     /// the receive fails with both lengths, as MPI has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
         let room = room.min(self.0.shared.limits.longest);
-        Receiving::post(&self.0.shared, &of, ReceiveSlot::of(room))
+        Receiving::post(&self.0.shared, of, ReceiveSlot::of(room))
     }
 
     /// Posts a receive that scatters the body of its message into pieces. Each is filled to its
@@ -173,7 +173,7 @@ impl Endpoint {
     /// # }
     /// ```
     pub fn receive_into(&self, pieces: impl Into<Vec<BytesMut>>, of: Match) -> Receiving {
-        Receiving::post(&self.0.shared, &of, ReceiveSlot::into_pieces(pieces.into()))
+        Receiving::post(&self.0.shared, of, ReceiveSlot::into_pieces(pieces.into()))
     }
 
     /// Looks for a message that a receive would take now, and leaves it. A message that its sender

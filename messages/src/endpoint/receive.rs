@@ -24,24 +24,22 @@ use crate::pacing::Receive;
 /// let results = Match::bits(3 << 32).mask(0xffff_ffff << 32);
 /// # let _ = (results, Match::any(), Match::exactly(7));
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Match {
     bits: u64,
     mask: u64,
     source: Option<Source>,
-    /// The name of the only sender, for errors.
-    name: Option<Arc<str>>,
 }
 
 impl Match {
     /// Any message.
     pub fn any() -> Self {
-        Self { bits: 0, mask: 0, source: None, name: None }
+        Self { bits: 0, mask: 0, source: None }
     }
 
     /// Messages with these bits.
     pub fn exactly(bits: u64) -> Self {
-        Self { bits, mask: u64::MAX, source: None, name: None }
+        Self { bits, mask: u64::MAX, source: None }
     }
 
     /// Messages with these bits, where the [mask](Self::mask) has ones. Unless it is set, the mask
@@ -57,10 +55,10 @@ impl Match {
 
     /// Messages from this peer alone.
     pub fn from(self, peer: &Peer) -> Self {
-        Self { source: Some(peer.source), name: peer.name.clone(), ..self }
+        Self { source: Some(peer.source), ..self }
     }
 
-    pub(super) fn pattern(&self) -> Pattern {
+    pub(super) fn pattern(self) -> Pattern {
         Pattern::new(self.source, self.bits, self.mask)
     }
 }
@@ -104,8 +102,8 @@ pub struct Receiving {
 
 impl Receiving {
     /// Posts a receive.
-    pub(super) fn post(shared: &Arc<Shared>, of: &Match, slot: ReceiveSlot) -> Self {
-        let (slot, posted) = shared.receive(of.pattern(), of.name.as_deref(), slot);
+    pub(super) fn post(shared: &Arc<Shared>, of: Match, slot: ReceiveSlot) -> Self {
+        let (slot, posted) = shared.receive(of.pattern(), slot);
         Self { slot, waits: Waits::new(shared), posted }
     }
 

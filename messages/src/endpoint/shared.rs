@@ -179,12 +179,11 @@ impl Shared {
     pub fn receive(
         self: &Arc<Self>,
         pattern: Pattern,
-        peer: Option<&str>,
         slot: ReceiveSlot,
     ) -> (Arc<ReceiveSlot>, Option<Receive>) {
         let (slot, mut effects) = (Arc::new(slot), Effects::default());
         let mut state = self.lock();
-        if let Some(why) = state.refuses(pattern, peer) {
+        if let Some(why) = state.refuses(pattern) {
             slot.outcome.fill(Err(why));
             return (slot, None);
         }

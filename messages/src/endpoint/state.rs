@@ -1,5 +1,6 @@
 //! The state of an endpoint: its receives, its peers, and what goes to each.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use doorbell_am as am;
@@ -28,6 +29,8 @@ pub struct State {
     pub peers: Map<Source, Known>,
     /// Messages that have left, and whose senders wait until the receiver is done with them.
     pub awaited: Map<u64, Awaited>,
+    /// The names of peers that have gone, the last first, for errors.
+    pub gone: VecDeque<(Source, Arc<str>)>,
     pub next_source: Source,
     pub next_number: u64,
     pub is_closed: bool,
@@ -78,6 +81,7 @@ impl State {
             links: Map::default(),
             peers: Map::default(),
             awaited: Map::default(),
+            gone: VecDeque::new(),
             next_source: 0,
             next_number: 1,
             is_closed: false,
@@ -125,6 +129,13 @@ impl State {
         source
     }
 
+    /// Remembers the name of a peer that has gone. The names of 1,024 are remembered.
+    pub fn remember(&mut self, source: Source, name: Option<Arc<str>>) {
+        let Some(name) = name else { return };
+        self.gone.truncate(1023);
+        self.gone.push_front((source, name));
+    }
+
     /// Returns the peer at the other end of a connection.
     pub fn peer_of(&mut self, link: &am::Peer) -> Option<(Source, &mut Known)> {
         let &(source, _) = self.links.get(link)?;
@@ -132,15 +143,19 @@ impl State {
     }
 
     /// Returns why a receive can't be posted, if it can't.
-    pub fn refuses(&mut self, pattern: Pattern, peer: Option<&str>) -> Option<ReceiveError> {
+    pub fn refuses(&mut self, pattern: Pattern) -> Option<ReceiveError> {
         if self.is_closed {
             return Some(ReceiveError::Closed);
         }
         let source = pattern.source?;
-        let peer = || ReceiveError::PeerGone { peer: peer_text(peer) };
         // Messages of a peer that has gone may still be here.
         let is_known = self.peers.contains_key(&source);
-        (!is_known && !self.incoming.has(pattern)).then(peer)
+        if is_known || self.incoming.has(pattern) {
+            return None;
+        }
+        let mut gone = self.gone.iter();
+        let name = gone.find(|(of, _)| *of == source).map(|(_, name)| &**name);
+        Some(ReceiveError::PeerGone { peer: peer_text(name) })
     }
 
     /// Enters a message whose sender waits until the receiver is done with it, and returns the

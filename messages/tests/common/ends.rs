@@ -178,7 +178,7 @@ pub fn body(number: u64, len: usize) -> Bytes {
 }
 
 fn byte(number: u64, at: usize) -> u8 {
-    (at.wrapping_mul(7) ^ at / 251) as u8 ^ number.wrapping_mul(0x9E37_79B9) as u8
+    (at.wrapping_mul(7) ^ (at / 251)) as u8 ^ number.wrapping_mul(0x9E37_79B9) as u8
 }
 
 /// Checks each byte of a message whose body was made by [`body`].

@@ -115,7 +115,7 @@ impl Stage {
     }
 
     /// Checks that nothing is left of the peer.
-    async fn is_over(self) {
+    async fn ends_in_time(self) {
         let is_gone = async {
             while holds(&self.near) != self.before {
                 sleep(Duration::from_millis(5)).await;
@@ -168,7 +168,7 @@ async fn before_the_receive(mut stage: Stage, fate: Fate) {
     assert!(any.test().is_none() && any.cancel(), "others may send to it");
     assert!(!send_ends(stage.peer.send(1, "late"), 4, &name).await);
     drop(any);
-    stage.is_over().await;
+    stage.ends_in_time().await;
 }
 
 async fn while_messages_to_it_are_held(mut stage: Stage, fate: Fate) {
@@ -182,7 +182,7 @@ async fn while_messages_to_it_are_held(mut stage: Stage, fate: Fate) {
     }
     assert!(left * 1000 <= WINDOW, "{left} messages have left");
     assert!(!send_ends(synchronous, 3, &name).await, "nobody has received it");
-    stage.is_over().await;
+    stage.ends_in_time().await;
 }
 
 // What has come before is still to be had, in order.
@@ -207,7 +207,7 @@ async fn while_it_holds_messages(mut stage: Stage, fate: Fate) {
         next += 1;
     }
     assert!(next > 4, "one was seen");
-    stage.is_over().await;
+    stage.ends_in_time().await;
 }
 
 async fn while_an_offer_of_its_own_was_taken(mut stage: Stage, fate: Fate) {
@@ -215,7 +215,7 @@ async fn while_an_offer_of_its_own_was_taken(mut stage: Stage, fate: Fate) {
     stage.is_ready();
     stage.meets(fate);
     receive_ends(receive, &stage.name).await;
-    stage.is_over().await;
+    stage.ends_in_time().await;
 }
 
 async fn while_an_offer_to_it_is_unanswered(mut stage: Stage, fate: Fate) {
@@ -227,7 +227,7 @@ async fn while_an_offer_to_it_is_unanswered(mut stage: Stage, fate: Fate) {
         left += usize::from(send_ends(send, 1000, &name).await);
     }
     assert!(left * 1000 <= WINDOW, "{left} messages have left");
-    stage.is_over().await;
+    stage.ends_in_time().await;
 }
 
 async fn in_the_middle_of_long_messages(stage: Stage, fate: Fate) {
@@ -252,7 +252,7 @@ async fn in_the_middle_of_long_messages(stage: Stage, fate: Fate) {
     });
     let ((), (), child) = tokio::join!(receives, sends, meets_its_fate);
     let child = child.expect("no panic");
-    Stage { near, child, peer, name, before }.is_over().await;
+    Stage { near, child, peer, name, before }.ends_in_time().await;
 }
 
 macro_rules! at_each_stage {

@@ -74,7 +74,7 @@ async fn words_and_payloads_without_sense_disturb_nobody(ends: Ends) {
     for _ in 0..3000 {
         let mut word = || match numbers.below(4) {
             0 => numbers.next(),
-            1 => known[numbers.below(known.len())] | numbers.next() % 4,
+            1 => known[numbers.below(known.len())] | (numbers.next() % 4),
             _ => numbers.next() % 8,
         };
         let (a, b) = (word(), word());
