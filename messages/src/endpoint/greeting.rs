@@ -26,10 +26,7 @@ impl Shared {
         links: &[(am::Peer, String)],
     ) -> Result<Sender, ConnectError> {
         let count = links.len() as u16;
-        let joins = match count {
-            1 => 0,
-            _ => getrandom::u64().expect("Linux has random numbers once it has started").max(1),
-        };
+        let joins = getrandom::u64().expect("Linux has random numbers once it has started").max(1);
         let (first, name) = &links[0];
         let source = {
             let mut state = self.lock();
@@ -45,7 +42,11 @@ impl Shared {
         };
         for (place, (link, name)) in (0..).zip(links) {
             let rail = Rail { place, count, joins };
-            self.lock().adds_rail(source, link, rail);
+            {
+                let mut state = self.lock();
+                state.adds_rail(source, link, rail);
+                state.peers.entry(source).and_modify(|known| known.told = joins);
+            }
             let greeted = self.greet_one(source, link, name, rail).await;
             if let Err(why) = greeted {
                 links.iter().for_each(|(link, _)| self.gone(link));
@@ -74,6 +75,8 @@ impl Shared {
         let domain = self.puller.domains()[usize::from(rail.place)].clone();
         let address = name.rsplit_once('#').map_or(name, |(address, _)| address);
         let pulls = PullConnection::to(domain, address, answer.pulls);
+        let proof = answer.rail.joins;
+        self.lock().peers.entry(source).and_modify(|known| known.proof = proof);
         self.hears(source, &answer, pulls, None);
         Ok(())
     }
@@ -90,26 +93,30 @@ impl Shared {
         if usize::from(place) != device || usize::from(count) > self.rails.len() {
             return None;
         }
-        let source = {
+        let (source, told) = {
             let mut state = self.lock();
             let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
             let source = match place {
                 // Whoever connects by the name of a peer that is known already is another, unless
-                // both sides connect at once.
-                0 => state.meet(link, name, LEAST_EAGER, |known| !known.is_greeted),
+                // both sides connect at once, and the peer has told its number.
+                0 => state.meet(link, name, LEAST_EAGER, |known| {
+                    !known.is_greeted || known.proof == joins && joins != 0
+                }),
                 _ => {
                     let same = |known: &Known| joins != 0 && known.joins == joins;
                     *state.peers.iter().find(|(_, known)| same(known))?.0
                 }
             };
             state.adds_rail(source, link, rail);
-            source
+            let known = state.peers.get_mut(&source)?;
+            known.joins = joins;
+            (source, known.told)
         };
         let token = self.service.admit();
         let pulls = PullConnection::of(self.service.clone(), token);
         self.hears(source, greeting, pulls, Some(token));
         let pulls = Pulls { service: self.rails[device].service, token };
-        Some(self.greeting(rail, pulls))
+        Some(self.greeting(Rail { joins: told, ..rail }, pulls))
     }
 
     /// Notes what a peer has told.
@@ -162,11 +169,10 @@ impl Shared {
 
 impl State {
     /// Adds a connection to a peer.
-    fn adds_rail(&mut self, source: Source, link: &am::Peer, Rail { place, count, joins }: Rail) {
+    fn adds_rail(&mut self, source: Source, link: &am::Peer, Rail { place, count, .. }: Rail) {
         self.links.insert(link.clone(), (source, place.into()));
         let Some(known) = self.peers.get_mut(&source) else { return };
         if count > 1 {
-            known.joins = joins;
             known.lane.add_rail(place.into(), count.into(), link);
         }
     }

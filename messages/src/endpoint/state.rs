@@ -47,9 +47,14 @@ pub struct Known {
     pub eager: usize,
     /// Whether the peer was heard of. Before, nothing is sent to it.
     pub is_greeted: bool,
-    /// The number by which further connections are known to be the same peer's; zero if there are
-    /// to be none.
+    /// The number by which further connections are known to be the same peer's, which only the peer
+    /// knows; zero if the peer has not connected.
     pub joins: u64,
+    /// The number that this endpoint has told when it connected to the peer; zero if it has not.
+    pub told: u64,
+    /// The number that the peer tells when it connects, as it has said over a connection that was
+    /// made to it; zero if it has not.
+    pub proof: u64,
     /// The ways to the connections for long bodies, one for each device that both endpoints have.
     pub pulls: Connections,
     /// The packets that come by several connections.
@@ -115,6 +120,8 @@ impl State {
                 eager,
                 is_greeted: false,
                 joins: 0,
+                told: 0,
+                proof: 0,
                 pulls: Vec::new(),
                 ordered: Ordered::default(),
                 is_handing_on: false,

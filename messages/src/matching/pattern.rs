@@ -42,6 +42,7 @@ impl Pattern {
     }
 
     /// Whether a message is one of those.
+    #[cfg(test)]
     pub fn takes(&self, message: Envelope) -> bool {
         message.bits & self.mask == self.bits && self.source.is_none_or(|of| of == message.source)
     }

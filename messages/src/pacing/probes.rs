@@ -7,8 +7,9 @@ use crate::matching::{Pattern, Source};
 #[derive(Debug, Default)]
 pub struct Probes {
     asked: Vec<Asked>,
-    /// Held messages that were offered to probes, and that no receive has taken since.
-    seen: Vec<Offer>,
+    /// Held messages that were offered to probes, with the patterns of these. Their senders' messages
+    /// have not moved on since.
+    seen: Vec<(Pattern, Offer)>,
 }
 
 /// A probe whose senders have not answered.
@@ -24,10 +25,11 @@ struct Asked {
 const MOST: usize = 16;
 
 impl Probes {
-    /// Returns a held message that a pattern takes, once.
+    /// Returns a held message that was offered to a probe of the very pattern, once. A message that
+    /// was offered to another may not be the first of those that the pattern takes.
     pub fn take(&mut self, pattern: Pattern) -> Option<Offer> {
-        let place = self.seen.iter().position(|offer| pattern.takes(offer.envelope))?;
-        Some(self.seen.swap_remove(place))
+        let place = self.seen.iter().position(|(of, _)| *of == pattern)?;
+        Some(self.seen.swap_remove(place).1)
     }
 
     /// Returns whether a probe of a pattern waits for answers.
@@ -52,13 +54,14 @@ impl Probes {
     pub fn offered(&mut self, offer: Offer) -> bool {
         let asked = self.asked.iter().position(|asked| asked.search == offer.search);
         let Some(place) = asked else { return false };
-        let senders = &mut self.asked[place].senders;
+        let Asked { pattern, senders, .. } = &mut self.asked[place];
+        let pattern = *pattern;
         senders.retain(|&sender| sender != offer.envelope.source);
         if senders.is_empty() {
             self.asked.remove(place);
         }
         if self.seen.len() < MOST {
-            self.seen.push(offer);
+            self.seen.push((pattern, offer));
         }
         true
     }
@@ -66,7 +69,7 @@ impl Probes {
     /// Forgets what was seen of a sender, since its messages have moved on.
     pub fn moves_on(&mut self, source: Source) {
         if !self.seen.is_empty() {
-            self.seen.retain(|offer| offer.envelope.source != source);
+            self.seen.retain(|(_, offer)| offer.envelope.source != source);
         }
     }
 

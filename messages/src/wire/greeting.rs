@@ -42,8 +42,9 @@ pub struct Rail {
     pub place: u16,
     /// The number of connections.
     pub count: u16,
-    /// A number by which the accepting side knows that the connections belong together. Nobody
-    /// else knows it.
+    /// A number by which the accepting side knows that the connections belong together. In the
+    /// answer it is the number that the accepting side tells when it connects itself, by which two
+    /// endpoints that connect to each other at once know so; zero if it does not connect.
     pub joins: u64,
 }
 
