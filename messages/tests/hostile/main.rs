@@ -44,11 +44,9 @@ macro_rules! on_each_device {
 }
 
 on_each_device! {
-    #[ignore = "more of the window than there is makes a handler panic"]
     random::a_stranger_that_says_anything_hurts_nobody
     crafted::messages_that_nothing_was_promised_to_are_dropped
     crafted::answers_to_offers_that_were_not_made_do_nothing
-    #[ignore = "more of the window than there is makes a handler panic"]
     crafted::more_of_the_window_than_was_taken_can_not_be_given_back
     crafted::a_stranger_has_no_more_memory_than_its_window
     #[ignore = "searches of a peer have no bound, and each is compared with all held messages"]
@@ -57,17 +55,13 @@ on_each_device! {
     crafted::offers_and_what_is_held_of_a_peer_that_gives_no_credits_are_bounded
     #[ignore = "what goes to a peer that gives no credits has no bound"]
     crafted::synchronous_messages_of_a_peer_that_gives_no_credits_are_bounded
-    #[ignore = "each time that a peer holds messages all receives search"]
     crafted::held_messages_that_are_told_of_again_and_again_cost_no_memory
     crafted::a_synchronous_send_to_another_is_not_done_by_a_stranger
-    #[ignore = "a promise takes the place of another"]
     crafted::receives_end_although_a_message_was_offered_twice
     crafted::a_message_that_was_offered_and_is_not_sent_holds_up_no_others
     greetings::bytes_that_are_no_greeting_are_answered_by_none
-    #[ignore = "more of the window than there is makes a handler panic"]
     greetings::a_window_without_bounds_grows_no_further
     greetings::a_stranger_that_has_not_greeted_is_not_heard
-    #[ignore = "a peer is whoever it says it is"]
     greetings::a_stranger_by_another_peers_name_is_not_that_peer
     long::descriptions_of_other_lengths_are_malformed
     long::memory_that_is_not_there_fails_its_receive

@@ -280,6 +280,5 @@ at_each_stage! {
     while_it_holds_messages, Holds;
     while_an_offer_of_its_own_was_taken, Offers;
     while_an_offer_to_it_is_unanswered, Searches;
-    #[ignore = "errors of receives that are posted when a peer has gone do not name the peer"]
     in_the_middle_of_long_messages, SendsLong;
 }

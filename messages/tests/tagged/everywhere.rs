@@ -62,10 +62,8 @@ everywhere! {
     order::receives_of_different_masks_share_messages_in_the_order_of_posting
     order::a_message_behind_those_that_fill_the_window_is_received_first
     order::held_messages_are_received_in_order_by_receives_of_any
-    #[ignore = "each search is compared with all held messages at each event"]
     order::receives_that_wait_do_not_hold_up_messages_that_they_do_not_take
     order::posted_receives_are_met_in_any_order
-    #[ignore = "each handled message wakes all tasks that wait"]
     order::unexpected_messages_are_received_in_any_order
     matching::messages_are_received_by_what_they_match
     matching::a_mask_chooses_the_bits_that_are_compared
@@ -81,7 +79,6 @@ everywhere! {
     cancelling::cancels_that_race_with_held_messages_lose_none
     probing::a_message_that_waits_is_seen_by_a_probe
     probing::a_probe_sees_what_a_receive_of_the_same_pattern_would_take
-    #[ignore = "a probe does not search among held messages"]
     probing::a_message_behind_those_that_fill_the_window_is_seen_in_the_end
     synchronous::a_synchronous_send_is_done_when_its_message_is_received
     synchronous::a_synchronous_send_of_a_held_message_is_done_when_its_message_is_received
@@ -90,9 +87,7 @@ everywhere! {
     peers::messages_of_many_senders_interleave_and_each_keeps_its_order
     peers::endpoints_that_connect_to_each_other_send_both_ways
     peers::what_waits_for_a_peer_that_has_gone_ends_with_an_error
-    #[ignore = "errors know the names of peers that were connected to alone"]
     peers::errors_name_a_peer_that_has_connected_here
-    #[ignore = "a receive of other bits than what has come waits for ever"]
     peers::a_receive_from_a_peer_that_has_gone_takes_what_has_come_or_ends
     threads::many_tasks_send_and_receive_at_once
     threads::many_threads_send_and_receive_on_one_endpoint
