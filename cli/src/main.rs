@@ -86,7 +86,7 @@ fn main() -> ExitCode {
 fn failed(why: &Error) -> ExitCode {
     // In one piece: the two ends of a pair speak at once.
     eprint!("{}", told(why));
-    if why.is::<perf::NotThere>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    ExitCode::FAILURE
 }
 
 /// An error with its causes, but for those that it has named itself.

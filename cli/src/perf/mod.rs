@@ -50,4 +50,3 @@ pub use args::{Args, Carriage, Form};
 pub use place::Place;
 pub use plan::Plan;
 pub use run::run;
-pub use test::NotThere;

@@ -64,7 +64,6 @@ const LONGEST: usize = 1 << 30;
 impl Plan {
     pub fn of(args: &Args) -> anyhow::Result<Self> {
         let test = args.test;
-        test.is_there()?;
         let amount = match (args.iters, args.seconds) {
             (Some(times), _) => Amount::Times(times.max(1)),
             (_, Some(seconds)) => {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use doorbell_splitc::Carrier;
-use thiserror::Error;
 
 use super::amount::Amount;
 
@@ -40,8 +39,6 @@ pub enum Test {
     LogP(Layer),
     /// A breakdown of the host's time.
     Costs(Costs),
-    /// A test of a layer that is not there yet.
-    Later(&'static str),
 }
 
 /// A layer that sends messages.
@@ -155,7 +152,7 @@ pub enum Rpc {
     Stream,
 }
 
-const TODAY: [(Test, &str, &str); 57] = [
+const TESTS: [(Test, &str, &str); 57] = [
     (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
     (Test::FrameBw, "frame_bw", "the device alone: a stream"),
     (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
@@ -287,18 +284,6 @@ const TODAY: [(Test, &str, &str); 57] = [
     ),
 ];
 
-/// Tests that have their names already, and the layers that they are of.
-const LATER: [(&str, &[&str]); 0] = [];
-
-/// A test of a layer that is not there yet.
-#[derive(Clone, Debug, Error)]
-#[error("{test} measures {layer}, which this version does not have yet; it has {today}")]
-pub struct NotThere {
-    test: &'static str,
-    layer: &'static str,
-    today: String,
-}
-
 impl Test {
     /// Returns whether the test measures a device alone.
     pub fn is_of_frames(self) -> bool {
@@ -308,32 +293,17 @@ impl Test {
 
     /// Returns the names of all tests.
     pub fn names() -> impl Iterator<Item = PossibleValue> {
-        let today = TODAY.iter().map(|(_, name, what)| PossibleValue::new(*name).help(*what));
-        let later = LATER.iter().flat_map(|(_, names)| names.iter());
-        today.chain(later.map(|name| PossibleValue::new(*name).hide(true)))
+        TESTS.iter().map(|(_, name, what)| PossibleValue::new(*name).help(*what))
     }
 
     /// The one of a name that is among [`names`](Self::names).
     pub fn named(text: &str) -> Self {
-        let today = TODAY.iter().find(|(_, name, _)| *name == text).map(|(test, ..)| *test);
-        let mut later = LATER.iter().flat_map(|(_, names)| names.iter());
-        today
-            .or_else(|| later.find(|name| **name == text).map(|name| Self::Later(name)))
-            .expect("only names of tests are accepted")
+        let found = TESTS.iter().find(|(_, name, _)| *name == text);
+        found.map(|(test, ..)| *test).expect("only names of tests are accepted")
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Later(name) => name,
-            _ => TODAY.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name),
-        }
-    }
-
-    pub fn is_there(self) -> Result<(), NotThere> {
-        let Self::Later(test) = self else { return Ok(()) };
-        let layer = LATER.iter().find(|(_, names)| names.contains(&test));
-        let today: Vec<_> = TODAY.iter().map(|(_, name, _)| *name).collect();
-        Err(NotThere { test, layer: layer.map_or("", |(layer, _)| layer), today: today.join(", ") })
+        TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name)
     }
 
     /// Whether a rate is measured, and not how long something takes.

@@ -148,15 +148,6 @@ fn await_listener(process: &Child, address: &str) {
     }
 }
 
-#[test]
-fn a_test_that_is_not_there_yet_says_so_and_exits_with_2() {
-    for test in ["tag_lat", "tag_bw"] {
-        let output = run(&format!("perf {test} --pair"));
-        assert_eq!(output.status.code(), Some(2));
-        assert!(said(&output).contains("measures messages"), "{}", said(&output));
-    }
-}
-
 /// The error asked for `--connect` alone, and did not mention that both ends can run here.
 #[test]
 fn a_test_without_an_other_end_names_the_three_ways_to_have_one() {
