@@ -26,10 +26,10 @@ impl Link {
     }
 
     /// Ends the link, since its peer sends more requests than it has credits for, and would use up
-    /// receives that others were promised.
+    /// receives that others were promised; or since it breaks the rules of a layer above.
     #[cold]
     pub fn end_overrun(self: &Arc<Self>) {
-        tracing::warn!(qpn = %self.qpn(), "a peer sends more requests than it may: its link is ended");
+        tracing::warn!(qpn = %self.qpn(), "a peer breaks the rules: its link is ended");
         if let Some(owner) = self.endpoint.owner.upgrade() {
             owner.end_overrun(self);
         }

@@ -133,6 +133,13 @@ impl Peer {
         }
     }
 
+    /// Ends the connection to the peer, because the peer breaks the rules of a layer above. For
+    /// layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn cut_off(&self) {
+        self.link.end_overrun();
+    }
+
     /// Returns the runtime that serves the endpoint. For layers of this workspace that stand on
     /// Active Messages.
     #[doc(hidden)]

@@ -65,6 +65,10 @@ impl Shared {
         let mut state = self.lock();
         let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
         if !known.ordered.comes(sequence, packet) {
+            // Without the packet nothing behind it could be handed on.
+            let lane = known.lane.clone();
+            drop(state);
+            lane.cut_off();
             return self.malformed();
         }
         if let Some(next) = known.ordered.acknowledgement() {
@@ -136,10 +140,6 @@ impl Shared {
         payload: Bytes,
     ) -> bool {
         let known = state.peers.get(&source);
-        // A peer that gives no credits, and has more and more to be told, is not heard any more.
-        if number != 0 && !known.is_some_and(|known| known.lane.has_room()) {
-            return self.malformed();
-        }
         let name = known.and_then(|known| known.name.clone());
         let content = match long {
             true => Description::from_bytes(payload, len).map(Content::There),
@@ -276,15 +276,15 @@ impl Shared {
 
 impl State {
     /// Has the receiving side hear whether a sender holds messages. Returns whether the peer keeps
-    /// the rules. A peer that says so again and again, and reads no answers, does not.
+    /// the rules.
     fn told_of_held(&mut self, source: Source, holds: bool, effects: &mut Effects) -> bool {
         let Self { incoming, peers, .. } = self;
         if !holds {
             incoming.holds_none(source);
+            peers.get(&source).into_iter().for_each(|known| known.lane.drop_searches());
             return true;
         }
-        let has_room = peers.get(&source).is_some_and(|known| known.lane.has_room());
-        has_room && incoming.holds(source, &mut |what| react(peers, effects, what))
+        incoming.holds(source, &mut |what| react(peers, effects, what))
     }
 
     /// Has the receiving side hear of an offer. Returns whether the peer keeps the rules.
@@ -296,8 +296,7 @@ impl State {
         effects: &mut Effects,
     ) -> bool {
         let Self { incoming, peers, .. } = self;
-        let has_room = peers.get(&source).is_some_and(|known| known.lane.has_room());
-        let Some(len) = payload.first_chunk().filter(|_| has_room) else { return false };
+        let Some(len) = payload.first_chunk() else { return false };
         let len = u64::from_be_bytes(*len) as usize;
         let offer = Offer { search, order, envelope: Envelope { source, bits }, len };
         incoming.offered(offer, &mut |what| react(peers, effects, what))
@@ -313,18 +312,18 @@ impl State {
         effects: &mut Effects,
     ) -> bool {
         let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
-        if kind == Kind::Search && !lane.has_room() {
-            return false;
-        }
         let mut keeps_rules = true;
         match kind {
             Kind::Freed => {
                 keeps_rules = outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX));
             }
-            Kind::Search => {
-                let offer = outgoing.search(one, Pattern::new(None, bits, mask));
-                lane.put(offer.map(Frame::Offer));
-            }
+            Kind::Search => match outgoing.search(one, Pattern::new(None, bits, mask)) {
+                Ok(offer) => lane.put(offer.map(Frame::Offer)),
+                Err(_) => {
+                    effects.cut_off(lane);
+                    return false;
+                }
+            },
             Kind::GivenUp => outgoing.give_up(one),
             Kind::Take => {
                 let release = outgoing.take(one);

@@ -8,6 +8,7 @@ use super::lane::Lane;
 #[derive(Debug, Default)]
 pub struct Effects {
     lanes: Vec<Arc<Lane>>,
+    cut_off: Option<Arc<Lane>>,
     woke: bool,
 }
 
@@ -17,6 +18,11 @@ impl Effects {
         self.lanes.push(lane.clone());
     }
 
+    /// Has the connection to a peer ended that breaks the rules.
+    pub fn cut_off(&mut self, lane: &Arc<Lane>) {
+        self.cut_off = Some(lane.clone());
+    }
+
     /// Notes whether a task was woken.
     pub fn note(&mut self, woke: bool) {
         self.woke |= woke;
@@ -24,6 +30,7 @@ impl Effects {
 
     /// Sends what is to be sent. Returns whether a task was woken, or begun.
     pub fn finish(self) -> bool {
+        self.cut_off.iter().for_each(|lane| lane.cut_off());
         self.lanes.iter().fold(self.woke, |woke, lane| lane.flush() || woke)
     }
 }

@@ -110,6 +110,13 @@ impl Frame {
         (packet, None)
     }
 
+    /// Returns whether the frame answers something that the peer has said, so that the peer decides
+    /// how many there are.
+    pub fn is_answer(&self) -> bool {
+        use Frame::{Done, Freed, Leave, Offer, Take};
+        matches!(self, Offer(_) | Freed(_) | Take(_) | Leave(_) | Done { .. })
+    }
+
     /// Returns the message that the frame carries, or the rest of one.
     pub fn into_rest(self) -> Option<Rest> {
         match self {

@@ -8,7 +8,7 @@ use doorbell_am::{self as am, Credit};
 use super::frame::{Frame, Rest};
 use super::rails::Rails;
 use crate::error::{SendError, peer_text};
-use crate::wire::{Packet, SHORT, short_words};
+use crate::wire::{OVERHEAD, Packet, SHORT, short_words};
 
 /// The way to one peer.
 #[derive(Debug)]
@@ -17,15 +17,19 @@ pub struct Lane {
     first: am::Peer,
     /// The peer's name, for errors.
     name: String,
+    /// The most answers that may wait for credits.
+    most_answers: usize,
     queue: Mutex<Queue>,
 }
 
-/// The most frames that may wait before the peer is not answered any more.
-const MOST_WAITING: usize = 1 << 17;
+/// The most answers that wait for a peer's credits, unless the window is so wide that there may be
+/// more of a peer that keeps the rules. A peer that is owed more gives no credits, and is cut off.
+const MOST_ANSWERS: usize = 1 << 14;
 
 #[derive(Debug, Default)]
 struct Queue {
-    frames: VecDeque<Frame>,
+    frames: Frames,
+    is_cut_off: bool,
     /// Whether a task sends what is in the queue as credits come.
     is_pumped: bool,
     /// The connections to a peer that has several.
@@ -33,8 +37,10 @@ struct Queue {
 }
 
 impl Lane {
-    pub fn new(first: am::Peer, name: Option<&str>) -> Arc<Self> {
-        Arc::new(Self { first, name: peer_text(name), queue: Mutex::default() })
+    /// The way to a peer whose messages have a window of so many bytes here.
+    pub fn new(first: am::Peer, name: Option<&str>, window: usize) -> Arc<Self> {
+        let most_answers = MOST_ANSWERS.max(2 * window / OVERHEAD);
+        Arc::new(Self { first, name: peer_text(name), most_answers, queue: Mutex::default() })
     }
 
     /// Returns the first connection to the peer.
@@ -65,29 +71,38 @@ impl Lane {
         self.lock().rails.iter_mut().for_each(|rails| rails.acknowledge(next));
     }
 
-    /// Returns whether there is room for frames that follow from what the peer says.
-    pub fn has_room(&self) -> bool {
-        self.lock().frames.len() < MOST_WAITING
-    }
-
     /// Puts frames behind the others. They are sent by [`flush`](Self::flush).
     pub fn put(&self, frames: impl IntoIterator<Item = Frame>) {
-        self.lock().frames.extend(frames);
+        let mut queue = self.lock();
+        frames.into_iter().for_each(|frame| queue.frames.push(frame));
+    }
+
+    /// Drops searches that were not sent, because the peer holds no messages any more.
+    pub fn drop_searches(&self) {
+        self.lock().frames.waiting.retain(|frame| !matches!(frame, Frame::Search { .. }));
+    }
+
+    /// Ends all connections to the peer, because it breaks the rules.
+    pub fn cut_off(&self) {
+        let mut queue = self.lock();
+        if !std::mem::replace(&mut queue.is_cut_off, true) {
+            let links = queue.rails.as_ref().map_or_else(|| vec![self.first.clone()], Rails::links);
+            drop(queue);
+            links.iter().for_each(am::Peer::cut_off);
+        }
     }
 
     /// Sends a short message with these match bits at once, if nothing is before it and there is a
     /// credit. Returns whether it was sent.
     #[inline]
     pub fn try_send_short(&self, bits: u64, body: &[u8]) -> bool {
+        let Some(words) = short_words(bits, body) else { return false };
         let queue = self.lock();
-        if !queue.frames.is_empty() || queue.rails.is_some() {
+        if !queue.frames.waiting.is_empty() || queue.rails.is_some() {
             return false;
         }
         let Ok(Some(credit)) = self.first.try_credit() else { return false };
-        match short_words(bits, body) {
-            Some(words) => credit.request(SHORT, words).is_ok(),
-            None => false,
-        }
+        credit.request(SHORT, words).is_ok()
     }
 
     /// Sends what there are credits for, and has a task send the rest as credits come. A handler of
@@ -95,6 +110,12 @@ impl Lane {
     /// begun.
     pub fn flush(self: &Arc<Self>) -> bool {
         let mut queue = self.lock();
+        let is_ignored = queue.rails.as_ref().is_some_and(Rails::is_ignored);
+        if queue.frames.answers > self.most_answers || is_ignored {
+            drop(queue);
+            self.cut_off();
+            return true;
+        }
         while !queue.is_pumped && queue.has_more() {
             if !self.try_send(&mut queue) {
                 queue.is_pumped = true;
@@ -135,7 +156,7 @@ impl Lane {
         if let Some(rails) = &mut queue.rails {
             let most = rails.longest_payload();
             let rest = rails.try_send(|| {
-                let frame = queue.frames.pop_front()?;
+                let frame = queue.frames.pop()?;
                 Some(frame.into_packet(most))
             });
             return rest.is_some_and(|rest| {
@@ -144,7 +165,7 @@ impl Lane {
             });
         }
         let Ok(Some(credit)) = self.first.try_credit() else { return false };
-        if let Some(frame) = queue.frames.pop_front() {
+        if let Some(frame) = queue.frames.pop() {
             let (packet, rest) = frame.into_packet(self.first.longest_payload());
             let is_sent = send(credit, &packet);
             self.left(queue, rest, is_sent);
@@ -157,7 +178,7 @@ impl Lane {
     fn left(&self, queue: &mut Queue, rest: Option<Rest>, is_sent: bool) {
         let Some(rest) = rest else { return };
         if is_sent && !rest.payload.is_empty() {
-            return queue.frames.push_front(Frame::More(rest));
+            return queue.frames.waiting.push_front(Frame::More(rest));
         }
         let outcome = if is_sent { Ok(()) } else { Err(self.gone(rest.len)) };
         if let Some(slot) = rest.slot {
@@ -167,7 +188,7 @@ impl Lane {
 
     /// Drops everything, because the peer has gone.
     pub fn close(&self) {
-        let lost = std::mem::take(&mut self.lock().frames);
+        let Frames { waiting: lost, .. } = std::mem::take(&mut self.lock().frames);
         for Rest { slot, len, .. } in lost.into_iter().filter_map(Frame::into_rest) {
             if let Some(slot) = slot {
                 slot.fill(Err(self.gone(len)));
@@ -185,9 +206,30 @@ impl Lane {
     }
 }
 
+/// Frames that wait, in the order in which they are sent.
+#[derive(Debug, Default)]
+struct Frames {
+    waiting: VecDeque<Frame>,
+    /// How many of the frames are answers.
+    answers: usize,
+}
+
+impl Frames {
+    fn push(&mut self, frame: Frame) {
+        self.answers += usize::from(frame.is_answer());
+        self.waiting.push_back(frame);
+    }
+
+    fn pop(&mut self) -> Option<Frame> {
+        let frame = self.waiting.pop_front()?;
+        self.answers -= usize::from(frame.is_answer());
+        Some(frame)
+    }
+}
+
 impl Queue {
     fn has_more(&self) -> bool {
-        !self.frames.is_empty() || self.rails.as_ref().is_some_and(Rails::has_more)
+        !self.frames.waiting.is_empty() || self.rails.as_ref().is_some_and(Rails::has_more)
     }
 }
 

@@ -18,6 +18,10 @@ pub struct Rails {
     acknowledgement: Option<u64>,
 }
 
+/// The most packets that are kept until the peer acknowledges them. The credits of eight connections
+/// allow half as many under way.
+const MOST_KEPT: usize = 1 << 16;
+
 impl Rails {
     /// The connections to a peer with which this endpoint has `count` devices in common.
     pub fn new(count: usize) -> Self {
@@ -49,6 +53,12 @@ impl Rails {
     /// Has the peer told how many packets have come.
     pub fn acknowledge(&mut self, next: u64) {
         self.acknowledgement = Some(next);
+    }
+
+    /// Returns whether the peer has acknowledged less than a peer that keeps the rules does. So what
+    /// is kept for a peer is bounded.
+    pub fn is_ignored(&self) -> bool {
+        self.sent.kept() > MOST_KEPT
     }
 
     /// Returns whether there is something to send beside new packets.

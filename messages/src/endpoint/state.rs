@@ -115,7 +115,7 @@ impl State {
             self.incoming.add_sender(source);
             let known = Known {
                 outgoing: Outgoing::new(0),
-                lane: Lane::new(link.clone(), name),
+                lane: Lane::new(link.clone(), name, self.incoming.window()),
                 name: name.map(Arc::from),
                 eager,
                 is_greeted: false,

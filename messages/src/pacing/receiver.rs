@@ -105,6 +105,11 @@ impl<R, M> Incoming<R, M> {
         }
     }
 
+    /// Returns the window of each sender.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
     /// Adds a sender.
     pub fn add_sender(&mut self, source: Source) {
         self.senders.insert(source, Sender::default());

@@ -26,9 +26,13 @@ pub struct Outgoing<M> {
     offered: Option<Order>,
 }
 
-/// The most searches of a receiver that are kept. A receiver that has more receives waiting than
-/// that, for messages of a sender that holds some, gets these only as the window has room for them.
-const MOST_SEARCHES: usize = 1 << 18;
+/// The most searches of a receiver that are kept, each of some 200 bytes. So a receiver may have as
+/// many receives waiting while a sender holds messages.
+const MOST_SEARCHES: usize = 1 << 16;
+
+/// The error of a receiver with more searches than may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooManySearches;
 
 /// A message that is held.
 #[derive(Debug)]
@@ -148,13 +152,23 @@ impl<M> Outgoing<M> {
 
     /// Searches for a message that a pattern takes. Returns the offer of the first if one is held,
     /// and keeps the search for messages that will be held if not.
-    pub fn search(&mut self, search: SearchId, pattern: Pattern) -> Option<Offer> {
-        if self.held.is_empty() || self.searches.len() + self.idle.len() >= MOST_SEARCHES {
-            return None;
+    ///
+    /// # Errors
+    /// Returns an error when the receiver has too many searches.
+    pub fn search(
+        &mut self,
+        search: SearchId,
+        pattern: Pattern,
+    ) -> Result<Option<Offer>, TooManySearches> {
+        if self.held.is_empty() {
+            return Ok(None);
+        }
+        if self.searches.len() + self.idle.len() >= MOST_SEARCHES {
+            return Err(TooManySearches);
         }
         self.give_up(search);
         self.searches.insert(search, pattern);
-        self.next_offer()
+        Ok(self.next_offer())
     }
 
     /// Drops a search whose receive waits no more.

@@ -135,7 +135,8 @@ impl World {
         match what {
             Reaction::Freed { cost, .. } => assert!(outgoing.freed(cost)),
             Reaction::Search { search, pattern, .. } => {
-                forth.extend(outgoing.search(search, pattern).map(Forth::Offer));
+                let found = outgoing.search(search, pattern).expect("there are few searches");
+                forth.extend(found.map(Forth::Offer));
             }
             Reaction::GivenUp { search, .. } => outgoing.give_up(search),
             Reaction::Take { order, .. } => {

@@ -67,7 +67,6 @@ impl<M: Clone> Sent<M> {
     }
 
     /// Returns how many messages are kept.
-    #[cfg(test)]
     pub fn kept(&self) -> usize {
         self.kept.len()
     }

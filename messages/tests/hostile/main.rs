@@ -49,11 +49,8 @@ on_each_device! {
     crafted::answers_to_offers_that_were_not_made_do_nothing
     crafted::more_of_the_window_than_was_taken_can_not_be_given_back
     crafted::a_stranger_has_no_more_memory_than_its_window
-    #[ignore = "searches of a peer have no bound, and each is compared with all held messages"]
     crafted::searches_without_end_are_bounded
-    #[ignore = "what goes to a peer that gives no credits has no bound"]
     crafted::offers_and_what_is_held_of_a_peer_that_gives_no_credits_are_bounded
-    #[ignore = "what goes to a peer that gives no credits has no bound"]
     crafted::synchronous_messages_of_a_peer_that_gives_no_credits_are_bounded
     crafted::held_messages_that_are_told_of_again_and_again_cost_no_memory
     crafted::a_synchronous_send_to_another_is_not_done_by_a_stranger
