@@ -3,7 +3,7 @@
 //! | files | what they do |
 //! |---|---|
 //! | `run` | decides from the arguments where the two ends run |
-//! | `pair`, `cable` | run both ends on this machine, with a network between them |
+//! | `pair`, `ends`, `cable` | run both ends on this machine, with a network between them |
 //! | `play` | is one end of a test: agrees with the other, measures, and prints |
 //! | `report` | prints figures as words, JSON or CSV |
 //! | `verbs`, `am`, `tags`, `groups`, `streams`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
@@ -19,6 +19,7 @@ mod args;
 mod bytestream;
 pub(crate) mod cable;
 mod costs;
+pub mod ends;
 mod figures;
 mod frames;
 mod groups;

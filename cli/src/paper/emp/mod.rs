@@ -30,16 +30,9 @@ fn over(device: &str, arguments: &str) -> String {
 /// Measures everything, and makes the report of it.
 pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {
     exchanges.expect(devices.len() * (sizes::RUNS + calls::RUNS + share::RUNS));
-    let mut report = Report::new("EMP: messages as frames, acknowledged by collections");
-    for device in devices {
-        for measure in [sizes::section, calls::section, share::section] {
-            let mut section = measure(exchanges, device);
-            for note in exchanges.troubles() {
-                section = section.note(note);
-            }
-            report = report.section(section);
-        }
-    }
+    let report = Report::new("EMP: messages as frames, acknowledged by collections");
+    let measures = [sizes::section, calls::section, share::section];
+    let report = exchanges.sections(report, devices, measures);
     let here = Section::new("This machine").facts(machine.facts());
     report.section(beyond(machine)).section(here)
 }

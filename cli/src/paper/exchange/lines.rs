@@ -1,6 +1,6 @@
 //! Exchanges for a report: each is a pair of processes, and prints what it has found.
 
-use doorbell_report::{Note, Value as Number};
+use doorbell_report::{Note, Report, Section, Value as Number};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -58,8 +58,28 @@ impl Exchanges {
     }
 
     /// Notes for what could not be measured since this was asked before.
-    pub fn troubles(&mut self) -> Vec<Note> {
+    fn troubles(&mut self) -> Vec<Note> {
         self.missing.drain(..).map(Note::missing).collect()
+    }
+
+    /// Adds the sections of a paper to a report, for each device, with notes on what could not be
+    /// measured.
+    pub fn sections(
+        &mut self,
+        mut report: Report,
+        devices: &[String],
+        measures: [fn(&mut Self, &str) -> Section; 3],
+    ) -> Report {
+        for device in devices {
+            for measure in measures {
+                let mut section = measure(self, device);
+                for note in self.troubles() {
+                    section = section.note(note);
+                }
+                report = report.section(section);
+            }
+        }
+        report
     }
 
     /// Everything that was measured.

@@ -4,7 +4,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `args` | what is measured, and how |
-//! | `pair` | starts the other process, and lays a cable to it |
+//! | `pair` | is where the two processes run |
 //! | `side` | posts messages, and looks what became of them: by frames, or by TCP |
 //! | `measures` | the loops that are measured |
 //! | `lines` | runs this for a report, and reads what was found |

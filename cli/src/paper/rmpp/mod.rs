@@ -25,16 +25,9 @@ const COMMON: &str = "--protocol rmpp --frame 1388";
 /// Measures everything, and makes the report of it.
 pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {
     exchanges.expect(devices.len() * (steps::RUNS + early::RUNS + available::RUNS));
-    let mut report = Report::new("RMPP: request to send, clear to send, and what NICs take over");
-    for device in devices {
-        for measure in [steps::section, early::section, available::section] {
-            let mut section = measure(exchanges, device);
-            for note in exchanges.troubles() {
-                section = section.note(note);
-            }
-            report = report.section(section);
-        }
-    }
+    let report = Report::new("RMPP: request to send, clear to send, and what NICs take over");
+    let measures = [steps::section, early::section, available::section];
+    let report = exchanges.sections(report, devices, measures);
     let here = Section::new("This machine").facts(machine.facts());
     report.section(beyond(machine)).section(here)
 }
