@@ -13,7 +13,7 @@ pub enum SendError {
          them is not known"
     )]
     PeerGone {
-        /// The peer's name.
+        /// The name of the peer that the message was for.
         peer: String,
         /// The length of the message.
         len: usize,
@@ -24,7 +24,7 @@ pub enum SendError {
          pulling its body; the receiver's error says why"
     )]
     NotReceived {
-        /// The peer's name.
+        /// The name of the peer that the message was for.
         peer: String,
         /// The length of the message.
         len: usize,
@@ -32,7 +32,7 @@ pub enum SendError {
     /// The NIC here has no room for the message.
     #[error("sending {len} bytes to {peer}: the message can't be registered: {why}")]
     NoRoom {
-        /// The peer's name.
+        /// The name of the peer that the message was for.
         peer: String,
         /// The length of the message.
         len: usize,
@@ -69,15 +69,15 @@ pub enum ReceiveError {
         bits: u64,
         /// The length of the message.
         len: usize,
-        /// The peer's name.
+        /// The name of the peer that has sent the message.
         peer: String,
-        /// The failure.
+        /// The reason why the body was not pulled.
         why: String,
     },
     /// The connection to the only peer that the receive takes messages of has ended.
     #[error("receiving from one peer: the connection to {peer} has ended")]
     PeerGone {
-        /// The peer's name.
+        /// The name of the peer whose connection has ended.
         peer: String,
     },
     /// The receive was cancelled.
@@ -98,7 +98,7 @@ pub enum OpenError {
     /// The service for long messages was not opened.
     #[error("opening the service for long messages: {0}")]
     Service(#[from] doorbell_verbs::ListenRefused),
-    /// There are no devices, or too many.
+    /// The endpoint was to be opened on no device, or on more devices than it may have.
     #[error("an endpoint has 1 to {most} devices, and was to be opened on {is}")]
     Devices {
         /// The number of devices.
@@ -109,7 +109,7 @@ pub enum OpenError {
     /// A limit has a value that can't be used.
     #[error("the {limit} of an endpoint is {is}, and must be at least {least}")]
     Limit {
-        /// The limit.
+        /// The name of the limit that was set.
         limit: &'static str,
         /// The value that was set.
         is: usize,
@@ -133,7 +133,7 @@ pub enum ConnectError {
     Greeting {
         /// The name of the endpoint.
         name: String,
-        /// The failure.
+        /// The reason why the greeting has failed.
         why: String,
     },
 }

@@ -4,7 +4,7 @@ use doorbell_logp::Estimate;
 use doorbell_report::Value as Number;
 use serde_json::Value;
 
-/// What several runs of a test have found: the rows of each run.
+/// The rows that several runs of a test have printed, run by run.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Rows(Vec<Vec<Value>>);
 

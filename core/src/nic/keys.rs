@@ -21,28 +21,28 @@ use crate::planted::{Bug, planted};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lkey(pub u32);
 
-/// A protection domain: keys of one are good for queue pairs of the same only.
+/// A protection domain, whose keys are good only for queue pairs of the same domain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Domain(pub(super) u32);
 
 /// Why memory may not be used as a request wants to. The number is the request's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum KeyError {
-    /// There is no such key.
+    /// The key names no registration: it was never given, or was revoked.
     #[error("key {0:#010x} is unknown: never given, or revoked")]
     Unknown(u32),
-    /// It is of another protection domain.
+    /// The key belongs to another protection domain than the queue pair.
     #[error("key {0:#010x} belongs to another protection domain than the queue pair")]
     Domain(u32),
-    /// Some of the bytes are not registered with it.
+    /// The request's bytes do not all lie within the memory that the key was given for.
     #[error("not all of the bytes lie within what key {0:#010x} was given for")]
     Bounds(u32),
-    /// It does not grant that.
+    /// The registration does not grant the right that the request needs.
     #[error("key {0:#010x} was registered without the right for this")]
     Rights(u32),
 }
 
-/// What a registration gave.
+/// The keys and the addresses by which registered memory is named.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registration {
     /// The key for the program's own requests.
@@ -72,7 +72,7 @@ struct Entry {
     domain: Domain,
     rights: Rights,
     lkey: u32,
-    /// None after it was taken back.
+    /// The key for peers, or `None` after that key was taken back.
     rkey: Option<u32>,
     base: u64,
     region: Region,

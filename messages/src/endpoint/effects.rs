@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::lane::Lane;
 
-/// What follows from an event: frames that are to be sent, and tasks that were woken.
+/// The effects of an event that wait until the state's lock is released: frames that are to be
+/// sent, and tasks that were woken.
 #[derive(Debug, Default)]
 pub struct Effects {
     lanes: Vec<Arc<Lane>>,

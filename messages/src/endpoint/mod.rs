@@ -92,7 +92,7 @@ impl Endpoint {
         Self::builder().open(device).await
     }
 
-    /// Configures an endpoint.
+    /// Returns a builder that configures and opens an endpoint.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }

@@ -13,7 +13,7 @@ use crate::body::Body;
 use crate::error::SendError;
 use crate::matching::Source;
 
-/// Another endpoint, by the connection to it.
+/// A handle to another endpoint, to which this endpoint is connected.
 #[derive(Clone)]
 pub struct Peer {
     pub(super) source: Source,

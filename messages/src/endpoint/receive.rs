@@ -15,7 +15,7 @@ use crate::error::ReceiveError;
 use crate::matching::{Pattern, Source};
 use crate::pacing::Receive;
 
-/// What messages a receive takes: by their match bits, and by the peer that sends them.
+/// A filter of messages for a receive, by their match bits and by the peer that sends them.
 ///
 /// ```
 /// use doorbell::messages::Match;
@@ -32,7 +32,7 @@ pub struct Match {
 }
 
 impl Match {
-    /// Any message.
+    /// Matches every message, whatever its bits and its sender.
     pub fn any() -> Self {
         Self { bits: 0, mask: 0, source: None }
     }
@@ -86,7 +86,7 @@ pub struct Probed {
     pub bits: u64,
     /// The length of the body.
     pub len: usize,
-    /// The sender.
+    /// The peer that has sent the message.
     pub from: Peer,
 }
 
@@ -101,7 +101,7 @@ pub struct Receiving {
 }
 
 impl Receiving {
-    /// Posts a receive.
+    /// Posts a receive of a message that `of` matches. The outcome will be in `slot`.
     pub(super) fn post(shared: &Arc<Shared>, of: Match, slot: ReceiveSlot) -> Self {
         let (slot, posted) = shared.receive(of.pattern(), slot);
         Self { slot, waits: Waits::new(shared), posted }
@@ -129,8 +129,8 @@ impl Receiving {
         self.test().map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Cancels the receive. Returns whether it was cancelled before a message came to it; if not,
-    /// the message is still to be had.
+    /// Cancels the receive, unless a message has come to it. Returns whether the receive was
+    /// cancelled; if not, the message is still to be had.
     pub fn cancel(&mut self) -> bool {
         let posted = self.posted.take();
         let cancelled = posted.is_some_and(|receive| self.waits.shared().cancel(receive));

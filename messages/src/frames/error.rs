@@ -16,7 +16,7 @@ pub enum OpenError {
     Nic {
         /// The device that was named.
         device: String,
-        /// What is wrong.
+        /// The reason why the NIC can't be opened.
         #[source]
         why: NicError,
     },
@@ -49,12 +49,12 @@ pub enum PeerError {
     /// The text is no name of an endpoint.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// There is no way to the peer's address.
+    /// The peer's address can't be reached from this device.
     #[error("finding the way to {name}: {why}")]
     Unreachable {
-        /// The peer.
+        /// The name of the peer's endpoint.
         name: Name,
-        /// What is wrong.
+        /// The reason why the address can't be reached.
         #[source]
         why: ConnectError,
     },
@@ -63,9 +63,9 @@ pub enum PeerError {
         "{name} would be one peer more than the {most} that this endpoint may have: raise `peers`"
     )]
     Crowded {
-        /// The peer.
+        /// The name of the peer that was one too many.
         name: Name,
-        /// The most peers.
+        /// The most peers that the endpoint may have.
         most: usize,
     },
     /// The endpoint has ended.
@@ -84,7 +84,7 @@ pub enum SendError {
          all messages to it are given up"
     )]
     PeerSilent {
-        /// The peer's name.
+        /// The name of the peer that the message was for.
         peer: Name,
         /// The length of the message.
         len: usize,
@@ -97,7 +97,7 @@ pub enum SendError {
          them is not known"
     )]
     PeerClosed {
-        /// The peer's name.
+        /// The name of the peer that the message was for.
         peer: Name,
         /// The length of the message.
         len: usize,
@@ -105,7 +105,7 @@ pub enum SendError {
     /// The message is longer than messages may be.
     #[error("sending {len} bytes to {peer}: messages have at most {most} bytes; send several")]
     TooLong {
-        /// The peer's name.
+        /// The name of the peer that the message was for.
         peer: Name,
         /// The length of the message.
         len: usize,
@@ -117,7 +117,7 @@ pub enum SendError {
         "sending {len} bytes to {peer}: the endpoint has ended; it was dropped, or its runtime has ended"
     )]
     Closed {
-        /// The peer's name.
+        /// The name of the peer that the message was for.
         peer: Name,
         /// The length of the message.
         len: usize,
@@ -143,7 +143,7 @@ pub enum ReceiveError {
         /// The most bytes that the receive takes, or that a message may have here.
         room: usize,
     },
-    /// The rest of the message will not come.
+    /// The receive has taken a message whose remaining data will not come.
     #[error("receiving the {len} bytes of the message {bits:#x} of {peer}: {why}")]
     Lost {
         /// The peer that has sent the message.
@@ -152,7 +152,7 @@ pub enum ReceiveError {
         bits: u64,
         /// The length of the message.
         len: usize,
-        /// What has happened.
+        /// The reason why the remaining data will not come.
         why: PeerLost,
     },
     /// The receive was cancelled.

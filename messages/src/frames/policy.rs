@@ -138,7 +138,7 @@ impl Policy {
         to_come.min(rmpp.window.into()).min(buffered)
     }
 
-    /// Which part of the work is left to the NICs.
+    /// Returns the part of the protocol's work that is left to the NICs.
     pub(crate) fn offload(&self) -> Offload {
         self.rmpp().offload
     }

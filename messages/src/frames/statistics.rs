@@ -1,6 +1,6 @@
 //! Counts of what an endpoint has done.
 
-/// What an endpoint of frames has counted since it was opened.
+/// Counts of the messages and frames of an endpoint since the endpoint was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -14,7 +14,7 @@ pub struct Statistics {
     pub frames_received: u64,
     /// Frames with data that were sent again, because nothing confirmed them in time.
     pub resent: u64,
-    /// Acknowledgements sent: of collections, and of whole messages.
+    /// Acknowledgements that were sent, of collections and of whole messages.
     pub acknowledgements: u64,
     /// Frames that were dropped because no receive was posted for their message.
     pub dropped: u64,

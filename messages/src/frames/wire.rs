@@ -32,7 +32,7 @@ pub const LEAST_STRIDE: usize = 64;
 pub struct Head {
     /// The epoch of the sender of the message.
     pub epoch: u32,
-    /// The message number.
+    /// The number of the message that the frame belongs to.
     pub number: u32,
     pub kind: Kind,
 }
@@ -203,7 +203,7 @@ impl Head {
 }
 
 impl<'f> Frame<'f> {
-    /// Parses a frame; `None` if it is malformed.
+    /// Parses the bytes of a frame. Returns `None` if the frame is malformed.
     pub fn parse(bytes: &'f [u8]) -> Option<Self> {
         let mut rest = Rest(bytes);
         let [kind, flags] = rest.take::<2>()?;

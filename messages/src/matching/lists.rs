@@ -6,7 +6,7 @@ use crate::map::Map;
 /// The place of an entry in its slab.
 pub type Place = u32;
 
-/// No place.
+/// The place that stands for no entry.
 const NONE: Place = Place::MAX;
 
 /// The neighbours of an entry in one list.
@@ -37,7 +37,7 @@ struct Ends {
 pub struct Lists(Map<Key, Ends>);
 
 impl Lists {
-    /// Whether there is no entry.
+    /// Returns whether the lists have no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

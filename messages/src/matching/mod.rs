@@ -41,12 +41,12 @@ impl<R, M> Default for Matcher<R, M> {
 pub enum Post<R, M> {
     /// The receive has met a message that waited.
     Met(R, Envelope, M),
-    /// The receive waits.
+    /// The receive has met no message, and waits for one.
     Waits(PostedId),
 }
 
 impl<R, M> Matcher<R, M> {
-    /// Posts a receive: it meets the first message that waits and matches, or waits itself.
+    /// Posts a receive, which meets the first waiting message that matches, or waits itself.
     pub fn post(&mut self, pattern: Pattern, receive: R) -> Post<R, M> {
         match self.unexpected.take(pattern) {
             Some((envelope, message)) => Post::Met(receive, envelope, message),

@@ -36,7 +36,7 @@ impl Pattern {
         self.bits
     }
 
-    /// Returns the mask.
+    /// Returns the mask, whose ones say which bits of a message are compared.
     pub fn mask(&self) -> u64 {
         self.mask
     }
@@ -56,8 +56,9 @@ impl Pattern {
     }
 }
 
-/// What patterns have in common that differ in the values they ask for alone. Among the patterns of
-/// a class a message has one [`Key`], by which those that take it are found at once.
+/// A class of patterns that have the same mask and either all name a source or all take any. The
+/// patterns of a class differ only in the values that they ask for. So a message has one [`Key`]
+/// for the whole class, by which the patterns that take the message are found at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Class {
     mask: u64,

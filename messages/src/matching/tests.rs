@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Splitmix64: the same numbers on every machine.
+/// A Splitmix64 generator, which makes the same pseudo-random numbers on every machine.
 struct Random(u64);
 
 impl Random {

@@ -14,7 +14,7 @@ use crate::wire::Pulls;
 /// when it is first needed.
 #[derive(Debug)]
 pub enum PullConnection {
-    /// This side makes the connection.
+    /// The connection is made by this side, when it is first needed.
     Makes { domain: Domain, address: String, pulls: Pulls, made: Mutex<Option<Accepted>> },
     /// The peer makes the connection, and shows this token.
     Accepts { service: Arc<PullService>, token: u64 },

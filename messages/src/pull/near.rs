@@ -22,7 +22,7 @@ pub struct Secret(Box<[u8; 16]>);
 pub struct NearProcess(Pid);
 
 impl Secret {
-    /// Draws a number.
+    /// Makes a secret of random bytes.
     pub fn new() -> Self {
         let mut number = Box::new([0; 16]);
         getrandom::fill(&mut number[..]).expect("Linux has random numbers once it has started");

@@ -3,13 +3,14 @@
 /// The limits of an endpoint that its peers must know, and how its memory is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Greeting {
-    /// What messages of the peer may take at the endpoint before receives take them.
+    /// The size of the peer's window: how much room its messages may take at the endpoint before
+    /// receives take them.
     pub window: u64,
     /// The longest body that the endpoint takes before its receive is known.
     pub eager: u64,
     /// Where the peer connects to, so that either side reads the other's memory.
     pub pulls: Pulls,
-    /// Which of the connections between the two endpoints this is about.
+    /// The connection that the greeting is about, of those between the two endpoints.
     pub rail: Rail,
     /// Where the endpoint's process is, if the peer may be on the same machine.
     pub whereabouts: Option<Whereabouts>,
@@ -26,7 +27,8 @@ pub struct Pulls {
     pub token: u64,
 }
 
-/// What an endpoint tells of its process, for peers of the same machine.
+/// The process of an endpoint, and where in its memory a secret number is. A peer on the same
+/// machine that can read the number there may read the process's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Whereabouts {
     pub process: u32,
@@ -35,7 +37,7 @@ pub struct Whereabouts {
     pub secret: [u8; 16],
 }
 
-/// One of the connections between two endpoints, which have one for each device that both have.
+/// A connection between two endpoints, which have a connection for each device that both have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rail {
     /// The place of the connection among all, and of the device that carries it.

@@ -45,6 +45,6 @@ pub const STRIPED: RequestId<[u64; 5]> = RequestId::new(20, "messages: striped")
 /// The sequence number behind all packets that have come.
 pub const ACKNOWLEDGED: RequestId<u64> = RequestId::new(21, "messages: acknowledged");
 
-/// What a message counts of its sender's window beside its bytes, so that empty ones are bounded,
-/// too.
+/// The cost of a message in its sender's window beside its bytes, so that empty messages are
+/// bounded, too.
 pub const OVERHEAD: usize = 128;

@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order of their places.
+    /// The kinds of packets in the order of their numbers, which are the places of their handlers.
     pub const ALL: [Self; 11] = [
         Self::Eager,
         Self::Taken,
@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-/// A packet.
+/// A packet between two endpoints, which one message of Active Messages carries.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub kind: Kind,

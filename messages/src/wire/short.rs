@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use doorbell_am::{MOST_WORDS, RequestId, Words};
 
-/// A short message: its match bits, the length of its body, and the body.
+/// The request that carries a short message: its match bits, the length of its body, and the body.
 pub const SHORT: RequestId<Words> = RequestId::new(22, "messages: short");
 
 /// The most bytes of a body that is sent as words.

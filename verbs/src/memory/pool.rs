@@ -56,7 +56,7 @@ impl Inner {
 
 /// A region of a [`RegionPool`], which goes back there when it is dropped.
 pub struct PooledRegion {
-    /// The region; `None` only when the region was moved out.
+    /// The region that the pool has lent, or `None` when the region was moved out.
     region: Option<Region>,
     pool: RegionPool,
 }
@@ -102,7 +102,7 @@ impl fmt::Debug for PooledRegion {
 /// Received data in a region of a [`RegionPool`], to which the region goes back when this is
 /// dropped.
 pub struct FrozenRegion {
-    /// The data; `None` only while this is being dropped.
+    /// The received data, or `None` while the `FrozenRegion` is being dropped.
     frozen: Option<Frozen>,
     pool: RegionPool,
 }

@@ -11,7 +11,7 @@ pub const NAME: &str = "paper-exchange";
 #[derive(clap::Args, Clone, Debug)]
 #[command(hide = true)]
 pub struct Args {
-    /// What is measured
+    /// The measurement to run
     #[arg(value_enum)]
     pub measure: Measure,
     /// The protocol that carries the messages
@@ -37,7 +37,7 @@ pub struct Args {
     /// The part of the work that NICs do: 0, 1 or 2, as the steps of the paper
     #[arg(long, default_value_t = 0)]
     pub step: u8,
-    /// Who does the protocol's work
+    /// The program or thread that does the protocol's work at the first end
     #[arg(long, value_enum, default_value = "program")]
     pub runs: Runs,
     /// For how long each is measured
@@ -46,7 +46,7 @@ pub struct Args {
     /// The microseconds of computation between messages
     #[arg(long, value_delimiter = ',', default_value = "0")]
     pub work: Vec<f64>,
-    /// This is the process that the first has started
+    /// Run as the second process, which the first has started
     #[arg(long, hide = true)]
     pub end: bool,
 }
@@ -61,7 +61,7 @@ pub enum Measure {
     PingPong,
     /// The time of each call, with five messages each way
     Calls,
-    /// The same with computation between posting and waiting
+    /// The time of each call as in `calls`, with computation between posting and waiting
     Share,
     /// Computation with messages there and back beside it
     Availability,
@@ -74,7 +74,7 @@ pub enum Protocol {
     Tcp,
 }
 
-/// Who does the protocol's work at the first end.
+/// The program or thread that does the protocol's work at the first end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Runs {
     /// The program, when it looks

@@ -22,7 +22,7 @@ const PARTS: usize = 7;
 /// How many rounds tell how many there is time for.
 const FIRST: usize = 20;
 
-/// Runs a measure: the first side measures, and the second does its part.
+/// Runs one side of a measurement. The first side measures, and the second does its part.
 pub fn run(
     measure: Measure,
     seconds: f64,
@@ -281,7 +281,8 @@ fn computes(
     Ok(began.elapsed().as_secs_f64() * 1e6)
 }
 
-/// The other side's part: takes a message without an answer, and answers all later ones.
+/// Plays the second side of [`availability`]: answers the first message only after the quiet part
+/// of the loop, and every later message as it comes.
 fn answers(side: &mut Side, peer: &mut Peer) -> anyhow::Result<()> {
     const AHEAD: usize = 4;
     (0..AHEAD).for_each(|_| side.receive());

@@ -36,7 +36,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     })
 }
 
-/// Plays one side: the first measures, and the second does its part.
+/// Plays one side of an exchange, for each size and each amount of computation. The first side
+/// measures, and the second does its part.
 fn play(args: &Args, peer: &mut Peer, place: &Where) -> anyhow::Result<Value> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("a runtime")?;

@@ -18,7 +18,7 @@ use crate::perf::peer::Peer;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One side: messages of one length, posted and looked at.
+/// A side of an exchange, which posts messages of one length and looks at them later.
 pub struct Side {
     carrier: Carrier,
     body: Bytes,
@@ -42,7 +42,7 @@ struct Frames {
 /// Messages as bytes of a stream, whose lengths both sides know.
 struct Tcp {
     stream: TcpStream,
-    /// What is left of the messages that are being sent.
+    /// The unsent rest of each message that is being sent.
     sending: VecDeque<Bytes>,
     /// Receives that were posted: the bytes that have come of each.
     receiving: VecDeque<(Vec<u8>, usize)>,
@@ -57,7 +57,7 @@ impl Side {
         Ok(Self { carrier, body: Bytes::new(), leads: place.leads })
     }
 
-    /// Whether this is the side that measures.
+    /// Returns whether this side leads the exchange and measures.
     pub fn leads(&self) -> bool {
         self.leads
     }
@@ -86,7 +86,7 @@ impl Side {
         }
     }
 
-    /// Posts a receive.
+    /// Posts the receive of a message.
     #[inline]
     pub fn receive(&mut self) {
         let room = self.body.len();

@@ -11,13 +11,13 @@ pub const RUNS: usize = STEPS.len();
 /// The microseconds of computation between two looks whether the message is back.
 const INTERVALS: &str = "1,3,10,30,100,300,1000,3000";
 
-/// What one step has at one interval.
+/// The bandwidth and the availability of one step at one interval of computation.
 #[derive(Clone, Copy)]
 struct Point {
     interval: f64,
     /// In megabytes a second.
     rate: f64,
-    /// In per cent.
+    /// The availability of the processor in per cent.
     availability: f64,
 }
 

@@ -18,6 +18,6 @@ pub const EARLY: [(f64, f64); 2] = [(0.0, 69.0), (15.0, 88.0)];
 /// be done.
 pub const BUBBLE: [f64; 2] = [72.0, 75.0];
 
-/// Of each step: bandwidth in megabytes a second, availability in per cent, and effective bandwidth
-/// in megabytes a second.
+/// The bandwidth in megabytes a second, the availability in per cent, and the effective bandwidth
+/// in megabytes a second, of each step.
 pub const AVAILABLE: [[f64; 3]; 3] = [[21.0, 60.0, 13.0], [38.0, 60.0, 23.0], [42.0, 85.0, 36.0]];

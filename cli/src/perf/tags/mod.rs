@@ -84,7 +84,7 @@ async fn play(
     Ok(figures)
 }
 
-/// One end of a test.
+/// An end of a test of tagged messages, with what its loops need.
 struct End<'p> {
     endpoint: &'p Endpoint,
     messages: &'p Messages,
@@ -93,7 +93,8 @@ struct End<'p> {
 }
 
 impl End<'_> {
-    /// Says how many messages were sent, and hears whether all of them came, and as they should.
+    /// Tells the other end how many messages were sent, and waits for the answer. Fails unless all
+    /// of them came, and as they should.
     async fn say_end(&self, other: &Other, sent: u64) -> anyhow::Result<()> {
         other.send(END, sent.to_be_bytes().to_vec()).await?;
         let answer = self.endpoint.receive(Match::exactly(COUNTED)).await?.body;

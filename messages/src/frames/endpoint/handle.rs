@@ -16,7 +16,7 @@ pub type SendSlot = Slot<Result<(), SendError>>;
 
 /// An endpoint, as peers and receives see it.
 pub trait Handle: Send + Sync + fmt::Debug {
-    /// Posts a send.
+    /// Posts a send of a message to a peer. The outcome will be in `slot`.
     fn send(&self, to: &Name, bits: u64, body: Bytes, slot: &Arc<SendSlot>);
 
     /// Takes a receive back. Returns whether it was still waiting.

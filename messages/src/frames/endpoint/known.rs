@@ -25,7 +25,7 @@ pub struct Outbound {
     pub len: usize,
 }
 
-/// What is known of a peer.
+/// The state of a peer: its handle, the messages to it and from it, and the ways there.
 #[derive(Debug)]
 pub struct Known {
     pub peer: Peer,
@@ -38,7 +38,8 @@ pub struct Known {
     pub lane: Lane,
 }
 
-/// What a look at a peer's messages has found.
+/// The result of [`Known::look`]: whether any message had news for the program, and whether a
+/// receive has got its message.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Looked {
     pub has_woken: bool,

@@ -64,7 +64,8 @@ fn set(shared: &Shared, to: &Name, made: Result<Queues, String>) -> Option<Conne
     }
 }
 
-/// Takes peers' lanes.
+/// Accepts the lanes that peers make to this endpoint, as long as there are fewer than the endpoint
+/// may have peers. Further ones are refused.
 pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
     loop {
         let incoming = listener.accept().await;

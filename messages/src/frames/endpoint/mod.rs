@@ -53,7 +53,7 @@ impl Drop for Open {
 }
 
 impl Endpoint {
-    /// Configures an endpoint.
+    /// Returns a builder that configures and opens an endpoint.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }

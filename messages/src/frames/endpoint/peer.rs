@@ -12,7 +12,8 @@ use super::name::Name;
 use crate::frames::error::SendError;
 use crate::matching::Source;
 
-/// Another endpoint. There is no connection to it: the handle is its name, and the way there.
+/// A handle to another endpoint, by which messages are sent there. No connection is needed to send:
+/// the handle knows the name of the endpoint, and the way there has been found.
 #[derive(Clone)]
 pub struct Peer(Arc<Known>);
 

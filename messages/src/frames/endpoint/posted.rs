@@ -55,7 +55,7 @@ pub struct Note {
     remote: bool,
 }
 
-/// What a receive has met when it was posted.
+/// The outcome of posting a receive: the waiting message that the receive has met, if any.
 #[derive(Debug)]
 pub enum Met {
     Nothing(PostedId),
@@ -70,7 +70,8 @@ impl Posted {
         Self { matcher: Matcher::default(), noted: 0, most_noted, longest, domain }
     }
 
-    /// Posts a receive.
+    /// Posts a receive, and returns the waiting message that it has met, if any. If that message is
+    /// too long, the receive fails.
     pub fn post(&mut self, pattern: Pattern, slot: Arc<ReceiveSlot>) -> Met {
         match self.matcher.post(pattern, Waiting(slot)) {
             Post::Waits(id) => Met::Nothing(id),

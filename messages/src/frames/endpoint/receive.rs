@@ -16,7 +16,7 @@ use crate::frames::error::ReceiveError;
 use crate::matching::{Pattern, PostedId, Source};
 use crate::slot::Slot;
 
-/// What messages a receive takes: by their match bits, and by the peer that sends them.
+/// A filter of messages for a receive, by their match bits and by the peer that sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Match {
     bits: u64,
@@ -25,7 +25,7 @@ pub struct Match {
 }
 
 impl Match {
-    /// Any message.
+    /// Matches every message, whatever its bits and its sender.
     pub fn any() -> Self {
         Self { bits: 0, mask: 0, source: None }
     }
@@ -98,8 +98,8 @@ impl Receiving {
         self.slot.outcome.take()
     }
 
-    /// Cancels the receive. Returns whether it was cancelled before a message came to it; if not,
-    /// the message is still to be had.
+    /// Cancels the receive, unless a message has come to it. Returns whether the receive was
+    /// cancelled; if not, the message is still to be had.
     pub fn cancel(&mut self) -> bool {
         let is_cancelled = self.take_back();
         if is_cancelled {

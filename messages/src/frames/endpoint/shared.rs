@@ -16,14 +16,15 @@ use super::works::Works;
 use crate::frames::engine::Time;
 use crate::matching::PostedId;
 
-/// What the handles to an endpoint and its driver share.
+/// The state of an endpoint that its handles and its driver share.
 #[derive(Debug)]
 pub struct Shared {
     pub name: Name,
     pub nic: Nic,
     /// The domain and the configuration of the queue pairs of lanes.
     pub lanes: (Domain, QueuesConfig),
-    /// What comes from the NIC. Whoever has the lock of this takes the state's lock after it.
+    /// The endpoint's completion queue, and the receive queue of its datagrams. Whoever holds this
+    /// lock takes the state's lock after it.
     pub works: Mutex<Works>,
     pub runtime: runtime::Handle,
     /// Whether the driver alone sends: programs only tell it what to send.
@@ -88,7 +89,7 @@ impl Shared {
         }
     }
 
-    /// Wakes the driver.
+    /// Wakes the driver, unless it was stirred before and has not looked since.
     pub fn stir(&self) {
         if !self.is_stirred.swap(true, Ordering::SeqCst) {
             let waker = self.driver().take();

@@ -46,7 +46,7 @@ pub struct State {
     endpoint: Weak<dyn Handle>,
     /// Peers to which lanes are to be made.
     wanted: Vec<Name>,
-    /// What was counted of frames that belong to no peer.
+    /// Counts of received frames that belong to no known peer.
     statistics: Statistics,
     /// When the driver's timer rings.
     armed: Option<Time>,
@@ -95,7 +95,8 @@ impl State {
         self.peers.get(&name.identity()).is_some_and(|known| known.destination.is_some())
     }
 
-    /// Enters a peer. Returns `None` if there are as many as there may be.
+    /// Enters a peer into the table of peers, unless it is there, and returns its handle. Returns
+    /// `None` if the endpoint is closed or has as many peers as it may have.
     pub fn enter(&mut self, name: Name) -> Option<Peer> {
         if let Some(peer) = self.peer(&name) {
             return Some(peer);
@@ -158,7 +159,7 @@ impl State {
         self.lane(to.identity()).map_or(LaneState::Not, |lane| lane.state())
     }
 
-    /// Says whether frames can be placed at a peer.
+    /// Sets whether frames can be placed by RDMA writes at the peer with this identity.
     pub fn set_places(&mut self, identity: u64, places: bool) {
         if let Some(known) = self.peers.get_mut(&identity) {
             known.pair.set_places(places);
@@ -178,7 +179,8 @@ impl State {
         pairs.fold(self.statistics, |sum, of| sum.plus(of))
     }
 
-    /// Sends a message. It leaves with [`transmit`](Self::transmit).
+    /// Queues a message for a peer, to leave with [`transmit`](Self::transmit). If the message
+    /// can't be sent, the slot is filled with the error.
     pub fn send(&mut self, to: &Name, (bits, body): (u64, Bytes), slot: Arc<SendSlot>, now: Time) {
         let (peer, len, most) = (to.clone(), body.len(), self.settings.longest);
         if len > most {
@@ -202,7 +204,8 @@ impl State {
         self.activate(identity);
     }
 
-    /// Posts a receive. What follows leaves with [`transmit`](Self::transmit).
+    /// Posts a receive of a message of at most `room` bytes. If a message has waited for the
+    /// receive, the frames that answer its sender leave with [`transmit`](Self::transmit).
     pub fn receive(&mut self, of: Match, room: usize, now: Time) -> Receiving {
         let slot = Arc::new(ReceiveSlot::new(room));
         if self.is_closed {
@@ -357,7 +360,7 @@ impl State {
         self.peers.values().all(|known| known.pair.is_idle())
     }
 
-    /// Ends everything: receives, and sends that are not confirmed. Peers are told.
+    /// Ends all receives, and all sends that are not confirmed. Peers are told.
     pub fn close(&mut self, now: Time) {
         self.is_closed = true;
         self.posted.close();

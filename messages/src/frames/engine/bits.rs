@@ -6,7 +6,7 @@ pub struct Bits {
     words: Vec<u64>,
     len: u32,
     count: u32,
-    /// All numbers below this are in the set.
+    /// The least number that is not in the set, or the bound if the set is full.
     first_missing: u32,
 }
 
@@ -21,7 +21,8 @@ impl Bits {
         self.words.get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// Adds a number. Returns whether it is below the bound and was not in the set.
+    /// Adds a number to the set. Returns whether the number is below the bound and was not in the
+    /// set.
     pub fn add(&mut self, number: u32) -> bool {
         if number >= self.len || self.has(number) {
             return false;
@@ -39,7 +40,7 @@ impl Bits {
         self.count
     }
 
-    /// Whether all numbers below the bound are in the set.
+    /// Returns whether the set contains every number below the bound.
     pub fn is_full(&self) -> bool {
         self.count == self.len
     }
@@ -49,7 +50,7 @@ impl Bits {
         self.first_missing
     }
 
-    /// Whether all numbers of a range are in the set.
+    /// Returns whether the set contains every number of a range.
     pub fn has_all(&self, mut range: std::ops::Range<u32>) -> bool {
         range.all(|number| self.has(number))
     }

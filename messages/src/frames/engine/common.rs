@@ -21,9 +21,10 @@ pub trait Receives<P> {
 pub enum Destination<P> {
     /// To this place, which has room for the whole message.
     Place(P),
-    /// Nowhere yet. The message was noted, and [`Pair::place`](super::Pair::place) tells later.
+    /// The message has no place yet, because no receive takes it. The message was noted, and
+    /// [`Pair::place`](super::Pair::place) tells its place later.
     Waits,
-    /// Nowhere: a receive has taken note of the message, and does not want its data.
+    /// The message has met a receive that does not want its data, which is dropped.
     Nowhere,
     /// Nowhere, because too many messages wait. The message will be asked about again.
     Full,
@@ -38,7 +39,7 @@ pub trait Place {
     fn memory(&self) -> Option<RemoteMemory>;
 }
 
-/// What has happened, for the user of a pair.
+/// An event that a pair reports to its user: what has become of a message, sent or received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<S, P> {
     /// The peer has received the message.
@@ -47,7 +48,7 @@ pub enum Event<S, P> {
     SendFailed(S, Lost),
     /// The message is complete.
     Received(P),
-    /// The rest of the message will not come.
+    /// The remaining frames of a message that was being received will not come.
     ReceiveFailed(P, Lost),
     /// The messages that were noted will not come.
     NotesVoid,
@@ -62,11 +63,11 @@ pub enum Lost {
     Anew,
     /// The peer has closed its endpoint.
     Closed,
-    /// This endpoint has ended.
+    /// The endpoint on this side has ended.
     Here,
 }
 
-/// What is to be sent.
+/// Frames for the user of a pair to send: one as a datagram, or several by RDMA writes.
 #[derive(Debug)]
 pub enum Transmit<'p> {
     /// A frame as a datagram.
@@ -79,12 +80,12 @@ pub enum Transmit<'p> {
         data: &'p [u8],
         /// The bytes of each frame but the last.
         stride: u16,
-        /// The notice.
+        /// The head of the notice, a frame that tells the peer which frames were placed.
         notice: Head,
     },
 }
 
-/// What both directions of a pair share.
+/// The state that the outgoing and the incoming messages of a pair share.
 #[derive(Debug)]
 pub struct Common<S, P> {
     pub policy: Policy,

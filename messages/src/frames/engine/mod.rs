@@ -32,8 +32,8 @@ use incoming::Incoming;
 use outgoing::Outgoing;
 pub use timing::{Time, Timing};
 
-/// What one host knows of another: messages there and back. `S` stands for a message that is sent,
-/// and `P` is the place of one that comes.
+/// The messages between this host and one other host, in both directions. `S` stands for a message
+/// that is sent, and `P` is the place of a message that comes.
 #[derive(Debug)]
 pub struct Pair<S, P> {
     common: Common<S, P>,
@@ -57,7 +57,8 @@ impl<S, P: Place> Pair<S, P> {
         self.common.policy = policy;
     }
 
-    /// Says whether frames can be placed at the peer by RDMA writes, from now on.
+    /// Sets whether frames can be placed at the peer by RDMA writes. If they can, later messages
+    /// may be placed; if they can't, messages that are being sent are not placed any more, either.
     pub fn set_places(&mut self, places: bool) {
         self.outgoing.set_places(places);
     }
@@ -144,7 +145,8 @@ impl<S, P: Place> Pair<S, P> {
         self.common.controls.is_empty() && self.outgoing.is_empty() && self.incoming.is_empty()
     }
 
-    /// Ends everything. The peer is told, and need not wait for this side.
+    /// Gives up all messages of the pair, in both directions. The peer is told, and need not wait
+    /// for this side.
     pub fn close(&mut self) {
         self.outgoing.fail(&mut self.common, Lost::Here);
         self.incoming.fail(&mut self.common, Lost::Here);

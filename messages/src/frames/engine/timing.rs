@@ -39,7 +39,7 @@ impl RoundTrips {
         Self { timing, smoothed: None, variation: Duration::ZERO }
     }
 
-    /// Takes a measurement: the time from a frame that was sent once to the answer.
+    /// Adds a measurement to the estimate: the time from a frame that was sent once to its answer.
     pub fn measured(&mut self, took: Duration) {
         match self.smoothed {
             None => (self.smoothed, self.variation) = (Some(took), took / 2),

@@ -16,7 +16,7 @@ pub struct Assembly<P> {
     windows: Option<Windows>,
 }
 
-/// What follows from a frame.
+/// The step that the receiver of a message takes next, for example because a frame has come.
 #[derive(Debug)]
 pub enum Step {
     Nothing,

@@ -5,10 +5,10 @@ use doorbell_verbs::RemoteMemory;
 use crate::frames::engine::timing::Time;
 use crate::frames::wire::Clear;
 
-/// What a receiver has cleared of a message.
+/// The windows of a message that its receiver has cleared so far.
 #[derive(Debug, Default)]
 pub struct Windows {
-    /// All frames below this have been cleared.
+    /// The number of the first frame that was not cleared yet.
     cleared: u32,
     /// The last clear to send.
     latest: Option<Clear>,

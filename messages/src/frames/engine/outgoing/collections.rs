@@ -22,8 +22,9 @@ pub struct Collections {
     again: VecDeque<Again>,
     /// Frames on their way without an answer.
     flying: u32,
-    /// Nothing was acknowledged within the first time-out: probably no receive is posted. Only the
-    /// first collection is sent, until it is acknowledged.
+    /// Whether only the first collection is sent, as a probe, until it is acknowledged. Probing
+    /// begins when a collection times out before any was acknowledged: probably no receive is
+    /// posted.
     is_probing: bool,
 }
 

@@ -85,7 +85,8 @@ impl<S> Outgoing<S> {
         self.messages.is_empty()
     }
 
-    /// Says whether frames can be placed by RDMA writes from now on.
+    /// Sets whether frames can be placed by RDMA writes. If they can, later messages may be placed;
+    /// if they can't, messages that are being sent are not placed any more, either.
     pub fn set_places(&mut self, places: bool) {
         self.places = places;
         for message in self.messages.values_mut() {

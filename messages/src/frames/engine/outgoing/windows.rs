@@ -18,7 +18,7 @@ pub struct Windows {
     places: bool,
     /// Frames that are cleared and not sent yet.
     queue: VecDeque<u32>,
-    /// All frames below this have been cleared.
+    /// The number of the first frame that may not be sent yet.
     high: u32,
     /// The frame that carries the request for more.
     more_at: Option<u32>,
@@ -38,14 +38,14 @@ pub struct Windows {
     is_flying: bool,
 }
 
-/// What is to be sent.
+/// A step in sending a message: a frame as a datagram, or several frames by RDMA writes.
 #[derive(Debug)]
 pub enum Step {
     Frame(u32, Flags),
     Place { memory: RemoteMemory, first: u32, count: u16, flags: Flags },
 }
 
-/// What a clear to send has changed.
+/// The effect of a clear to send on a message.
 #[derive(Debug, Default)]
 pub struct Cleared {
     /// How many frames are asked for again.
@@ -74,7 +74,8 @@ impl Windows {
         }
     }
 
-    /// Says whether frames can be placed by RDMA writes from now on.
+    /// Stops placing frames by RDMA writes if `places` is false. If it is true, nothing changes: a
+    /// message that began as datagrams goes on as datagrams.
     pub fn set_places(&mut self, places: bool) {
         self.places &= places;
     }

@@ -5,7 +5,7 @@ use super::{MILLI, policies};
 use crate::frames::policy::{Emp, Policy, Rmpp};
 use crate::frames::wire::{Head, Kind};
 
-/// Which frame is lost.
+/// A predicate that picks the frame to be lost, by its head.
 type Loses = fn(&Head) -> bool;
 
 /// Sends a message of many frames, of which the first that `loses` says is lost.

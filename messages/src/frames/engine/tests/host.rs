@@ -20,7 +20,7 @@ const LATENCY: Duration = Duration::from_micros(20);
 /// The longest message that receives take.
 const MOST: usize = 4_000_000;
 
-/// Splitmix64: the same numbers on every machine.
+/// A Splitmix64 generator, which makes the same pseudo-random numbers on every machine.
 pub struct Random(pub u64);
 
 impl Random {
@@ -40,7 +40,7 @@ impl Random {
     }
 }
 
-/// What the network does to frames, in percent.
+/// The faults of the network: how many frames in a hundred each kind affects.
 #[derive(Clone, Copy)]
 pub struct Faults {
     pub loss: u64,
@@ -71,7 +71,7 @@ impl Place for Letter {
 /// The receives of a host: each takes the messages of one tag.
 pub struct Posted {
     posted: Vec<u64>,
-    /// Messages that wait: the number, the tag, and the length.
+    /// Messages that wait for a receive: the number, the tag, and the length of each.
     pub noted: Vec<(u32, u64, usize)>,
     pub most_noted: usize,
 }
@@ -120,7 +120,7 @@ pub struct World {
     /// Frames on their way: when they arrive, where, and their bytes.
     frames: Vec<(Time, usize, Vec<u8>)>,
     sends: u64,
-    /// Which frame to lose, of those that a test looks at.
+    /// A predicate that picks one frame to be lost, if a test needs that.
     pub loses: Option<fn(&Head) -> bool>,
     pub lost: usize,
 }
@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// Lets time pass.
+    /// Runs the hosts and the network for a span of simulated time.
     pub fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
