@@ -8,7 +8,7 @@
 //! | `report` | prints figures as words, JSON or CSV |
 //! | `verbs`, `am`, `tags`, `groups`, `streams`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
 //! | `peer` | is the stream by which the two ends agree |
-//! | `stream`, `latencies`, `ledger`, `pattern`, `patience`, `meter` | what measurements share |
+//! | `following`, `stream`, `latencies`, `ledger`, `pattern`, `patience`, `meter` | what measurements share |
 //! | `figures`, `plan`, `place`, `args`, `test`, `amount` | what is measured, and what was found |
 //!
 //! Each file uses only those below it.
@@ -21,6 +21,7 @@ pub(crate) mod cable;
 mod costs;
 pub mod ends;
 mod figures;
+mod following;
 mod frames;
 mod groups;
 mod latencies;

@@ -12,8 +12,9 @@ use anyhow::bail;
 use doorbell_am::{Handlers, Peer, Placing, RequestId};
 use doorbell_verbs::{Buf, Memory, Region};
 
-use super::messages::{COUNTED, END, Told, count};
+use super::messages::{COUNTED, END, count};
 use crate::perf::figures::Found;
+use crate::perf::following::Told;
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use doorbell_am::{Arguments, Call, Handlers, MOST_WORDS, ReplyId, RequestId, Words};
-use tokio::sync::Notify;
 
 use crate::perf::Plan;
+use crate::perf::following::Told;
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::test::Am;
 
@@ -17,14 +17,6 @@ use crate::perf::test::Am;
 pub const END: RequestId<()> = RequestId::new(2, "end");
 /// The reply to [`END`]: how many requests came, and how many of them were wrong.
 pub const COUNTED: ReplyId<(u64, u64)> = ReplyId::new(1, "counted");
-
-/// The observations of the end that follows.
-#[derive(Default)]
-pub struct Told {
-    pub count: AtomicU64,
-    pub wrong: AtomicU64,
-    pub ended: Notify,
-}
 
 /// Adds one to a counter of the end that follows.
 pub fn count(counter: &AtomicU64) {

@@ -9,8 +9,6 @@ mod messages;
 mod stream;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use doorbell_am::{
@@ -18,14 +16,14 @@ use doorbell_am::{
     ReplyId, RequestId, SegmentMemory, Tag, Words,
 };
 use doorbell_verbs::{Region, SharedMemory};
-use serde_json::json;
 
 use super::figures::{Figures, Found};
+use super::following::{Told, follow, meet};
 use super::peer::Peer;
 use super::test::Am;
 use super::verbs::{Beat, Guard, open};
 use super::{Carriage, Place, Plan};
-use messages::{Messages, Said, Told, words_of_each};
+use messages::{Messages, Said, words_of_each};
 
 /// The request to an idle endpoint.
 const ECHO: RequestId<u64> = RequestId::new(0, "echo");
@@ -90,7 +88,7 @@ async fn play<A: Said>(
     };
     let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;
     let idle = if peer.leads() { None } else { neighbour(&endpoint, &guard, plan).await? };
-    let name = meet(&endpoint, peer, &nic)?;
+    let name: Name = meet(&endpoint.name().to_string(), peer, &nic)?.parse()?;
     let device = Some(nic.capabilities().name);
     if !peer.leads() {
         follow(&guard, &told).await?;
@@ -162,39 +160,6 @@ async fn surround(
 fn turn(bundle: &Bundle) -> anyhow::Result<()> {
     bundle.poll(true);
     Ok(())
-}
-
-/// Tells the other end the endpoint's name, and hears the same.
-fn meet(endpoint: &Endpoint, peer: &mut Peer, nic: &doorbell_verbs::Nic) -> anyhow::Result<Name> {
-    let mine = json!(endpoint.name().to_string());
-    let theirs = peer.swap_while(&mine, || {
-        nic.turn();
-        Ok(())
-    })?;
-    Ok(theirs.as_str().context("the other end's name")?.parse()?)
-}
-
-/// Handles what comes until the last has come.
-async fn follow(guard: &Guard, told: &Told) -> anyhow::Result<()> {
-    let beat = guard.beat();
-    guard
-        .run(async {
-            loop {
-                let before = told.count.load(Ordering::Relaxed);
-                tokio::select! {
-                    () = told.ended.notified() => break,
-                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
-                }
-                if told.count.load(Ordering::Relaxed) != before {
-                    beat.count();
-                }
-            }
-            match told.wrong.load(Ordering::Relaxed) {
-                0 => Ok(()),
-                wrong => bail!("{wrong} messages are not what they should be"),
-            }
-        })
-        .await
 }
 
 /// How an endpoint carries messages.

@@ -1,12 +1,12 @@
 //! What the end that follows does with messages.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use doorbell_messages::streams::{Endpoint, EndpointBuilder, HandlerError, Incoming, StreamId};
-use tokio::sync::Notify;
 
 use crate::perf::Plan;
+use crate::perf::following::Told;
 use crate::perf::pattern::{Pattern, wholly};
 
 /// Messages to be sent back.
@@ -19,24 +19,6 @@ pub const NOTE: StreamId = StreamId::new("note");
 pub const PIECES: StreamId = StreamId::new("pieces");
 /// The last message of a test, with the number of all others, or of all pieces.
 pub const END: StreamId = StreamId::new("end");
-
-/// The observations of the end that follows.
-#[derive(Default)]
-pub struct Told {
-    pub count: AtomicU64,
-    pub wrong: AtomicU64,
-    pub ended: Notify,
-}
-
-impl Told {
-    /// Counts a message, or a piece, which is right or wrong.
-    fn count(&self, right: bool) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        if !right {
-            self.wrong.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
 
 /// Returns whether bytes are the message of a number. Not all are compared [wholly].
 pub fn is_right(pattern: &Pattern, number: u64, bytes: &[u8], size: usize) -> bool {

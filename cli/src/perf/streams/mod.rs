@@ -7,20 +7,18 @@ mod matching;
 mod rate;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use doorbell_messages::streams::{Endpoint, EndpointBuilder};
 use doorbell_verbs::Nic;
-use serde_json::json;
 
 use super::figures::{Figures, Found};
+use super::following::{Told, follow, meet};
 use super::peer::Peer;
 use super::test::Streams;
 use super::verbs::{Guard, open};
 use super::{Place, Plan};
-use handlers::{Told, follower};
+use handlers::follower;
 use matching::Matching;
 
 /// Runs one end of a test.
@@ -49,14 +47,14 @@ async fn play(
     if !peer.leads() {
         let told = Arc::new(Told::default());
         let endpoint = opened(follower(plan, &told), plan, &nic, &guard).await?;
-        meet(&endpoint, peer, &nic)?;
+        meet(&endpoint.name().to_string(), peer, &nic)?;
         follow(&guard, &told).await?;
         peer.meet(|| turn(&endpoint))?;
         return Ok(None);
     }
     let (builder, pongs) = latency::leader(plan);
     let endpoint = opened(builder, plan, &nic, &guard).await?;
-    let name = meet(&endpoint, peer, &nic)?;
+    let name = meet(&endpoint.name().to_string(), peer, &nic)?;
     let beat = guard.beat();
     let found = guard.run(async {
         let to = endpoint.connect(name.as_str()).await?;
@@ -85,7 +83,7 @@ async fn play_matched(
     if !peer.leads() {
         matched::post_ahead(&matching, plan);
     }
-    let name = meet(&endpoint, peer, nic)?;
+    let name = meet(&endpoint.name().to_string(), peer, nic)?;
     let follows = !peer.leads();
     let found = guard.run(async {
         let to = endpoint.connect(name.as_str()).await?;
@@ -120,37 +118,4 @@ async fn opened(
 fn turn(endpoint: &Endpoint) -> anyhow::Result<()> {
     endpoint.bundle().poll(true);
     Ok(())
-}
-
-/// Tells the other end the endpoint's name, and hears the same.
-fn meet(endpoint: &Endpoint, peer: &mut Peer, nic: &Nic) -> anyhow::Result<String> {
-    let mine = json!(endpoint.name().to_string());
-    let theirs = peer.swap_while(&mine, || {
-        nic.turn();
-        Ok(())
-    })?;
-    Ok(theirs.as_str().context("the other end's name")?.to_owned())
-}
-
-/// Handles what comes until the last has come.
-async fn follow(guard: &Guard, told: &Told) -> anyhow::Result<()> {
-    let beat = guard.beat();
-    guard
-        .run(async {
-            loop {
-                let before = told.count.load(Ordering::Relaxed);
-                tokio::select! {
-                    () = told.ended.notified() => break,
-                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
-                }
-                if told.count.load(Ordering::Relaxed) != before {
-                    beat.count();
-                }
-            }
-            match told.wrong.load(Ordering::Relaxed) {
-                0 => Ok(()),
-                wrong => bail!("{wrong} messages are not what they should be"),
-            }
-        })
-        .await
 }
