@@ -51,6 +51,8 @@ struct Others {
     has_failed: Notify,
     /// Whether the others know of the failure.
     is_told: watch::Sender<bool>,
+    /// Whether the end of each member was heard of: that it has left, failed or died.
+    is_over: Vec<watch::Sender<bool>>,
 }
 
 /// Why a message was not sent to a member, or not received from it.
@@ -86,6 +88,7 @@ impl Members {
         let peers = Meeting::new(&endpoint, rank, names, patience).all().await?;
         let others = Arc::new(Others {
             rank,
+            is_over: peers.iter().map(|_| watch::Sender::new(false)).collect(),
             peers,
             failure: Mutex::default(),
             has_failed: Notify::new(),
@@ -120,7 +123,14 @@ impl Links for Members {
         body: Bytes,
     ) -> impl Future<Output = Result<(), LinkError>> + Send {
         let sending = self.others.peer(to).map(|peer| peer.send(tag, body));
-        async move { Ok(sending?.await?) }
+        let others = self.others.clone();
+        async move {
+            let sent = sending?.await;
+            if let Err(SendError::PeerGone { .. }) = sent {
+                others.hears_of_end(to).await;
+            }
+            Ok(sent?)
+        }
     }
 
     fn receive(
@@ -132,8 +142,13 @@ impl Links for Members {
         let peer = self.others.peer(from);
         let of = |peer| Match::bits(tag).mask(mask).from(peer);
         let receiving = peer.map(|peer| self.endpoint.receive(of(peer)));
+        let others = self.others.clone();
         async move {
-            let message = receiving?.await?;
+            let received = receiving?.await;
+            if let Err(ReceiveError::PeerGone { .. }) = received {
+                others.hears_of_end(from).await;
+            }
+            let message = received?;
             Ok((message.bits, message.body))
         }
     }
@@ -169,6 +184,13 @@ impl Others {
 
     fn failure(&self) -> Option<Failure> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the end of a member was heard of with which nothing can be exchanged any more. The
+    /// member may have said before that another has failed, and then the other is to blame.
+    async fn hears_of_end(&self, rank: usize) {
+        let mut is_over = self.is_over[rank].subscribe();
+        let _ = timeout(TELLING, is_over.wait_for(|is_over| *is_over)).await;
     }
 
     /// Has the group fail here. Returns whether it had not failed before.
@@ -239,6 +261,7 @@ impl Others {
             // The endpoint has ended, and so has this member.
             Err(_) => {}
         }
+        self.is_over[rank].send_replace(true);
     }
 
     /// Tells the others that no further collective is begun here. Messages do not overtake each
