@@ -66,7 +66,7 @@ impl Lane {
         self.lock().rails.as_mut().is_some_and(|rails| rails.acknowledged(next))
     }
 
-    /// Says how many packets have come by several connections.
+    /// Has the peer told how many of its packets have come by several connections.
     pub fn acknowledge(&self, next: u64) {
         self.lock().rails.iter_mut().for_each(|rails| rails.acknowledge(next));
     }

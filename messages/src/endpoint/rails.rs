@@ -90,7 +90,8 @@ impl Rails {
         false
     }
 
-    /// Sends one packet: one that was lost with its connection, an acknowledgement, or the next.
+    /// Sends one packet, which is a packet that was lost with its connection, an acknowledgement, or
+    /// the next packet of the lane.
     /// Returns `None` if no connection has a credit, and the rest of the next message, if it was a
     /// part of one.
     pub fn try_send(

@@ -18,7 +18,7 @@ use crate::matching::{Pattern, Source};
 use crate::pacing::{Offer, Posting, Receive, Seen};
 use crate::pull::{PullService, Puller, Secret, lend};
 
-/// What the handles to an endpoint and its handlers share.
+/// The endpoint itself, which its handles and its handlers of Active Messages share.
 #[derive(Debug)]
 pub struct Shared {
     state: Mutex<State>,
@@ -80,7 +80,7 @@ impl Shared {
         false
     }
 
-    /// Posts a send.
+    /// Posts the send of a message to a peer.
     pub fn send(
         self: &Arc<Self>,
         source: Source,
@@ -175,7 +175,7 @@ impl Shared {
         true
     }
 
-    /// Posts a receive. Returns the place of its outcome, and the receive's name if it waits.
+    /// Posts a receive of messages of a pattern. Returns the place of its outcome, and the receive's name if it waits.
     pub fn receive(
         self: &Arc<Self>,
         pattern: Pattern,
@@ -204,7 +204,7 @@ impl Shared {
         (slot, waits)
     }
 
-    /// Cancels a receive. Returns whether it waited still.
+    /// Cancels a posted receive. Returns whether the receive still waited.
     pub fn cancel(&self, receive: Receive) -> bool {
         let mut effects = Effects::default();
         let mut state = self.lock();

@@ -19,7 +19,7 @@ use crate::pull::{Connections, Lending, NearProcess};
 use crate::striping::Ordered;
 use crate::wire::{OVERHEAD, Packet};
 
-/// What an endpoint knows of its receives and its peers.
+/// The state of an endpoint: its receives, its peers, and its sends that wait for the peers.
 #[derive(Debug)]
 pub struct State {
     pub incoming: Incoming<Arc<ReceiveSlot>, Arrived>,

@@ -17,7 +17,7 @@ pub struct Incoming<R, M> {
     next: SearchId,
     /// Receives that have taken an offered message, which is on its way, with its match bits.
     promised: Map<(Source, Order), (R, u64)>,
-    /// What messages of one sender may take here.
+    /// The window of each sender: the bytes that its messages may take before receives take them.
     window: usize,
     probes: Probes,
 }
@@ -43,7 +43,7 @@ struct Charged<M> {
 struct Sender {
     /// Whether the sender holds messages, as far as it was heard.
     holds: bool,
-    /// What messages take of the window, as far as the sender was not given it back.
+    /// The bytes of the window that the sender was not given back.
     used: usize,
     /// The part of `used` that receives have taken.
     owed: usize,
@@ -110,7 +110,7 @@ impl<R, M> Incoming<R, M> {
         self.window
     }
 
-    /// Adds a sender.
+    /// Makes a sender known, whose window is empty.
     pub fn add_sender(&mut self, source: Source) {
         self.senders.insert(source, Sender::default());
     }
@@ -131,7 +131,8 @@ impl<R, M> Incoming<R, M> {
         lost
     }
 
-    /// Posts a receive.
+    /// Posts a receive, which takes a message that waits, or waits itself and searches the senders
+    /// that hold messages.
     pub fn post(
         &mut self,
         pattern: Pattern,

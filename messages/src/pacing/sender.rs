@@ -9,9 +9,9 @@ use crate::matching::{Envelope, Matcher, MessageId, Pattern, Post, PostedId};
 /// The messages to one receiver that are held, and the room for others.
 #[derive(Debug)]
 pub struct Outgoing<M> {
-    /// What messages may still take at the receiver.
+    /// The bytes of the window at the receiver that are free.
     window: usize,
-    /// What messages may take if the receiver has none.
+    /// The bytes of the whole window at the receiver.
     most: usize,
     next: Order,
     held: BTreeMap<Order, (MessageId, Held<M>)>,
@@ -38,7 +38,7 @@ pub struct TooManySearches;
 #[derive(Debug)]
 pub struct Held<M> {
     pub envelope: Envelope,
-    /// What the message takes of the window.
+    /// The bytes that the message takes of the window.
     pub cost: usize,
     /// The length of the message's body.
     pub len: usize,

@@ -30,14 +30,14 @@ enum Forth {
 
 const WINDOW: usize = 4;
 
-/// One sender, and the channels between it and the receiver.
+/// A sender of the simulated world, and its channels to and from the receiver.
 struct Line {
     outgoing: Outgoing<u64>,
     forth: VecDeque<Forth>,
     back: VecDeque<Reaction>,
 }
 
-/// All senders, and the receiver.
+/// A simulated world of several senders and one receiver.
 struct World {
     lines: Vec<Line>,
     incoming: Incoming<u64, u64>,

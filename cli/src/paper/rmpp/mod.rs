@@ -19,7 +19,7 @@ const STEPS: [(&str, &str); 3] = [
     ("Step 1: receives offloaded", "--step 1 --runs nic"),
     ("Step 2: receives and sends offloaded", "--step 2 --runs nic"),
 ];
-/// What all exchanges have in common: frames of 1,500 bytes with all headers.
+/// The arguments of all exchanges: the protocol, and frames of 1,500 bytes with all headers.
 const COMMON: &str = "--protocol rmpp --frame 1388";
 
 /// Measures everything, and makes the report of it.
