@@ -194,6 +194,8 @@ pub(crate) struct SendSide {
     leases: u16,
     /// Requests that are done without a reply, and that the peer was not told of yet.
     unreported: u16,
+    /// The count of received requests when a request that is no call was sent last.
+    heard: u32,
     /// Calls under way, and answers that have come.
     pub calls: PendingTable<Answer>,
     /// Memory that is being placed. Allocated apart, since most peers never place anything.

@@ -217,6 +217,7 @@ impl SendSide {
             least_leases: leases,
             leases,
             unreported: 0,
+            heard: 0,
             calls: PendingTable::default(),
             placements: None,
             retained: None,

@@ -1,6 +1,7 @@
 //! Sending requests, each of which takes a credit.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use doorbell_verbs::floor::HeldNic;
 
@@ -90,7 +91,10 @@ impl Link {
     ) -> Result<(), SendError> {
         self.check_stands(out)?;
         out.one_way += 1;
-        self.send_request(out, To { handler, call: 0 }, content);
+        // The first request behind one of the peer's may be what the peer waits for, as in turns.
+        let heard = self.received.load(Ordering::Relaxed);
+        let at_once = std::mem::replace(&mut out.heard, heard) != heard;
+        self.send_request(out, To { handler, call: 0 }, content, at_once);
         Ok(())
     }
 
@@ -104,14 +108,20 @@ impl Link {
     ) -> Result<u16, SendError> {
         self.check_stands(out)?;
         let call = out.calls.begin();
-        self.send_request(out, To { handler, call }, content);
+        self.send_request(out, To { handler, call }, content, false);
         Ok(call)
     }
 
-    /// Sends a request, at once if no other is under way.
+    /// Sends a request, at once if that is wished or no other is under way.
     #[inline]
-    fn send_request(self: &Arc<Self>, out: &mut SendSide, to: To, content: Content<'_>) {
-        let alone = out.under_way == 1;
+    fn send_request(
+        self: &Arc<Self>,
+        out: &mut SendSide,
+        to: To,
+        content: Content<'_>,
+        at_once: bool,
+    ) {
+        let alone = at_once || out.under_way == 1;
         let words = content.words.len();
         let header = Header { kind: Kind::Request, words, handler: to.handler, call: to.call };
         self.send(out, header, content, alone.then(HeldNic::none));

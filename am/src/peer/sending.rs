@@ -178,6 +178,23 @@ impl Peer {
         self.send(id, room.content(&arguments)).await
     }
 
+    /// Sends a request if there is a credit for it now, in order with those that are sent by a
+    /// [`Credit`](super::Credit). Returns whether the request was sent.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    #[inline]
+    pub fn try_request<A: Arguments>(
+        &self,
+        id: RequestId<A>,
+        arguments: &A,
+    ) -> Result<bool, SendError> {
+        let mut room = Room::new();
+        let content = room.content(arguments);
+        self.link.check_allowed(content)?;
+        self.link.try_request(id.index(), content)
+    }
+
     /// Sends a request with a copy of a payload beside the arguments.
     ///
     /// # Errors

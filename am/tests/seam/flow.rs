@@ -121,11 +121,15 @@ fn a_credit_can_be_tried_awaited_and_given_up() {
             keeps.lock().expect("nobody failed").push(request.keep());
         });
         let (_near, peer, _far) = mapped(over, Handlers::new(), far).await;
-        for number in 0..8 {
+        for number in 0..4 {
             let credit = peer.try_credit().expect("it is there").expect("one of eight");
             credit.request(KEEP, number).expect("a word");
         }
+        for number in 4..8 {
+            assert_eq!(peer.try_request(KEEP, &number), Ok(true));
+        }
         assert!(peer.try_credit().expect("it is there").is_none());
+        assert_eq!(peer.try_request(KEEP, &8), Ok(false));
         let within = Duration::from_millis(20);
         let Err(SendError::NoCredit { credits, .. }) = peer.within(within).credit().await else {
             panic!("there is none")

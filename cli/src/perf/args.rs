@@ -115,6 +115,11 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub blocks: Option<usize>,
 
+    /// Post N receives beforehand that take none of the messages of tag_lat, each by a mask of its
+    /// own
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub posted: usize,
+
     /// Have the NIC run by a thread of its own; with --pair on a core of its own, if there are four
     #[arg(long)]
     pub dedicated: bool,
@@ -150,6 +155,7 @@ Examples:
   doorbell perf rpc_bw --pair --device udp --in-flight 64
   doorbell perf rpc_stream --pair --device udp --both-ways
   doorbell perf histogram --pair --device shm           random updates of a table that both share
+  doorbell perf tag_lat --pair --posted 1000            matching beside 1,000 other receives
   doorbell perf collectives --pair                      a group of two; also with --device tcp
   doorbell perf am_costs                                what a request and its reply spend time on
   doorbell perf tcp_lat --pair                          the kernel's, to compare with

@@ -121,6 +121,7 @@ impl Peer {
             "both_ways": plan.both_ways,
             "block": plan.block,
             "blocks": plan.blocks,
+            "posted": plan.posted,
             "carrier": plan.carrier.map(|carrier| carrier.to_string()),
         });
         let theirs = self.swap(&mine)?;

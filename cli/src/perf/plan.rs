@@ -8,7 +8,7 @@ use doorbell_splitc::Carrier;
 use super::amount::Amount;
 use super::args::{Args, Carriage};
 use super::meter::Meter;
-use super::test::{Am, Costs, Layer, Rpc, SplitC, Test};
+use super::test::{Am, Costs, Layer, Rpc, SplitC, Tags, Test};
 
 /// The plan of a test, on which both ends agree.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub struct Plan {
     pub block: Option<usize>,
     /// How many reads of a long tagged message are under way at a time, if that was said.
     pub blocks: Option<usize>,
+    /// How many receives are posted that take no message.
+    pub posted: usize,
     /// How this end's NIC is run.
     pub nic: Run,
 }
@@ -91,6 +93,7 @@ impl Plan {
             both_ways: args.both_ways,
             block: args.block,
             blocks: args.blocks,
+            posted: args.posted,
             nic,
         };
         plan.judge().map(|()| plan)
@@ -119,6 +122,9 @@ impl Plan {
         }
         if self.both_ways && self.test != Test::Rpc(Rpc::Stream) {
             bail!("--both-ways is for rpc_stream, and not for {name}");
+        }
+        if self.posted > 0 && self.test != Test::Tags(Tags::Lat) {
+            bail!("--posted is for tag_lat, and not for {name}");
         }
         if let Test::Rpc(test) = self.test {
             return self.judge_calls(test);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_am as am;
 
 use crate::matching::Source;
 use crate::wire::Description;
@@ -27,11 +26,10 @@ pub enum Content {
     There(Description),
 }
 
-/// The sender of a message, and the connection by which the message has come.
+/// The sender of a message.
 #[derive(Clone, Debug)]
 pub struct Sender {
     pub source: Source,
-    pub link: am::Peer,
     /// The name by which others connect to the sender, as far as it is known.
     pub name: Option<Arc<str>>,
 }

@@ -23,10 +23,10 @@ impl Shared {
     pub fn takes_short(self: &Arc<Self>, link: &am::Peer, words: &[u64]) -> bool {
         let mut state = self.lock();
         match (state.peer_of(link), short_of_words(words)) {
-            (Some((source, _)), Some((bits, body))) => {
-                let (begins, len) = (Begins::Sent { bits }, body.len());
-                let heading = Heading { len, ..Heading::default() };
-                self.comes(state, (source, link), begins, heading, 0, body)
+            (Some((source, known)), Some((bits, body))) => {
+                let from = Sender { source, name: known.name.clone() };
+                let (len, content) = (body.len(), Content::Here(body));
+                self.arrived(state, false, Arrived { bits, len, content, from, number: 0 })
             }
             _ => self.malformed(),
         }
@@ -104,7 +104,8 @@ impl Shared {
         let mut state = self.lock();
         let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
         if heading.long || payload.len() == heading.len {
-            return self.comes(state, (source, link), begins, heading, number, payload);
+            let from = Sender { source, name: known.name.clone() };
+            return self.comes(state, from, begins, heading, number, payload);
         }
         let most = self.limits.eager.max(Limits::LEAST_WINDOW);
         if payload.len() > heading.len || heading.len > most {
@@ -125,38 +126,31 @@ impl Shared {
         let Some(whole) = known.partial.take_if(|partial| partial.is_whole()) else {
             return false;
         };
+        let from = Sender { source, name: known.name.clone() };
         let Partial { begins, heading, number, .. } = whole;
-        self.comes(state, (source, link), begins, heading, number, whole.into_bytes())
+        self.comes(state, from, begins, heading, number, whole.into_bytes())
     }
 
     /// Takes in a whole message, or the description of a long one.
     fn comes(
         self: &Arc<Self>,
         state: MutexGuard<'_, State>,
-        (source, link): (Source, &am::Peer),
+        from: Sender,
         begins: Begins,
         Heading { len, last, long }: Heading,
         number: u64,
         payload: Bytes,
     ) -> bool {
-        let known = state.peers.get(&source);
-        let name = known.and_then(|known| known.name.clone());
         let content = match long {
             true => Description::from_bytes(payload, len).map(Content::There),
             false => Some(Content::Here(payload)),
         };
         let Some(content) = content else { return self.malformed() };
         let bits = if let Begins::Sent { bits } = begins { bits } else { 0 };
-        let arrived = Arrived {
-            bits,
-            len,
-            content,
-            from: Sender { source, link: link.clone(), name },
-            number,
-        };
+        let arrived = Arrived { bits, len, content, from, number };
         match begins {
-            Begins::Sent { .. } => self.arrived(state, source, last, arrived),
-            Begins::Taken { order } => self.taken(state, source, last, order, arrived),
+            Begins::Sent { .. } => self.arrived(state, last, arrived),
+            Begins::Taken { order } => self.taken(state, last, order, arrived),
         }
     }
 
@@ -164,11 +158,10 @@ impl Shared {
     fn arrived(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
-        source: Source,
         last: bool,
         arrived: Arrived,
     ) -> bool {
-        let mut effects = Effects::default();
+        let (mut effects, source) = (Effects::default(), arrived.from.source);
         let envelope = Envelope { source, bits: arrived.bits };
         let cost =
             OVERHEAD + if let Content::Here(body) = &arrived.content { body.len() } else { 0 };
@@ -178,7 +171,7 @@ impl Shared {
         }
         let mut reacts = |what| react(peers, &mut effects, what);
         match incoming.arrived(envelope, cost, arrived, &mut reacts) {
-            Ok(Some((slot, arrived))) => self.met(state, source, slot, arrived, &mut effects),
+            Ok(Some((slot, arrived))) => self.met(state, slot, arrived, &mut effects),
             Ok(None) => drop(state),
             Err(_) => {
                 drop(state);
@@ -192,12 +185,11 @@ impl Shared {
     fn taken(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
-        source: Source,
         last: bool,
         order: u64,
         mut arrived: Arrived,
     ) -> bool {
-        let mut effects = Effects::default();
+        let (mut effects, source) = (Effects::default(), arrived.from.source);
         let promised = state.incoming.came(source, order);
         if last {
             state.incoming.holds_none(source);
@@ -207,7 +199,7 @@ impl Shared {
             return self.malformed();
         };
         arrived.bits = bits;
-        self.met(state, source, slot, arrived, &mut effects);
+        self.met(state, slot, arrived, &mut effects);
         effects.finish()
     }
 
@@ -215,7 +207,6 @@ impl Shared {
     pub(super) fn met(
         self: &Arc<Self>,
         state: MutexGuard<'_, State>,
-        source: Source,
         slot: Arc<ReceiveSlot>,
         arrived: Arrived,
         effects: &mut Effects,
@@ -223,13 +214,13 @@ impl Shared {
         let Arrived { bits, len, content, from, number } = arrived;
         match content {
             Content::There(description) if len <= slot.room => {
-                let known = state.peers.get(&source);
+                let known = state.peers.get(&from.source);
                 let ways = known.map(|known| (known.pulls.clone(), known.near));
                 drop(state);
                 self.pull(ways, number, slot, (bits, len, description), from);
             }
             content => {
-                state.is_done(source, number, true, effects);
+                state.is_done(from.source, number, true, effects);
                 drop(state);
                 let body = if let Content::Here(body) = content { body } else { Bytes::new() };
                 effects.note(slot.give(bits, len, body, from));

@@ -32,11 +32,7 @@ impl Shared {
             let mut state = self.lock();
             let source = state.meet(first, Some(name), LEAST_EAGER, |_| true);
             if state.peers.get(&source).is_some_and(|peer| peer.is_greeted) {
-                return Ok(Sender {
-                    source,
-                    link: first.clone(),
-                    name: Some(name.as_str().into()),
-                });
+                return Ok(Sender { source, name: Some(name.as_str().into()) });
             }
             source
         };
@@ -53,7 +49,7 @@ impl Shared {
                 return Err(ConnectError::Greeting { name: name.clone(), why });
             }
         }
-        Ok(Sender { source, link: first.clone(), name: Some(name.as_str().into()) })
+        Ok(Sender { source, name: Some(name.as_str().into()) })
     }
 
     /// Greets a peer over one connection.

@@ -101,8 +101,7 @@ impl Lane {
         if !queue.frames.waiting.is_empty() || queue.rails.is_some() {
             return false;
         }
-        let Ok(Some(credit)) = self.first.try_credit() else { return false };
-        credit.request(SHORT, words).is_ok()
+        self.first.try_request(SHORT, &words).unwrap_or(false)
     }
 
     /// Sends what there are credits for, and has a task send the rest as credits come. A handler of

@@ -77,7 +77,7 @@ impl fmt::Debug for Peer {
 
 impl Peer {
     pub(super) fn of(sender: &Sender, shared: &Arc<Shared>) -> Self {
-        let Sender { source, name, .. } = sender;
+        let Sender { source, name } = sender;
         Self { source: *source, name: name.clone(), shared: Arc::downgrade(shared) }
     }
 }

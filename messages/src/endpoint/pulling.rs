@@ -26,7 +26,7 @@ impl Shared {
         let unfinished = Unfinished(slot);
         self.spawn(async move {
             let pulled = match ways {
-                Some(ways) => shared.pull_by(ways, description, len, &from).await,
+                Some(ways) => shared.pull_by(ways, description, len).await,
                 None => Err(PullError::PeerGone),
             };
             let pulled = pulled.map_err(|why| why.to_string());
@@ -50,12 +50,11 @@ impl Shared {
         (pulls, near): Ways,
         description: Description,
         len: usize,
-        from: &Sender,
     ) -> Result<Bytes, PullError> {
         if let Some(process) = near {
             let copied = self.puller.copy(process, &description, len).await;
-            // Another process may have the number of one that has ended.
-            if from.link.ending().is_some() {
+            // Another process may have the number of one that has ended, and was read instead.
+            if !process.is_there() {
                 return Err(PullError::PeerGone);
             }
             if copied.is_ok() {

@@ -91,21 +91,20 @@ impl Shared {
         let len = body.len();
         let gone = || SendError::PeerGone { peer: peer_text(name), len };
         let mut state = self.lock();
-        let Some(known) = state.peers.get(&source) else {
+        let Some(known) = state.peers.get_mut(&source) else {
             return Err(gone());
         };
+        // Fast path: a short message that neither the window nor credits hold up needs no slot.
+        if !is_synchronous
+            && let [body] = body.pieces()
+            && known.try_send_short(bits, body)
+        {
+            return Ok(Posted::Left);
+        }
         if len > known.eager {
             drop(state);
             return self.send_long(source, name, bits, body);
         }
-        // Fast path: a short message that neither the window nor credits hold up needs no slot.
-        if !is_synchronous
-            && let [body] = body.pieces()
-            && state.try_send_short(source, bits, body)
-        {
-            return Ok(Posted::Left);
-        }
-        let Some(known) = state.peers.get(&source) else { return Err(gone()) };
         let lane = known.lane.clone();
         let slot = Arc::new(SendSlot::default());
         let (number, slot_of_leaving) = match is_synchronous {
@@ -191,8 +190,8 @@ impl Shared {
         let posting =
             incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut effects, what));
         let waits = match posting {
-            Posting::Met(_, envelope, arrived) => {
-                self.met(state, envelope.source, slot.clone(), arrived, &mut effects);
+            Posting::Met(_, arrived) => {
+                self.met(state, slot.clone(), arrived, &mut effects);
                 None
             }
             Posting::Waits(receive) => {
@@ -227,9 +226,8 @@ impl Shared {
             }
             Seen::Held(Offer { envelope, len, .. }) => {
                 let source = envelope.source;
-                let known = peers.get(&source)?;
-                let (link, name) = (known.lane.link().clone(), known.name.clone());
-                Some((envelope.bits, len, Sender { source, link, name }))
+                let name = peers.get(&source)?.name.clone();
+                Some((envelope.bits, len, Sender { source, name }))
             }
         });
         drop(state);

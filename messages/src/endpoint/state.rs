@@ -79,6 +79,22 @@ pub struct Awaited {
     pub lending: Option<Lending>,
 }
 
+impl Known {
+    /// Sends a short message to the peer at once, if nothing holds it up. Returns whether it was
+    /// sent.
+    #[inline]
+    pub fn try_send_short(&mut self, bits: u64, body: &[u8]) -> bool {
+        let cost = OVERHEAD + body.len();
+        let is_sent = body.len() <= self.eager
+            && self.outgoing.has_room(cost)
+            && self.lane.try_send_short(bits, body);
+        if is_sent {
+            self.outgoing.sent(cost);
+        }
+        is_sent
+    }
+}
+
 impl State {
     pub fn new(window: usize) -> Self {
         Self {
@@ -172,17 +188,6 @@ impl State {
         self.next_number += 1;
         self.awaited.insert(number, awaited);
         number
-    }
-
-    /// Sends a short message to a peer at once, if nothing holds it up. Returns whether it was sent.
-    #[inline]
-    pub fn try_send_short(&mut self, source: Source, bits: u64, body: &[u8]) -> bool {
-        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
-        let cost = OVERHEAD + body.len();
-        outgoing.has_room(cost) && lane.try_send_short(bits, body) && {
-            outgoing.sent(cost);
-            true
-        }
     }
 
     /// Submits a message to a peer. Returns the order of the message if it is held.

@@ -11,6 +11,7 @@
 mod lists;
 mod pattern;
 mod posted;
+mod scanned;
 #[cfg(test)]
 mod tests;
 mod unexpected;

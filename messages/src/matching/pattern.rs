@@ -41,8 +41,11 @@ impl Pattern {
         self.mask
     }
 
-    /// Whether a message is one of those.
-    #[cfg(test)]
+    /// The pattern that takes no message: bits are asked for that its mask leaves out.
+    pub(super) const NOTHING: Self = Self { source: None, bits: 1, mask: 0 };
+
+    /// Returns whether the pattern takes a message.
+    #[inline]
     pub fn takes(&self, message: Envelope) -> bool {
         message.bits & self.mask == self.bits && self.source.is_none_or(|of| of == message.source)
     }

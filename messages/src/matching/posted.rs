@@ -4,15 +4,24 @@ use slab::Slab;
 
 use super::lists::{Linked, Lists, Neighbours, Place};
 use super::pattern::{Class, Envelope, Pattern};
+use super::scanned::Scanned;
+
+/// The most classes of patterns by which receives are listed.
+const MOST_CLASSES: usize = 8;
 
 /// Receives that wait for messages, in the order in which they were posted.
 ///
-/// A message is matched by one look-up for each [`Class`] of pattern that is posted, however many
-/// receives there are of it.
+/// A message is matched by one look-up for each listed [`Class`] of pattern, however many receives
+/// there are of it. Receives of further classes are scanned one after the other, in a table that is
+/// small enough for some nanoseconds each.
 #[derive(Debug)]
 pub struct Posted<R> {
     entries: Slab<Entry<R>>,
+    /// Classes and their lists, which stay when they become empty, until another class takes the
+    /// place.
     classes: Vec<(Class, Lists)>,
+    /// Receives whose classes are not listed.
+    scanned: Scanned,
     next: u64,
 }
 
@@ -21,7 +30,8 @@ struct Entry<R> {
     /// The place of the receive in the order of posting.
     order: u64,
     pattern: Pattern,
-    neighbours: Neighbours,
+    /// The neighbours in the list of the receive's class, unless the receive is scanned.
+    neighbours: Option<Neighbours>,
     receive: R,
 }
 
@@ -34,13 +44,14 @@ pub struct PostedId {
 
 impl<R> Default for Posted<R> {
     fn default() -> Self {
-        Self { entries: Slab::new(), classes: Vec::new(), next: 0 }
+        let (entries, scanned) = (Slab::new(), Scanned::default());
+        Self { entries, classes: Vec::new(), scanned, next: 0 }
     }
 }
 
 impl<R> Linked for Slab<Entry<R>> {
     fn neighbours(&mut self, place: Place) -> &mut Neighbours {
-        &mut self[place as usize].neighbours
+        self[place as usize].neighbours.get_or_insert(Neighbours::NONE)
     }
 }
 
@@ -49,15 +60,27 @@ impl<R> Posted<R> {
     pub fn post(&mut self, pattern: Pattern, receive: R) -> PostedId {
         let order = self.next;
         self.next += 1;
-        let entry = Entry { order, pattern, neighbours: Neighbours::NONE, receive };
+        let entry = Entry { order, pattern, neighbours: None, receive };
         let place = self.entries.insert(entry) as Place;
-        let class = pattern.class();
-        let at = self.classes.iter().position(|(of, _)| *of == class).unwrap_or_else(|| {
-            self.classes.push((class, Lists::default()));
-            self.classes.len() - 1
-        });
-        self.classes[at].1.push(pattern.key(), place, &mut self.entries);
+        match self.lists_of(pattern.class()) {
+            Some(at) => self.classes[at].1.push(pattern.key(), place, &mut self.entries),
+            None => self.scanned.push(order, pattern, place),
+        }
         PostedId { place, order }
+    }
+
+    /// Returns the place of the lists of a class, or `None` if there is no room for them.
+    fn lists_of(&mut self, class: Class) -> Option<usize> {
+        if let Some(at) = self.classes.iter().position(|(of, _)| *of == class) {
+            return Some(at);
+        }
+        if self.classes.len() < MOST_CLASSES {
+            self.classes.push((class, Lists::default()));
+            return Some(self.classes.len() - 1);
+        }
+        let at = self.classes.iter().position(|(_, lists)| lists.is_empty())?;
+        self.classes[at].0 = class;
+        Some(at)
     }
 
     /// Takes the receive that was posted first of those that take a message.
@@ -76,7 +99,9 @@ impl<R> Posted<R> {
             let place = lists.first(&class.key_of(message))?;
             Some((self.entries[place as usize].order, place))
         });
-        firsts.min().map(|(_, place)| place)
+        let listed = firsts.min();
+        let before = listed.map_or(u64::MAX, |(order, _)| order);
+        self.scanned.first_for(message, before).or(listed.map(|(_, place)| place))
     }
 
     /// Takes a receive back, unless it has met a message before.
@@ -107,14 +132,14 @@ impl<R> Posted<R> {
     }
 
     fn remove(&mut self, place: Place) -> R {
-        let pattern = self.entries[place as usize].pattern;
-        let class = pattern.class();
-        let at = self.classes.iter().position(|(of, _)| *of == class);
-        let at = at.expect("the class of a receive exists while the receive waits");
-        let lists = &mut self.classes[at].1;
-        lists.remove(pattern.key(), place, &mut self.entries);
-        if lists.is_empty() {
-            self.classes.swap_remove(at);
+        let &Entry { order, pattern, neighbours, .. } = &self.entries[place as usize];
+        if neighbours.is_some() {
+            let class = pattern.class();
+            let mut lists = self.classes.iter_mut().filter(|(of, _)| *of == class);
+            let (_, lists) = lists.next().expect("a class is listed while it has receives");
+            lists.remove(pattern.key(), place, &mut self.entries);
+        } else {
+            self.scanned.remove(order);
         }
         self.entries.remove(place as usize).receive
     }

@@ -67,7 +67,7 @@ pub struct Receive {
 /// The outcome of posting a receive.
 #[derive(Debug)]
 pub enum Posting<R, M> {
-    Met(R, Envelope, M),
+    Met(R, M),
     Waits(Receive),
 }
 
@@ -143,7 +143,7 @@ impl<R, M> Incoming<R, M> {
         match self.matcher.post(pattern, Waiting { search, receive }) {
             Post::Met(waiting, envelope, charged) => {
                 self.owes(envelope.source, charged.cost, react);
-                Posting::Met(waiting.receive, envelope, charged.message)
+                Posting::Met(waiting.receive, charged.message)
             }
             Post::Waits(posted) => {
                 self.next += 1;
@@ -327,6 +327,9 @@ impl<R, M> Incoming<R, M> {
 
     /// Ends the search of a receive that waits no more.
     fn ends(&mut self, search: SearchId, react: &mut impl FnMut(Reaction)) {
+        if self.searches.is_empty() {
+            return;
+        }
         let Some(Search { asked, .. }) = self.searches.remove(&search) else { return };
         asked.into_iter().for_each(|to| react(Reaction::GivenUp { to, search }));
     }

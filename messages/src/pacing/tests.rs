@@ -75,7 +75,7 @@ impl World {
         let lines = &mut self.lines;
         let mut react = |reaction| back(lines, reaction);
         let (got, waits) = match self.incoming.post(pattern, number, &mut react) {
-            Posting::Met(_, _, message) => (Some(message), None),
+            Posting::Met(_, message) => (Some(message), None),
             Posting::Waits(receive) => (None, Some(receive)),
         };
         self.got.push(got);

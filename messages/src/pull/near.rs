@@ -17,9 +17,10 @@ use crate::wire::Whereabouts;
 #[derive(Debug)]
 pub struct Secret(Box<[u8; 16]>);
 
-/// A process of this machine whose memory this process may read.
+/// A process of this machine whose memory this process may read, with the secret number by which the
+/// process is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NearProcess(Pid);
+pub struct NearProcess(Whereabouts);
 
 impl Secret {
     /// Makes a secret of random bytes.
@@ -39,10 +40,14 @@ impl Secret {
 impl NearProcess {
     /// Finds the process of a peer, if this process can read the peer's secret number there.
     pub fn at(whereabouts: &Whereabouts) -> Option<Self> {
-        let process = Self(Pid::from_raw(i32::try_from(whereabouts.process).ok()?));
+        let process = Self(*whereabouts);
+        process.is_there().then_some(process)
+    }
+
+    /// Returns whether the process is still there. If not, another may have its number.
+    pub fn is_there(self) -> bool {
         let mut found = [0; 16];
-        process.read(whereabouts.address, &mut found).ok()?;
-        (found == whereabouts.secret).then_some(process)
+        self.read(self.0.address, &mut found).is_ok() && found == self.0.secret
     }
 
     /// Copies bytes from the process's memory at an address.
@@ -51,10 +56,11 @@ impl NearProcess {
     /// Returns an error when the process has ended, has no such memory, or may not be read any
     /// more.
     pub fn read(self, address: u64, mut into: &mut [u8]) -> Result<(), nix::Error> {
+        let number = Pid::from_raw(i32::try_from(self.0.process).map_err(|_| nix::Error::ESRCH)?);
         let mut address = address as usize;
         while !into.is_empty() {
             let from = RemoteIoVec { base: address, len: into.len() };
-            let read = process_vm_readv(self.0, &mut [IoSliceMut::new(into)], &[from])?;
+            let read = process_vm_readv(number, &mut [IoSliceMut::new(into)], &[from])?;
             if read == 0 {
                 return Err(nix::Error::EFAULT);
             }

@@ -38,9 +38,11 @@ pub fn short_of_words(words: &[u64]) -> Option<(u64, Bytes)> {
     if body.len() != len.div_ceil(8) {
         return None;
     }
-    let mut bytes = Vec::with_capacity(8 * body.len());
-    body.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-    bytes.truncate(len);
+    // Exactly as much memory as the body takes becomes its own without another allocation.
+    let mut bytes = Vec::with_capacity(len);
+    let (whole, rest) = body.split_at(len / 8);
+    whole.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    rest.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()[..len % 8]));
     Some((*bits, bytes.into()))
 }
 

@@ -1,7 +1,7 @@
 //! A message there and one back, again and again.
 
 use anyhow::bail;
-use doorbell_messages::{Match, Peer as Other};
+use doorbell_messages::{Match, Peer as Other, Receiving};
 
 use super::{DATA, END, End};
 use crate::perf::figures::Found;
@@ -10,6 +10,7 @@ use crate::perf::latencies::Latencies;
 /// Sends messages, and receives each as it comes back.
 pub async fn lead(end: &End<'_>, other: &Other) -> anyhow::Result<(u64, Found)> {
     let &End { endpoint, messages, plan, beat } = end;
+    let _others = others(end);
     let mut times = Latencies::new(plan.amount, plan.meter());
     for round in 0.. {
         if round > 0 && plan.amount.is_over(round, || times.passed()) {
@@ -34,6 +35,7 @@ pub async fn lead(end: &End<'_>, other: &Other) -> anyhow::Result<(u64, Found)> 
 /// Receives messages, and sends each back.
 pub async fn follow(end: &End<'_>) -> anyhow::Result<()> {
     let &End { endpoint, messages, beat, .. } = end;
+    let _others = others(end);
     let (mut count, mut wrong) = (0, 0);
     loop {
         let message = endpoint.receive(Match::any()).await?;
@@ -45,4 +47,14 @@ pub async fn follow(end: &End<'_>) -> anyhow::Result<()> {
         message.from.send(DATA, message.body).await?;
         beat.count();
     }
+}
+
+/// Posts the receives that take none of the messages. Each has a mask of its own, so that a message is
+/// compared with every one of them.
+fn others(end: &End<'_>) -> Vec<Receiving> {
+    let others = (0..end.plan.posted as u64).map(|low| {
+        let top = 1 << 63;
+        end.endpoint.receive(Match::bits(top).mask(top | low))
+    });
+    others.collect()
 }
