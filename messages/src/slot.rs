@@ -1,11 +1,16 @@
 //! The place of an outcome that one task waits for and another gives.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// An outcome that comes once, and a task that waits for it.
 #[derive(Debug)]
-pub struct Slot<T>(Mutex<State<T>>);
+pub struct Slot<T> {
+    /// Whether an outcome has come, which is seen without the lock.
+    has_come: AtomicBool,
+    state: Mutex<State<T>>,
+}
 
 #[derive(Debug)]
 struct State<T> {
@@ -17,7 +22,8 @@ struct State<T> {
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Self(Mutex::new(State { outcome: None, filled: false, waker: None }))
+        let state = State { outcome: None, filled: false, waker: None };
+        Self { has_come: AtomicBool::new(false), state: state.into() }
     }
 }
 
@@ -30,6 +36,7 @@ impl<T> Slot<T> {
             return false;
         }
         state.outcome = Some(outcome);
+        self.has_come.store(true, Ordering::Release);
         let waker = state.waker.take();
         drop(state);
         let woke = waker.is_some();
@@ -44,7 +51,11 @@ impl<T> Slot<T> {
     }
 
     /// Takes the outcome, if it has come.
+    #[inline]
     pub fn take(&self) -> Option<T> {
+        if !self.has_come.load(Ordering::Acquire) {
+            return None;
+        }
         self.lock().outcome.take()
     }
 
@@ -72,6 +83,6 @@ impl<T> Slot<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -116,6 +116,7 @@ impl Receiving {
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
         let outcome = self.slot.outcome.take()?;
+        self.posted = None;
         Some(outcome.map(|received| self.message(received)))
     }
 
@@ -151,8 +152,9 @@ impl Future for Receiving {
     type Output = Result<Message, ReceiveError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { slot, waits, .. } = &mut *self;
+        let Self { slot, waits, posted } = &mut *self;
         let outcome = std::task::ready!(waits.poll(&slot.outcome, context));
+        *posted = None;
         Poll::Ready(outcome.map(|received| self.message(received)))
     }
 }
