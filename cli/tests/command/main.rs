@@ -14,6 +14,7 @@ mod pingpong;
 mod rpc;
 mod split_c;
 mod streams;
+mod tags;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};
