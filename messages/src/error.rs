@@ -1,6 +1,7 @@
 //! Errors of sends and receives.
 
 use doorbell_am::MapError;
+use doorbell_verbs::Ending;
 
 /// Why a message was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -9,14 +10,16 @@ pub enum SendError {
     /// The connection to the peer ended before the message was sent, or before a receive took the
     /// message of a synchronous send.
     #[error(
-        "sending {len} bytes to {peer}: the connection has ended; whether the peer has received \
-         them is not known"
+        "sending {len} bytes to {peer}: the connection has ended: {why}; whether the peer has \
+         received them is not known"
     )]
     PeerGone {
         /// The name of the peer that the message was for.
         peer: String,
         /// The length of the message.
         len: usize,
+        /// The reason why the connection has ended.
+        why: String,
     },
     /// The receiver has not pulled the long message.
     #[error(
@@ -42,6 +45,17 @@ pub enum SendError {
     /// The send was cancelled.
     #[error("the send was cancelled")]
     Cancelled,
+    /// The endpoint by which the message was sent was dropped, or its runtime has ended.
+    #[error(
+        "sending {len} bytes to {peer}: the endpoint here has ended: it was dropped, or its runtime \
+         has ended"
+    )]
+    Closed {
+        /// The name of the peer that the message was for.
+        peer: String,
+        /// The length of the message.
+        len: usize,
+    },
 }
 
 /// Why a receive has got no message.
@@ -50,7 +64,8 @@ pub enum SendError {
 pub enum ReceiveError {
     /// The message is longer than the receive has room for. It is lost, as in MPI.
     #[error(
-        "receiving at most {room} bytes: the message {bits:#x} has {len}; receive it with more room"
+        "receiving at most {room} bytes: the message {bits:#x} has {len}; receive it with more room, \
+         and with `EndpointBuilder::longest` of as much"
     )]
     Truncated {
         /// The match bits of the message.
@@ -75,10 +90,12 @@ pub enum ReceiveError {
         why: String,
     },
     /// The connection to the only peer that the receive takes messages of has ended.
-    #[error("receiving from one peer: the connection to {peer} has ended")]
+    #[error("receiving from one peer: the connection to {peer} has ended: {why}")]
     PeerGone {
         /// The name of the peer whose connection has ended.
         peer: String,
+        /// The reason why the connection has ended.
+        why: String,
     },
     /// The receive was cancelled.
     #[error("the receive was cancelled")]
@@ -136,6 +153,17 @@ pub enum ConnectError {
         /// The reason why the greeting has failed.
         why: String,
     },
+}
+
+/// Returns why a connection has ended, for error texts.
+pub(crate) fn ending_text(ending: Option<Ending>) -> String {
+    match ending {
+        None => "the peer is not connected".to_owned(),
+        Some(Ending::Left { .. }) => {
+            "this side ended it, since the peer broke the rules of the protocol".to_owned()
+        }
+        Some(ending) => ending.to_string(),
+    }
 }
 
 /// Returns a peer's name for error texts.

@@ -40,6 +40,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alive;
 mod body;
 pub mod collectives;
 mod endpoint;

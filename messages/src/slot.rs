@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 /// An outcome that comes once, and a task that waits for it.
 #[derive(Debug)]
 pub struct Slot<T> {
-    /// Whether an outcome has come, which is seen without the lock.
+    /// Whether an outcome has come, which may have been taken since. Written under the lock, and read
+    /// without it, too.
     has_come: AtomicBool,
     state: Mutex<State<T>>,
 }
@@ -15,14 +16,12 @@ pub struct Slot<T> {
 #[derive(Debug)]
 struct State<T> {
     outcome: Option<T>,
-    /// Whether an outcome has come, which may have been taken since.
-    filled: bool,
     waker: Option<Waker>,
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        let state = State { outcome: None, filled: false, waker: None };
+        let state = State { outcome: None, waker: None };
         Self { has_come: AtomicBool::new(false), state: state.into() }
     }
 }
@@ -32,7 +31,7 @@ impl<T> Slot<T> {
     /// counts. Returns whether a task was woken.
     pub fn fill(&self, outcome: T) -> bool {
         let mut state = self.lock();
-        if std::mem::replace(&mut state.filled, true) {
+        if self.has_come.load(Ordering::Relaxed) {
             return false;
         }
         state.outcome = Some(outcome);
@@ -46,8 +45,7 @@ impl<T> Slot<T> {
 
     /// Returns whether the outcome has come and was taken.
     pub fn is_taken(&self) -> bool {
-        let state = self.lock();
-        state.filled && state.outcome.is_none()
+        self.has_come.load(Ordering::Acquire) && self.lock().outcome.is_none()
     }
 
     /// Takes the outcome, if it has come.
@@ -62,7 +60,7 @@ impl<T> Slot<T> {
     /// Has a task woken when the outcome comes, or at once if it has come.
     pub fn wake_later(&self, waker: &Waker) {
         let mut state = self.lock();
-        if state.filled {
+        if self.has_come.load(Ordering::Relaxed) {
             return waker.wake_by_ref();
         }
         match &mut state.waker {

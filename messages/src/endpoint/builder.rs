@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 use super::handlers::handlers;
 use super::shared::{OwnRail, Shared};
 use super::{Endpoint, Open};
+use crate::alive::watch_over;
 use crate::error::OpenError;
 use crate::limits::Limits;
 use crate::wire::MOST_RAILS;
@@ -137,6 +138,8 @@ impl EndpointBuilder {
             open.tasks.extend(tasks);
             open.endpoints.push(endpoint);
         }
+        let lossy = bundles.iter().find(|bundle| !bundle.nic().capabilities().lossless);
+        open.tasks.extend(lossy.and_then(|bundle| watch_over(&open.shared, bundle)));
         Ok(Endpoint(Arc::new(open)))
     }
 }

@@ -5,9 +5,16 @@ use std::sync::PoisonError;
 use doorbell_am as am;
 
 use super::shared::Shared;
-use super::state::Known;
-use crate::error::{ReceiveError, SendError, peer_text};
+use super::state::{Gone, Known};
+use crate::alive::Waits;
+use crate::error::{ReceiveError, SendError, ending_text, peer_text};
 use crate::pacing::Held;
+
+impl Waits for Shared {
+    fn awaited(&self) -> Vec<am::Peer> {
+        self.lock().awaited_links()
+    }
+}
 
 impl Shared {
     /// Ends what waits for a peer whose connection has ended, unless the peer has another.
@@ -30,25 +37,30 @@ impl Shared {
         }
         state.links.retain(|_, (of, _)| *of != source);
         let known = state.peers.remove(&source);
-        state.remember(source, known.as_ref().and_then(|known| known.name.clone()));
+        let (name, why) = (known.as_ref().and_then(|known| known.name.clone()), link.ending());
+        let (peer, why) = (peer_text(name.as_deref()), ending_text(why));
+        state.remember(Gone { source, name, why: why.as_str().into() });
+        let is_closed = state.is_closed;
         let receives = state.incoming.remove_sender(source);
         let awaited: Vec<_> = state.awaited.extract_if(|_, awaited| awaited.to == source).collect();
         drop(state);
-        let peer = peer_text(known.as_ref().and_then(|known| known.name.as_deref()));
         for slot in receives {
-            slot.outcome.fill(Err(ReceiveError::PeerGone { peer: peer.clone() }));
+            let (peer, why) = (peer.clone(), why.clone());
+            slot.outcome.fill(Err(ReceiveError::PeerGone { peer, why }));
         }
+        let lost = |len| match (peer.clone(), why.clone()) {
+            (peer, _) if is_closed => SendError::Closed { peer, len },
+            (peer, why) => SendError::PeerGone { peer, len, why },
+        };
         for (_, awaited) in awaited {
-            let gone = SendError::PeerGone { peer: peer.clone(), len: awaited.len };
-            awaited.slot.fill(Err(gone));
+            awaited.slot.fill(Err(lost(awaited.len)));
         }
         let Some(Known { mut outgoing, lane, tokens, .. }) = known else { return };
         tokens.into_iter().for_each(|token| self.service.forget(token));
         lane.close();
         for Held { message, .. } in outgoing.drain() {
-            let gone = lane.gone(message.len);
             if let Some(slot) = message.slot {
-                slot.fill(Err(gone));
+                slot.fill(Err(lost(message.len)));
             }
         }
     }

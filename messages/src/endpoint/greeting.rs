@@ -7,7 +7,7 @@ use doorbell_am as am;
 
 use super::arrived::Sender;
 use super::effects::Effects;
-use super::shared::Shared;
+use super::shared::{OwnRail, Shared};
 use super::state::{Known, State};
 use crate::error::ConnectError;
 use crate::limits::Limits;
@@ -123,8 +123,10 @@ impl Shared {
         pulls: PullConnection,
         token: Option<u64>,
     ) {
-        let mut effects = Effects::default();
-        let near = greeting.whereabouts.filter(|_| self.secret.is_some());
+        let (mut effects, place) = (Effects::default(), usize::from(greeting.rail.place));
+        // Of a peer elsewhere, the words may be copied from this very endpoint's greeting.
+        let stays_here = self.rails.get(place).is_some_and(OwnRail::stays_here);
+        let near = greeting.whereabouts.filter(|_| stays_here);
         let near = near.and_then(|whereabouts| NearProcess::at(&whereabouts));
         let mut state = self.lock();
         let own = self.limits.eager;
@@ -134,10 +136,10 @@ impl Shared {
             known.outgoing.widen(usize::try_from(greeting.window).unwrap_or(usize::MAX));
             let theirs = usize::try_from(greeting.eager).unwrap_or(usize::MAX);
             known.eager = own.min(theirs).max(LEAST_EAGER);
-            known.near = near;
         }
+        known.near = known.near.or(near);
+        known.is_here |= stays_here;
         known.tokens.extend(token);
-        let place = usize::from(greeting.rail.place);
         known.pulls.resize_with(known.pulls.len().max(place + 1), || None);
         // The side that has connected makes the connection for long bodies, too.
         if known.pulls[place].is_none() || pulls.is_made_here() {
@@ -158,7 +160,9 @@ impl Shared {
         let (window, eager) = (window as u64, eager as u64);
         // A peer that is quicker than the endpoint's opening is told no name.
         let name = self.rails[0].name.get().cloned().unwrap_or_default();
-        let whereabouts = self.secret.as_ref().map(Secret::whereabouts);
+        let stays_here = self.rails[usize::from(rail.place)].stays_here();
+        let secret = self.secret.as_ref().filter(|_| stays_here);
+        let whereabouts = secret.map(Secret::whereabouts);
         Greeting { window, eager, pulls, rail, whereabouts, name }
     }
 }

@@ -7,7 +7,7 @@ use doorbell_am::{self as am, Credit};
 
 use super::frame::{Frame, Rest};
 use super::rails::Rails;
-use crate::error::{SendError, peer_text};
+use crate::error::{SendError, ending_text, peer_text};
 use crate::wire::{OVERHEAD, Packet, SHORT, short_words};
 
 /// The way to one peer.
@@ -39,7 +39,7 @@ struct Queue {
 impl Lane {
     /// The way to a peer whose messages have a window of so many bytes here.
     pub fn new(first: am::Peer, name: Option<&str>, window: usize) -> Arc<Self> {
-        let most_answers = MOST_ANSWERS.max(2 * window / OVERHEAD);
+        let most_answers = MOST_ANSWERS.max((window / OVERHEAD).saturating_mul(2));
         Arc::new(Self { first, name: peer_text(name), most_answers, queue: Mutex::default() })
     }
 
@@ -75,6 +75,11 @@ impl Lane {
     pub fn put(&self, frames: impl IntoIterator<Item = Frame>) {
         let mut queue = self.lock();
         frames.into_iter().for_each(|frame| queue.frames.push(frame));
+    }
+
+    /// Returns whether something waits for credits.
+    pub fn holds_any(&self) -> bool {
+        self.lock().has_more()
     }
 
     /// Drops searches that were not sent, because the peer holds no messages any more.
@@ -197,7 +202,8 @@ impl Lane {
 
     /// Returns the error of a message to a peer that has gone.
     pub fn gone(&self, len: usize) -> SendError {
-        SendError::PeerGone { peer: self.name.clone(), len }
+        let why = ending_text(self.first.ending());
+        SendError::PeerGone { peer: self.name.clone(), len, why }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -49,7 +49,7 @@ impl Peer {
             }
             None => {
                 let peer = crate::error::peer_text(self.name.as_deref());
-                Sending::done(Err(SendError::PeerGone { peer, len: body.len() }))
+                Sending::done(Err(SendError::Closed { peer, len: body.len() }))
             }
         }
     }

@@ -23,6 +23,9 @@ impl Shared {
         from: Sender,
     ) {
         let (shared, name) = (self.clone(), peer_text(from.name.as_deref()));
+        if let Some((pulls, None)) = &ways {
+            self.connect_for_pulls(pulls);
+        }
         let unfinished = Unfinished(slot);
         self.spawn(async move {
             let pulled = match ways {
@@ -64,9 +67,10 @@ impl Shared {
         self.puller.pull(&pulls, &description, len).await
     }
 
-    /// Has the connections made by which a peer pulls, if this side makes them.
+    /// Has the connections made over which either side pulls, if this side makes them and they are not
+    /// there.
     pub(super) fn connect_for_pulls(&self, pulls: &Connections) {
-        for pulls in pulls.iter().flatten().filter(|pulls| pulls.is_made_here()) {
+        for pulls in pulls.iter().flatten().filter(|pulls| pulls.is_to_be_made()) {
             let pulls = pulls.clone();
             self.spawn(async move {
                 if let Err(why) = pulls.get().await {

@@ -92,6 +92,9 @@ pub struct Probed {
 
 /// A receive that was posted: a future of its message. Dropping it cancels the receive, if no
 /// message has come to it yet; a message that has come is lost then.
+///
+/// The outcome comes once. Awaiting the future again after that, or after [`test`](Self::test) has
+/// returned the outcome, panics.
 #[must_use = "a receive that is dropped is cancelled"]
 pub struct Receiving {
     slot: Arc<ReceiveSlot>,
@@ -152,6 +155,7 @@ impl Future for Receiving {
     type Output = Result<Message, ReceiveError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(!self.is_over(), "the outcome was taken before, by `test` or by awaiting it");
         let Self { slot, waits, posted } = &mut *self;
         let outcome = std::task::ready!(waits.poll(&slot.outcome, context));
         *posted = None;

@@ -16,6 +16,9 @@ use crate::matching::Source;
 /// The send is done when the message has left, or, of a
 /// [synchronous](super::Peer::send_synchronously) send, when a receive has taken the message. A
 /// long message has left when its receiver has pulled it.
+///
+/// The outcome comes once. Awaiting the future again after that, or after [`test`](Self::test) has
+/// returned the outcome, panics.
 #[must_use = "an outcome that nobody looks at may be an error"]
 #[derive(Debug)]
 pub struct Sending(State);
@@ -80,6 +83,10 @@ impl Future for Sending {
     type Output = Result<(), SendError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(
+            !self.is_over(),
+            "the send's outcome was taken before, by `test` or by awaiting it"
+        );
         match &mut self.0 {
             State::Done(outcome) => outcome.take().map_or(Poll::Pending, Poll::Ready),
             State::Waits { slot, waits, .. } => waits.poll(slot, context),

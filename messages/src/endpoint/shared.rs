@@ -10,7 +10,7 @@ use super::arrived::Sender;
 use super::effects::Effects;
 use super::frame::{Frame, Outbound};
 use super::slots::{ReceiveSlot, SendSlot};
-use super::state::{Awaited, State, react};
+use super::state::{Awaited, Known, State, react};
 use crate::body::Body;
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
@@ -89,10 +89,10 @@ impl Shared {
         is_synchronous: bool,
     ) -> Result<Posted, SendError> {
         let len = body.len();
-        let gone = || SendError::PeerGone { peer: peer_text(name), len };
         let mut state = self.lock();
         let Some(known) = state.peers.get_mut(&source) else {
-            return Err(gone());
+            let (peer, (_, why)) = (peer_text(name), state.gone(source));
+            return Err(SendError::PeerGone { peer, len, why });
         };
         // Fast path: a short message that neither the window nor credits hold up needs no slot.
         if !is_synchronous
@@ -131,9 +131,10 @@ impl Shared {
         body: Body,
     ) -> Result<Posted, SendError> {
         let len = body.len();
-        let devices = self.lock().peers.get(&source).map_or(1, |known| known.pulls.len().max(1));
+        let known = |known: &Known| (known.pulls.len().max(1), known.is_here);
+        let (devices, is_here) = self.lock().peers.get(&source).map_or((1, false), known);
         let domains = &self.puller.domains()[..devices];
-        let lent = lend(domains, body, self.secret.is_some());
+        let lent = lend(domains, body, is_here);
         let (lending, description) = match lent {
             Ok(lent) => lent,
             Err(why) => {
@@ -143,8 +144,8 @@ impl Shared {
         };
         let mut state = self.lock();
         let Some(known) = state.peers.get(&source) else {
-            let peer = peer_text(name);
-            return Err(SendError::PeerGone { peer, len });
+            let (peer, (_, why)) = (peer_text(name), state.gone(source));
+            return Err(SendError::PeerGone { peer, len, why });
         };
         let (lane, pulls) = (known.lane.clone(), known.pulls.clone());
         let slot = Arc::new(SendSlot::default());
@@ -243,7 +244,7 @@ impl Shared {
 impl OwnRail {
     /// Returns whether the device reaches processes of this machine alone, by shared memory. Through
     /// other devices messages go, wherever their receivers are.
-    fn stays_here(&self) -> bool {
+    pub(super) fn stays_here(&self) -> bool {
         self.bundle.nic().capabilities().name == "shm"
     }
 }

@@ -29,8 +29,8 @@ pub struct State {
     pub peers: Map<Source, Known>,
     /// Messages that have left, and whose senders wait until the receiver is done with them.
     pub awaited: Map<u64, Awaited>,
-    /// The names of peers that have gone, the last first, for errors.
-    pub gone: VecDeque<(Source, Arc<str>)>,
+    /// The peers that have gone, the last first, for errors.
+    pub gone: VecDeque<Gone>,
     pub next_source: Source,
     pub next_number: u64,
     pub is_closed: bool,
@@ -61,12 +61,23 @@ pub struct Known {
     pub ordered: Ordered<Packet>,
     /// Whether a thread is handing on packets that have come by several connections.
     pub is_handing_on: bool,
+    /// Whether a device that reaches this machine's processes alone leads to the peer.
+    pub is_here: bool,
     /// The peer's process, if it is on this machine and this process may read its memory.
     pub near: Option<NearProcess>,
     /// The tokens that the peer shows when it makes those connections, if it does.
     pub tokens: Vec<u64>,
     /// The message of which a part has come.
     pub partial: Option<Partial>,
+}
+
+/// A peer that has gone.
+#[derive(Debug)]
+pub struct Gone {
+    pub source: Source,
+    pub name: Option<Arc<str>>,
+    /// The reason why the connection to the peer has ended.
+    pub why: Arc<str>,
 }
 
 /// A message that has left, and whose sender waits for more.
@@ -80,6 +91,11 @@ pub struct Awaited {
 }
 
 impl Known {
+    /// Returns whether messages wait for room at the peer, or a message of the peer has come in part.
+    fn is_awaited(&self) -> bool {
+        self.outgoing.holds_any() || self.lane.holds_any() || self.partial.is_some()
+    }
+
     /// Sends a short message to the peer at once, if nothing holds it up. Returns whether it was
     /// sent.
     #[inline]
@@ -141,6 +157,7 @@ impl State {
                 pulls: Vec::new(),
                 ordered: Ordered::default(),
                 is_handing_on: false,
+                is_here: false,
                 near: None,
                 tokens: Vec::new(),
                 partial: None,
@@ -152,11 +169,18 @@ impl State {
         source
     }
 
-    /// Remembers the name of a peer that has gone. The names of 1,024 are remembered.
-    pub fn remember(&mut self, source: Source, name: Option<Arc<str>>) {
-        let Some(name) = name else { return };
+    /// Remembers a peer that has gone. The last 1,024 are remembered.
+    pub fn remember(&mut self, gone: Gone) {
         self.gone.truncate(1023);
-        self.gone.push_front((source, name));
+        self.gone.push_front(gone);
+    }
+
+    /// Returns the name of a peer that has gone, and why its connection has ended.
+    pub fn gone(&self, source: Source) -> (String, String) {
+        match self.gone.iter().find(|gone| gone.source == source) {
+            Some(gone) => (peer_text(gone.name.as_deref()), gone.why.to_string()),
+            None => (peer_text(None), "long ago".to_owned()),
+        }
     }
 
     /// Returns the peer at the other end of a connection.
@@ -176,9 +200,21 @@ impl State {
         if is_known || self.incoming.has(pattern) {
             return None;
         }
-        let mut gone = self.gone.iter();
-        let name = gone.find(|(of, _)| *of == source).map(|(_, name)| &**name);
-        Some(ReceiveError::PeerGone { peer: peer_text(name) })
+        let (peer, why) = self.gone(source);
+        Some(ReceiveError::PeerGone { peer, why })
+    }
+
+    /// Returns the connections to the peers that something is awaited of: a message that a receive
+    /// takes of that peer alone, the rest of a message, room, or the end of a send.
+    pub fn awaited_links(&self) -> Vec<am::Peer> {
+        let of_sends = self.awaited.values().map(|awaited| awaited.to);
+        let of_peers = self.peers.iter().filter(|(_, known)| known.is_awaited());
+        let mut sources: Vec<_> = of_sends.chain(self.incoming.awaited()).collect();
+        sources.extend(of_peers.map(|(&source, _)| source));
+        sources.sort_unstable();
+        let links = self.links.iter();
+        let awaited = links.filter(|(_, (source, _))| sources.binary_search(source).is_ok());
+        awaited.map(|(link, _)| link.clone()).collect()
     }
 
     /// Enters a message whose sender waits until the receiver is done with it, and returns the

@@ -86,6 +86,11 @@ impl<R, M> Matcher<R, M> {
         self.posted.cancel_all(of)
     }
 
+    /// Returns the patterns of the receives that wait.
+    pub fn patterns(&self) -> impl Iterator<Item = Pattern> {
+        self.posted.patterns()
+    }
+
     /// Returns the receives that wait, in the order in which they were posted.
     pub fn receives_in_order(&self) -> Vec<(Pattern, &R)> {
         self.posted.in_order()

@@ -118,6 +118,11 @@ impl<R> Posted<R> {
         places.into_iter().map(|(_, place)| self.remove(place)).collect()
     }
 
+    /// Returns the patterns of the receives that wait.
+    pub fn patterns(&self) -> impl Iterator<Item = Pattern> {
+        self.entries.iter().map(|(_, entry)| entry.pattern)
+    }
+
     /// Returns the receives that wait, in the order in which they were posted.
     pub fn in_order(&self) -> Vec<(Pattern, &R)> {
         let mut entries: Vec<_> = self.entries.iter().map(|(_, entry)| entry).collect();

@@ -318,6 +318,13 @@ impl<R, M> Incoming<R, M> {
         self.matcher.probe(pattern).is_some()
     }
 
+    /// Returns the senders that receives wait for: those that take messages of one sender alone, and
+    /// those whose message is on its way.
+    pub fn awaited(&self) -> impl Iterator<Item = Source> {
+        let promised = self.promised.keys().map(|&(source, _)| source);
+        promised.chain(self.matcher.patterns().filter_map(|pattern| pattern.source))
+    }
+
     /// Takes back all receives that wait.
     pub fn drain_receives(&mut self) -> Vec<R> {
         self.searches.clear();

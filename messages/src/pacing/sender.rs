@@ -108,6 +108,11 @@ impl<M> Outgoing<M> {
         self.next += 1;
     }
 
+    /// Returns whether any message is held.
+    pub fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Submits a message of `len` bytes, which takes `cost` of the window, behind those before it.
     pub fn submit(
         &mut self,

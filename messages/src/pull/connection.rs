@@ -39,6 +39,16 @@ impl PullConnection {
         matches!(self, Self::Makes { .. })
     }
 
+    /// Returns whether this side is to make the connection now: there is none, and none is being made.
+    pub fn is_to_be_made(&self) -> bool {
+        match self {
+            Self::Makes { made, .. } => {
+                made.try_lock().is_ok_and(|made| !made.as_deref().is_some_and(is_up))
+            }
+            Self::Accepts { .. } => false,
+        }
+    }
+
     /// Returns the connection, which is made if there is none.
     ///
     /// # Errors

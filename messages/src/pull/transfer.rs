@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_verbs::floor::RegionPool;
 use doorbell_verbs::{Domain, Region, Registered, Rights};
-use futures_util::future::join_all;
-use futures_util::stream::{self, StreamExt};
+use futures_util::FutureExt;
+use futures_util::stream::{self, FuturesUnordered, StreamExt};
 
 use super::connection::PullConnection;
 use super::error::PullError;
@@ -64,7 +64,8 @@ impl Puller {
     }
 
     /// Pulls a body of `len` bytes, and waits until no read is under way any more. Blocks go over
-    /// all connections in turn. A block that can't be read over one is read over another.
+    /// all connections that are there, in turn. A block that can't be read over one is read over
+    /// another.
     ///
     /// # Errors
     /// Returns an error when there is no connection, or no connection reads some block.
@@ -83,20 +84,7 @@ impl Puller {
             }
             at += part.len() as usize;
         }
-        let mut connected = Vec::new();
-        for (device, connection) in connections.iter().enumerate() {
-            connected.push(self.reader(device, connection.clone(), region.clone()));
-        }
-        let (mut readers, mut failed) = (Vec::new(), PullError::PeerGone);
-        for reader in join_all(connected).await {
-            match reader {
-                Ok(reader) => readers.push(reader),
-                Err(why) => failed = why,
-            }
-        }
-        if readers.is_empty() {
-            return Err(failed);
-        }
+        let readers = self.readers(connections, &region).await?;
         let mut reads = Vec::new();
         for (turn, block) in blocks.iter().enumerate() {
             reads.push(read(&readers, turn, block));
@@ -111,6 +99,33 @@ impl Puller {
         done.into_iter().collect::<Result<(), _>>()?;
         let still_read = || PullError::Read("a read is still under way".to_owned());
         Ok(Bytes::from_owner(pooled.freeze().ok_or_else(still_read)?).slice(..len))
+    }
+
+    /// Returns the ways to read the sender's memory, one for each connection that is there. If none
+    /// is, this waits for the first.
+    async fn readers(
+        &self,
+        connections: &Connections,
+        into: &Region,
+    ) -> Result<Vec<Reader>, PullError> {
+        let all = connections.iter().enumerate();
+        let readers = all.map(|(device, of)| self.reader(device, of.clone(), into.clone()));
+        let mut coming: FuturesUnordered<_> = readers.collect();
+        let (mut readers, mut failed) = (Vec::new(), PullError::PeerGone);
+        loop {
+            let next = match readers.is_empty() {
+                true => coming.next().await,
+                false => coming.next().now_or_never().flatten(),
+            };
+            match next {
+                Some(Ok(reader)) => readers.push(reader),
+                Some(Err(why)) => failed = why,
+                None if readers.is_empty() => return Err(failed),
+                None => break,
+            }
+        }
+        readers.sort_unstable_by_key(|reader| reader.device);
+        Ok(readers)
     }
 
     /// Returns the way to read the sender's memory through a device.

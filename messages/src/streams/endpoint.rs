@@ -12,6 +12,7 @@ use super::error::ConnectError;
 use super::peer::Peer;
 use super::state::Shared;
 use super::wire::{HELLO, VERSION, WELCOME, limits_of, limits_word};
+use crate::alive::watch_over;
 
 /// An endpoint of streams: handlers of messages, and connections to others. Clones are handles to
 /// the same endpoint, which ends when the last is dropped.
@@ -21,12 +22,13 @@ pub struct Endpoint(Arc<Open>);
 struct Open {
     endpoint: am::Endpoint,
     shared: Arc<Shared>,
-    watch: AbortHandle,
+    /// The tasks that watch the ends of peers.
+    watches: Vec<AbortHandle>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.watch.abort();
+        self.watches.iter().for_each(AbortHandle::abort);
         self.shared.close();
     }
 }
@@ -48,10 +50,11 @@ pub struct Statistics {
 
 impl Endpoint {
     pub(super) fn new(endpoint: am::Endpoint, shared: Arc<Shared>) -> Self {
-        let watch = watch(&endpoint, shared.clone());
+        let mut watches = vec![watch(&endpoint, shared.clone())];
+        watches.extend(watch_over(&shared, &endpoint.bundle()));
         let runner: Weak<dyn am::Runner> = Arc::downgrade(&(shared.clone() as _));
         shared.hub.work.begin(endpoint.bundle().run_beside(runner));
-        Self(Arc::new(Open { endpoint, shared, watch }))
+        Self(Arc::new(Open { endpoint, shared, watches }))
     }
 
     /// Returns the name by which others connect.

@@ -150,6 +150,11 @@ impl Link {
         }
     }
 
+    /// Returns whether a message goes on in either direction, or waits for a free slot.
+    pub fn is_awaited(&self) -> bool {
+        locked(&self.sending).slots.any_awaited() || locked(&self.receiving).any_taken()
+    }
+
     /// Takes the buffer of a message that is over.
     pub fn put_spare(&self, mut buffer: Vec<u8>) {
         buffer.clear();

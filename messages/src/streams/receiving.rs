@@ -48,6 +48,11 @@ impl ReceiveSlots {
         if at_once || 2 * taken >= self.slots.len() { std::mem::take(&mut self.untold) } else { 0 }
     }
 
+    /// Returns whether a message is coming.
+    pub fn any_taken(&self) -> bool {
+        self.slots.iter().any(Option::is_some)
+    }
+
     /// Takes all messages, because the peer has gone.
     pub fn drain(&mut self) -> Vec<Arc<Inbox>> {
         self.slots.iter_mut().filter_map(Option::take).collect()

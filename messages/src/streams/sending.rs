@@ -77,6 +77,13 @@ impl SendSlots {
         self.limits
     }
 
+    /// Returns whether somebody may wait for the peer: a message is being sent, its end is awaited, or
+    /// no slot is free for another.
+    pub fn any_awaited(&self) -> bool {
+        let rests = |slot: &Slot| matches!(slot.state, State::Free | State::Ended);
+        !self.slots.iter().all(rests) || self.free == 0 && !self.slots.is_empty()
+    }
+
     /// Takes a free slot for a message.
     pub fn take(&mut self) -> Option<usize> {
         let limits = self.limits.filter(|_| self.free != 0 && !self.is_gone)?;

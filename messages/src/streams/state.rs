@@ -13,6 +13,7 @@ use super::link::Link;
 use super::pacer::{Arrived, Pacer};
 use super::runner::{Handlers, Runner};
 use super::wire::{Packet, Reason};
+use crate::alive::Waits;
 
 /// The state that the handles to an endpoint, its task and its handlers of Active Messages share.
 pub struct Shared {
@@ -34,6 +35,18 @@ struct Links {
 impl am::Runner for Shared {
     fn run(&self) -> bool {
         Self::run(self)
+    }
+}
+
+impl Waits for Shared {
+    fn awaited(&self) -> Vec<am::Peer> {
+        let links = locked(&self.links);
+        links
+            .all
+            .values()
+            .filter(|link| link.is_awaited())
+            .map(|link| link.peer().clone())
+            .collect()
     }
 }
 

@@ -92,7 +92,7 @@ impl Stage {
     /// Starts the other process, and says hello to its endpoint.
     async fn open(test: &str, device: &str) -> Self {
         let builder = Endpoint::builder().window(WINDOW);
-        let keep_alive = KeepAlive { idle: SILENCE, busy: SILENCE };
+        let keep_alive = KeepAlive { busy: SILENCE, ..KeepAlive::default() };
         let time_wait = Duration::from_millis(5);
         let config = Config { keep_alive, time_wait, ..Config::default() };
         let builder = builder.endpoint(|below| below.nic(config));
@@ -129,7 +129,7 @@ impl Stage {
 /// Waits for the outcome of a receive of a peer that has gone, which must be that.
 async fn receive_ends(receive: impl Future<Output = Result<impl Sized, ReceiveError>>, name: &str) {
     match timeout(SOON, receive).await.expect("it ends in time") {
-        Err(ReceiveError::PeerGone { peer }) => assert_eq!(peer, name),
+        Err(ReceiveError::PeerGone { peer, .. }) => assert_eq!(peer, name),
         Err(why) => panic!("another error: {why}"),
         Ok(_) => panic!("nothing was sent that it takes"),
     }
@@ -143,7 +143,7 @@ async fn send_ends(
 ) -> bool {
     match timeout(SOON, send).await.expect("it ends in time") {
         Ok(()) => true,
-        Err(SendError::PeerGone { peer, len }) => {
+        Err(SendError::PeerGone { peer, len, .. }) => {
             assert_eq!((&peer[..], len), (name, of));
             false
         }
@@ -236,7 +236,7 @@ async fn in_the_middle_of_long_messages(stage: Stage, fate: Fate) {
         loop {
             match near.receive(Match::exactly(1).from(&peer)).await {
                 Ok(message) => assert_eq!(message.body.len(), LONG_BODY),
-                Err(ReceiveError::PeerGone { peer }) => return assert_eq!(peer, name),
+                Err(ReceiveError::PeerGone { peer, .. }) => return assert_eq!(peer, name),
                 Err(ReceiveError::NotPulled { peer, .. }) => assert_eq!(peer, name),
                 Err(why) => panic!("another error: {why}"),
             }

@@ -21,7 +21,7 @@ enum Fate {
 }
 
 fn config() -> Config {
-    let keep_alive = KeepAlive { idle: Duration::from_secs(1), busy: Duration::from_secs(1) };
+    let keep_alive = KeepAlive { busy: Duration::from_secs(1), ..KeepAlive::default() };
     Config { keep_alive, ..Config::default() }
 }
 

@@ -94,17 +94,19 @@ pub async fn errors_name_a_peer_that_has_connected_here(ends: Ends) {
     let name = near.name().to_string();
     drop(near);
     let gone = receive.await.expect_err("the only sender has gone");
-    assert_eq!(gone, ReceiveError::PeerGone { peer: name.clone() });
+    let why = "the peer ended the connection".to_owned();
+    assert_eq!(gone, ReceiveError::PeerGone { peer: name.clone(), why: why.clone() });
     let mut lost = 0;
     for send in sends {
         if let Err(gone) = send.await {
-            assert_eq!(gone, SendError::PeerGone { peer: name.clone(), len: 1000 });
+            let (peer, why) = (name.clone(), why.clone());
+            assert_eq!(gone, SendError::PeerGone { peer, len: 1000, why });
             lost += 1;
         }
     }
     assert!(lost > 90, "the window has no room for more");
     let gone = synchronous.await.expect_err("nobody has received it");
-    assert_eq!(gone, SendError::PeerGone { peer: name, len: 3 });
+    assert_eq!(gone, SendError::PeerGone { peer: name, len: 3, why });
     let gone = hello.from.send(1, "late").await.expect_err("the peer has gone");
     assert!(matches!(gone, SendError::PeerGone { len: 4, .. }), "{gone}");
 }
