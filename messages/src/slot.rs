@@ -16,12 +16,14 @@ pub struct Slot<T> {
 #[derive(Debug)]
 struct State<T> {
     outcome: Option<T>,
+    /// Whether whoever was to take the outcome has gone.
+    is_left: bool,
     waker: Option<Waker>,
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        let state = State { outcome: None, waker: None };
+        let state = State { outcome: None, is_left: false, waker: None };
         Self { has_come: AtomicBool::new(false), state: state.into() }
     }
 }
@@ -30,9 +32,21 @@ impl<T> Slot<T> {
     /// Puts the outcome here, and wakes the task that waits for it, if one sleeps. The first outcome
     /// counts. Returns whether a task was woken.
     pub fn fill(&self, outcome: T) -> bool {
+        self.try_fill(outcome).unwrap_or(false)
+    }
+
+    /// Puts the outcome here like [`fill`](Self::fill), unless whoever was to take it has
+    /// [left](Self::leave).
+    ///
+    /// # Errors
+    /// Returns the outcome if nobody will take it.
+    pub fn try_fill(&self, outcome: T) -> Result<bool, T> {
         let mut state = self.lock();
         if self.has_come.load(Ordering::Relaxed) {
-            return false;
+            return Ok(false);
+        }
+        if state.is_left {
+            return Err(outcome);
         }
         state.outcome = Some(outcome);
         self.has_come.store(true, Ordering::Release);
@@ -40,7 +54,14 @@ impl<T> Slot<T> {
         drop(state);
         let woke = waker.is_some();
         waker.into_iter().for_each(Waker::wake);
-        woke
+        Ok(woke)
+    }
+
+    /// Takes the outcome, if it has come, for the last time: what comes later is not put here.
+    pub fn leave(&self) -> Option<T> {
+        let mut state = self.lock();
+        state.is_left = true;
+        state.outcome.take()
     }
 
     /// Returns whether the outcome has come and was taken.

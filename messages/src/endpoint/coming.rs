@@ -10,11 +10,11 @@ use super::effects::Effects;
 use super::frame::Frame;
 use super::partial::Partial;
 use super::shared::Shared;
-use super::slots::ReceiveSlot;
+use super::slots::{ReceiveSlot, Received};
 use super::state::{Known, State, react};
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
-use crate::matching::{Envelope, Pattern, Source};
+use crate::matching::{Envelope, Pattern, Source, Taken};
 use crate::pacing::Offer;
 use crate::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
 
@@ -171,7 +171,7 @@ impl Shared {
         }
         let mut reacts = |what| react(peers, &mut effects, what);
         match incoming.arrived(envelope, cost, arrived, &mut reacts) {
-            Ok(Some((slot, arrived))) => self.met(state, slot, arrived, &mut effects),
+            Ok(Some((slot, taken))) => self.met(state, slot, taken, &mut effects),
             Ok(None) => drop(state),
             Err(_) => {
                 drop(state);
@@ -194,12 +194,13 @@ impl Shared {
         if last {
             state.incoming.holds_none(source);
         }
-        let Some((slot, bits)) = promised else {
+        let Some((slot, bits, order)) = promised else {
             drop(state);
             return self.malformed();
         };
         arrived.bits = bits;
-        self.met(state, slot, arrived, &mut effects);
+        let envelope = Envelope { source, bits };
+        self.met(state, slot, Taken { order, envelope, message: arrived }, &mut effects);
         effects.finish()
     }
 
@@ -208,7 +209,7 @@ impl Shared {
         self: &Arc<Self>,
         state: MutexGuard<'_, State>,
         slot: Arc<ReceiveSlot>,
-        arrived: Arrived,
+        Taken { order, message: arrived, .. }: Taken<Arrived>,
         effects: &mut Effects,
     ) {
         let Arrived { bits, len, content, from, number } = arrived;
@@ -217,15 +218,47 @@ impl Shared {
                 let known = state.peers.get(&from.source);
                 let ways = known.map(|known| (known.pulls.clone(), known.near));
                 drop(state);
-                self.pull(ways, number, slot, (bits, len, description), from);
+                let of = Received { bits, body: Bytes::new(), from, order };
+                self.pull(ways, number, slot, (len, description), of);
             }
             content => {
                 state.is_done(from.source, number, true, effects);
                 drop(state);
                 let body = if let Content::Here(body) = content { body } else { Bytes::new() };
-                effects.note(slot.give(bits, len, body, from));
+                effects.note(self.give(&slot, len, Received { bits, body, from, order }));
             }
         }
+    }
+
+    /// Gives a receive its message. If the receive was dropped meanwhile, the message goes to another,
+    /// or waits. Returns whether a task was woken.
+    pub(super) fn give(
+        self: &Arc<Self>,
+        slot: &ReceiveSlot,
+        len: usize,
+        received: Received,
+    ) -> bool {
+        slot.give(len, received).unwrap_or_else(|received| self.put_back(received))
+    }
+
+    /// Takes in a message again that a receive has got and that no program has seen. Returns whether
+    /// a task was woken.
+    pub(super) fn put_back(self: &Arc<Self>, received: Received) -> bool {
+        let Received { bits, body, from, order } = received;
+        let (mut effects, envelope) = (Effects::default(), Envelope { source: from.source, bits });
+        let (len, content) = (body.len(), Content::Here(body));
+        let message = Arrived { bits, len, content, from, number: 0 };
+        let mut state = self.lock();
+        if state.is_closed {
+            return false;
+        }
+        let State { incoming, peers, .. } = &mut *state;
+        let taken = Taken { order, envelope, message };
+        match incoming.put_back(taken, &mut |what| react(peers, &mut effects, what)) {
+            Some((slot, taken)) => self.met(state, slot, taken, &mut effects),
+            None => drop(state),
+        }
+        effects.finish()
     }
 
     /// The receiver of a message is done with it.

@@ -4,25 +4,24 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 
-use super::arrived::Sender;
 use super::effects::Effects;
 use super::shared::Shared;
-use super::slots::ReceiveSlot;
+use super::slots::{ReceiveSlot, Received};
 use crate::error::{ReceiveError, peer_text};
 use crate::pull::{Connections, NearProcess, PullError};
 use crate::wire::Description;
 
 impl Shared {
-    /// Pulls a long body, gives it to its receive, and tells the sender.
+    /// Pulls the long body of a message, gives the message to its receive, and tells the sender.
     pub(super) fn pull(
         self: &Arc<Self>,
         ways: Option<Ways>,
         number: u64,
         slot: Arc<ReceiveSlot>,
-        (bits, len, description): (u64, usize, Description),
-        from: Sender,
+        (len, description): (usize, Description),
+        mut received: Received,
     ) {
-        let (shared, name) = (self.clone(), peer_text(from.name.as_deref()));
+        let (shared, name) = (self.clone(), peer_text(received.from.name.as_deref()));
         if let Some((pulls, None)) = &ways {
             self.connect_for_pulls(pulls);
         }
@@ -34,11 +33,15 @@ impl Shared {
             };
             let pulled = pulled.map_err(|why| why.to_string());
             let mut effects = Effects::default();
-            shared.lock().is_done(from.source, number, pulled.is_ok(), &mut effects);
+            shared.lock().is_done(received.from.source, number, pulled.is_ok(), &mut effects);
             effects.finish();
             match pulled {
-                Ok(body) => drop(unfinished.0.give(bits, len, body, from)),
+                Ok(body) => {
+                    received.body = body;
+                    shared.give(&unfinished.0, len, received);
+                }
                 Err(why) => {
+                    let bits = received.bits;
                     let lost = ReceiveError::NotPulled { bits, len, peer: name, why };
                     unfinished.0.outcome.fill(Err(lost));
                 }

@@ -90,8 +90,8 @@ pub struct Probed {
     pub from: Peer,
 }
 
-/// A receive that was posted: a future of its message. Dropping it cancels the receive, if no
-/// message has come to it yet; a message that has come is lost then.
+/// A receive that was posted: a future of its message. Dropping it cancels the receive. A message
+/// that has come to the receive already is not lost by that: another receive takes it, in its turn.
 ///
 /// The outcome comes once. Awaiting the future again after that, or after [`test`](Self::test) has
 /// returned the outcome, panics.
@@ -101,25 +101,28 @@ pub struct Receiving {
     waits: Waits,
     /// The name of the receive while it may wait.
     posted: Option<Receive>,
+    /// Whether the program has taken the outcome.
+    is_taken: bool,
 }
 
 impl Receiving {
     /// Posts a receive of a message that `of` matches. The outcome will be in `slot`.
     pub(super) fn post(shared: &Arc<Shared>, of: Match, slot: ReceiveSlot) -> Self {
         let (slot, posted) = shared.receive(of.pattern(), slot);
-        Self { slot, waits: Waits::new(shared), posted }
+        Self { slot, waits: Waits::new(shared), posted, is_taken: false }
     }
 
     /// Makes the message that the program gets.
     fn message(&self, received: Received) -> Message {
-        let Received { bits, body, pieces, from } = received;
+        let Received { bits, body, from, .. } = received;
+        let (pieces, body) = self.slot.scatter(body);
         Message { bits, body, pieces, from: Peer::of(&from, self.waits.shared()) }
     }
 
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
         let outcome = self.slot.outcome.take()?;
-        self.posted = None;
+        self.is_taken = true;
         Some(outcome.map(|received| self.message(received)))
     }
 
@@ -147,7 +150,7 @@ impl Receiving {
 
 impl Request for Receiving {
     fn is_over(&self) -> bool {
-        self.slot.outcome.is_taken()
+        self.is_taken
     }
 }
 
@@ -156,17 +159,22 @@ impl Future for Receiving {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over(), "the outcome was taken before, by `test` or by awaiting it");
-        let Self { slot, waits, posted } = &mut *self;
+        let Self { slot, waits, is_taken, .. } = &mut *self;
         let outcome = std::task::ready!(waits.poll(&slot.outcome, context));
-        *posted = None;
+        *is_taken = true;
         Poll::Ready(outcome.map(|received| self.message(received)))
     }
 }
 
 impl Drop for Receiving {
     fn drop(&mut self) {
-        if let Some(receive) = self.posted.take() {
-            self.waits.shared().cancel(receive);
+        if self.is_taken {
+            return;
+        }
+        let shared = self.waits.shared();
+        let cancelled = self.posted.take().is_some_and(|receive| shared.cancel(receive));
+        if !cancelled && let Some(Ok(received)) = self.slot.outcome.leave() {
+            shared.put_back(received);
         }
     }
 }

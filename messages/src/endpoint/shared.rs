@@ -191,8 +191,8 @@ impl Shared {
         let posting =
             incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut effects, what));
         let waits = match posting {
-            Posting::Met(_, arrived) => {
-                self.met(state, slot.clone(), arrived, &mut effects);
+            Posting::Met(_, taken) => {
+                self.met(state, slot.clone(), taken, &mut effects);
                 None
             }
             Posting::Waits(receive) => {

@@ -16,9 +16,9 @@ pub type SendSlot = Slot<Result<(), SendError>>;
 pub struct Received {
     pub bits: u64,
     pub body: Bytes,
-    /// The pieces into which the body was scattered, if the receive has some.
-    pub pieces: Vec<BytesMut>,
     pub from: Sender,
+    /// The place of the message in the order of arrival.
+    pub order: u64,
 }
 
 /// The place of a receive's outcome, and the room that the receive has.
@@ -26,7 +26,7 @@ pub struct Received {
 pub struct ReceiveSlot {
     pub outcome: Slot<Result<Received, ReceiveError>>,
     pub room: usize,
-    /// The pieces into which the body is scattered, until the message has come.
+    /// The pieces into which the body is scattered, until the program takes the message.
     pieces: Mutex<Vec<BytesMut>>,
 }
 
@@ -42,13 +42,27 @@ impl ReceiveSlot {
         Self { outcome: Slot::default(), room, pieces: pieces.into() }
     }
 
-    /// Gives the receive its message, if the receive has room for `len` bytes. Returns whether a
-    /// task was woken.
-    pub fn give(&self, bits: u64, len: usize, mut body: Bytes, from: Sender) -> bool {
-        let room = self.room;
-        if len > room {
-            return self.outcome.fill(Err(ReceiveError::Truncated { bits, len, room }));
+    /// Gives the receive its message of `len` bytes, if the receive has room for that. Returns whether
+    /// a task was woken.
+    ///
+    /// # Errors
+    /// Returns the message if the receive was dropped meanwhile.
+    pub fn give(&self, len: usize, received: Received) -> Result<bool, Received> {
+        let (room, bits) = (self.room, received.bits);
+        let outcome = match len > room {
+            true => Err(ReceiveError::Truncated { bits, len, room }),
+            false => Ok(received),
+        };
+        match self.outcome.try_fill(outcome) {
+            Ok(woke) => Ok(woke),
+            Err(Ok(received)) => Err(received),
+            Err(Err(_)) => Ok(false),
         }
+    }
+
+    /// Scatters a body into the pieces of the receive. Returns the pieces, and what none of them had
+    /// room for.
+    pub fn scatter(&self, mut body: Bytes) -> (Vec<BytesMut>, Bytes) {
         let mut pieces = {
             let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *pieces)
@@ -57,6 +71,6 @@ impl ReceiveSlot {
             let part = body.split_to(body.len().min(piece.capacity() - piece.len()));
             piece.extend_from_slice(&part);
         }
-        self.outcome.fill(Ok(Received { bits, body, pieces, from }))
+        (pieces, body)
     }
 }

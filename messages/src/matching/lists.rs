@@ -23,6 +23,9 @@ impl Neighbours {
 /// Where entries have their neighbours in the lists of one class.
 pub trait Linked {
     fn neighbours(&mut self, place: Place) -> &mut Neighbours;
+
+    /// Returns the place of an entry in the order of all.
+    fn order(&self, place: Place) -> u64;
 }
 
 /// The first and the last entry of a list.
@@ -56,6 +59,26 @@ impl Lists {
             entries.neighbours(ends.last).after = place;
         }
         ends.last = place;
+    }
+
+    /// Puts an entry where its order belongs among those of a key.
+    pub fn insert(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
+        let (order, mut after) = (entries.order(place), self.first(&key).unwrap_or(NONE));
+        while after != NONE && entries.order(after) < order {
+            after = entries.neighbours(after).after;
+        }
+        if after == NONE {
+            return self.push(key, place, entries);
+        }
+        let before = std::mem::replace(&mut entries.neighbours(after).before, place);
+        *entries.neighbours(place) = Neighbours { before, after };
+        match before {
+            NONE => self.0.entry(key).and_modify(|ends| ends.first = place),
+            before => {
+                entries.neighbours(before).after = place;
+                return;
+            }
+        };
     }
 
     /// Takes an entry out of the list of its key.

@@ -18,7 +18,7 @@ mod unexpected;
 
 pub use pattern::{Envelope, Pattern, Source};
 pub use posted::PostedId;
-pub use unexpected::MessageId;
+pub use unexpected::{MessageId, Taken};
 
 use posted::Posted;
 use unexpected::Unexpected;
@@ -41,7 +41,7 @@ impl<R, M> Default for Matcher<R, M> {
 #[derive(Debug)]
 pub enum Post<R, M> {
     /// The receive has met a message that waited.
-    Met(R, Envelope, M),
+    Met(R, Taken<M>),
     /// The receive has met no message, and waits for one.
     Waits(PostedId),
 }
@@ -50,7 +50,7 @@ impl<R, M> Matcher<R, M> {
     /// Posts a receive, which meets the first waiting message that matches, or waits itself.
     pub fn post(&mut self, pattern: Pattern, receive: R) -> Post<R, M> {
         match self.unexpected.take(pattern) {
-            Some((envelope, message)) => Post::Met(receive, envelope, message),
+            Some(taken) => Post::Met(receive, taken),
             None => Post::Waits(self.posted.post(pattern, receive)),
         }
     }
@@ -64,6 +64,17 @@ impl<R, M> Matcher<R, M> {
     /// Returns the receive that a message would belong to, and leaves it waiting.
     pub fn first_receive_for(&self, envelope: Envelope) -> Option<&R> {
         self.posted.first_for(envelope)
+    }
+
+    /// Returns the place in the order of arrival of a message that a receive takes as it comes.
+    pub fn next_order(&mut self) -> u64 {
+        self.unexpected.next_order()
+    }
+
+    /// Has a message wait again that a receive has taken, where it was in the order of arrival. No
+    /// receive that waits may match it.
+    pub fn put_back(&mut self, taken: Taken<M>) {
+        self.unexpected.put_back(taken);
     }
 
     /// Has a message wait that [no receive](Self::receive_for) waits for.

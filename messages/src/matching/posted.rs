@@ -53,6 +53,10 @@ impl<R> Linked for Slab<Entry<R>> {
     fn neighbours(&mut self, place: Place) -> &mut Neighbours {
         self[place as usize].neighbours.get_or_insert(Neighbours::NONE)
     }
+
+    fn order(&self, place: Place) -> u64 {
+        self[place as usize].order
+    }
 }
 
 impl<R> Posted<R> {

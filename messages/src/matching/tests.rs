@@ -37,6 +37,13 @@ impl Model {
         }
     }
 
+    /// Has a message wait again that came when messages of its number did.
+    fn put_back(&mut self, envelope: Envelope, message: u64) -> Option<u64> {
+        let receive = self.arrive(envelope, message);
+        self.messages.sort_by_key(|&(_, message)| message);
+        receive
+    }
+
     fn arrive(&mut self, envelope: Envelope, message: u64) -> Option<u64> {
         match self.receives.iter().position(|(pattern, _)| pattern.takes(envelope)) {
             Some(at) => Some(self.receives.remove(at).1),
@@ -72,11 +79,21 @@ fn envelope(random: &mut Random) -> Envelope {
 fn agrees_with_the_model(seed: u64) {
     let mut random = Random(seed);
     let (mut matcher, mut model) = (Matcher::<u64, u64>::default(), Model::default());
-    let mut ids = Vec::new();
+    let (mut ids, mut taken) = (Vec::new(), Vec::new());
     // Some programs post more than they send, and some the other way round.
     let (posts, classes) = (1 + random.below(8), 1 + random.below(12));
     for number in 0..400 {
-        match random.below(12) {
+        match random.below(13) {
+            12 if !taken.is_empty() => {
+                let Taken { order, envelope, message } =
+                    taken.swap_remove(random.below(taken.len() as u64) as usize);
+                let receive = matcher.receive_for(envelope);
+                if receive.is_none() {
+                    matcher.put_back(Taken { order, envelope, message });
+                }
+                let expected = model.put_back(envelope, message);
+                assert_eq!(receive, expected, "seed {seed}, step {number}");
+            }
             0 => {
                 let pattern = pattern(&mut random, classes);
                 let found = matcher.probe(pattern).map(|(envelope, &message)| (envelope, message));
@@ -92,8 +109,9 @@ fn agrees_with_the_model(seed: u64) {
             step if step <= posts + 1 => {
                 let pattern = pattern(&mut random, classes);
                 let met = match matcher.post(pattern, number) {
-                    Post::Met(receive, envelope, message) => {
+                    Post::Met(receive, Taken { order, envelope, message }) => {
                         assert_eq!(receive, number);
+                        taken.push(Taken { order, envelope, message });
                         Some((envelope, message))
                     }
                     Post::Waits(id) => {
@@ -108,6 +126,8 @@ fn agrees_with_the_model(seed: u64) {
                 let receive = matcher.receive_for(envelope);
                 if receive.is_none() {
                     matcher.put(envelope, number);
+                } else {
+                    taken.push(Taken { order: matcher.next_order(), envelope, message: number });
                 }
                 assert_eq!(receive, model.arrive(envelope, number), "seed {seed}, step {number}");
             }

@@ -38,12 +38,25 @@ pub struct MessageId {
     order: u64,
 }
 
+/// A message that a receive has taken.
+#[derive(Debug)]
+pub struct Taken<M> {
+    /// The place of the message in the order of arrival.
+    pub order: u64,
+    pub envelope: Envelope,
+    pub message: M,
+}
+
 /// The entries, with the neighbours in the lists of one class.
 struct Column<'e, M>(&'e mut Slab<Entry<M>>, usize);
 
 impl<M> Linked for Column<'_, M> {
     fn neighbours(&mut self, place: Place) -> &mut Neighbours {
         &mut self.0[place as usize].columns[self.1]
+    }
+
+    fn order(&self, place: Place) -> u64 {
+        self.0[place as usize].order
     }
 }
 
@@ -54,11 +67,26 @@ impl<M> Default for Unexpected<M> {
 }
 
 impl<M> Unexpected<M> {
+    /// Returns the place in the order of arrival of a message that comes now, and does not wait here.
+    pub fn next_order(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Puts a message back that was taken, where it was in the order of arrival.
+    pub fn put_back(&mut self, Taken { order, envelope, message }: Taken<M>) {
+        let columns = [Neighbours::NONE; MOST_CLASSES];
+        let place = self.entries.insert(Entry { order, envelope, columns, message }) as Place;
+        for (class, column, lists) in &mut self.classes {
+            let key = class.key_of(envelope);
+            lists.insert(key, place, &mut Column(&mut self.entries, *column));
+        }
+    }
+
     /// Puts a message behind those that came before.
     pub fn put(&mut self, envelope: Envelope, message: M) -> MessageId {
-        let (columns, order) = ([Neighbours::NONE; MOST_CLASSES], self.next);
+        let (columns, order) = ([Neighbours::NONE; MOST_CLASSES], self.next_order());
         let entry = Entry { order, envelope, columns, message };
-        self.next += 1;
         let place = self.entries.insert(entry) as Place;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
@@ -70,21 +98,22 @@ impl<M> Unexpected<M> {
     /// Takes a message out, unless a receive has taken it before.
     pub fn remove(&mut self, id: MessageId) -> Option<M> {
         let entry = self.entries.get(id.place as usize)?;
-        (entry.order == id.order).then(|| self.take_at(id.place).1)
+        (entry.order == id.order).then(|| self.take_at(id.place).message)
     }
 
     /// Takes the message that came first of those that a pattern takes.
-    pub fn take(&mut self, pattern: Pattern) -> Option<(Envelope, M)> {
+    pub fn take(&mut self, pattern: Pattern) -> Option<Taken<M>> {
         self.find(pattern).map(|place| self.take_at(place))
     }
 
-    fn take_at(&mut self, place: Place) -> (Envelope, M) {
+    fn take_at(&mut self, place: Place) -> Taken<M> {
         let envelope = self.entries[place as usize].envelope;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
             lists.remove(key, place, &mut Column(&mut self.entries, *column));
         }
-        (envelope, self.entries.remove(place as usize).message)
+        let Entry { order, message, .. } = self.entries.remove(place as usize);
+        Taken { order, envelope, message }
     }
 
     /// Returns the message that came first of those that a pattern takes, and leaves it.

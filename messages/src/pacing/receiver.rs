@@ -3,7 +3,7 @@
 use super::probes::Probes;
 use super::{Offer, Order, SearchId};
 use crate::map::Map;
-use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source};
+use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source, Taken};
 
 /// Receives of the type `R`, and messages of the type `M` from all senders.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct Receive {
 /// The outcome of posting a receive.
 #[derive(Debug)]
 pub enum Posting<R, M> {
-    Met(R, M),
+    Met(R, Taken<M>),
     Waits(Receive),
 }
 
@@ -141,9 +141,10 @@ impl<R, M> Incoming<R, M> {
     ) -> Posting<R, M> {
         let search = self.next;
         match self.matcher.post(pattern, Waiting { search, receive }) {
-            Post::Met(waiting, envelope, charged) => {
+            Post::Met(waiting, Taken { order, envelope, message: charged }) => {
                 self.owes(envelope.source, charged.cost, react);
-                Posting::Met(waiting.receive, charged.message)
+                let Charged { message, .. } = charged;
+                Posting::Met(waiting.receive, Taken { order, envelope, message })
             }
             Post::Waits(posted) => {
                 self.next += 1;
@@ -177,7 +178,7 @@ impl<R, M> Incoming<R, M> {
         cost: usize,
         message: M,
         react: &mut impl FnMut(Reaction),
-    ) -> Result<Option<(R, M)>, Overrun> {
+    ) -> Result<Option<(R, Taken<M>)>, Overrun> {
         let sender = self.senders.get_mut(&envelope.source).ok_or(Overrun)?;
         let used = sender.used.checked_add(cost).filter(|&used| used <= self.window);
         sender.used = used.ok_or(Overrun)?;
@@ -186,7 +187,8 @@ impl<R, M> Incoming<R, M> {
             Some(Waiting { search, receive }) => {
                 self.ends(search, react);
                 self.owes(envelope.source, cost, react);
-                Ok(Some((receive, message)))
+                let order = self.matcher.next_order();
+                Ok(Some((receive, Taken { order, envelope, message })))
             }
             None => {
                 self.matcher.put(envelope, Charged { cost, message });
@@ -265,10 +267,32 @@ impl<R, M> Incoming<R, M> {
         true
     }
 
-    /// Returns the receive that has taken an offered message which has come now, and the match bits
-    /// of the message.
-    pub fn came(&mut self, source: Source, order: Order) -> Option<(R, u64)> {
-        self.promised.remove(&(source, order))
+    /// Returns the receive that has taken an offered message which has come now, with the message's
+    /// match bits and its place in the order of arrival.
+    pub fn came(&mut self, source: Source, order: Order) -> Option<(R, u64, u64)> {
+        let (receive, bits) = self.promised.remove(&(source, order))?;
+        Some((receive, bits, self.matcher.next_order()))
+    }
+
+    /// Takes in a message again that a receive has taken and has not used. Returns the receive that
+    /// takes the message, if one waits. Otherwise the message waits where it was in the order of
+    /// arrival, and takes no part of its sender's window, which was given back.
+    pub fn put_back(
+        &mut self,
+        Taken { order, envelope, message }: Taken<M>,
+        react: &mut impl FnMut(Reaction),
+    ) -> Option<(R, Taken<M>)> {
+        match self.matcher.receive_for(envelope) {
+            Some(Waiting { search, receive }) => {
+                self.ends(search, react);
+                Some((receive, Taken { order, envelope, message }))
+            }
+            None => {
+                let message = Charged { cost: 0, message };
+                self.matcher.put_back(Taken { order, envelope, message });
+                None
+            }
+        }
     }
 
     /// Looks for a message that a receive of a pattern would meet now, and leaves it where it is. If

@@ -75,7 +75,7 @@ impl World {
         let lines = &mut self.lines;
         let mut react = |reaction| back(lines, reaction);
         let (got, waits) = match self.incoming.post(pattern, number, &mut react) {
-            Posting::Met(_, message) => (Some(message), None),
+            Posting::Met(_, taken) => (Some(taken.message), None),
             Posting::Waits(receive) => (None, Some(receive)),
         };
         self.got.push(got);
@@ -116,11 +116,11 @@ impl World {
                 }
                 let met = self.incoming.arrived(envelope, cost, message, &mut react);
                 let met = met.expect("it was sent within the window");
-                let Some((receive, message)) = met else { return };
-                (receive, message, last)
+                let Some((receive, taken)) = met else { return };
+                (receive, taken.message, last)
             }
             Forth::Taken { order, message, last } => {
-                let (receive, _) = self.incoming.came(from, order).expect("it was promised");
+                let (receive, ..) = self.incoming.came(from, order).expect("it was promised");
                 (receive, message, last)
             }
         };

@@ -75,6 +75,8 @@ everywhere! {
     lengths::a_message_as_long_as_its_receive_has_room_is_received
     cancelling::receives_that_are_cancelled_take_no_messages
     cancelling::a_receive_that_has_met_its_message_is_not_cancelled
+    cancelling::messages_of_dropped_receives_wait_again_where_they_were
+    cancelling::long_messages_of_dropped_receives_are_not_lost
     cancelling::cancels_that_race_with_messages_lose_none
     cancelling::cancels_that_race_with_held_messages_lose_none
     probing::a_message_that_waits_is_seen_by_a_probe

@@ -10,7 +10,7 @@ use super::receive::{Letter, ReceiveSlot};
 use crate::frames::engine::{Destination, Receives};
 use crate::frames::error::ReceiveError;
 use crate::frames::wire::MessageHeader;
-use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source};
+use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source, Taken};
 
 /// The receives that were posted, and the messages that wait for receives.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Posted {
     pub fn post(&mut self, pattern: Pattern, slot: Arc<ReceiveSlot>) -> Met {
         match self.matcher.post(pattern, Waiting(slot)) {
             Post::Waits(id) => Met::Nothing(id),
-            Post::Met(slot, _, note) => {
+            Post::Met(slot, Taken { message: note, .. }) => {
                 self.noted -= 1;
                 match self.letter(slot.met(), &note.header, &note.from, note.remote) {
                     Some(letter) => Met::Message(note, letter),
