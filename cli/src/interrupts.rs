@@ -51,7 +51,13 @@ fn end(signal: i32) {
         // A file that is complete has another name by now.
         let _ = fs::remove_file(path);
     }
-    let how = if signal == SIGINT { "interrupted" } else { "terminated" };
+    let (again, remembers) = (&HAS_COME, &IS_REMEMBERED);
+    let how = match signal {
+        SIGINT if again.load(Ordering::Relaxed) => "interrupted a second time,",
+        SIGINT => "interrupted",
+        _ if remembers.load(Ordering::Relaxed) => "terminated,",
+        _ => "terminated",
+    };
     eprintln!("doorbell: {how} {}", lock(&DOING));
     let _ = emulate_default_handler(signal);
     // Only if the signal could not be sent.
@@ -71,7 +77,7 @@ pub fn doing(what: &'static str) {
 /// Has the first Ctrl-C remembered from now on. The terminal interrupts the processes that measure,
 /// too. A second Ctrl-C ends this process.
 pub fn remember() {
-    doing("a second time, and nothing is reported");
+    doing("and nothing is reported");
     IS_REMEMBERED.store(true, Ordering::Relaxed);
 }
 

@@ -207,7 +207,7 @@ impl Shared {
     /// Gives a receive its message, or has the message's body pulled first.
     pub(super) fn met(
         self: &Arc<Self>,
-        state: MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, State>,
         slot: Arc<ReceiveSlot>,
         Taken { order, message: arrived, .. }: Taken<Arrived>,
         effects: &mut Effects,
@@ -215,8 +215,11 @@ impl Shared {
         let Arrived { bits, len, content, from, number } = arrived;
         match content {
             Content::There(description) if len <= slot.room => {
-                let known = state.peers.get(&from.source);
-                let ways = known.map(|known| (known.pulls.clone(), known.near));
+                let known = state.peers.get_mut(&from.source);
+                let ways = known.map(|known| {
+                    known.pulling += 1;
+                    (known.pulls.clone(), known.near)
+                });
                 drop(state);
                 let of = Received { bits, body: Bytes::new(), from, order };
                 self.pull(ways, number, slot, (len, description), of);

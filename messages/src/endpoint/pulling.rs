@@ -33,7 +33,7 @@ impl Shared {
             };
             let pulled = pulled.map_err(|why| why.to_string());
             let mut effects = Effects::default();
-            shared.lock().is_done(received.from.source, number, pulled.is_ok(), &mut effects);
+            shared.lock().pulled(received.from.source, number, pulled.is_ok(), &mut effects);
             effects.finish();
             match pulled {
                 Ok(body) => {

@@ -69,6 +69,8 @@ pub struct Known {
     pub tokens: Vec<u64>,
     /// The message of which a part has come.
     pub partial: Option<Partial>,
+    /// How many long bodies are being pulled from the peer.
+    pub pulling: usize,
 }
 
 /// A peer that has gone.
@@ -93,7 +95,8 @@ pub struct Awaited {
 impl Known {
     /// Returns whether messages wait for room at the peer, or a message of the peer has come in part.
     fn is_awaited(&self) -> bool {
-        self.outgoing.holds_any() || self.lane.holds_any() || self.partial.is_some()
+        let comes = self.partial.is_some() || self.pulling > 0;
+        comes || self.outgoing.holds_any() || self.lane.holds_any()
     }
 
     /// Sends a short message to the peer at once, if nothing holds it up. Returns whether it was
@@ -161,6 +164,7 @@ impl State {
                 near: None,
                 tokens: Vec::new(),
                 partial: None,
+                pulling: 0,
             };
             self.peers.insert(source, known);
             source
@@ -252,6 +256,12 @@ impl State {
         }
         lane.put(outgoing.next_offer().map(Frame::Offer));
         effects.send(lane);
+    }
+
+    /// Notes that a long body was pulled, or can't be, and tells the sender.
+    pub fn pulled(&mut self, source: Source, number: u64, received: bool, effects: &mut Effects) {
+        self.peers.entry(source).and_modify(|known| known.pulling -= 1);
+        self.is_done(source, number, received, effects);
     }
 
     /// Tells the sender of a message that the receiver is done with it, if the sender waits for
