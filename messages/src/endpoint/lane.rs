@@ -131,6 +131,13 @@ impl Lane {
         false
     }
 
+    /// Sends what there are credits for, while a task waits here for the outcome of a send. The task
+    /// that sends as credits come finds the less to do.
+    pub fn send_more(&self) {
+        let mut queue = self.lock();
+        while queue.has_more() && self.try_send(&mut queue) {}
+    }
+
     /// Sends as credits come, until nothing is left.
     async fn pump(&self) {
         loop {
@@ -240,10 +247,12 @@ impl Queue {
 
 /// Sends a packet by a credit. A packet that can't be sent is to a peer that has gone, of which the
 /// endpoint hears by an event.
-fn send(credit: Credit<'_>, Packet { kind, words, payload }: &Packet) -> bool {
-    let sent = match payload.is_empty() {
-        true => credit.request(kind.id(), *words),
-        false => credit.request_with(kind.id(), *words, payload),
+fn send(credit: Credit<'_>, packet: &Packet) -> bool {
+    let Packet { kind, words, payload } = packet;
+    let sent = match packet.short_words() {
+        Some(words) => credit.request(SHORT, words),
+        None if payload.is_empty() => credit.request(kind.id(), *words),
+        None => credit.request_with(kind.id(), *words, payload),
     };
     if let Err(why) = &sent {
         tracing::debug!(%why, "a packet was not sent");

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::lane::Lane;
 use super::shared::{Posted, Shared};
 use super::slots::SendSlot;
 use super::waiting::{Request, Waits};
@@ -28,6 +29,8 @@ enum State {
     Done(Option<Result<(), SendError>>),
     Waits {
         slot: Arc<SendSlot>,
+        /// The way by which the message leaves.
+        lane: Arc<Lane>,
         waits: Waits,
         /// The peer and the order of the message, if it is held.
         held: Option<(Source, u64)>,
@@ -43,9 +46,9 @@ impl Sending {
         match posted {
             Err(why) => Self::done(Err(why)),
             Ok(Posted::Left) => Self::done(Ok(())),
-            Ok(Posted::Waits { slot, held }) => match slot.take() {
+            Ok(Posted::Waits { slot, lane, held }) => match slot.take() {
                 Some(outcome) => Self::done(outcome),
-                None => Self(State::Waits { slot, waits: Waits::new(shared), held }),
+                None => Self(State::Waits { slot, lane, waits: Waits::new(shared), held }),
             },
         }
     }
@@ -61,7 +64,7 @@ impl Sending {
     /// Cancels the send, if the message still waits here because the peer has no room for it.
     /// Returns whether the send was cancelled; if not, its outcome is still to be had.
     pub fn cancel(&mut self) -> bool {
-        let State::Waits { slot, waits, held } = &mut self.0 else { return false };
+        let State::Waits { slot, waits, held, .. } = &mut self.0 else { return false };
         let cancelled = held.take().is_some_and(|held| waits.shared().cancel_send(held));
         if cancelled {
             slot.fill(Err(SendError::Cancelled));
@@ -89,7 +92,10 @@ impl Future for Sending {
         );
         match &mut self.0 {
             State::Done(outcome) => outcome.take().map_or(Poll::Pending, Poll::Ready),
-            State::Waits { slot, waits, .. } => waits.poll(slot, context),
+            State::Waits { slot, lane, waits, .. } => {
+                lane.send_more();
+                waits.poll(slot, context)
+            }
         }
     }
 }

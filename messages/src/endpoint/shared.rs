@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use super::arrived::Sender;
 use super::effects::Effects;
 use super::frame::{Frame, Outbound};
+use super::lane::Lane;
 use super::slots::{ReceiveSlot, SendSlot};
 use super::state::{Awaited, Known, State, react};
 use crate::body::Body;
@@ -49,8 +50,9 @@ pub struct OwnRail {
 pub enum Posted {
     /// The message has left, and nobody need wait.
     Left,
-    /// The outcome comes to a slot. If the message is held, its peer and order are known.
-    Waits { slot: Arc<SendSlot>, held: Option<(Source, u64)> },
+    /// The outcome comes to a slot, once the message has left by the lane. If the message is held,
+    /// its peer and order are known.
+    Waits { slot: Arc<SendSlot>, lane: Arc<Lane>, held: Option<(Source, u64)> },
 }
 
 impl Shared {
@@ -119,7 +121,7 @@ impl Shared {
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        Ok(Posted::Waits { slot, held: order.map(|order| (source, order)) })
+        Ok(Posted::Waits { slot, lane, held: order.map(|order| (source, order)) })
     }
 
     /// Posts a send of a body that the receiver pulls.
@@ -157,7 +159,7 @@ impl Shared {
         drop(state);
         lane.flush();
         self.connect_for_pulls(&pulls);
-        Ok(Posted::Waits { slot, held: order.map(|order| (source, order)) })
+        Ok(Posted::Waits { slot, lane, held: order.map(|order| (source, order)) })
     }
 
     /// Cancels a send whose message is held here. Returns whether it was.

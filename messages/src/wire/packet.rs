@@ -1,7 +1,10 @@
 //! A message between endpoints, as one message of Active Messages carries it.
 
 use bytes::Bytes;
-use doorbell_am::RequestId;
+use doorbell_am::{RequestId, Words};
+
+use super::heading::Heading;
+use super::short::short_words;
 
 /// The kind of a packet, which is the place of its handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +75,15 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Returns the words of a [short](super::SHORT) message, if the packet carries all of one that is
+    /// short, and says no more than that.
+    pub fn short_words(&self) -> Option<Words> {
+        let [bits, heading, number] = self.words;
+        let whole = Heading { len: self.payload.len(), ..Heading::default() };
+        let is_short = self.kind == Kind::Eager && heading == whole.word() && number == 0;
+        if is_short { short_words(bits, &self.payload) } else { None }
+    }
+
     /// A packet without a payload.
     pub fn of(kind: Kind, words: [u64; 3]) -> Self {
         Self { kind, words, payload: Bytes::new() }
