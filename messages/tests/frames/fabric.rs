@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use doorbell::messages::frames::{Endpoint, Match, Policy, ReceiveError, SendError};
+use doorbell::messages::frames::{Emp, Endpoint, Match, Policy, ReceiveError, SendError};
 use doorbell::verbs::{Config, Nic};
 use doorbell_core::encap::Version;
 use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, Time, effort};
@@ -116,6 +116,47 @@ fn messages_arrive_whatever_a_cable_loses_repeats_damages_and_reorders() {
     };
     for policy in policies() {
         (0..effort(4, 40)).for_each(|seed| all_arrive(seed, policy, faults));
+    }
+}
+
+/// Sends all messages at once to a peer that posts one receive after another, with the default
+/// times and the default patience.
+fn all_arrive_at_receives_in_turns(seed: u64, policy: Policy, lens: &[usize]) {
+    run(async {
+        let (ether, _, [near, far]) = ends(seed, policy, Faults::NONE).await;
+        let all = async {
+            let peer = near.peer(far.name()).await.expect("there is a way");
+            let sends: Vec<_> = (0..)
+                .zip(lens)
+                .map(|(number, &len)| peer.send(number, body(number, len)))
+                .collect();
+            // All messages are found to have no receive.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            for (number, &len) in (0..).zip(lens) {
+                let message = far.receive(Match::any(), 1 << 20).await.expect("it arrives");
+                assert_eq!(message.bits, number, "seed {seed}, {policy:?}");
+                assert!(message.body == body(number, len), "seed {seed}, {policy:?}: {number}");
+            }
+            for sending in sends {
+                sending.await.expect("it is confirmed");
+            }
+        };
+        passing(&ether, all).await;
+    });
+}
+
+// With EMP, messages without receives once took all the room on the way, and none was left for the
+// rest of the one message whose receive was posted.
+#[test]
+fn messages_sent_at_once_arrive_at_receives_that_are_posted_one_after_another() {
+    let short_and_long: Vec<usize> =
+        (0..50).map(|number| if number % 3 == 0 { 10_000 } else { 5 }).collect();
+    let one_by_one = Emp::default().collection(1).into();
+    for seed in 0..effort(2, 20) {
+        for policy in policies() {
+            all_arrive_at_receives_in_turns(seed, policy, &[50_000; 30]);
+        }
+        all_arrive_at_receives_in_turns(seed, one_by_one, &short_and_long);
     }
 }
 

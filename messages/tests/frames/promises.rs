@@ -49,6 +49,19 @@ pub async fn receives_that_were_posted_first_get_the_first_messages(ends: Ends) 
     }
 }
 
+pub async fn messages_sent_at_once_arrive_at_receives_posted_one_after_another(ends: Ends) {
+    let Pair { near: _near, far, peer, .. } = ends.pair().await;
+    let sends: Vec<_> = (0..20).map(|bits| peer.send(bits, body(bits, 50_000))).collect();
+    for bits in 0..20 {
+        let message = received(far.receive(Match::any(), ROOM)).await;
+        assert_eq!(message.bits, bits);
+        assert!(message.body == body(bits, 50_000));
+    }
+    for send in sends {
+        sent(send).await;
+    }
+}
+
 pub async fn a_message_without_a_receive_arrives_once_a_receive_is_posted(ends: Ends) {
     let Pair { near: _near, far, peer, .. } = ends.pair().await;
     let mut sending = peer.send(7, body(7, 20_000));
