@@ -58,5 +58,6 @@ everywhere! {
     messages_go_both_ways_at_once
     an_endpoint_that_was_never_named_is_answered
     what_is_under_way_when_a_peer_closes_ends_with_an_error
+    receives_from_one_peer_end_with_an_error_when_that_peer_closes
     frames_are_placed_where_that_is_offloaded
 }

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use doorbell::messages::frames::{Emp, Endpoint, Match, Policy, ReceiveError, SendError};
+use doorbell::messages::frames::{Emp, Endpoint, Match, PeerLost, Policy, ReceiveError, SendError};
 use doorbell::verbs::{Config, Nic};
 use doorbell_core::encap::Version;
 use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, Time, effort};
@@ -167,7 +167,10 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
             let (ether, cable, [near, far]) = ends(1, policy, Faults::NONE).await;
             let all = async {
                 let peer = near.peer(far.name()).await.expect("there is a way");
+                let back = far.peer(near.name()).await.expect("there is a way back");
                 let receiving = far.receive(Match::any(), 1 << 24);
+                let from_near = far.receive(Match::exactly(9).from(&back), 100);
+                let from_far = near.receive(Match::any().from(&peer), 100);
                 let sending = peer.send(7, body(7, 8_000_000));
                 while far.statistics().frames_received < 10 {
                     tokio::task::yield_now().await;
@@ -178,6 +181,11 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
                 assert!(matches!(error, SendError::PeerSilent { len: 8_000_000, .. }), "{error}");
                 let error = receiving.await.expect_err("nothing comes");
                 assert!(matches!(error, ReceiveError::Lost { bits: 7, .. }), "{error}");
+                for (waits, of) in [(from_near, &near), (from_far, &far)] {
+                    let error = waits.await.expect_err("nothing comes");
+                    let why = PeerLost::Silent(Duration::from_secs(10));
+                    assert_eq!(error, ReceiveError::PeerGone { peer: of.name().clone(), why });
+                }
                 let took = ether.now().since(began);
                 assert!(took < Duration::from_secs(13), "{policy:?}: {took:?}");
                 // The next message arrives once the cable is whole again.

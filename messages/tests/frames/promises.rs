@@ -154,7 +154,23 @@ pub async fn what_is_under_way_when_a_peer_closes_ends_with_an_error(ends: Ends)
     assert_eq!(in_time(waits).await.expect_err("it is over"), ReceiveError::Closed);
     let late = in_time(peer.send(3, body(3, 5))).await.expect_err("it is over");
     assert!(matches!(late, SendError::Closed { len: 5, .. }), "{late}");
-    let _ = PeerLost::Closed;
+}
+
+pub async fn receives_from_one_peer_end_with_an_error_when_that_peer_closes(ends: Ends) {
+    let Pair { near, far, peer, .. } = ends.pair().await;
+    let from_far = near.receive(Match::any().from(&peer), ROOM);
+    let from_any = near.receive(Match::any(), ROOM);
+    let gone = ReceiveError::PeerGone { peer: far.name().clone(), why: PeerLost::Closed };
+    drop(far);
+    assert_eq!(in_time(from_far).await.expect_err("the peer has closed"), gone);
+    let late = near.receive(Match::exactly(7).from(&peer), ROOM);
+    assert_eq!(in_time(late).await.expect_err("the peer has closed"), gone);
+    // A receive from any peer takes the message of another.
+    let other = Endpoint::builder().policy(ends.policy).open(ends.devices[1]).await;
+    let other = other.expect("another endpoint opens");
+    let back = other.peer(near.name()).await.expect("there is a way");
+    sent(back.send(3, body(3, 10_000))).await;
+    assert!(received(from_any).await.body == body(3, 10_000));
 }
 
 pub async fn frames_are_placed_where_that_is_offloaded(ends: Ends) {

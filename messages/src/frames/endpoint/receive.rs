@@ -41,7 +41,8 @@ impl Match {
         Self { mask, ..self }
     }
 
-    /// Messages from this peer alone.
+    /// Messages from this peer alone. A receive of them fails with
+    /// [`ReceiveError::PeerGone`] once the peer closes its endpoint, or is found to be silent.
     #[must_use]
     pub fn from(self, peer: &Peer) -> Self {
         Self { source: Some(peer.source()), ..self }

@@ -214,6 +214,7 @@ impl State {
         }
         match self.posted.post(of.pattern(), slot.clone()) {
             Met::Nothing(id) => Receiving::new(slot, Some((self.endpoint.clone(), id))),
+            Met::PeerClosed => Receiving::new(slot, None),
             Met::Message(Note { number, from, .. }, letter) => {
                 let identity = from.name().identity();
                 if let Some(known) = self.peers.get_mut(&identity) {

@@ -256,8 +256,9 @@ impl<S> Outgoing<S> {
         times.min()
     }
 
-    /// Has frames sent again that were not answered in time.
-    pub fn handle_timeout<P>(&mut self, common: &mut Common<S, P>, now: Time) {
+    /// Has frames sent again that were not answered in time. Returns whether the peer was silent for
+    /// so long that all messages were given up.
+    pub fn handle_timeout<P>(&mut self, common: &mut Common<S, P>, now: Time) -> bool {
         let (mut due, mut is_silent, mut is_crowded) = (Vec::new(), false, false);
         for (&number, message) in &mut self.messages {
             let flying = message.flow.flying();
@@ -276,12 +277,14 @@ impl<S> Outgoing<S> {
             }
         }
         if is_silent {
-            return self.fail(common, Lost::Silent);
+            self.fail(common, Lost::Silent);
+            return true;
         }
         if is_crowded {
             self.most_flying = (self.most_flying / 2).max(LEAST_FLYING);
         }
         due.into_iter().for_each(|number| self.sort(number));
+        false
     }
 
     /// Gives all messages up.
