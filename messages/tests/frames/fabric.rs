@@ -77,7 +77,7 @@ fn all_arrive(seed: u64, policy: Policy, faults: Faults) {
                 let len = (number as usize * 7919 + seed as usize * 311) % 60_000;
                 let is_posted_first = number % 3 > 0;
                 for (at, to) in [(&near, &back), (&far, &peer)] {
-                    let post = || at.receive(Match::exactly(number), 1 << 20);
+                    let post = || at.receive_at_most(1 << 20, Match::exactly(number));
                     let first = is_posted_first.then(post);
                     let sending = to.send(number, body(number, len));
                     waiting.push((number, len, first.unwrap_or_else(post), sending));
@@ -133,7 +133,7 @@ fn all_arrive_at_receives_in_turns(seed: u64, policy: Policy, lens: &[usize]) {
             // All messages are found to have no receive.
             tokio::time::sleep(Duration::from_millis(500)).await;
             for (number, &len) in (0..).zip(lens) {
-                let message = far.receive(Match::any(), 1 << 20).await.expect("it arrives");
+                let message = far.receive_at_most(1 << 20, Match::any()).await.expect("it arrives");
                 assert_eq!(message.bits, number, "seed {seed}, {policy:?}");
                 assert!(message.body == body(number, len), "seed {seed}, {policy:?}: {number}");
             }
@@ -168,9 +168,9 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
             let all = async {
                 let peer = near.peer(far.name()).await.expect("there is a way");
                 let back = far.peer(near.name()).await.expect("there is a way back");
-                let receiving = far.receive(Match::any(), 1 << 24);
-                let from_near = far.receive(Match::exactly(9).from(&back), 100);
-                let from_far = near.receive(Match::any().from(&peer), 100);
+                let receiving = far.receive_at_most(1 << 24, Match::any());
+                let from_near = far.receive_at_most(100, Match::exactly(9).from(&back));
+                let from_far = near.receive_at_most(100, Match::any().from(&peer));
                 let sending = peer.send(7, body(7, 8_000_000));
                 while far.statistics().frames_received < 10 {
                     tokio::task::yield_now().await;
@@ -190,7 +190,7 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
                 assert!(took < Duration::from_secs(13), "{policy:?}: {took:?}");
                 // The next message arrives once the cable is whole again.
                 ether.with(|network| network.heal(cable));
-                let receiving = far.receive(Match::any(), 1 << 24);
+                let receiving = far.receive_at_most(1 << 24, Match::any());
                 peer.send(8, body(8, 100_000)).await.expect("it arrives");
                 assert!(receiving.await.expect("it arrives").body == body(8, 100_000));
             };

@@ -30,9 +30,15 @@ impl Match {
         Self { bits: 0, mask: 0, source: None }
     }
 
-    /// Messages with these bits.
+    /// Matches messages with exactly these bits.
     pub fn exactly(bits: u64) -> Self {
         Self { bits, mask: u64::MAX, source: None }
+    }
+
+    /// Messages with these bits, where the [mask](Self::mask) has ones. Unless it is set, the mask
+    /// has ones everywhere.
+    pub fn bits(bits: u64) -> Self {
+        Self::exactly(bits)
     }
 
     /// Compares the bits alone where the mask has ones.
