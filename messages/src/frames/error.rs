@@ -155,6 +155,14 @@ pub enum ReceiveError {
         /// The reason why the remaining data will not come.
         why: PeerLost,
     },
+    /// The only peer that the receive takes messages of is gone.
+    #[error("receiving from {peer} alone: {why}")]
+    PeerGone {
+        /// The name of the peer's endpoint.
+        peer: Name,
+        /// The reason why the peer counts as gone.
+        why: PeerLost,
+    },
     /// The receive was cancelled.
     #[error("the receive was cancelled")]
     Cancelled,

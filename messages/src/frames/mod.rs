@@ -11,7 +11,7 @@
 //! async fn main() -> anyhow::Result<()> {
 //!     let open = || Endpoint::builder().policy(Rmpp::default().early(9)).open("udp:127.0.0.1:0");
 //!     let (near, far) = (open().await?, open().await?);
-//!     let receiving = far.receive(Match::exactly(7), 1 << 20);
+//!     let receiving = far.receive_at_most(1 << 20, Match::exactly(7));
 //!     near.peer(far.name()).await?.send(7, vec![1; 100_000]).await?;
 //!     assert_eq!(receiving.await?.body.len(), 100_000);
 //!     Ok(())

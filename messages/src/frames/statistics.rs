@@ -18,12 +18,14 @@ pub struct Statistics {
     pub acknowledgements: u64,
     /// Frames that were dropped because no receive was posted for their message.
     pub dropped: u64,
-    /// Frames that were dropped because they came before the first frame of their message, or
-    /// before the messages in front of it.
+    /// Frames that overtook the first frame of their message, or the first frame of an older
+    /// message. The endpoint drops such a frame, and its sender sends it again.
     pub early: u64,
     /// Frames that had come before.
     pub repeated: u64,
-    /// Frames that were dropped because as many messages as configured wait for receives.
+    /// First frames of messages that found neither a receive nor room for a note, because as many
+    /// messages as [`EndpointBuilder::notes`](super::EndpointBuilder::notes) allows wait for receives.
+    /// The endpoint drops such a frame, and its sender sends it again.
     pub crowded: u64,
     /// Clears to send that were sent, among them those that only say that no receive is posted.
     pub cleared: u64,
@@ -37,7 +39,10 @@ pub struct Statistics {
     pub placed: u64,
     /// Frames whose headers make no sense, or contradict what came before.
     pub malformed: u64,
-    /// Frames of senders whose names are not known, and not in the frame.
+    /// Frames of senders that are not among the peers of this endpoint and could not be added,
+    /// because the frame carries no name of its sender, or because the endpoint has as many peers as
+    /// [`EndpointBuilder::peers`](super::EndpointBuilder::peers) allows. The endpoint drops such a
+    /// frame.
     pub strangers: u64,
 }
 

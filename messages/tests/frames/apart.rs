@@ -13,7 +13,7 @@ fn a_program_that_never_awaits_receives_what_a_thread_of_the_endpoint_takes() {
             let near = open().open("udp:127.0.0.1:0").await.expect("it opens");
             let far = open().open("udp:127.0.0.1:0").await.expect("it opens");
             let peer = near.peer(far.name()).await.expect("there is a way");
-            let mut receiving = far.receive(Match::any(), 1 << 20);
+            let mut receiving = far.receive_at_most(1 << 20, Match::any());
             let mut sending = peer.send(7, body(7, 100_000));
             let message = loop {
                 if let Some(outcome) = receiving.test() {
@@ -36,7 +36,7 @@ fn a_program_that_only_polls_receives_without_other_tasks() {
         let near = open().await.expect("it opens");
         let far = open().await.expect("it opens");
         let peer = near.peer(far.name()).await.expect("there is a way");
-        let mut receiving = far.receive(Match::any(), 1 << 20);
+        let mut receiving = far.receive_at_most(1 << 20, Match::any());
         let sending = peer.send(7, body(7, 100_000));
         let message = loop {
             near.poll();
@@ -47,7 +47,7 @@ fn a_program_that_only_polls_receives_without_other_tasks() {
         };
         assert!(message.body == body(7, 100_000));
         sent(sending).await;
-        let again = far.receive(Match::any(), 100);
+        let again = far.receive_at_most(100, Match::any());
         in_time(peer.send(8, body(8, 10))).await.expect("it is sent");
         assert_eq!(received(again).await.bits, 8);
     });

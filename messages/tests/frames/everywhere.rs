@@ -51,11 +51,13 @@ everywhere! {
     messages_of_all_lengths_arrive_as_they_were_sent
     messages_are_received_by_what_they_match
     receives_that_were_posted_first_get_the_first_messages
+    messages_sent_at_once_arrive_at_receives_posted_one_after_another
     a_message_without_a_receive_arrives_once_a_receive_is_posted
     a_message_longer_than_its_receive_is_an_error_with_both_lengths
     receives_that_are_cancelled_take_no_messages
     messages_go_both_ways_at_once
     an_endpoint_that_was_never_named_is_answered
     what_is_under_way_when_a_peer_closes_ends_with_an_error
+    receives_from_one_peer_end_with_an_error_when_that_peer_closes
     frames_are_placed_where_that_is_offloaded
 }

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use doorbell::messages::frames::{Endpoint, Match, Policy, ReceiveError, SendError};
+use doorbell::messages::frames::{Emp, Endpoint, Match, PeerLost, Policy, ReceiveError, SendError};
 use doorbell::verbs::{Config, Nic};
 use doorbell_core::encap::Version;
 use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, Time, effort};
@@ -77,7 +77,7 @@ fn all_arrive(seed: u64, policy: Policy, faults: Faults) {
                 let len = (number as usize * 7919 + seed as usize * 311) % 60_000;
                 let is_posted_first = number % 3 > 0;
                 for (at, to) in [(&near, &back), (&far, &peer)] {
-                    let post = || at.receive(Match::exactly(number), 1 << 20);
+                    let post = || at.receive_at_most(1 << 20, Match::exactly(number));
                     let first = is_posted_first.then(post);
                     let sending = to.send(number, body(number, len));
                     waiting.push((number, len, first.unwrap_or_else(post), sending));
@@ -119,6 +119,47 @@ fn messages_arrive_whatever_a_cable_loses_repeats_damages_and_reorders() {
     }
 }
 
+/// Sends all messages at once to a peer that posts one receive after another, with the default
+/// times and the default patience.
+fn all_arrive_at_receives_in_turns(seed: u64, policy: Policy, lens: &[usize]) {
+    run(async {
+        let (ether, _, [near, far]) = ends(seed, policy, Faults::NONE).await;
+        let all = async {
+            let peer = near.peer(far.name()).await.expect("there is a way");
+            let sends: Vec<_> = (0..)
+                .zip(lens)
+                .map(|(number, &len)| peer.send(number, body(number, len)))
+                .collect();
+            // All messages are found to have no receive.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            for (number, &len) in (0..).zip(lens) {
+                let message = far.receive_at_most(1 << 20, Match::any()).await.expect("it arrives");
+                assert_eq!(message.bits, number, "seed {seed}, {policy:?}");
+                assert!(message.body == body(number, len), "seed {seed}, {policy:?}: {number}");
+            }
+            for sending in sends {
+                sending.await.expect("it is confirmed");
+            }
+        };
+        passing(&ether, all).await;
+    });
+}
+
+// With EMP, messages without receives once took all the room on the way, and none was left for the
+// rest of the one message whose receive was posted.
+#[test]
+fn messages_sent_at_once_arrive_at_receives_that_are_posted_one_after_another() {
+    let short_and_long: Vec<usize> =
+        (0..50).map(|number| if number % 3 == 0 { 10_000 } else { 5 }).collect();
+    let one_by_one = Emp::default().collection(1).into();
+    for seed in 0..effort(2, 20) {
+        for policy in policies() {
+            all_arrive_at_receives_in_turns(seed, policy, &[50_000; 30]);
+        }
+        all_arrive_at_receives_in_turns(seed, one_by_one, &short_and_long);
+    }
+}
+
 #[test]
 fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() {
     for policy in policies() {
@@ -126,7 +167,10 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
             let (ether, cable, [near, far]) = ends(1, policy, Faults::NONE).await;
             let all = async {
                 let peer = near.peer(far.name()).await.expect("there is a way");
-                let receiving = far.receive(Match::any(), 1 << 24);
+                let back = far.peer(near.name()).await.expect("there is a way back");
+                let receiving = far.receive_at_most(1 << 24, Match::any());
+                let from_near = far.receive_at_most(100, Match::exactly(9).from(&back));
+                let from_far = near.receive_at_most(100, Match::any().from(&peer));
                 let sending = peer.send(7, body(7, 8_000_000));
                 while far.statistics().frames_received < 10 {
                     tokio::task::yield_now().await;
@@ -137,11 +181,16 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
                 assert!(matches!(error, SendError::PeerSilent { len: 8_000_000, .. }), "{error}");
                 let error = receiving.await.expect_err("nothing comes");
                 assert!(matches!(error, ReceiveError::Lost { bits: 7, .. }), "{error}");
+                for (waits, of) in [(from_near, &near), (from_far, &far)] {
+                    let error = waits.await.expect_err("nothing comes");
+                    let why = PeerLost::Silent(Duration::from_secs(10));
+                    assert_eq!(error, ReceiveError::PeerGone { peer: of.name().clone(), why });
+                }
                 let took = ether.now().since(began);
                 assert!(took < Duration::from_secs(13), "{policy:?}: {took:?}");
                 // The next message arrives once the cable is whole again.
                 ether.with(|network| network.heal(cable));
-                let receiving = far.receive(Match::any(), 1 << 24);
+                let receiving = far.receive_at_most(1 << 24, Match::any());
                 peer.send(8, body(8, 100_000)).await.expect("it arrives");
                 assert!(receiving.await.expect("it arrives").body == body(8, 100_000));
             };

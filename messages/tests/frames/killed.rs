@@ -24,7 +24,7 @@ async fn exchanges(policy: Policy, device: &str, name: &str) {
     let peer = endpoint.peer(name).await.expect("there is a way");
     sent(peer.send(1, body(1, 10))).await;
     loop {
-        let receiving = endpoint.receive(Match::exactly(2), ROOM);
+        let receiving = endpoint.receive_at_most(ROOM, Match::exactly(2));
         let sending = peer.send(3, body(3, 3_000_000));
         let _ = (receiving.await, sending.await);
     }
@@ -37,16 +37,16 @@ fn what_is_under_way_ends(test: &str, policy: Policy, device: &str) {
     }
     run(async {
         let endpoint = builder(policy).open(device).await.expect("it opens");
-        let first = endpoint.receive(Match::exactly(1), 100);
+        let first = endpoint.receive_at_most(100, Match::exactly(1));
         let mut other = Child::start(test, "other", None);
         other.say(endpoint.name());
         let peer = received(first).await.from;
         for _ in 0..3 {
-            let receiving = endpoint.receive(Match::exactly(3), ROOM);
+            let receiving = endpoint.receive_at_most(ROOM, Match::exactly(3));
             sent(peer.send(2, body(2, 2_000_000))).await;
             received(receiving).await;
         }
-        let mut receiving = endpoint.receive(Match::exactly(3), ROOM);
+        let mut receiving = endpoint.receive_at_most(ROOM, Match::exactly(3));
         let before = endpoint.statistics().frames_received;
         let sending = peer.send(2, body(2, 2_000_000));
         let is_under_way = async {

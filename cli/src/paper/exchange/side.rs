@@ -92,7 +92,9 @@ impl Side {
         let room = self.body.len();
         match &mut self.carrier {
             Carrier::Frames(frames) => {
-                frames.receiving.push_back(frames.endpoint.receive(Match::exactly(1), room));
+                frames
+                    .receiving
+                    .push_back(frames.endpoint.receive_at_most(room, Match::exactly(1)));
             }
             Carrier::Tcp(tcp) => tcp.receiving.push_back((vec![0; room], 0)),
         }

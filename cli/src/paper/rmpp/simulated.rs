@@ -47,7 +47,7 @@ async fn simulate(early: u16, delay: u64) -> Option<f64> {
     };
     let message = async {
         let peer = ends[0].peer(ends[1].name()).await.ok()?;
-        let receiving = ends[1].receive(Match::any(), BYTES);
+        let receiving = ends[1].receive_at_most(BYTES, Match::any());
         let began = ether.now();
         let sending = peer.send(1, vec![7; BYTES]);
         receiving.await.ok()?;

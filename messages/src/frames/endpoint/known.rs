@@ -90,6 +90,13 @@ impl Known {
                     let lost = why.map(|why| ReceiveError::Lost { peer: peer(), bits, len, why });
                     letter.slot.outcome.fill(Err(lost.unwrap_or(ReceiveError::Closed)));
                 }
+                Event::PeerGone(lost) => {
+                    let why = match lost {
+                        Lost::Closed => PeerLost::Closed,
+                        _ => PeerLost::Silent(patience),
+                    };
+                    posted.gone(&self.peer, why);
+                }
                 Event::NotesVoid => posted.forget(self.peer.source()),
             }
         }

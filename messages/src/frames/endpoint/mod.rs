@@ -28,7 +28,7 @@ pub use name::{Name, NameError};
 pub use peer::{Peer, Sending};
 pub use receive::{Match, Message, Receiving};
 
-use super::error::PeerError;
+use super::error::{OpenError, PeerError};
 use super::policy::Policy;
 use super::statistics::Statistics;
 use reach::reach;
@@ -53,6 +53,15 @@ impl Drop for Open {
 }
 
 impl Endpoint {
+    /// Opens an endpoint on a device, with EMP's policy: `udp:192.0.2.7:5000`, `shm:name`,
+    /// `packet:eth0`, …
+    ///
+    /// # Errors
+    /// When the device can't be opened, or this is called outside of a Tokio runtime.
+    pub async fn open(device: &str) -> Result<Self, OpenError> {
+        Self::builder().open(device).await
+    }
+
     /// Returns a builder that configures and opens an endpoint.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
@@ -86,10 +95,10 @@ impl Endpoint {
 
     /// Posts a receive of a message of at most `room` bytes. A longer one that matches is lost, and
     /// the receive fails with both lengths, as MPI has it.
-    pub fn receive(&self, of: Match, room: usize) -> Receiving {
+    pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
         let shared = &self.0.shared;
         let mut state = shared.lock();
-        let receiving = state.receive(of, room, shared.now());
+        let receiving = state.receive(room, of, shared.now());
         shared.send(state);
         receiving
     }

@@ -1,14 +1,16 @@
 //! The receives of an endpoint: where messages go.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doorbell_verbs::{Domain, Region, Rights};
 
+use super::name::Name;
 use super::peer::Peer;
 use super::receive::{Letter, ReceiveSlot};
 use crate::frames::engine::{Destination, Receives};
-use crate::frames::error::ReceiveError;
+use crate::frames::error::{PeerLost, ReceiveError};
 use crate::frames::wire::MessageHeader;
 use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source, Taken};
 
@@ -21,6 +23,8 @@ pub struct Posted {
     most_noted: usize,
     /// The longest message that a receive takes, whatever room it has.
     longest: usize,
+    /// Peers that have closed their endpoints, and of which no message has come since.
+    closed: HashMap<Source, Name>,
     /// Where memory is registered that peers may write.
     domain: Domain,
 }
@@ -43,6 +47,11 @@ impl Waiting {
         self.0.has_met.store(true, Ordering::Relaxed);
         self.0.clone()
     }
+
+    /// Ends the receive with an error.
+    fn fail(self, why: &ReceiveError) {
+        self.met().outcome.fill(Err(why.clone()));
+    }
 }
 
 /// A message that waits for a receive.
@@ -63,18 +72,27 @@ pub enum Met {
     Message(Note, Letter),
     /// A message that is too long for the receive.
     TooLong(Note),
+    /// No message, and none will come: the only peer that the receive takes messages of has closed.
+    PeerClosed,
 }
 
 impl Posted {
     pub fn new(most_noted: usize, longest: usize, domain: Domain) -> Self {
-        Self { matcher: Matcher::default(), noted: 0, most_noted, longest, domain }
+        let (matcher, closed) = (Matcher::default(), HashMap::new());
+        Self { matcher, noted: 0, most_noted, longest, closed, domain }
     }
 
-    /// Posts a receive, and returns the waiting message that it has met, if any. If that message is
-    /// too long, the receive fails.
+    /// Posts a receive, and returns the waiting message that the receive has met, if any. If that
+    /// message is too long, or no message can come, the receive fails.
     pub fn post(&mut self, pattern: Pattern, slot: Arc<ReceiveSlot>) -> Met {
         match self.matcher.post(pattern, Waiting(slot)) {
-            Post::Waits(id) => Met::Nothing(id),
+            Post::Waits(id) => {
+                let closed = pattern.source.and_then(|source| self.closed.get(&source)).cloned();
+                let Some(peer) = closed else { return Met::Nothing(id) };
+                let gone = ReceiveError::PeerGone { peer, why: PeerLost::Closed };
+                self.matcher.cancel(id).into_iter().for_each(|waiting| waiting.fail(&gone));
+                Met::PeerClosed
+            }
             Post::Met(slot, Taken { message: note, .. }) => {
                 self.noted -= 1;
                 match self.letter(slot.met(), &note.header, &note.from, note.remote) {
@@ -106,6 +124,17 @@ impl Posted {
                     return;
                 }
             }
+        }
+    }
+
+    /// Ends the receives that wait for messages of a peer alone, because the peer is gone.
+    pub fn gone(&mut self, peer: &Peer, why: PeerLost) {
+        let (source, name) = (peer.source(), peer.name().clone());
+        let gone = ReceiveError::PeerGone { peer: name.clone(), why };
+        let receives = self.matcher.cancel_all(|pattern| pattern.source == Some(source));
+        receives.into_iter().for_each(|waiting| waiting.fail(&gone));
+        if why == PeerLost::Closed {
+            self.closed.insert(source, name);
         }
     }
 
@@ -151,6 +180,7 @@ impl Receives<Letter> for From<'_> {
         remote: bool,
     ) -> Destination<Letter> {
         let Self { posted, peer } = self;
+        posted.closed.remove(&peer.source());
         let envelope = Envelope { source: peer.source(), bits: header.bits };
         if let Some(slot) = posted.matcher.receive_for(envelope) {
             return match posted.letter(slot.met(), header, peer, remote) {

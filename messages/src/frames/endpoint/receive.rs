@@ -30,9 +30,15 @@ impl Match {
         Self { bits: 0, mask: 0, source: None }
     }
 
-    /// Messages with these bits.
+    /// Matches messages with exactly these bits.
     pub fn exactly(bits: u64) -> Self {
         Self { bits, mask: u64::MAX, source: None }
+    }
+
+    /// Messages with these bits, where the [mask](Self::mask) has ones. Unless it is set, the mask
+    /// has ones everywhere.
+    pub fn bits(bits: u64) -> Self {
+        Self::exactly(bits)
     }
 
     /// Compares the bits alone where the mask has ones.
@@ -41,7 +47,8 @@ impl Match {
         Self { mask, ..self }
     }
 
-    /// Messages from this peer alone.
+    /// Messages from this peer alone. A receive of them fails with
+    /// [`ReceiveError::PeerGone`] once the peer closes its endpoint, or is found to be silent.
     #[must_use]
     pub fn from(self, peer: &Peer) -> Self {
         Self { source: Some(peer.source()), ..self }

@@ -206,7 +206,7 @@ impl State {
 
     /// Posts a receive of a message of at most `room` bytes. If a message has waited for the
     /// receive, the frames that answer its sender leave with [`transmit`](Self::transmit).
-    pub fn receive(&mut self, of: Match, room: usize, now: Time) -> Receiving {
+    pub fn receive(&mut self, room: usize, of: Match, now: Time) -> Receiving {
         let slot = Arc::new(ReceiveSlot::new(room));
         if self.is_closed {
             slot.outcome.fill(Err(ReceiveError::Closed));
@@ -214,6 +214,7 @@ impl State {
         }
         match self.posted.post(of.pattern(), slot.clone()) {
             Met::Nothing(id) => Receiving::new(slot, Some((self.endpoint.clone(), id))),
+            Met::PeerClosed => Receiving::new(slot, None),
             Met::Message(Note { number, from, .. }, letter) => {
                 let identity = from.name().identity();
                 if let Some(known) = self.peers.get_mut(&identity) {

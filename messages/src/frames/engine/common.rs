@@ -52,6 +52,8 @@ pub enum Event<S, P> {
     ReceiveFailed(P, Lost),
     /// The messages that were noted will not come.
     NotesVoid,
+    /// The peer has closed its endpoint, or nothing has come from it for as long as it may take.
+    PeerGone(Lost),
 }
 
 /// Why messages were given up.

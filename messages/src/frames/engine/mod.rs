@@ -39,12 +39,15 @@ pub struct Pair<S, P> {
     common: Common<S, P>,
     outgoing: Outgoing<S>,
     incoming: Incoming<P>,
+    /// When a frame of any kind last came from the peer.
+    heard: Time,
 }
 
 impl<S, P: Place> Pair<S, P> {
     pub fn new(policy: Policy, timing: Timing) -> Self {
         let common = Common::new(policy, timing);
-        Self { common, outgoing: Outgoing::default(), incoming: Incoming::default() }
+        let (outgoing, incoming) = (Outgoing::default(), Incoming::default());
+        Self { common, outgoing, incoming, heard: Time::ZERO }
     }
 
     /// Returns the counts of the pair.
@@ -90,7 +93,8 @@ impl<S, P: Place> Pair<S, P> {
 
     /// Takes in a frame of the peer's.
     pub fn handle(&mut self, frame: &Frame<'_>, now: Time, receives: &mut impl Receives<P>) {
-        let Self { common, outgoing, incoming } = self;
+        let Self { common, outgoing, incoming, heard } = self;
+        *heard = now;
         common.statistics.frames_received += 1;
         let Head { epoch, number, kind } = frame.head;
         let kept = match kind {
@@ -100,6 +104,7 @@ impl<S, P: Place> Pair<S, P> {
             Kind::Closed => {
                 outgoing.fail(common, Lost::Closed);
                 incoming.fail(common, Lost::Closed);
+                common.events.push_back(Event::PeerGone(Lost::Closed));
                 true
             }
             _ => incoming.handle(common, frame, now, receives),
@@ -130,14 +135,20 @@ impl<S, P: Place> Pair<S, P> {
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called, at the latest.
     pub fn next_timeout(&self) -> Option<Time> {
-        let Self { common, outgoing, incoming } = self;
+        let Self { common, outgoing, incoming, .. } = self;
         [outgoing.next_timeout(common), incoming.next_timeout(common)].into_iter().flatten().min()
     }
 
     /// Does what is due: frames are sent again, and messages of silent peers given up.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.outgoing.handle_timeout(&mut self.common, now);
-        self.incoming.handle_timeout(&mut self.common, now);
+        let Self { common, outgoing, incoming, heard } = self;
+        let has_failed = outgoing.handle_timeout(common, now);
+        let has_failed = incoming.handle_timeout(common, now) || has_failed;
+        // With EMP, a peer that has no receive for a message is silent about that message, but may
+        // send messages of its own.
+        if has_failed && *heard + common.timing.patience <= now {
+            common.events.push_back(Event::PeerGone(Lost::Silent));
+        }
     }
 
     /// Whether the pair has nothing under way.

@@ -54,6 +54,53 @@ fn a_message_whose_receive_is_posted_overtakes_those_that_wait_for_theirs() {
     }
 }
 
+// Probes of messages without receives once took all the room on the way, and none was left for the
+// rest of the one message whose receive was posted.
+#[test]
+fn messages_sent_at_once_arrive_at_receives_that_are_posted_one_after_another() {
+    for policy in policies() {
+        let mut world = World::new(7, policy, Faults::NONE);
+        (0..30).for_each(|tag| world.send(0, tag, 50_000));
+        world.pass(500 * MILLI);
+        for tag in 0..30 {
+            world.post(1, tag);
+            world.pass(300 * MILLI);
+            assert_eq!(world.hosts[1].received.len() as u64, tag + 1, "{policy:?}");
+        }
+        assert!(world.hosts[0].failed.is_empty() && world.is_idle(), "{policy:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_has_no_receive_but_sends_is_not_gone() {
+    let mut world = World::new(9, Emp::default().into(), Faults::NONE);
+    world.send(0, 7, 20_000);
+    for tag in 10..16 {
+        world.pass(Timing::default().patience / 3);
+        world.post(0, tag);
+        world.send(1, tag, 20_000);
+    }
+    assert_eq!(world.hosts[0].failed, [(0, Lost::Silent)]);
+    assert!(world.hosts[0].gone.is_empty());
+}
+
+#[test]
+fn a_message_without_a_receive_is_not_given_up_while_its_peer_answers_others() {
+    for policy in policies() {
+        let mut world = World::new(8, policy, Faults::NONE);
+        world.send(0, 7, 20_000);
+        for tag in 10..16 {
+            world.pass(Timing::default().patience / 3);
+            world.post(1, tag);
+            world.send(0, tag, 20_000);
+        }
+        world.pass(500 * MILLI);
+        world.post(1, 7);
+        world.pass(500 * MILLI);
+        assert_eq!(world.hosts[1].received, [1, 2, 3, 4, 5, 6, 0], "{policy:?}");
+    }
+}
+
 #[test]
 fn a_silent_peer_is_an_error_on_both_sides_and_the_next_messages_arrive() {
     for policy in policies() {
@@ -66,6 +113,7 @@ fn a_silent_peer_is_an_error_on_both_sides_and_the_next_messages_arrive() {
         world.pass(Timing::default().patience * 3);
         assert_eq!(world.hosts[0].failed, [(0, Lost::Silent)], "{policy:?}");
         assert_eq!(world.hosts[1].failed, [(7, Lost::Silent)], "{policy:?}");
+        assert!(world.hosts.iter().all(|host| host.gone == [Lost::Silent]), "{policy:?}");
         world.is_cut = false;
         world.send(0, 9, 5000);
         world.post(1, 9);

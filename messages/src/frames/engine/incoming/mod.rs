@@ -275,17 +275,19 @@ impl<P: Place> Incoming<P> {
         [silent, forgotten, again].into_iter().flatten().min()
     }
 
-    /// Asks for frames that did not come in time, and gives up messages of a silent peer.
-    pub fn handle_timeout<S>(&mut self, common: &mut Common<S, P>, now: Time) {
+    /// Asks for frames that did not come in time. Returns whether the peer was silent for so long
+    /// that all messages were given up.
+    pub fn handle_timeout<S>(&mut self, common: &mut Common<S, P>, now: Time) -> bool {
         while self.unconfirmed.front().is_some_and(|&(_, at)| at <= now) {
             self.unconfirmed.pop_front();
             common.statistics.reclaimed += 1;
         }
         if self.is_empty() {
-            return;
+            return false;
         }
         if self.heard + common.timing.patience <= now {
-            return self.fail(common, Lost::Silent);
+            self.fail(common, Lost::Silent);
+            return true;
         }
         let epoch = self.epoch.unwrap_or_default();
         let mut due: Vec<_> = self
@@ -299,6 +301,7 @@ impl<P: Place> Incoming<P> {
             common.statistics.asked_again += 1;
             common.control(epoch, number, Kind::Clear(clear));
         }
+        false
     }
 
     /// Gives up all messages. Frames of this epoch are of no use from here on.

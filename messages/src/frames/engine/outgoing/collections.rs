@@ -61,9 +61,15 @@ impl Collections {
         }
     }
 
-    /// Returns how many frames are on their way without an answer.
+    /// Returns how many frames are on their way without an answer. A probe does not count: the
+    /// receiver most likely drops it, and it must not take the room of messages that have receives.
     pub fn flying(&self) -> u32 {
-        self.flying
+        if self.is_probing { 0 } else { self.flying }
+    }
+
+    /// Whether the first collection alone is sent, because no receive seems to be posted.
+    pub fn is_probing(&self) -> bool {
+        self.is_probing
     }
 
     /// Whether everything was acknowledged.

@@ -35,6 +35,8 @@ pub struct Outgoing<S> {
     /// How many frames are on their way without an answer, and how many may be.
     flying: u32,
     most_flying: u32,
+    /// When the peer last answered a message of this epoch.
+    heard: Time,
     /// Whether frames can be placed by RDMA writes.
     places: bool,
 }
@@ -44,7 +46,7 @@ struct Message<S> {
     header: MessageHeader,
     body: Bytes,
     message: S,
-    /// When the peer last said something of the message, or the message began.
+    /// When the peer last answered the message, or the message began.
     progress: Time,
     flow: Flow,
 }
@@ -66,6 +68,7 @@ impl<S> Default for Outgoing<S> {
             fresh: BTreeSet::new(),
             flying: 0,
             most_flying: FIRST_FLYING,
+            heard: Time::ZERO,
             places: false,
         }
     }
@@ -130,6 +133,7 @@ impl<S> Outgoing<S> {
         if epoch != self.epoch {
             return true;
         }
+        self.heard = now;
         let Some(message) = self.messages.get_mut(&number) else {
             let was_sent = number < self.next;
             if was_sent && kind == Kind::Received {
@@ -252,27 +256,35 @@ impl<S> Outgoing<S> {
         times.min()
     }
 
-    /// Has frames sent again that were not answered in time.
-    pub fn handle_timeout<P>(&mut self, common: &mut Common<S, P>, now: Time) {
-        let mut due = Vec::new();
+    /// Has frames sent again that were not answered in time. Returns whether the peer was silent for
+    /// so long that all messages were given up.
+    pub fn handle_timeout<P>(&mut self, common: &mut Common<S, P>, now: Time) -> bool {
+        let (mut due, mut is_silent, mut is_crowded) = (Vec::new(), false, false);
         for (&number, message) in &mut self.messages {
             let flying = message.flow.flying();
-            let is_due = match &mut message.flow {
-                Flow::Collections(collections) => collections.time_out(&common.trips, now),
-                Flow::Windows(windows) => windows.time_out(now),
+            let (is_due, is_probing) = match &mut message.flow {
+                Flow::Collections(collections) => {
+                    (collections.time_out(&common.trips, now), collections.is_probing())
+                }
+                Flow::Windows(windows) => (windows.time_out(now), false),
             };
             if is_due {
                 self.flying = self.flying + message.flow.flying() - flying;
-                due.push((number, now >= message.progress + common.timing.patience));
+                is_silent |= now >= message.progress.max(self.heard) + common.timing.patience;
+                // A probe without an answer tells of a missing receive, and not of a full network.
+                is_crowded |= !is_probing;
+                due.push(number);
             }
         }
-        if due.iter().any(|&(_, is_lost)| is_lost) {
-            return self.fail(common, Lost::Silent);
+        if is_silent {
+            self.fail(common, Lost::Silent);
+            return true;
         }
-        if !due.is_empty() {
+        if is_crowded {
             self.most_flying = (self.most_flying / 2).max(LEAST_FLYING);
         }
-        due.into_iter().for_each(|(number, _)| self.sort(number));
+        due.into_iter().for_each(|number| self.sort(number));
+        false
     }
 
     /// Gives all messages up.

@@ -102,6 +102,8 @@ pub struct Host {
     pub sent: Vec<u64>,
     pub received: Vec<u64>,
     pub failed: Vec<(u64, Lost)>,
+    /// How the peer was found to be gone, each time.
+    pub gone: Vec<Lost>,
     /// When the last frame has left.
     left: Time,
 }
@@ -142,6 +144,7 @@ impl World {
             sent: Vec::new(),
             received: Vec::new(),
             failed: Vec::new(),
+            gone: Vec::new(),
             left: Time::ZERO,
         });
         Self {
@@ -274,6 +277,7 @@ impl Host {
                     self.received.push(number);
                 }
                 Event::ReceiveFailed(letter, why) => self.failed.push((letter.tag, why)),
+                Event::PeerGone(why) => self.gone.push(why),
                 Event::NotesVoid => self.receives.noted.clear(),
             }
         }
