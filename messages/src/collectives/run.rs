@@ -1,6 +1,7 @@
 //! A collective under way at one member: its messages, and its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use doorbell_am::schedule::Exchange;
@@ -12,15 +13,18 @@ use super::operation::Operation;
 use super::tag::{MASK, Tag};
 
 /// A collective that a member has begun. The algorithms send and receive through it.
-pub struct Run<L> {
+///
+/// The group fails if the collective is dropped before its [end](Self::end).
+pub struct Run<L: Links> {
     links: Arc<L>,
     pub operation: Operation,
     number: u32,
+    is_done: AtomicBool,
 }
 
 impl<L: Links> Run<L> {
     pub fn new(links: &Arc<L>, operation: Operation, number: u32) -> Self {
-        Self { links: links.clone(), operation, number }
+        Self { links: links.clone(), operation, number, is_done: AtomicBool::new(false) }
     }
 
     pub fn rank(&self) -> usize {
@@ -31,19 +35,17 @@ impl<L: Links> Run<L> {
         self.links.size()
     }
 
-    /// Runs the collective's algorithm to its end, or until the group fails. If the future is
-    /// dropped before, the member has given the collective up, and the group fails.
+    /// Runs the collective's algorithm to its end, or until the group fails.
     pub async fn end<T>(
         &self,
         algorithm: impl Future<Output = Result<T, GroupError>>,
     ) -> Result<T, GroupError> {
-        let mut unfinished = Unfinished { run: self, is_done: false };
         let outcome = tokio::select! {
             biased;
             outcome = algorithm => outcome,
             failure = self.links.failed() => Err(self.failed(failure)),
         };
-        unfinished.is_done = true;
+        self.is_done.store(true, Ordering::Relaxed);
         match outcome {
             Ok(value) => Ok(value),
             Err(why) => Err(self.failing(why).await),
@@ -149,22 +151,16 @@ impl<L: Links> Run<L> {
     }
 }
 
-/// Has the group fail if a collective is dropped before its end.
-struct Unfinished<'r, L: Links> {
-    run: &'r Run<L>,
-    is_done: bool,
-}
-
-impl<L: Links> Drop for Unfinished<'_, L> {
+impl<L: Links> Drop for Run<L> {
     fn drop(&mut self) {
         // Only a message is lost if a member gives up a send or a receive of its own.
-        if !self.is_done && self.run.operation != Operation::Direct {
+        if !*self.is_done.get_mut() && self.operation != Operation::Direct {
             let why = format!(
                 "{} was given up: what is begun must be awaited to its end by all members",
-                self.run.operation
+                self.operation
             );
             // The others are told although nobody waits for that.
-            drop(self.run.links.fail(Failure { rank: self.run.rank(), why: why.into() }));
+            drop(self.links.fail(Failure { rank: self.rank(), why: why.into() }));
         }
     }
 }

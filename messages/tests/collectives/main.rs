@@ -4,6 +4,7 @@ mod channels;
 mod devices;
 mod fabric;
 mod killed;
+mod leaving;
 mod members;
 mod program;
 mod wrong;
