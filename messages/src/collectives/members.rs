@@ -165,6 +165,11 @@ impl Links for Members {
         }
     }
 
+    fn seen(&self, from: usize, tag: u64, mask: u64) -> Option<u64> {
+        let of = Match::bits(tag).mask(mask).from(self.others.peer(from).ok()?);
+        self.endpoint.probe(of).map(|message| message.bits)
+    }
+
     fn name(&self, rank: usize) -> String {
         self.names.get(rank).map(Name::to_string).unwrap_or_default()
     }

@@ -1,5 +1,6 @@
 //! Collectives of groups, compared with what they should give, over every kind of link.
 
+mod agreement;
 mod channels;
 mod devices;
 mod fabric;
