@@ -73,13 +73,61 @@ pub enum GroupError {
     /// Members called different collectives at the same place of their programs.
     #[error(
         "{here}: member {rank}, {name}, is in {there}; all members must call the same collectives \
-         in the same order, with the same root"
+         in the same order"
     )]
     Mismatch {
         /// The collective of this member.
         here: Operation,
         /// The collective of the other member.
         there: Operation,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+    },
+    /// Members named different roots in the same collective.
+    #[error(
+        "{operation}: member {rank}, {name}, names {there} as the root, and this member names \
+         {here}: all members must name the same root"
+    )]
+    Roots {
+        /// The collective that has failed.
+        operation: Operation,
+        /// The root that this member names.
+        here: usize,
+        /// The root that the other member names.
+        there: usize,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+    },
+    /// Members gave elements of different lengths to the same collective.
+    #[error(
+        "{operation}: member {rank}, {name}, gives elements of {there} bytes, and this member of \
+         {here} bytes: all members must give elements of the same type"
+    )]
+    Elements {
+        /// The collective that has failed.
+        operation: Operation,
+        /// The length of an element of this member in bytes; 255 stands for longer ones, too.
+        here: usize,
+        /// The length of an element of the other member in bytes; 255 stands for longer ones, too.
+        there: usize,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+    },
+    /// Members called different collectives before this one, or the same with different arguments.
+    #[error(
+        "{operation}: member {rank}, {name}, has called another collective than this member before, \
+         or has named another root or given other elements; all members must call the same \
+         collectives in the same order, and all members must name the same root"
+    )]
+    Diverged {
+        /// The collective that has failed.
+        operation: Operation,
         /// The rank of the other member.
         rank: usize,
         /// The name of the other member.
@@ -104,8 +152,8 @@ pub enum GroupError {
     },
     /// A member has sent a message that does not belong where it came.
     #[error(
-        "{operation}: member {rank}, {name}, has sent a message that belongs to another round; all \
-         members must be the same version of the program, and give as much and the same root"
+        "{operation}: member {rank}, {name}, has sent a message that belongs to another round: the \
+         lengths differ between members, or they are different versions of the program"
     )]
     Malformed {
         /// The collective that has failed.
@@ -154,6 +202,9 @@ impl GroupError {
             | Self::Link { rank, .. }
             | Self::Failed { rank, .. }
             | Self::Mismatch { rank, .. }
+            | Self::Roots { rank, .. }
+            | Self::Elements { rank, .. }
+            | Self::Diverged { rank, .. }
             | Self::Lengths { rank, .. }
             | Self::Malformed { rank, .. } => Some(rank),
             Self::Rank { .. }

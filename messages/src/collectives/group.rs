@@ -2,19 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use doorbell_am::Plain;
 use doorbell_am::schedule::Exchange;
 use futures_util::future::try_join_all;
 
+use super::call::{Call, Calls};
 use super::elements::{self, Each};
 use super::error::GroupError;
 use super::links::Links;
 use super::members::Members;
 use super::operation::Operation;
-use super::run::Run;
+use super::run::{Place, Run};
 use super::{broadcast, folds, moves};
 
 /// A process's place among the members of a group, by which the process runs collectives with the
@@ -22,12 +22,6 @@ use super::{broadcast, folds, moves};
 ///
 /// Clones are handles to the same place.
 pub struct Group<L = Members>(Arc<Place<L>>);
-
-struct Place<L> {
-    links: Arc<L>,
-    /// The number of the next collective.
-    next: AtomicU32,
-}
 
 impl<L> Clone for Group<L> {
     fn clone(&self) -> Self {
@@ -44,7 +38,7 @@ impl<L: Links> fmt::Debug for Group<L> {
 impl<L: Links> Group<L> {
     /// Makes a group over links to the other members, all of which do so.
     pub fn over(links: L) -> Self {
-        Self(Arc::new(Place { links: Arc::new(links), next: AtomicU32::new(0) }))
+        Self(Arc::new(Place { links, calls: Calls::default() }))
     }
 
     /// Returns the rank of this member: from 0, and below [`size`](Self::size).
@@ -97,7 +91,10 @@ impl<L: Links> Group<L> {
         T: Plain + Send,
         O: FnMut(T, T) -> T + Send,
     {
-        let run = self.begin_at(Operation::Reduce, root);
+        let (operation, element) = (Operation::Reduce, Some(size_of::<T>()));
+        let is_member = self.member(operation, root);
+        let call = Call { operation, root: Some(root), element };
+        let run = is_member.map(|()| Run::begin(&self.0, call));
         async move {
             let (run, mut each) = (run?, Each::new(operator));
             let own = elements::bytes(elements);
@@ -127,7 +124,8 @@ impl<L: Links> Group<L> {
         T: Plain + Send,
         O: FnMut(T, T) -> T + Send,
     {
-        let run = self.begin(Operation::AllReduce);
+        let (operation, element) = (Operation::AllReduce, Some(size_of::<T>()));
+        let run = Run::begin(&self.0, Call { operation, root: None, element });
         async move {
             let (own, mut each) = (elements::bytes(elements), Each::new(operator));
             let combined = run.end(folds::all_reduce(&run, own, &mut each)).await?;
@@ -264,17 +262,16 @@ impl<L: Links> Group<L> {
     }
 
     fn begin(&self, operation: Operation) -> Run<L> {
-        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        Run::new(&self.0.links, operation, number)
+        Run::begin(&self.0, Call { operation, root: None, element: None })
     }
 
     fn begin_at(&self, operation: Operation, root: usize) -> Result<Run<L>, GroupError> {
         self.member(operation, root)?;
-        Ok(self.begin(operation))
+        Ok(Run::begin(&self.0, Call { operation, root: Some(root), element: None }))
     }
 
     fn direct(&self, tag: u32) -> Run<L> {
-        Run::new(&self.0.links, Operation::Direct, tag)
+        Run::direct(&self.0, tag)
     }
 
     fn member(&self, operation: Operation, rank: usize) -> Result<(), GroupError> {

@@ -42,6 +42,14 @@ pub trait Links: Send + Sync + 'static {
         mask: u64,
     ) -> impl Future<Output = Result<(u64, Bytes), Self::Error>> + Send;
 
+    /// Looks for a message of another member that has come and whose tag is `tag` where `mask` has
+    /// ones. Returns the message's own tag, and leaves it. This is asked only to say more precisely
+    /// what has failed; by default no message is seen.
+    fn seen(&self, from: usize, tag: u64, mask: u64) -> Option<u64> {
+        let _ = (from, tag, mask);
+        None
+    }
+
     /// Returns the name of a member, for errors.
     fn name(&self, rank: usize) -> String {
         format!("rank {rank}")

@@ -11,13 +11,13 @@ use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::error::GroupError;
 use super::links::{Failure, Links};
 use super::meeting::Meeting;
 use super::tag::{CONTROL_KIND, MOST_MEMBERS, control, of_control};
-use crate::endpoint::{Endpoint, Match, Peer, Receiving};
+use crate::endpoint::{Endpoint, Match, Message, Peer, Receiving};
 use crate::error::{ReceiveError, SendError};
 
 /// How long a member that leaves waits for others to notice.
@@ -51,8 +51,17 @@ struct Others {
     has_failed: Notify,
     /// Whether the others know of the failure.
     is_told: watch::Sender<bool>,
-    /// Whether the end of each member was heard of: that it has left, failed or died.
-    is_over: Vec<watch::Sender<bool>>,
+    /// What was heard of the end of each member, if anything was.
+    ends: Vec<watch::Sender<Option<End>>>,
+}
+
+/// The way in which a member's part in the group has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The member has left in order.
+    Left,
+    /// The member has failed, or has died.
+    Failed,
 }
 
 /// Why a message was not sent to a member, or not received from it.
@@ -65,6 +74,9 @@ pub enum LinkError {
     /// The message was not received.
     #[error(transparent)]
     Receive(#[from] ReceiveError),
+    /// The member has left the group in order, and so begins no further collective.
+    #[error("it has left the group before this: all members must call the same collectives")]
+    Left,
     /// The group has no link to a member of that rank.
     #[error("there is no link to member {rank}: it is this member, or none")]
     NoLink {
@@ -88,7 +100,7 @@ impl Members {
         let peers = Meeting::new(&endpoint, rank, names, patience).all().await?;
         let others = Arc::new(Others {
             rank,
-            is_over: peers.iter().map(|_| watch::Sender::new(false)).collect(),
+            ends: peers.iter().map(|_| watch::Sender::new(None)).collect(),
             peers,
             failure: Mutex::default(),
             has_failed: Notify::new(),
@@ -127,7 +139,7 @@ impl Links for Members {
         async move {
             let sent = sending?.await;
             if let Err(SendError::PeerGone { .. }) = sent {
-                others.hears_of_end(to).await;
+                others.hears_of_end(to).await?;
             }
             Ok(sent?)
         }
@@ -146,11 +158,16 @@ impl Links for Members {
         async move {
             let received = receiving?.await;
             if let Err(ReceiveError::PeerGone { .. }) = received {
-                others.hears_of_end(from).await;
+                others.hears_of_end(from).await?;
             }
             let message = received?;
             Ok((message.bits, message.body))
         }
+    }
+
+    fn seen(&self, from: usize, tag: u64, mask: u64) -> Option<u64> {
+        let of = Match::bits(tag).mask(mask).from(self.others.peer(from).ok()?);
+        self.endpoint.probe(of).map(|message| message.bits)
     }
 
     fn name(&self, rank: usize) -> String {
@@ -166,13 +183,7 @@ impl Links for Members {
     }
 
     async fn failed(&self) -> Failure {
-        loop {
-            let failed = self.others.has_failed.notified();
-            if let Some(failure) = self.others.failure() {
-                return failure;
-            }
-            failed.await;
-        }
+        self.others.failed().await
     }
 }
 
@@ -187,10 +198,14 @@ impl Others {
     }
 
     /// Waits until the end of a member was heard of with which nothing can be exchanged any more. The
-    /// member may have said before that another has failed, and then the other is to blame.
-    async fn hears_of_end(&self, rank: usize) {
-        let mut is_over = self.is_over[rank].subscribe();
-        let _ = timeout(TELLING, is_over.wait_for(|is_over| *is_over)).await;
+    /// member may have said before that another has failed, and then the other is to blame. If the
+    /// member has left in order, that is the error.
+    async fn hears_of_end(&self, rank: usize) -> Result<(), LinkError> {
+        let mut end = self.ends[rank].subscribe();
+        match timeout(TELLING, end.wait_for(Option::is_some)).await {
+            Ok(Ok(end)) if *end == Some(End::Left) => Err(LinkError::Left),
+            _ => Ok(()),
+        }
     }
 
     /// Has the group fail here. Returns whether it had not failed before.
@@ -231,44 +246,81 @@ impl Others {
         async move { drop(sends.await) }
     }
 
-    /// Begins to wait for the end of each other member.
+    /// Begins to wait for the end of each other member. A member says at most two things: that the
+    /// group has failed, and that it leaves.
     fn watches(self: &Arc<Self>, endpoint: &Endpoint) -> Vec<AbortHandle> {
         let ends = Match::bits(control(FAILED, 0, 0)).mask(ENDS);
         let peers = self.peers.iter().enumerate();
         let watches = peers.filter_map(|(rank, peer)| {
-            let end = endpoint.receive(ends.from(peer.as_ref()?));
-            Some(tokio::spawn(self.clone().watch(rank, end)).abort_handle())
+            let ends = ends.from(peer.as_ref()?);
+            let ends = [endpoint.receive(ends), endpoint.receive(ends)];
+            Some(tokio::spawn(self.clone().watch(rank, ends)).abort_handle())
         });
         watches.collect()
     }
 
-    /// Waits until a member leaves, fails or dies.
-    async fn watch(self: Arc<Self>, rank: usize, mut end: Receiving) {
-        match poll_fn(|context| end.poll_in_background(context)).await {
-            Ok(message) if message.bits & CONTROL_KIND == control(LEFT, 0, 0) => {}
-            Ok(message) => {
-                let (about, _) = of_control(message.bits);
-                let about = if about < self.peers.len() { about } else { rank };
-                let text = &message.body[..message.body.len().min(LONGEST_TEXT)];
-                let why = String::from_utf8_lossy(text).into();
-                self.fail(Failure { rank: about, why });
-                self.is_told.send_replace(true);
+    /// Waits until a member leaves or dies. What the member says of a failure is taken, too.
+    async fn watch(self: Arc<Self>, rank: usize, ends: [Receiving; 2]) {
+        for mut end in ends {
+            match poll_fn(|context| end.poll_in_background(context)).await {
+                Ok(message) if message.bits & CONTROL_KIND == control(LEFT, 0, 0) => {
+                    return self.has_ended(rank, End::Left);
+                }
+                Ok(message) => self.hears_of_failure(rank, &message),
+                Err(ReceiveError::PeerGone { .. }) => {
+                    let why = "it has gone: the connection to it has ended".into();
+                    self.fail_and_tell(Failure { rank, why });
+                }
+                // The endpoint has ended, and so has this member.
+                Err(_) => {}
             }
-            Err(ReceiveError::PeerGone { .. }) => {
-                let why = "it has gone: the connection to it has ended".into();
-                self.fail_and_tell(Failure { rank, why });
-            }
-            // The endpoint has ended, and so has this member.
-            Err(_) => {}
+            self.has_ended(rank, End::Failed);
         }
-        self.is_over[rank].send_replace(true);
     }
 
-    /// Tells the others that no further collective is begun here. Messages do not overtake each
-    /// other: when that has come, all has come.
-    async fn leave(&self) {
+    /// Takes note of a member's end. The first one counts.
+    fn has_ended(&self, rank: usize, end: End) {
+        self.ends[rank].send_if_modified(|known| {
+            let is_first = known.is_none();
+            known.get_or_insert(end);
+            is_first
+        });
+    }
+
+    /// Has the group fail because of what the member `rank` has said.
+    fn hears_of_failure(&self, rank: usize, message: &Message) {
+        let (about, _) = of_control(message.bits);
+        let about = if about < self.peers.len() { about } else { rank };
+        let text = &message.body[..message.body.len().min(LONGEST_TEXT)];
+        self.fail(Failure { rank: about, why: String::from_utf8_lossy(text).into() });
+        self.is_told.send_replace(true);
+    }
+
+    /// Tells the others that no further collective is begun here, and waits until they have heard.
+    /// Messages do not overtake each other: when that has come, all has come. Members whose group
+    /// has failed may not hear any more, and are not waited for as long.
+    async fn leave(self: &Arc<Self>) {
         let told = self.tell(control(LEFT, self.rank, 0), Bytes::new());
-        let _ = timeout(LEAVING, told).await;
+        let has_failed = async {
+            self.failed().await;
+            sleep(TELLING).await;
+        };
+        tokio::select! {
+            () = told => {}
+            () = has_failed => {}
+            () = sleep(LEAVING) => {}
+        }
+    }
+
+    /// Waits until the group has failed.
+    async fn failed(&self) -> Failure {
+        loop {
+            let failed = self.has_failed.notified();
+            if let Some(failure) = self.failure() {
+                return failure;
+            }
+            failed.await;
+        }
     }
 }
 

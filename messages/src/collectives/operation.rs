@@ -39,6 +39,16 @@ impl Operation {
         Self::AllToAll,
     ];
 
+    /// Returns whether the members name a root.
+    pub(super) fn has_root(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
+    }
+
+    /// Returns whether the members give elements that are combined.
+    pub(super) fn has_elements(self) -> bool {
+        matches!(self, Self::Reduce | Self::AllReduce)
+    }
+
     /// Returns the operation of a code, if there is one.
     pub(super) fn from_code(code: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()

@@ -1,49 +1,80 @@
 //! A collective under way at one member: its messages, and its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use doorbell_am::schedule::Exchange;
 use futures_util::FutureExt;
 
+use super::call::{Call, Calls, Common, Numbered};
 use super::error::GroupError;
 use super::links::{Failure, Links};
 use super::operation::Operation;
-use super::tag::{MASK, Tag};
+use super::tag::Tag;
+
+/// A member's place in the group, which all collectives that the member has begun share.
+pub struct Place<L> {
+    pub links: L,
+    pub calls: Calls,
+}
 
 /// A collective that a member has begun. The algorithms send and receive through it.
-pub struct Run<L> {
-    links: Arc<L>,
+///
+/// The group fails if the collective is dropped before its [end](Self::end).
+pub struct Run<L: Links> {
+    place: Arc<Place<L>>,
     pub operation: Operation,
     number: u32,
+    common: Common,
+    is_done: AtomicBool,
 }
 
 impl<L: Links> Run<L> {
-    pub fn new(links: &Arc<L>, operation: Operation, number: u32) -> Self {
-        Self { links: links.clone(), operation, number }
+    /// Begins a collective, which takes its place in the program's order.
+    pub fn begin(place: &Arc<Place<L>>, call: Call) -> Self {
+        let Numbered { operation, number, common } = place.calls.add(call);
+        let is_done = AtomicBool::new(false);
+        Self { place: place.clone(), operation, number, common, is_done }
+    }
+
+    /// Begins to send or receive by a tag of the program.
+    pub fn direct(place: &Arc<Place<L>>, tag: u32) -> Self {
+        let (operation, common) = (Operation::Direct, Common::of_bits(0));
+        Self {
+            place: place.clone(),
+            operation,
+            number: tag,
+            common,
+            is_done: AtomicBool::new(false),
+        }
+    }
+
+    fn links(&self) -> &L {
+        &self.place.links
     }
 
     pub fn rank(&self) -> usize {
-        self.links.rank()
+        self.links().rank()
     }
 
     pub fn size(&self) -> usize {
-        self.links.size()
+        self.links().size()
     }
 
-    /// Runs the collective's algorithm to its end, or until the group fails. If the future is
-    /// dropped before, the member has given the collective up, and the group fails.
+    /// Runs the collective's algorithm to its end, or until the group fails.
     pub async fn end<T>(
         &self,
         algorithm: impl Future<Output = Result<T, GroupError>>,
     ) -> Result<T, GroupError> {
-        let mut unfinished = Unfinished { run: self, is_done: false };
         let outcome = tokio::select! {
             biased;
             outcome = algorithm => outcome,
-            failure = self.links.failed() => Err(self.failed(failure)),
+            failure = self.links().failed() => {
+                Err(self.stray().unwrap_or_else(|| self.failed(failure)))
+            }
         };
-        unfinished.is_done = true;
+        self.is_done.store(true, Ordering::Relaxed);
         match outcome {
             Ok(value) => Ok(value),
             Err(why) => Err(self.failing(why).await),
@@ -55,8 +86,8 @@ impl<L: Links> Run<L> {
     #[cold]
     async fn failing(&self, why: GroupError) -> GroupError {
         let Some(failure) = why.failure() else { return why };
-        let before = self.links.failed().now_or_never();
-        self.links.fail(failure).await;
+        let before = self.links().failed().now_or_never();
+        self.links().fail(failure).await;
         before.map_or(why, |failure| self.failed(failure))
     }
 
@@ -68,7 +99,7 @@ impl<L: Links> Run<L> {
         round: u32,
         body: Bytes,
     ) -> impl Future<Output = Result<(), GroupError>> + Send {
-        let sending = self.links.send(to, self.tag(round, self.rank()).bits(), body);
+        let sending = self.links().send(to, self.tag(round).bits(), body);
         async move { sending.await.map_err(|why| self.link(to, why)) }
     }
 
@@ -79,8 +110,9 @@ impl<L: Links> Run<L> {
         from: usize,
         round: u32,
     ) -> impl Future<Output = Result<Bytes, GroupError>> + Send {
-        let expected = self.tag(round, from).bits();
-        let receiving = self.links.receive(from, expected, MASK);
+        let tag = self.tag(round);
+        let expected = tag.bits();
+        let receiving = self.links().receive(from, expected, tag.mask());
         async move {
             let (bits, body) = receiving.await.map_err(|why| self.link(from, why))?;
             match bits == expected {
@@ -92,13 +124,11 @@ impl<L: Links> Run<L> {
 
     /// Receives the next message from a member, and returns the message's round, too.
     pub async fn receive_next(&self, from: usize) -> Result<(u32, Bytes), GroupError> {
-        let tag = self.tag(0, from).bits();
-        let received = self.links.receive(from, tag, MASK).await;
+        let tag = self.tag(0);
+        let received = self.links().receive(from, tag.bits(), tag.mask()).await;
         let (bits, body) = received.map_err(|why| self.link(from, why))?;
-        match Tag::of_bits(bits) {
-            Some((operation, round)) if operation == self.operation => Ok((round, body)),
-            _ => Err(self.unexpected(from, bits)),
-        }
+        let round = tag.round_of(bits).ok_or_else(|| self.unexpected(from, bits))?;
+        Ok((round, body))
     }
 
     /// Sends a message to a member, and receives a message from another at the same time.
@@ -112,59 +142,97 @@ impl<L: Links> Run<L> {
 
     /// The error of a message of a wrong length.
     pub fn lengths(&self, rank: usize, found: usize, expected: usize) -> GroupError {
-        let (operation, name) = (self.operation, self.links.name(rank));
+        let (operation, name) = (self.operation, self.links().name(rank));
         GroupError::Lengths { operation, rank, name, found, expected }
     }
 
     /// The error of a message that does not belong where it came.
     pub fn malformed(&self, rank: usize) -> GroupError {
-        GroupError::Malformed { operation: self.operation, rank, name: self.links.name(rank) }
+        GroupError::Malformed { operation: self.operation, rank, name: self.links().name(rank) }
     }
 
-    fn tag(&self, round: u32, from: usize) -> Tag {
-        Tag { operation: self.operation, round, from, number: self.number }
+    fn tag(&self, round: u32) -> Tag {
+        let Self { operation, number, common, .. } = *self;
+        Tag { operation, round, common, number }
     }
 
+    /// The error of a message that another collective has sent than the one of this member, or
+    /// another round.
     #[cold]
     fn unexpected(&self, rank: usize, bits: u64) -> GroupError {
-        match Tag::of_bits(bits) {
-            Some((there, _)) if there != self.operation => {
-                let (here, name) = (self.operation, self.links.name(rank));
-                GroupError::Mismatch { here, there, rank, name }
-            }
-            _ => self.malformed(rank),
+        let here = Numbered { operation: self.operation, number: self.number, common: self.common };
+        let differs = self.difference(here, rank, bits);
+        let differs = differs.or_else(|| match Tag::call_of(bits) {
+            Some((_, common)) if common != self.common => Some(self.diverged(rank)),
+            _ => None,
+        });
+        differs.unwrap_or_else(|| self.malformed(rank))
+    }
+
+    /// The error of a call that another member has made otherwise, as the bits of one of its
+    /// messages tell.
+    fn difference(&self, call: Numbered, rank: usize, bits: u64) -> Option<GroupError> {
+        let (there, common) = Tag::call_of(bits)?;
+        let (operation, name) = (call.operation, self.links().name(rank));
+        if there != operation {
+            return Some(GroupError::Mismatch { here: operation, there, rank, name });
         }
+        let roots = (call.common.root(), common.root());
+        if operation.has_root() && roots.0 != roots.1 {
+            let (here, there) = roots;
+            return Some(GroupError::Roots { operation, here, there, rank, name });
+        }
+        let (here, there) = (call.common.element(), common.element());
+        let is_other = operation.has_elements() && here != there;
+        is_other.then_some(GroupError::Elements { operation, here, there, rank, name })
+    }
+
+    /// The error of a member that has called other collectives before.
+    fn diverged(&self, rank: usize) -> GroupError {
+        self.stray().unwrap_or_else(|| {
+            let (operation, name) = (self.operation, self.links().name(rank));
+            GroupError::Diverged { operation, rank, name }
+        })
+    }
+
+    /// Looks for a message of a collective before this one that nobody has received, since this
+    /// member has called the collective otherwise. Returns the error of the first such collective.
+    #[cold]
+    fn stray(&self) -> Option<GroupError> {
+        let others = (0..self.size()).filter(|other| *other != self.rank());
+        let calls = self.place.calls.before(self.number).into_iter().rev();
+        let mut pairs = calls.flat_map(|call| others.clone().map(move |from| (call, from)));
+        pairs.find_map(|(call, from)| {
+            let Numbered { operation, number, common } = call;
+            let tag = Tag { operation, round: 0, common, number };
+            let bits = self.links().seen(from, tag.bits(), tag.mask())?;
+            self.difference(call, from, bits)
+        })
     }
 
     #[cold]
     fn link(&self, rank: usize, why: L::Error) -> GroupError {
-        let (operation, name) = (self.operation, self.links.name(rank));
+        let (operation, name) = (self.operation, self.links().name(rank));
         GroupError::Link { operation, rank, name, why: Arc::new(why) }
     }
 
     #[cold]
     fn failed(&self, failure: Failure) -> GroupError {
         let Failure { rank, why } = failure;
-        GroupError::Failed { operation: self.operation, rank, name: self.links.name(rank), why }
+        GroupError::Failed { operation: self.operation, rank, name: self.links().name(rank), why }
     }
 }
 
-/// Has the group fail if a collective is dropped before its end.
-struct Unfinished<'r, L: Links> {
-    run: &'r Run<L>,
-    is_done: bool,
-}
-
-impl<L: Links> Drop for Unfinished<'_, L> {
+impl<L: Links> Drop for Run<L> {
     fn drop(&mut self) {
         // Only a message is lost if a member gives up a send or a receive of its own.
-        if !self.is_done && self.run.operation != Operation::Direct {
+        if !*self.is_done.get_mut() && self.operation != Operation::Direct {
             let why = format!(
                 "{} was given up: what is begun must be awaited to its end by all members",
-                self.run.operation
+                self.operation
             );
             // The others are told although nobody waits for that.
-            drop(self.run.links.fail(Failure { rank: self.run.rank(), why: why.into() }));
+            drop(self.links().fail(Failure { rank: self.rank(), why: why.into() }));
         }
     }
 }

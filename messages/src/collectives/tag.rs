@@ -1,5 +1,6 @@
 //! The match bits of a group's messages.
 
+use super::call::Common;
 use super::operation::Operation;
 
 /// The parts of a message's match bits, from the highest bits to the lowest:
@@ -9,16 +10,18 @@ use super::operation::Operation;
 /// | 2 | the class |
 /// | 4 | the kind of the collective |
 /// | 10 | the round of the collective's schedule |
-/// | 16 | the rank of the sender |
-/// | 32 | the number of the collective, or the tag that the program has given |
+/// | 24 | what the members' calls have in [`Common`] |
+/// | 24 | the number of the collective |
 ///
-/// A receive compares the class, the sender and the number. The collective and the round follow
-/// from these if all members do the same, and are compared when the message has come.
+/// A receive compares the class and the number, and takes messages of one member. The other parts
+/// follow from these if all members do the same, and are compared when the message has come. In
+/// messages from one member to another, the lower 32 bits are the tag that the program has given,
+/// and the receive compares all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tag {
     pub operation: Operation,
     pub round: u32,
-    pub from: usize,
+    pub common: Common,
     pub number: u32,
 }
 
@@ -29,8 +32,12 @@ const DIRECT: u64 = 1;
 /// The class of messages about the group.
 const CONTROL: u64 = 2;
 
-/// The bits that receives compare.
-pub const MASK: u64 = 0b11 << 62 | 0xFFFF << 32 | 0xFFFF_FFFF;
+/// The bits of the class of a message.
+const CLASS: u64 = 0b11 << 62;
+/// The bits of the number of a collective. Later numbers begin anew from 0.
+const NUMBER: u64 = 0xFF_FFFF;
+/// The bits of the round.
+const ROUND: u64 = 0x3FF << 48;
 /// The most members whose ranks the bits tell apart.
 pub const MOST_MEMBERS: usize = 1 << 16;
 /// The number of rounds that the bits tell apart. Later ones begin anew from 0.
@@ -39,20 +46,37 @@ const ROUNDS: u32 = 1 << 10;
 impl Tag {
     /// Returns the bits of a message.
     pub fn bits(self) -> u64 {
-        let class = if self.operation == Operation::Direct { DIRECT } else { COLLECTIVE };
         let round = u64::from(self.round % ROUNDS);
-        class << 62
-            | self.operation.code() << 58
-            | round << 48
-            | (self.from as u64 & 0xFFFF) << 32
-            | u64::from(self.number)
+        let rest = self.operation.code() << 58 | round << 48;
+        match self.operation {
+            Operation::Direct => DIRECT << 62 | rest | u64::from(self.number),
+            _ => {
+                let number = u64::from(self.number) & NUMBER;
+                COLLECTIVE << 62 | rest | u64::from(self.common.bits()) << 24 | number
+            }
+        }
     }
 
-    /// Returns the kind of the collective and the round of a message that has come. Returns `None`
-    /// if no member sends such bits.
-    pub fn of_bits(bits: u64) -> Option<(Operation, u32)> {
+    /// Returns the bits that receives compare.
+    pub fn mask(self) -> u64 {
+        match self.operation {
+            Operation::Direct => CLASS | 0xFFFF_FFFF,
+            _ => CLASS | NUMBER,
+        }
+    }
+
+    /// Returns the round of a message that has come. Returns `None` if anything else is not as in
+    /// this tag.
+    pub fn round_of(self, bits: u64) -> Option<u32> {
+        let round = (bits >> 48) as u32 % ROUNDS;
+        ((bits ^ self.bits()) & !ROUND == 0).then_some(round)
+    }
+
+    /// Returns the kind of the collective that a message which has come belongs to, and what that
+    /// has in common. Returns `None` if no member sends such bits.
+    pub fn call_of(bits: u64) -> Option<(Operation, Common)> {
         let operation = Operation::from_code(bits >> 58 & 0xF)?;
-        Some((operation, (bits >> 48) as u32 % ROUNDS))
+        Some((operation, Common::of_bits((bits >> 24) as u32)))
     }
 }
 
@@ -75,17 +99,22 @@ mod tests {
 
     #[test]
     fn messages_of_a_collective_differ_in_bits_that_receives_do_not_compare() {
-        let one = Tag { operation: Operation::Gather, round: 3, from: 5, number: 7 };
+        let common = Common::of_bits(0xAB_CDEF);
+        let one = Tag { operation: Operation::Gather, round: 3, common, number: 7 };
         let other = Tag { operation: Operation::AllToAll, round: 1023, ..one };
-        assert_eq!(one.bits() & MASK, other.bits() & MASK);
-        assert_eq!(Tag::of_bits(one.bits()), Some((Operation::Gather, 3)));
-        assert_eq!(Tag::of_bits(other.bits()), Some((Operation::AllToAll, 1023)));
-        for different in [Tag { from: 4, ..one }, Tag { number: 8, ..one }] {
-            assert_ne!(one.bits() & MASK, different.bits() & MASK);
+        assert_eq!(one.bits() & one.mask(), other.bits() & other.mask());
+        for tag in [one, other] {
+            assert_eq!(Tag::call_of(tag.bits()), Some((tag.operation, common)));
+            assert_eq!(Tag { round: 0, ..tag }.round_of(tag.bits()), Some(tag.round));
         }
-        let direct = Tag { operation: Operation::Direct, ..one };
-        assert_ne!(one.bits() & MASK, direct.bits() & MASK);
+        assert_eq!(one.round_of(other.bits()), None);
+        assert_eq!(one.round_of(Tag { common: Common::of_bits(0), ..one }.bits()), None);
+        let later = Tag { number: 8, ..one };
+        assert_ne!(one.bits() & one.mask(), later.bits() & one.mask());
+        let direct = Tag { operation: Operation::Direct, number: u32::MAX, ..one };
+        assert_ne!(one.bits() & one.mask(), direct.bits() & one.mask());
+        assert_eq!(direct.bits() & direct.mask(), DIRECT << 62 | 0xFFFF_FFFF);
         assert_eq!(of_control(control(3, 65_535, u32::MAX)), (65_535, u32::MAX));
-        assert_eq!(Tag::of_bits(u64::MAX), None);
+        assert_eq!(Tag::call_of(u64::MAX), None);
     }
 }
