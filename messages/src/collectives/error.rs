@@ -22,6 +22,32 @@ pub enum GroupError {
         /// The length of the list.
         size: usize,
     },
+    /// The name at the place of the member that joins is that of another endpoint. Nobody was asked.
+    #[error(
+        "joining a group as member {rank}: the list has {name} at that place, and the endpoint that \
+         joins is {endpoint}; a member's rank is the place of its own name"
+    )]
+    NotNamed {
+        /// The rank that was given.
+        rank: usize,
+        /// The name at that place in the list.
+        name: String,
+        /// The name of the endpoint that was to join.
+        endpoint: String,
+    },
+    /// Two places of the list of members have the same name. Nobody was asked.
+    #[error(
+        "joining a group: members {first} and {second} have the same name in the list, {name}; each \
+         member has an endpoint of its own"
+    )]
+    NamedTwice {
+        /// The first place of the name.
+        first: usize,
+        /// The next place of the name.
+        second: usize,
+        /// The name.
+        name: String,
+    },
     /// A member was not there, or not ready, for as long as members wait for each other.
     #[error("joining a group: member {rank}, {name}, was not met within {patience:?}: {why}")]
     Absent {
@@ -208,6 +234,8 @@ impl GroupError {
             | Self::Lengths { rank, .. }
             | Self::Malformed { rank, .. } => Some(rank),
             Self::Rank { .. }
+            | Self::NotNamed { .. }
+            | Self::NamedTwice { .. }
             | Self::NoMember { .. }
             | Self::Itself { .. }
             | Self::Parts { .. } => None,

@@ -1,5 +1,6 @@
 //! Members of a group that meet each other, each in its own time.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,23 @@ impl<'m> Meeting<'m> {
     pub fn new(endpoint: &'m Endpoint, rank: usize, names: &'m [Name], patience: Duration) -> Self {
         let until = Instant::now() + patience.min(LONGEST_PATIENCE);
         Self { endpoint, rank, names, patience, until, digest: digest(names) }
+    }
+
+    /// Checks that the list has each member once, and this one at its own place. The address there
+    /// may be another than the endpoint's own, since a member may be reached in different ways.
+    pub fn check(&self) -> Result<(), GroupError> {
+        let (rank, names, own) = (self.rank, self.names, self.endpoint.name());
+        let mut places = HashMap::with_capacity(names.len());
+        for (second, name) in names.iter().enumerate() {
+            if let Some(first) = places.insert(name, second) {
+                return Err(GroupError::NamedTwice { first, second, name: name.to_string() });
+            }
+        }
+        if names[rank].service() != own.service() {
+            let (name, endpoint) = (names[rank].to_string(), own.to_string());
+            return Err(GroupError::NotNamed { rank, name, endpoint });
+        }
+        Ok(())
     }
 
     /// Connects to the members of lower ranks, and waits for those of higher ranks. Returns the

@@ -97,7 +97,9 @@ impl Members {
         if rank >= size || size > MOST_MEMBERS {
             return Err(GroupError::Rank { rank, size });
         }
-        let peers = Meeting::new(&endpoint, rank, names, patience).all().await?;
+        let meeting = Meeting::new(&endpoint, rank, names, patience);
+        meeting.check()?;
+        let peers = meeting.all().await?;
         let others = Arc::new(Others {
             rank,
             ends: peers.iter().map(|_| watch::Sender::new(None)).collect(),

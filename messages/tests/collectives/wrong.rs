@@ -151,21 +151,34 @@ async fn a_collective_that_is_given_up_fails_for_all() {
 
 #[tokio::test]
 async fn a_member_that_does_not_come_is_named() {
-    let (mut endpoints, mut names) = endpoints("shm", 2).await;
-    names.push(Name::at("shm:nobody-is-here", 7));
+    let (endpoints, mut names) = endpoints("shm", 2).await;
+    names.insert(1, Name::at("shm:nobody-is-here", 7));
     let patience = Duration::from_millis(300);
-    let second = endpoints.pop().expect("there are two");
-    let first = endpoints.pop().expect("there are two");
+    let [first, third] = endpoints.try_into().expect("there are two");
     let (first, second) = tokio::join!(
         in_time(Group::join_within(patience, first, 0, &names)),
-        in_time(Group::join_within(patience, second, 2, &names[..])),
+        in_time(Group::join_within(patience, third, 2, &names[..])),
     );
-    // Nobody is member 1, and the one that has its name is at another place.
     for why in [first.expect_err("one is missing"), second.expect_err("one is missing")] {
         assert!(matches!(why, GroupError::Absent { .. }), "{why}");
         let text = why.to_string();
         assert!(text.contains("300ms") && text.contains(&names[1].to_string()), "{text}");
     }
+}
+
+#[tokio::test]
+async fn lists_that_name_a_member_twice_or_at_another_place_are_refused_at_once() {
+    let (endpoints, names) = endpoints("shm", 2).await;
+    let join = |rank, names: Vec<Name>| {
+        Group::join_within(Duration::MAX, endpoints[0].clone(), rank, &names.leak()[..])
+    };
+    let twice = in_time(join(0, vec![names[0].clone(), names[1].clone(), names[1].clone()])).await;
+    let why = twice.expect_err("member 1 is member 2, too");
+    assert!(matches!(why, GroupError::NamedTwice { first: 1, second: 2, .. }), "{why}");
+    let why = in_time(join(1, names.clone())).await.expect_err("the name there is another");
+    assert!(matches!(why, GroupError::NotNamed { rank: 1, .. }), "{why}");
+    let text = why.to_string();
+    assert!(names.iter().all(|name| text.contains(&name.to_string())), "{text}");
 }
 
 #[tokio::test]
