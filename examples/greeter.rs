@@ -1,7 +1,7 @@
 //! A service as a trait, with its server and a client of it.
 //!
-//! `cargo run --release --example greeter` runs both in one process, over UDP. In processes of their
-//! own, on one machine or several:
+//! `cargo run --release --example greeter` runs both in one process, over UDP. In processes of
+//! their own, on one machine or several:
 //!
 //! ```text
 //! cargo run --release --example greeter -- serve udp:127.0.0.1:5000

@@ -1,9 +1,9 @@
 //! Asking peers for signs of life while something is awaited of them.
 //!
-//! A NIC expects nothing of a peer that has acknowledged all that was sent, and so notices late that
-//! such a peer has died. A receive, a message that the peer has no room for, and a stream that goes
-//! on wait for what the peer's program does next. So the peer's NIC is asked for a sign of life
-//! meanwhile, and the connection ends without one.
+//! A NIC expects nothing of a peer that has acknowledged all that was sent, and so notices late
+//! that such a peer has died. A receive, a message that the peer has no room for, and a stream that
+//! goes on wait for what the peer's program does next. So the peer's NIC is asked for a sign of
+//! life meanwhile, and the connection ends without one.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,8 +20,8 @@ pub trait Waits: Send + Sync + 'static {
     fn awaited(&self) -> Vec<am::Peer>;
 }
 
-/// Has peers probed for as long as something is awaited of them, and the endpoint is there. A device
-/// that loses nothing reports the ends of peers by itself, and needs no task for that.
+/// Has peers probed for as long as something is awaited of them, and the endpoint is there. A
+/// device that loses nothing reports the ends of peers by itself, and needs no task for that.
 pub fn watch_over<W: Waits>(waits: &Arc<W>, bundle: &am::Bundle) -> Option<AbortHandle> {
     if bundle.nic().capabilities().lossless {
         return None;

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 /// An outcome that comes once, and a task that waits for it.
 #[derive(Debug)]
 pub struct Slot<T> {
-    /// Whether an outcome has come, which may have been taken since. Written under the lock, and read
-    /// without it, too.
+    /// Whether an outcome has come, which may have been taken since. Written under the lock, and
+    /// read without it, too.
     has_come: AtomicBool,
     state: Mutex<State<T>>,
 }
@@ -29,8 +29,8 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// Puts the outcome here, and wakes the task that waits for it, if one sleeps. The first outcome
-    /// counts. Returns whether a task was woken.
+    /// Puts the outcome here, and wakes the task that waits for it, if one sleeps. The first
+    /// outcome counts. Returns whether a task was woken.
     pub fn fill(&self, outcome: T) -> bool {
         self.try_fill(outcome).unwrap_or(false)
     }

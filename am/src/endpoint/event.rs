@@ -12,7 +12,7 @@ pub enum Event {
     Linked(Peer),
     /// The connection to a peer is over, for the given reason.
     Gone(Peer, Ending),
-    /// A peer was cut off, since it had more requests under way than it may, or broke the rules of a
-    /// layer above.
+    /// A peer was cut off, since it had more requests under way than it may, or broke the rules of
+    /// a layer above.
     Overrun(Peer),
 }

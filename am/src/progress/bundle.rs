@@ -240,8 +240,8 @@ impl Bundle {
         &self.0.engine.nic
     }
 
-    /// Has the task that serves the bundle do work of a layer above, whenever the returned signal is
-    /// given. For layers of this workspace that stand on Active Messages.
+    /// Has the task that serves the bundle do work of a layer above, whenever the returned signal
+    /// is given. For layers of this workspace that stand on Active Messages.
     #[doc(hidden)]
     pub fn run_beside(&self, runner: Weak<dyn Runner>) -> Ready {
         self.0.engine.runners.add(runner);

@@ -1,5 +1,5 @@
-//! The two processes of a measurement on this machine, each on a processor of its own, and the cable
-//! between them.
+//! The two processes of a measurement on this machine, each on a processor of its own, and the
+//! cable between them.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

@@ -41,8 +41,8 @@ fn a_program_that_ends_with_69_by_itself_has_failed() {
     }
 }
 
-/// After a process has failed, the others end with errors of their own. An earlier version named one
-/// of the others if it saw its end first.
+/// After a process has failed, the others end with errors of their own. An earlier version named
+/// one of the others if it saw its end first.
 #[test]
 fn the_process_that_failed_first_is_named_whichever_is_seen_to_end_first() {
     for (part, status, how) in [

@@ -18,9 +18,9 @@ pub struct Call {
     pub element: Option<usize>,
 }
 
-/// The root and the elements of a call, in the 24 bits that messages have for them: 16 for the root,
-/// and 8 for the length of an element. A call without one of them has in its place a digest of the
-/// calls before, so that members which have called different collectives find that out.
+/// The root and the elements of a call, in the 24 bits that messages have for them: 16 for the
+/// root, and 8 for the length of an element. A call without one of them has in its place a digest
+/// of the calls before, so that members which have called different collectives find that out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Common(u32);
 

@@ -22,7 +22,8 @@ pub enum GroupError {
         /// The length of the list.
         size: usize,
     },
-    /// The name at the place of the member that joins is that of another endpoint. Nobody was asked.
+    /// The name at the place of the member that joins is that of another endpoint. Nobody was
+    /// asked.
     #[error(
         "joining a group as member {rank}: the list has {name} at that place, and the endpoint that \
          joins is {endpoint}; a member's rank is the place of its own name"

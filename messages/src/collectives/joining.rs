@@ -21,8 +21,8 @@ impl Group {
     /// by it.
     ///
     /// # Errors
-    /// When a member is missing, or in another group, and when the list has a name twice, or that of
-    /// another endpoint at this member's place.
+    /// When a member is missing, or in another group, and when the list has a name twice, or that
+    /// of another endpoint at this member's place.
     pub async fn join(endpoint: Endpoint, rank: usize, names: &[Name]) -> Result<Self, GroupError> {
         Self::join_within(PATIENCE, endpoint, rank, names).await
     }

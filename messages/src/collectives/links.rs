@@ -22,9 +22,9 @@ pub trait Links: Send + Sync + 'static {
     /// Returns the number of members.
     fn size(&self) -> usize;
 
-    /// Sends a message to another member. It is done when the body needs not be kept any more. Links
-    /// that can take the message at once do so before they return the future, and not only when
-    /// that is polled.
+    /// Sends a message to another member. It is done when the body needs not be kept any more.
+    /// Links that can take the message at once do so before they return the future, and not only
+    /// when that is polled.
     fn send(
         &self,
         to: usize,

@@ -199,9 +199,9 @@ impl Others {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the end of a member was heard of with which nothing can be exchanged any more. The
-    /// member may have said before that another has failed, and then the other is to blame. If the
-    /// member has left in order, that is the error.
+    /// Waits until the end of a member was heard of with which nothing can be exchanged any more.
+    /// The member may have said before that another has failed, and then the other is to blame. If
+    /// the member has left in order, that is the error.
     async fn hears_of_end(&self, rank: usize) -> Result<(), LinkError> {
         let mut end = self.ends[rank].subscribe();
         match timeout(TELLING, end.wait_for(Option::is_some)).await {

@@ -49,16 +49,17 @@
 //! # How messages are matched
 //!
 //! The match bits of a message carry the number of the collective in the program's order, its kind,
-//! the round of its [schedule](doorbell_am::schedule), and what all members must have in common: the
-//! root, and the length of an element. A receive compares the number, and takes messages of one
+//! the round of its [schedule](doorbell_am::schedule), and what all members must have in common:
+//! the root, and the length of an element. A receive compares the number, and takes messages of one
 //! member. If the rest is not what the receiver's own collective expects, the members have called
 //! different [collectives](GroupError::Mismatch), or the same one with different
 //! [roots](GroupError::Roots) or [elements](GroupError::Elements), which is an error.
 //!
 //! A member that takes itself for the root of a broadcast or a scatter receives nothing, and so is
-//! done before it can learn that others name another root. Collectives carry a digest of those before
-//! them, and so a later one fails. Roots are not compared by members that exchange no message: if each
-//! member takes itself for the root of a gather, all wait until one of them gives up.
+//! done before it can learn that others name another root. Collectives carry a digest of those
+//! before them, and so a later one fails. Roots are not compared by members that exchange no
+//! message: if each member takes itself for the root of a gather, all wait until one of them gives
+//! up.
 //!
 //! # Long data
 //!

@@ -25,8 +25,8 @@ pub struct EndpointBuilder {
 
 impl Default for EndpointBuilder {
     fn default() -> Self {
-        // Messages have no replies, so the receiver says by messages of its own that it has handled a
-        // quarter of what the credits allow. With few credits that would be every other message.
+        // Messages have no replies, so the receiver says by messages of its own that it has handled
+        // a quarter of what the credits allow. With few credits that would be every other message.
         let endpoint = am::Endpoint::builder().first_credits(128);
         Self { endpoint, limits: Limits::default() }
     }
@@ -42,8 +42,8 @@ impl EndpointBuilder {
     }
 
     /// The longest messages that are sent before their receives are known: 32 KiB unless set, and
-    /// at least 3968 bytes. The receiver pulls longer ones from their senders. Of two endpoints that
-    /// differ, the lower limit counts.
+    /// at least 3968 bytes. The receiver pulls longer ones from their senders. Of two endpoints
+    /// that differ, the lower limit counts.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.limits.eager = bytes;
         self

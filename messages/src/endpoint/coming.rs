@@ -233,8 +233,8 @@ impl Shared {
         }
     }
 
-    /// Gives a receive its message. If the receive was dropped meanwhile, the message goes to another,
-    /// or waits. Returns whether a task was woken.
+    /// Gives a receive its message. If the receive was dropped meanwhile, the message goes to
+    /// another, or waits. Returns whether a task was woken.
     pub(super) fn give(
         self: &Arc<Self>,
         slot: &ReceiveSlot,
@@ -244,8 +244,8 @@ impl Shared {
         slot.give(len, received).unwrap_or_else(|received| self.put_back(received))
     }
 
-    /// Takes in a message again that a receive has got and that no program has seen. Returns whether
-    /// a task was woken.
+    /// Takes in a message again that a receive has got and that no program has seen. Returns
+    /// whether a task was woken.
     pub(super) fn put_back(self: &Arc<Self>, received: Received) -> bool {
         let Received { bits, body, from, order } = received;
         let (mut effects, envelope) = (Effects::default(), Envelope { source: from.source, bits });

@@ -48,8 +48,8 @@ impl Lane {
         &self.first
     }
 
-    /// Uses a connection to the peer, the one at `place` of `count`, beside others. Without this, the
-    /// first connection is the only one.
+    /// Uses a connection to the peer, the one at `place` of `count`, beside others. Without this,
+    /// the first connection is the only one.
     pub fn add_rail(&self, place: usize, count: usize, link: &am::Peer) {
         let mut queue = self.lock();
         queue.rails.get_or_insert_with(|| Rails::new(count)).add(place, link);
@@ -131,8 +131,8 @@ impl Lane {
         false
     }
 
-    /// Sends what there are credits for, while a task waits here for the outcome of a send. The task
-    /// that sends as credits come finds the less to do.
+    /// Sends what there are credits for, while a task waits here for the outcome of a send. The
+    /// task that sends as credits come finds the less to do.
     pub fn send_more(&self) {
         let mut queue = self.lock();
         while queue.has_more() && self.try_send(&mut queue) {}

@@ -122,9 +122,9 @@ impl Endpoint {
     }
 
     /// Connects to an endpoint on several devices by [its names](Self::names), of which each is
-    /// connected to by the device of this endpoint at the same place. Messages go by as many devices
-    /// as both endpoints have, and long ones by all of them at once. If all but one fail, nothing is
-    /// lost.
+    /// connected to by the device of this endpoint at the same place. Messages go by as many
+    /// devices as both endpoints have, and long ones by all of them at once. If all but one fail,
+    /// nothing is lost.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -177,8 +177,8 @@ impl Endpoint {
     }
 
     /// Looks for a message that a receive would take now, and leaves it. A message that its sender
-    /// holds, because the window is full, is seen after some time by a program that probes again and
-    /// again.
+    /// holds, because the window is full, is seen after some time by a program that probes again
+    /// and again.
     pub fn probe(&self, of: Match) -> Option<Probed> {
         let (bits, len, from) = self.0.shared.probe(of.pattern())?;
         Some(Probed { bits, len, from: Peer::of(&from, &self.0.shared) })

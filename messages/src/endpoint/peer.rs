@@ -27,10 +27,10 @@ impl Peer {
         self.name.as_ref()?.parse().ok()
     }
 
-    /// Posts a send of a message with match bits: of one piece of memory, or of [several](Body) that
-    /// are gathered. The send is done when the message has left; whether a receive has taken it is
-    /// not said. A long message has left when its receiver has pulled it, for which a receive must
-    /// have taken it.
+    /// Posts a send of a message with match bits: of one piece of memory, or of [several](Body)
+    /// that are gathered. The send is done when the message has left; whether a receive has taken
+    /// it is not said. A long message has left when its receiver has pulled it, for which a receive
+    /// must have taken it.
     pub fn send(&self, bits: u64, body: impl Into<Body>) -> Sending {
         self.post(bits, body.into(), false)
     }

@@ -49,8 +49,8 @@ impl Shared {
         });
     }
 
-    /// Pulls a long body: by a copy if the sender's process may be read, and otherwise by reads over
-    /// the connection for that.
+    /// Pulls a long body: by a copy if the sender's process may be read, and otherwise by reads
+    /// over the connection for that.
     async fn pull_by(
         &self,
         (pulls, near): Ways,
@@ -70,8 +70,8 @@ impl Shared {
         self.puller.pull(&pulls, &description, len).await
     }
 
-    /// Has the connections made over which either side pulls, if this side makes them and they are not
-    /// there.
+    /// Has the connections made over which either side pulls, if this side makes them and they are
+    /// not there.
     pub(super) fn connect_for_pulls(&self, pulls: &Connections) {
         for pulls in pulls.iter().flatten().filter(|pulls| pulls.is_to_be_made()) {
             let pulls = pulls.clone();
@@ -90,7 +90,8 @@ impl Shared {
     }
 }
 
-/// The ways to a peer's memory: the connections for reads, and the peer's process if it may be read.
+/// The ways to a peer's memory: the connections for reads, and the peer's process if it may be
+/// read.
 type Ways = (Connections, Option<NearProcess>);
 
 /// A receive whose message is being pulled. If the task ends early, the endpoint was closed.

@@ -18,8 +18,8 @@ pub struct Rails {
     acknowledgement: Option<u64>,
 }
 
-/// The most packets that are kept until the peer acknowledges them. The credits of eight connections
-/// allow half as many under way.
+/// The most packets that are kept until the peer acknowledges them. The credits of eight
+/// connections allow half as many under way.
 const MOST_KEPT: usize = 1 << 16;
 
 impl Rails {
@@ -55,8 +55,8 @@ impl Rails {
         self.acknowledgement = Some(next);
     }
 
-    /// Returns whether the peer has acknowledged less than a peer that keeps the rules does. So what
-    /// is kept for a peer is bounded.
+    /// Returns whether the peer has acknowledged less than a peer that keeps the rules does. So
+    /// what is kept for a peer is bounded.
     pub fn is_ignored(&self) -> bool {
         self.sent.kept() > MOST_KEPT
     }
@@ -90,10 +90,9 @@ impl Rails {
         false
     }
 
-    /// Sends one packet, which is a packet that was lost with its connection, an acknowledgement, or
-    /// the next packet of the lane.
-    /// Returns `None` if no connection has a credit, and the rest of the next message, if it was a
-    /// part of one.
+    /// Sends one packet, which is a packet that was lost with its connection, an acknowledgement,
+    /// or the next packet of the lane. Returns `None` if no connection has a credit, and the rest
+    /// of the next message, if it was a part of one.
     pub fn try_send(
         &mut self,
         next: impl FnOnce() -> Option<(Packet, Option<Rest>)>,

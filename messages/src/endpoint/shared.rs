@@ -177,7 +177,8 @@ impl Shared {
         true
     }
 
-    /// Posts a receive of messages of a pattern. Returns the place of its outcome, and the receive's name if it waits.
+    /// Posts a receive of messages of a pattern. Returns the place of its outcome, and the
+    /// receive's name if it waits.
     pub fn receive(
         self: &Arc<Self>,
         pattern: Pattern,
@@ -244,8 +245,8 @@ impl Shared {
 }
 
 impl OwnRail {
-    /// Returns whether the device reaches processes of this machine alone, by shared memory. Through
-    /// other devices messages go, wherever their receivers are.
+    /// Returns whether the device reaches processes of this machine alone, by shared memory.
+    /// Through other devices messages go, wherever their receivers are.
     pub(super) fn stays_here(&self) -> bool {
         self.bundle.nic().capabilities().name == "shm"
     }

@@ -42,8 +42,8 @@ impl ReceiveSlot {
         Self { outcome: Slot::default(), room, pieces: pieces.into() }
     }
 
-    /// Gives the receive its message of `len` bytes, if the receive has room for that. Returns whether
-    /// a task was woken.
+    /// Gives the receive its message of `len` bytes, if the receive has room for that. Returns
+    /// whether a task was woken.
     ///
     /// # Errors
     /// Returns the message if the receive was dropped meanwhile.
@@ -60,8 +60,8 @@ impl ReceiveSlot {
         }
     }
 
-    /// Scatters a body into the pieces of the receive. Returns the pieces, and what none of them had
-    /// room for.
+    /// Scatters a body into the pieces of the receive. Returns the pieces, and what none of them
+    /// had room for.
     pub fn scatter(&self, mut body: Bytes) -> (Vec<BytesMut>, Bytes) {
         let mut pieces = {
             let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);

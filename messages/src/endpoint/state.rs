@@ -93,7 +93,8 @@ pub struct Awaited {
 }
 
 impl Known {
-    /// Returns whether messages wait for room at the peer, or a message of the peer has come in part.
+    /// Returns whether messages wait for room at the peer, or a message of the peer has come in
+    /// part.
     fn is_awaited(&self) -> bool {
         let comes = self.partial.is_some() || self.pulling > 0;
         comes || self.outgoing.holds_any() || self.lane.holds_any()

@@ -18,7 +18,8 @@
 //! }
 //! ```
 //!
-//! How much of a message may come at a time, and how its arrival is confirmed, is up to a [`Policy`]:
+//! How much of a message may come at a time, and how its arrival is confirmed, is up to a
+//! [`Policy`]:
 //! [`Emp`] or [`Rmpp`].
 //!
 //! | folder or file | what it does |

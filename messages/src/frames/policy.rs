@@ -45,8 +45,8 @@ pub enum Offload {
     None,
     /// The receiver's NIC places frames: the sender's host posts an RDMA write for each: step 1.
     Receive,
-    /// The sender's NIC also cuts what is cleared into frames: its host posts one RDMA write for all
-    /// of them: step 2.
+    /// The sender's NIC also cuts what is cleared into frames: its host posts one RDMA write for
+    /// all of them: step 2.
     Both,
 }
 

@@ -24,8 +24,8 @@ pub struct Statistics {
     /// Frames that had come before.
     pub repeated: u64,
     /// First frames of messages that found neither a receive nor room for a note, because as many
-    /// messages as [`EndpointBuilder::notes`](super::EndpointBuilder::notes) allows wait for receives.
-    /// The endpoint drops such a frame, and its sender sends it again.
+    /// messages as [`EndpointBuilder::notes`](super::EndpointBuilder::notes) allows wait for
+    /// receives. The endpoint drops such a frame, and its sender sends it again.
     pub crowded: u64,
     /// Clears to send that were sent, among them those that only say that no receive is posted.
     pub cleared: u64,
@@ -40,7 +40,8 @@ pub struct Statistics {
     /// Frames whose headers make no sense, or contradict what came before.
     pub malformed: u64,
     /// Frames of senders that are not among the peers of this endpoint and could not be added,
-    /// because the frame carries no name of its sender, or because the endpoint has as many peers as
+    /// because the frame carries no name of its sender, or because the endpoint has as many peers
+    /// as
     /// [`EndpointBuilder::peers`](super::EndpointBuilder::peers) allows. The endpoint drops such a
     /// frame.
     pub strangers: u64,

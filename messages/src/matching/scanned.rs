@@ -22,7 +22,8 @@ impl Scanned {
         self.waiting += 1;
     }
 
-    /// Returns the place of the first receive that takes a message, if it was posted before another.
+    /// Returns the place of the first receive that takes a message, if it was posted before
+    /// another.
     pub fn first_for(&self, message: Envelope, before: u64) -> Option<Place> {
         if self.waiting == 0 {
             return None;

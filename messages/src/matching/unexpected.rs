@@ -5,8 +5,8 @@ use slab::Slab;
 use super::lists::{Linked, Lists, Neighbours, Place};
 use super::pattern::{Class, Envelope, Pattern};
 
-/// The most classes of patterns by which messages are listed. A pattern of a further class takes the
-/// place of the class that was asked for longest ago, which costs a look at all messages.
+/// The most classes of patterns by which messages are listed. A pattern of a further class takes
+/// the place of the class that was asked for longest ago, which costs a look at all messages.
 const MOST_CLASSES: usize = 8;
 
 /// Messages that no receive has taken, in the order in which they came.
@@ -67,7 +67,8 @@ impl<M> Default for Unexpected<M> {
 }
 
 impl<M> Unexpected<M> {
-    /// Returns the place in the order of arrival of a message that comes now, and does not wait here.
+    /// Returns the place in the order of arrival of a message that comes now, and does not wait
+    /// here.
     pub fn next_order(&mut self) -> u64 {
         self.next += 1;
         self.next - 1

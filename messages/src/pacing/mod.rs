@@ -5,11 +5,11 @@
 //! every message behind it, since messages of one sender must not overtake each other. As receives
 //! take messages, the window has room again, and held messages are sent in order.
 //!
-//! That alone could wait for ever: a program that receives the second message first would wait for a
-//! message which is held behind one that takes all of the window. So a receive that finds no message
-//! *searches* the senders that hold some. A sender *offers* the first message that it holds of those
-//! that the receive takes; the receiver *takes* the offer if a receive still waits for the message,
-//! and then the message is sent in spite of the window, or *leaves* it where it is.
+//! That alone could wait for ever: a program that receives the second message first would wait for
+//! a message which is held behind one that takes all of the window. So a receive that finds no
+//! message *searches* the senders that hold some. A sender *offers* the first message that it holds
+//! of those that the receive takes; the receiver *takes* the offer if a receive still waits for the
+//! message, and then the message is sent in spite of the window, or *leaves* it where it is.
 //!
 //! An offered message that was sent at once, without the question, would be wrong: the receive may
 //! have met another sender's message meanwhile, and the message would wait at the receiver while an
@@ -25,8 +25,8 @@
 //! | `OFFER` | the sender | the envelope of the first held message that a search found |
 //! | `TAKE`, `LEAVE` | the receiver | whether the offered message is sent |
 //!
-//! A probe that finds no message searches, too, and sees what is offered. It leaves every offer where
-//! it is.
+//! A probe that finds no message searches, too, and sees what is offered. It leaves every offer
+//! where it is.
 //!
 //! The folder is bookkeeping: [`Outgoing`] for one sender and one receiver, [`Incoming`] for a
 //! receiver and all of its senders. Whoever uses it sends what it says. Messages between

@@ -7,8 +7,8 @@ use crate::matching::{Pattern, Source};
 #[derive(Debug, Default)]
 pub struct Probes {
     asked: Vec<Asked>,
-    /// Held messages that were offered to probes, with the patterns of these. Their senders' messages
-    /// have not moved on since.
+    /// Held messages that were offered to probes, with the patterns of these. Their senders'
+    /// messages have not moved on since.
     seen: Vec<(Pattern, Offer)>,
 }
 

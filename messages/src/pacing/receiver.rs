@@ -295,8 +295,8 @@ impl<R, M> Incoming<R, M> {
         }
     }
 
-    /// Looks for a message that a receive of a pattern would meet now, and leaves it where it is. If
-    /// no message has come, senders that hold some are asked, and a later probe sees what they
+    /// Looks for a message that a receive of a pattern would meet now, and leaves it where it is.
+    /// If no message has come, senders that hold some are asked, and a later probe sees what they
     /// answer.
     pub fn probe(
         &mut self,
@@ -342,8 +342,8 @@ impl<R, M> Incoming<R, M> {
         self.matcher.probe(pattern).is_some()
     }
 
-    /// Returns the senders that receives wait for: those that take messages of one sender alone, and
-    /// those whose message is on its way.
+    /// Returns the senders that receives wait for: those that take messages of one sender alone,
+    /// and those whose message is on its way.
     pub fn awaited(&self) -> impl Iterator<Item = Source> {
         let promised = self.promised.keys().map(|&(source, _)| source);
         promised.chain(self.matcher.patterns().filter_map(|pattern| pattern.source))

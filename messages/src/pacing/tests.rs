@@ -195,7 +195,8 @@ fn pattern(random: &mut Random, source: Option<Source>) -> Pattern {
     Pattern::new(source, random.below(4), mask)
 }
 
-/// Runs a random program of receives that name their source, and returns whether messages were held.
+/// Runs a random program of receives that name their source, and returns whether messages were
+/// held.
 fn agrees_with_the_model(seed: u64) -> bool {
     let mut random = Random(seed);
     let senders = 1 + random.below(3);

@@ -39,7 +39,8 @@ impl PullConnection {
         matches!(self, Self::Makes { .. })
     }
 
-    /// Returns whether this side is to make the connection now: there is none, and none is being made.
+    /// Returns whether this side is to make the connection now: there is none, and none is being
+    /// made.
     pub fn is_to_be_made(&self) -> bool {
         match self {
             Self::Makes { made, .. } => {

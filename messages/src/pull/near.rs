@@ -17,8 +17,8 @@ use crate::wire::Whereabouts;
 #[derive(Debug)]
 pub struct Secret(Box<[u8; 16]>);
 
-/// A process of this machine whose memory this process may read, with the secret number by which the
-/// process is known.
+/// A process of this machine whose memory this process may read, with the secret number by which
+/// the process is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NearProcess(Whereabouts);
 

@@ -35,8 +35,8 @@ impl PullService {
         self.added.notify_waiters();
     }
 
-    /// Accepts connections of peers that show their tokens, for as long as the future is polled. The
-    /// memory that they read is registered in `domain`.
+    /// Accepts connections of peers that show their tokens, for as long as the future is polled.
+    /// The memory that they read is registered in `domain`.
     pub async fn serve(&self, domain: Domain, mut listener: Listener) {
         // A peer that goes away in the middle of connecting must not hold up others, so each
         // connection is accepted by a task of its own.

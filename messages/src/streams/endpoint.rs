@@ -90,8 +90,8 @@ impl Endpoint {
     /// handlers until each waits for more. Returns how many bytes were handed on: fewer than the
     /// limit and a packet. If no packet has come, this waits for one.
     ///
-    /// For [paced](super::EndpointBuilder::paced) endpoints. Others hand on everything by themselves, and
-    /// zero bytes by this, at once.
+    /// For [paced](super::EndpointBuilder::paced) endpoints. Others hand on everything by
+    /// themselves, and zero bytes by this, at once.
     pub async fn extract(&self, limit: usize) -> usize {
         if let Some(pacer) = &self.0.shared.pacer {
             pacer.any().await;

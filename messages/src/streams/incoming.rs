@@ -58,7 +58,8 @@ impl Incoming {
     /// Receives exactly so many bytes. Bytes of one packet are not copied.
     ///
     /// # Errors
-    /// As [`receive_into`](Self::receive_into). If the message ends before, its last bytes are lost;
+    /// As [`receive_into`](Self::receive_into). If the message ends before, its last bytes are
+    /// lost;
     /// [`receive_some`](Self::receive_some) takes what there is.
     pub async fn receive(&mut self, len: usize) -> Result<Bytes, ReceiveError> {
         if len == 0 {

@@ -10,7 +10,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The smallest window that an endpoint may have: two packets of the shortest payload that endpoints may have.
+    /// The smallest window that an endpoint may have: two packets of the shortest payload that
+    /// endpoints may have.
     pub const LEAST_WINDOW: usize = 2048;
     /// The largest window that an endpoint may have.
     pub const MOST_WINDOW: usize = 1 << 30;

@@ -49,7 +49,8 @@ impl Message {
         }
     }
 
-    /// Sends a piece of the message. Bytes that don't fill a packet are copied, and leave with those that follow.
+    /// Sends a piece of the message. Bytes that don't fill a packet are copied, and leave with
+    /// those that follow.
     ///
     /// # Errors
     /// When the peer has gone, or takes no more of the message.

@@ -25,8 +25,8 @@ impl Peer {
         self.0.peer().name()
     }
 
-    /// Begins a message of a stream. If as many messages to the peer are open as it takes, this waits until
-    /// one of them was handled.
+    /// Begins a message of a stream. If as many messages to the peer are open as it takes, this
+    /// waits until one of them was handled.
     ///
     /// # Errors
     /// When the peer has gone.

@@ -79,8 +79,8 @@ impl Runner {
         while let Poll::Ready(Some(())) = running.poll_next_unpin(&mut context) {}
     }
 
-    /// Drops the futures of all handlers. If a handler does that, it runs to its next wait, and is not dropped
-    /// before the endpoint is.
+    /// Drops the futures of all handlers. If a handler does that, it runs to its next wait, and is
+    /// not dropped before the endpoint is.
     pub fn close(&self) {
         let begun = std::mem::take(&mut *locked(&self.begun));
         let running = self.running.try_lock().map(|mut running| std::mem::take(&mut *running));

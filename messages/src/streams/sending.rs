@@ -77,8 +77,8 @@ impl SendSlots {
         self.limits
     }
 
-    /// Returns whether somebody may wait for the peer: a message is being sent, its end is awaited, or
-    /// no slot is free for another.
+    /// Returns whether somebody may wait for the peer: a message is being sent, its end is awaited,
+    /// or no slot is free for another.
     pub fn any_awaited(&self) -> bool {
         let rests = |slot: &Slot| matches!(slot.state, State::Free | State::Ended);
         !self.slots.iter().all(rests) || self.free == 0 && !self.slots.is_empty()

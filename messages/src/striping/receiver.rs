@@ -26,8 +26,8 @@ impl<M> Default for Ordered<M> {
 }
 
 impl<M> Ordered<M> {
-    /// Takes in a message. Returns whether there is room for it: a sender that keeps the rules never
-    /// has so many messages under way.
+    /// Takes in a message. Returns whether there is room for it: a sender that keeps the rules
+    /// never has so many messages under way.
     pub fn comes(&mut self, sequence: u64, message: M) -> bool {
         if sequence < self.next {
             return true;

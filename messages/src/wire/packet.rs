@@ -75,8 +75,8 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Returns the words of a [short](super::SHORT) message, if the packet carries all of one that is
-    /// short, and says no more than that.
+    /// Returns the words of a [short](super::SHORT) message, if the packet carries all of one that
+    /// is short, and says no more than that.
     pub fn short_words(&self) -> Option<Words> {
         let [bits, heading, number] = self.words;
         let whole = Heading { len: self.payload.len(), ..Heading::default() };

@@ -123,8 +123,8 @@ impl Stranger {
         Self { _endpoint: endpoint, to_victim }
     }
 
-    /// Has the stranger send a packet, whose words are followed by zeros. What can't be sent any more
-    /// was refused, which is as well.
+    /// Has the stranger send a packet, whose words are followed by zeros. What can't be sent any
+    /// more was refused, which is as well.
     pub async fn say(&self, kind: u16, words: &[u64], payload: &[u8]) {
         let mut three = [0; 3];
         three[..words.len()].copy_from_slice(words);

@@ -86,7 +86,8 @@ pub async fn cancels_that_race_with_held_messages_lose_none(ends: Ends) {
 }
 
 /// Has a task send numbers while receives are posted, and cancelled or dropped at any moment: each
-/// number is received once, in order, by a receive whose cancel came too late or that was left alone.
+/// number is received once, in order, by a receive whose cancel came too late or that was left
+/// alone.
 async fn cancels_race(ends: Ends, window: usize) {
     const COUNT: u64 = 500;
     let Pair { near: _near, far, peer } = ends.pair(window).await;

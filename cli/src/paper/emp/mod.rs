@@ -11,8 +11,8 @@ use doorbell_report::{Note, Report, Section};
 use super::exchange::Exchanges;
 use crate::machine::Machine;
 
-/// The ways in which messages are carried: a name, and the arguments of an exchange. Frames have the
-/// 1,500 bytes of the paper's, of which headers take some.
+/// The ways in which messages are carried: a name, and the arguments of an exchange. Frames have
+/// the 1,500 bytes of the paper's, of which headers take some.
 const CARRIERS: [(&str, &str); 3] = [
     ("TCP", "--protocol tcp --mtu 1500"),
     ("EMP, run by the program", "--protocol emp --frame 1388 --runs program"),

@@ -11,8 +11,8 @@ pub fn cited(place: &str) -> String {
 /// Half a round trip, in microseconds, by the length in bytes.
 pub const LATENCY: [(f64, f64); 2] = [(4.0, 23.0), (1500.0, 36.0)];
 
-/// The throughput of messages of 4 kB, and the most that TCP has, in megabytes a second: 880 and 600
-/// Mb/s.
+/// The throughput of messages of 4 kB, and the most that TCP has, in megabytes a second: 880 and
+/// 600 Mb/s.
 pub const RATE: (f64, f64) = (4096.0, 110.0);
 pub const TCP_RATE: f64 = 75.0;
 

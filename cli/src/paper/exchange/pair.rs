@@ -15,8 +15,8 @@ pub struct Where {
     pub here: IpAddr,
     /// Whether the process is the one that measures.
     pub leads: bool,
-    /// The processor for a thread that works for the program. With two processors, that is the other
-    /// program's.
+    /// The processor for a thread that works for the program. With two processors, that is the
+    /// other program's.
     pub thread: usize,
     /// Whether the processor for the thread has nothing else to do.
     pub is_alone: bool,

@@ -1,5 +1,5 @@
-//! "High-Performance Message Passing over generic Ethernet Hardware with Open-MX", 2011: its figures
-//! 9, 11, 12 and 14 and its tables 1 and 3, each beside TCP.
+//! "High-Performance Message Passing over generic Ethernet Hardware with Open-MX", 2011: its
+//! figures 9, 11, 12 and 14 and its tables 1 and 3, each beside TCP.
 
 mod blocks;
 mod collectives;

@@ -14,8 +14,8 @@ pub const STEPS: [f64; 3] = [35.0, 50.0, 69.0];
 /// The bandwidth with the request for more 0 and 15 frames early, in megabytes a second.
 pub const EARLY: [(f64, f64); 2] = [(0.0, 69.0), (15.0, 88.0)];
 
-/// The bubble between two windows, in microseconds: by the bandwidths, and by the sum of what has to
-/// be done.
+/// The bubble between two windows, in microseconds: by the bandwidths, and by the sum of what has
+/// to be done.
 pub const BUBBLE: [f64; 2] = [72.0, 75.0];
 
 /// The bandwidth in megabytes a second, the availability in per cent, and the effective bandwidth

@@ -33,7 +33,8 @@ struct Seen {
     messages: u64,
 }
 
-/// How many numbers the receiver tells: messages, and seconds of the user, of the system, and of all.
+/// How many numbers the receiver tells: messages, and seconds of the user, of the system, and of
+/// all.
 const NUMBERS: usize = 4;
 
 impl Seen {

@@ -49,8 +49,8 @@ pub async fn follow(end: &End<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Posts the receives that take none of the messages. Each has a mask of its own, so that a message is
-/// compared with every one of them.
+/// Posts the receives that take none of the messages. Each has a mask of its own, so that a message
+/// is compared with every one of them.
 fn others(end: &End<'_>) -> Vec<Receiving> {
     let others = (0..end.plan.posted as u64).map(|low| {
         let top = 1 << 63;

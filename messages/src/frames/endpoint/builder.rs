@@ -123,9 +123,9 @@ impl EndpointBuilder {
         Self { nic: config, ..self }
     }
 
-    /// Has a thread of its own do all of the protocol's work, on one processor if that is named: the
-    /// NIC's, and the endpoint's. Programs only post, and look at outcomes. That stands in for a
-    /// network card with processors, as EMP's authors used. The thread spins for as long as the
+    /// Has a thread of its own do all of the protocol's work, on one processor if that is named:
+    /// the NIC's, and the endpoint's. Programs only post, and look at outcomes. That stands in for
+    /// a network card with processors, as EMP's authors used. The thread spins for as long as the
     /// NIC's configuration says, and then sleeps until something comes.
     pub fn apart(self, core: Option<usize>) -> Self {
         Self { apart: Some(Apart { core }), ..self }

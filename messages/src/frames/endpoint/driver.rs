@@ -81,8 +81,8 @@ pub fn step(shared: &Arc<Shared>) -> (bool, Option<Duration>) {
     let has_more = works.take(&mut state, now, &mut finds);
     drop(works);
     state.handle_timeouts(now);
-    // The program may answer what it has just received: the acknowledgement goes with the answer, or
-    // in the next step.
+    // The program may answer what it has just received: the acknowledgement goes with the answer,
+    // or in the next step.
     if std::mem::take(&mut state.has_delivered) {
         shared.stir();
     } else {

@@ -55,8 +55,8 @@ impl Peer {
     /// Waits until frames can be placed at the peer by RDMA writes. Without waiting, the first
     /// messages go as datagrams, until the connection for writes is made.
     ///
-    /// Returns whether frames can be placed: not if the policy offloads nothing, or if the peer does
-    /// not take the connection.
+    /// Returns whether frames can be placed: not if the policy offloads nothing, or if the peer
+    /// does not take the connection.
     pub async fn ready(&self) -> bool {
         loop {
             let Some(endpoint) = self.0.endpoint.upgrade() else { return false };

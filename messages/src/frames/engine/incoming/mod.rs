@@ -108,8 +108,8 @@ impl<P: Place> Incoming<P> {
         }
     }
 
-    /// Whether a frame is of the epoch that counts. The first frame of a later epoch is dropped, and
-    /// will come again.
+    /// Whether a frame is of the epoch that counts. The first frame of a later epoch is dropped,
+    /// and will come again.
     fn is_current<S>(&mut self, common: &mut Common<S, P>, epoch: u32) -> bool {
         match self.epoch {
             Some(own) if own == epoch => !self.is_over,

@@ -155,7 +155,8 @@ impl Collections {
         self.sent.iter().map(|sent| sent.at + trips.time_out(sent.tries)).min()
     }
 
-    /// Has collections sent again that were not acknowledged in time. Returns whether there are any.
+    /// Has collections sent again that were not acknowledged in time. Returns whether there are
+    /// any.
     pub fn time_out(&mut self, trips: &RoundTrips, now: Time) -> bool {
         let is_due = |sent: &Sent| sent.at + trips.time_out(sent.tries) <= now;
         let Some(first) = self.sent.iter().copied().find(is_due) else { return false };

@@ -256,8 +256,8 @@ impl<S> Outgoing<S> {
         times.min()
     }
 
-    /// Has frames sent again that were not answered in time. Returns whether the peer was silent for
-    /// so long that all messages were given up.
+    /// Has frames sent again that were not answered in time. Returns whether the peer was silent
+    /// for so long that all messages were given up.
     pub fn handle_timeout<P>(&mut self, common: &mut Common<S, P>, now: Time) -> bool {
         let (mut due, mut is_silent, mut is_crowded) = (Vec::new(), false, false);
         for (&number, message) in &mut self.messages {
