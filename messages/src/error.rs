@@ -47,8 +47,8 @@ pub enum SendError {
     Cancelled,
     /// The endpoint by which the message was sent was dropped, or its runtime has ended.
     #[error(
-        "sending {len} bytes to {peer}: the endpoint here has ended: it was dropped, or its runtime \
-         has ended"
+        "sending {len} bytes to {peer}: the endpoint here has ended: it was dropped, or its \
+         runtime has ended"
     )]
     Closed {
         /// The name of the peer that the message was for.
@@ -64,8 +64,8 @@ pub enum SendError {
 pub enum ReceiveError {
     /// The message is longer than the receive has room for. It is lost, as in MPI.
     #[error(
-        "receiving at most {room} bytes: the message {bits:#x} has {len}; receive it with more room, \
-         and with `EndpointBuilder::longest` of as much"
+        "receiving at most {room} bytes: the message {bits:#x} has {len}; receive it with more \
+         room, and with `EndpointBuilder::longest` of as much"
     )]
     Truncated {
         /// The match bits of the message.

@@ -25,8 +25,8 @@ pub enum GroupError {
     /// The name at the place of the member that joins is that of another endpoint. Nobody was
     /// asked.
     #[error(
-        "joining a group as member {rank}: the list has {name} at that place, and the endpoint that \
-         joins is {endpoint}; a member's rank is the place of its own name"
+        "joining a group as member {rank}: the list has {name} at that place, and the endpoint \
+         that joins is {endpoint}; a member's rank is the place of its own name"
     )]
     NotNamed {
         /// The rank that was given.
@@ -38,8 +38,8 @@ pub enum GroupError {
     },
     /// Two places of the list of members have the same name. Nobody was asked.
     #[error(
-        "joining a group: members {first} and {second} have the same name in the list, {name}; each \
-         member has an endpoint of its own"
+        "joining a group: members {first} and {second} have the same name in the list, {name}; \
+         each member has an endpoint of its own"
     )]
     NamedTwice {
         /// The first place of the name.
@@ -148,8 +148,8 @@ pub enum GroupError {
     },
     /// Members called different collectives before this one, or the same with different arguments.
     #[error(
-        "{operation}: member {rank}, {name}, has called another collective than this member before, \
-         or has named another root or given other elements; all members must call the same \
+        "{operation}: member {rank}, {name}, has called another collective than this member \
+         before, or has named another root or given other elements; all members must call the same \
          collectives in the same order, and all members must name the same root"
     )]
     Diverged {

@@ -80,8 +80,8 @@ pub enum SendError {
     /// The peer has not answered in time.
     #[error(
         "sending {len} bytes to {peer}: nothing has confirmed them for {waited:?}; the peer has no \
-         receive posted that they match, or is gone; whether it has received them is not known, and \
-         all messages to it are given up"
+         receive posted that they match, or is gone; whether it has received them is not known, \
+         and all messages to it are given up"
     )]
     PeerSilent {
         /// The name of the peer that the message was for.
@@ -114,7 +114,8 @@ pub enum SendError {
     },
     /// The endpoint was dropped, or its runtime has ended.
     #[error(
-        "sending {len} bytes to {peer}: the endpoint has ended; it was dropped, or its runtime has ended"
+        "sending {len} bytes to {peer}: the endpoint has ended; it was dropped, or its runtime \
+         has ended"
     )]
     Closed {
         /// The name of the peer that the message was for.
@@ -130,8 +131,8 @@ pub enum SendError {
 pub enum ReceiveError {
     /// The message is longer than the receive has room for. It is lost, as in MPI.
     #[error(
-        "receiving at most {room} bytes: the message {bits:#x} of {peer} has {len}; receive it with \
-         more room"
+        "receiving at most {room} bytes: the message {bits:#x} of {peer} has {len}; receive it \
+         with more room"
     )]
     Truncated {
         /// The peer that has sent the message.

@@ -92,8 +92,8 @@ pub enum SendError {
     },
     /// The peer has refused packets of the message, which break the rules.
     #[error(
-        "sending `{stream}` to {peer}: it has refused packets as beyond the window, or out of order: \
-         both sides need the same version, and a policy that keeps messages in order"
+        "sending `{stream}` to {peer}: it has refused packets as beyond the window, or out of \
+         order: both sides need the same version, and a policy that keeps messages in order"
     )]
     Refused {
         /// The name of the peer.
