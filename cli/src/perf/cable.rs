@@ -15,8 +15,6 @@ use nix::net::if_::InterfaceFlags;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
-use super::patience::LONGEST;
-
 /// Moves this process, which must have a single thread, to a network namespace of its own; if it
 /// may not, in a user namespace of its own.
 pub fn leave() -> anyhow::Result<()> {
@@ -73,11 +71,15 @@ pub fn take_up(interface: &str, address: IpAddr, mtu: u32) -> anyhow::Result<()>
     ip(&format!("link set {interface} up"))
 }
 
+/// How long the kernel may take to notice that both ends of a cable are up, on a machine that is
+/// busy.
+const CARRIER: Duration = Duration::from_secs(30);
+
 /// Waits until an interface has noticed that the other end is up: before, it drops what it is
 /// given.
 pub fn await_carrier(interface: &str) -> anyhow::Result<()> {
     let since = Instant::now();
-    while since.elapsed() < LONGEST {
+    while since.elapsed() < CARRIER {
         let all = getifaddrs().context("asking for the interfaces")?;
         let mut flags = all.filter(|one| one.interface_name == interface).map(|one| one.flags);
         if flags.any(|flags| flags.contains(InterfaceFlags::IFF_RUNNING)) {

@@ -52,10 +52,13 @@ async fn a_member_that_has_left_before_a_collective_is_said_to_have_left() {
 #[tokio::test]
 async fn a_collective_that_is_dropped_before_it_is_polled_fails_for_all() {
     let outcomes = run("shm", 3, |group| async move {
-        if group.rank() == 0 {
+        let outcome = if group.rank() == 0 {
             drop(group.barrier());
-        }
-        let why = group.all_gather(Bytes::new()).await.expect_err("the barrier was dropped");
+            group.all_gather(Bytes::new()).await.map(drop)
+        } else {
+            group.barrier().await
+        };
+        let why = outcome.expect_err("a barrier was dropped");
         leaves_soon(group).await;
         why
     })

@@ -188,5 +188,7 @@ pub async fn frames_are_placed_where_that_is_offloaded(ends: Ends) {
         assert!(there.placed + 2 > frames, "{there:?}");
     }
     assert_eq!(here.acknowledgements, 0);
-    assert!(there.acknowledgements == 1 || ends.policy == emp(), "{there:?}");
+    // A frame that is repeated, because the acknowledgement was late, is acknowledged again.
+    let all = 1..=1 + there.repeated;
+    assert!(all.contains(&there.acknowledgements) || ends.policy == emp(), "{there:?}");
 }

@@ -13,9 +13,13 @@ mod wire;
 use std::time::Duration;
 
 use doorbell_kit::Allocated;
+use tokio::sync::Mutex;
 
 #[global_allocator]
 static ALLOCATED: Allocated = Allocated::nothing();
+
+/// Held by the test that runs, since the memory of the whole process is counted.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// The longest that anything here may take.
 const LONG: Duration = Duration::from_secs(30);
@@ -28,6 +32,7 @@ macro_rules! on_each_device {
             $(#[tokio::test]
             $(#[$attribute])*
             async fn $test() {
+                let _alone = super::ALONE.lock().await;
                 let test = super::$from::$test("shm");
                 tokio::time::timeout(super::LONG, test).await.expect("it ends");
             })+
@@ -36,6 +41,7 @@ macro_rules! on_each_device {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             $(#[$attribute])*
             async fn $test() {
+                let _alone = super::ALONE.lock().await;
                 let test = super::$from::$test("udp:127.0.0.1:0");
                 tokio::time::timeout(super::LONG, test).await.expect("it ends");
             })+

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use doorbell_messages::{Match, Message, Peer as Other};
 
-use super::{DATA, END, End};
+use super::{DATA, END, End, word_at};
 use crate::perf::Amount;
 use crate::perf::figures::Found;
 
@@ -30,12 +30,16 @@ pub async fn lead(end: &End<'_>, other: &Other, in_batches: bool) -> anyhow::Res
     loop {
         sends.push_back(other.send(DATA, messages.body(sent)));
         sent += 1;
-        if sends.len() == SENDS {
-            sends.pop_front().expect("there are sends").await?;
-        }
         if in_batches && sent.is_multiple_of(BATCH) {
-            other.send(MARK, "").await?;
+            // Messages that the window has no room for leave when they are received, behind this.
+            let mark = other.send(MARK, "");
             endpoint.receive(Match::exactly(NEXT)).await?;
+            mark.await?;
+            for send in sends.drain(..) {
+                send.await?;
+            }
+        } else if !in_batches && sends.len() == SENDS {
+            sends.pop_front().expect("there are sends").await?;
         }
         if sent.is_multiple_of(A_LOOK) {
             beat.count();
@@ -51,11 +55,10 @@ pub async fn lead(end: &End<'_>, other: &Other, in_batches: bool) -> anyhow::Res
             break;
         }
     }
-    // A long message is done when it was received.
+    end.say_end(other, sent).await?;
     for send in sends {
         send.await?;
     }
-    end.say_end(other, sent).await?;
     let took = began.elapsed();
     Ok((sent, Found::Rate(sent as f64 / took.as_secs_f64())))
 }
@@ -80,13 +83,14 @@ pub async fn follow_unexpected(end: &End<'_>) -> anyhow::Result<()> {
     let mut tally = Tally::default();
     loop {
         let signal = end.endpoint.receive(Match::bits(MARK & END).mask(!(MARK | END))).await?;
-        let batch = if signal.bits == MARK { BATCH } else { u64::MAX };
+        let rest = || word_at(&signal.body, 0).saturating_sub(tally.count);
+        let batch = if signal.bits == MARK { BATCH } else { rest() };
         for _ in 0..batch {
-            if signal.bits == END && end.endpoint.probe(Match::exactly(DATA)).is_none() {
-                return end.answer_end(&signal, tally.wrong, tally.count).await;
-            }
             let message = end.endpoint.receive(Match::exactly(DATA)).await?;
             tally.takes(end, &message);
+        }
+        if signal.bits == END {
+            return end.answer_end(&signal, tally.wrong, tally.count).await;
         }
         signal.from.send(NEXT, "").await?;
     }
