@@ -1,11 +1,10 @@
 //! What tagged messages promise: matching, order, lengths, cancelling, probing, synchronous sends,
-//! many peers, many threads and floods, over every device and on a simulated network with faults.
+//! many peers and many threads, over every device and on a simulated network with faults.
 
 mod cancelling;
 #[path = "../common/ends.rs"]
 mod ends;
 mod everywhere;
-mod floods;
 mod lengths;
 mod matching;
 mod order;
@@ -13,8 +12,3 @@ mod peers;
 mod probing;
 mod synchronous;
 mod threads;
-
-use doorbell_kit::Allocated;
-
-#[global_allocator]
-static ALLOCATED: Allocated = Allocated::nothing();

@@ -3,8 +3,6 @@
 use doorbell::messages::{Endpoint, Match, ReceiveError, SendError};
 use futures_util::future::join_all;
 
-use crate::ALLOCATED;
-
 use crate::ends::{Ends, Over, Pair, Runs, body, check, inline, run};
 
 pub async fn messages_of_many_senders_interleave_and_each_keeps_its_order(ends: Ends) {
@@ -128,36 +126,6 @@ pub async fn a_receive_from_a_peer_that_has_gone_takes_what_has_come_or_ends(end
     assert_eq!(far.receive(Match::any().from(&from)).await.expect("it has come").body, "five");
     let gone = far.receive(Match::any().from(&from)).await.expect_err("the peer has gone");
     assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
-}
-
-async fn peers_that_come_and_go_leave_nothing_behind(ends: Ends) {
-    const TURNS: isize = 400;
-    let far = ends.open(1, Endpoint::builder()).await;
-    let mut after_some = 0;
-    for turn in 0..TURNS {
-        let near = ends.open(0, Endpoint::builder()).await;
-        let peer = near.connect(far.name()).await.expect("it is there");
-        let receive = far.receive(Match::any());
-        let (sent, received) = tokio::join!(peer.send(1, body(1, 50_000)), receive);
-        sent.expect("it was received");
-        let message = received.expect("it was sent");
-        check(&message, 1, 50_000);
-        let last = far.receive(Match::any().from(&message.from));
-        drop((near, peer, message));
-        last.await.expect_err("the peer has gone");
-        if turn == TURNS / 4 {
-            after_some = ALLOCATED.bytes();
-        }
-    }
-    // Tables that were enlarged are among them, and one endpoint that is just being closed.
-    let more = ALLOCATED.bytes() - after_some;
-    assert!(more < TURNS * 1024, "{more} bytes are held of {TURNS} peers that have gone");
-}
-
-#[test]
-fn over_shared_memory_peers_that_come_and_go_leave_nothing_behind() {
-    let test = peers_that_come_and_go_leave_nothing_behind;
-    run(Runs::CurrentThread, Over::Shm, inline(), test);
 }
 
 async fn sends_to_itself(ends: Ends) {

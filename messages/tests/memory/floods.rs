@@ -4,8 +4,8 @@ use doorbell::messages::{Endpoint, Match};
 use doorbell_kit::child::{self, Child};
 use futures_util::future::join_all;
 
-use crate::ALLOCATED;
 use crate::ends::{body, check};
+use crate::{ALLOCATED, alone};
 
 /// How many messages come.
 const COUNT: u64 = 100_000;
@@ -37,6 +37,7 @@ fn is_flooded(test: &str, device: &str, len: usize) {
     if let Some(name) = child::part() {
         return runtime().block_on(floods(&name, len));
     }
+    let _alone = alone();
     runtime().block_on(async {
         let far = Endpoint::builder().window(WINDOW).open(device).await.expect("it opens");
         let before = ALLOCATED.bytes();

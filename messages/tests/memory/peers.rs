@@ -1,0 +1,37 @@
+//! Peers that connect and leave: what they took is given back.
+
+use doorbell::messages::{Endpoint, Match};
+
+use crate::ends::{Ends, Over, Runs, body, check, inline, run};
+use crate::{ALLOCATED, alone};
+
+async fn peers_that_come_and_go_leave_nothing_behind(ends: Ends) {
+    const TURNS: isize = 400;
+    let far = ends.open(1, Endpoint::builder()).await;
+    let mut after_some = 0;
+    for turn in 0..TURNS {
+        let near = ends.open(0, Endpoint::builder()).await;
+        let peer = near.connect(far.name()).await.expect("it is there");
+        let receive = far.receive(Match::any());
+        let (sent, received) = tokio::join!(peer.send(1, body(1, 50_000)), receive);
+        sent.expect("it was received");
+        let message = received.expect("it was sent");
+        check(&message, 1, 50_000);
+        let last = far.receive(Match::any().from(&message.from));
+        drop((near, peer, message));
+        last.await.expect_err("the peer has gone");
+        if turn == TURNS / 4 {
+            after_some = ALLOCATED.bytes();
+        }
+    }
+    // Tables that were enlarged are among them, and one endpoint that is just being closed.
+    let more = ALLOCATED.bytes() - after_some;
+    assert!(more < TURNS * 1024, "{more} bytes are held of {TURNS} peers that have gone");
+}
+
+#[test]
+fn over_shared_memory_peers_that_come_and_go_leave_nothing_behind() {
+    let _alone = alone();
+    let test = peers_that_come_and_go_leave_nothing_behind;
+    run(Runs::CurrentThread, Over::Shm, inline(), test);
+}
