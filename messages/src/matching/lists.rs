@@ -72,13 +72,11 @@ impl Lists {
         }
         let before = std::mem::replace(&mut entries.neighbours(after).before, place);
         *entries.neighbours(place) = Neighbours { before, after };
-        match before {
-            NONE => self.0.entry(key).and_modify(|ends| ends.first = place),
-            before => {
-                entries.neighbours(before).after = place;
-                return;
-            }
-        };
+        if before == NONE {
+            self.0.entry(key).and_modify(|ends| ends.first = place);
+        } else {
+            entries.neighbours(before).after = place;
+        }
     }
 
     /// Takes an entry out of the list of its key.
