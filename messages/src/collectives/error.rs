@@ -46,7 +46,7 @@ pub enum GroupError {
         first: usize,
         /// The next place of the name.
         second: usize,
-        /// The name.
+        /// The name that both places have.
         name: String,
     },
     /// A member was not there, or not ready, for as long as members wait for each other.

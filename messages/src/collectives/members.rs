@@ -51,7 +51,7 @@ struct Others {
     has_failed: Notify,
     /// Whether the others know of the failure.
     is_told: watch::Sender<bool>,
-    /// What was heard of the end of each member, if anything was.
+    /// The end of each member, as far as this member has heard of one.
     ends: Vec<watch::Sender<Option<End>>>,
 }
 

@@ -19,8 +19,7 @@
 //! ```
 //!
 //! How much of a message may come at a time, and how its arrival is confirmed, is up to a
-//! [`Policy`]:
-//! [`Emp`] or [`Rmpp`].
+//! [`Policy`]: [`Emp`] or [`Rmpp`].
 //!
 //! | folder or file | what it does |
 //! |---|---|

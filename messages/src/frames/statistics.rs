@@ -41,9 +41,8 @@ pub struct Statistics {
     pub malformed: u64,
     /// Frames of senders that are not among the peers of this endpoint and could not be added,
     /// because the frame carries no name of its sender, or because the endpoint has as many peers
-    /// as
-    /// [`EndpointBuilder::peers`](super::EndpointBuilder::peers) allows. The endpoint drops such a
-    /// frame.
+    /// as [`EndpointBuilder::peers`](super::EndpointBuilder::peers) allows. The endpoint drops such
+    /// a frame.
     pub strangers: u64,
 }
 

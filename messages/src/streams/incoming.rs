@@ -59,8 +59,7 @@ impl Incoming {
     ///
     /// # Errors
     /// As [`receive_into`](Self::receive_into). If the message ends before, its last bytes are
-    /// lost;
-    /// [`receive_some`](Self::receive_some) takes what there is.
+    /// lost; [`receive_some`](Self::receive_some) takes what there is.
     pub async fn receive(&mut self, len: usize) -> Result<Bytes, ReceiveError> {
         if len == 0 {
             return Ok(Bytes::new());
