@@ -84,7 +84,7 @@ impl EndpointBuilder {
         Self { is_paced: true, ..self }
     }
 
-    /// The bytes of one message that may wait for its handler, each packet with 128 more: 256 KiB
+    /// The bytes of one message that may wait for its handler, each packet with 128 more: 512 KiB
     /// unless set, from 2 KiB to 1 GiB. The sender waits with the rest. A packet takes half of the
     /// window at the most.
     pub fn window(mut self, bytes: usize) -> Self {

@@ -29,6 +29,6 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { window: 256 << 10, messages: 32 }
+        Self { window: 512 << 10, messages: 32 }
     }
 }

@@ -55,7 +55,7 @@
 //!
 //! > window × messages,
 //!
-//! which is 8 MiB unless configured. Each packet counts 128 bytes more than it has. A packet that
+//! which is 16 MiB unless configured. Each packet counts 128 bytes more than it has. A packet that
 //! fills at least a quarter of the buffer in which it came keeps the buffer, so that a peer that
 //! sends only packets of that size may have four times as much held. On the sending side, a
 //! message holds one packet.
