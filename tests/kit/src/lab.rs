@@ -32,6 +32,7 @@ use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
 use std::process::Command;
 
 use thiserror::Error;
@@ -192,10 +193,11 @@ impl Namespace {
         package: &'static str,
         arguments: &str,
     ) -> Result<String, LabError> {
-        // Not everybody's path leads to them.
-        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-        let mut command = self.command(program);
-        let output = command.env("PATH", path).args(arguments.split(' ')).output();
+        // From a thread that is there, and by the program's whole path. Commands that enter the
+        // namespace by themselves, or are looked for in a path of their own, are started by a fork,
+        // which takes the longer the more memory the devices of other tests have.
+        let mut command = Command::new(path_of(program));
+        let output = self.within(|| command.args(arguments.split(' ')).output());
         let output = output.map_err(|source| LabError::Missing { program, package, source })?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -203,6 +205,13 @@ impl Namespace {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Err(LabError::Failed { command: format!("{program} {arguments}"), said })
     }
+}
+
+/// Where a program of administrators is, to which not everybody's path leads.
+fn path_of(program: &str) -> PathBuf {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut found = std::env::split_paths(&path).map(|folder| folder.join(program));
+    found.find(|path| path.is_file()).unwrap_or_else(|| program.into())
 }
 
 /// One end of a cable: an interface that is up.
