@@ -5,9 +5,10 @@ use doorbell_kit::judges::Scratch;
 use super::program::program;
 use super::{doorbell_run, finished};
 
-/// The lines that the launcher has printed.
+/// The lines that the launcher has printed, which may be behind the beginning of another's line: a
+/// process that panics prints its backtrace bit by bit, to the same terminal.
 fn of_launcher(said: &str) -> Vec<&str> {
-    said.lines().filter(|line| line.starts_with("doorbell: ")).collect()
+    said.lines().filter_map(|line| line.find("doorbell: ").map(|at| &line[at..])).collect()
 }
 
 #[test]

@@ -62,12 +62,20 @@ impl Shared {
         sequence: u64,
         packet: Packet,
     ) -> bool {
-        let mut state = self.lock();
-        let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
-        if !known.ordered.comes(sequence, packet) {
+        let mut locked = self.lock();
+        let state = &mut *locked;
+        let Some(&(source, _)) = state.links.get(link) else { return self.malformed() };
+        let Some(known) = state.peers.get_mut(&source) else { return self.malformed() };
+        // What the sender's window has room for, and what has taken offers of the sender's.
+        let most = || {
+            let longest = self.limits.eager.max(Limits::LEAST_WINDOW);
+            let offered = state.incoming.promised_of(source).saturating_mul(longest);
+            state.incoming.window().saturating_add(offered)
+        };
+        if !known.ordered.comes(sequence, (packet.bulk(), packet), most) {
             // Without the packet nothing behind it could be handed on.
             let lane = known.lane.clone();
-            drop(state);
+            drop(locked);
             lane.cut_off();
             return self.malformed();
         }
@@ -79,16 +87,16 @@ impl Shared {
             return false;
         }
         let mut woke = false;
-        while let Some(known) = state.peers.get_mut(&source) {
+        while let Some(known) = locked.peers.get_mut(&source) {
             let Some(packet) = known.ordered.next() else {
                 known.is_handing_on = false;
                 break;
             };
-            drop(state);
+            drop(locked);
             woke |= self.takes(link, packet);
-            state = self.lock();
+            locked = self.lock();
         }
-        drop(state);
+        drop(locked);
         lane.flush() || woke
     }
 

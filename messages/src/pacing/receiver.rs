@@ -110,6 +110,11 @@ impl<R, M> Incoming<R, M> {
         self.window
     }
 
+    /// Returns how many receives have taken an offered message of a sender that is on its way.
+    pub fn promised_of(&self, source: Source) -> usize {
+        self.promised.keys().filter(|(of, _)| *of == source).count()
+    }
+
     /// Makes a sender known, whose window is empty.
     pub fn add_sender(&mut self, source: Source) {
         self.senders.insert(source, Sender::default());

@@ -8,7 +8,10 @@ pub struct Ordered<M> {
     /// The sequence number of the message that is handed on next, behind those that are ready.
     next: u64,
     ready: VecDeque<M>,
-    early: BTreeMap<u64, M>,
+    /// Messages that wait for an earlier one, with how many bytes each has.
+    early: BTreeMap<u64, (usize, M)>,
+    /// The bytes of all that are early.
+    early_bytes: usize,
     /// How many messages have become ready since the sender was told.
     unacknowledged: u64,
 }
@@ -21,26 +24,41 @@ const BATCH: u64 = 32;
 
 impl<M> Default for Ordered<M> {
     fn default() -> Self {
-        Self { next: 0, ready: VecDeque::new(), early: BTreeMap::new(), unacknowledged: 0 }
+        Self {
+            next: 0,
+            ready: VecDeque::new(),
+            early: BTreeMap::new(),
+            early_bytes: 0,
+            unacknowledged: 0,
+        }
     }
 }
 
 impl<M> Ordered<M> {
-    /// Takes in a message. Returns whether there is room for it: a sender that keeps the rules
-    /// never has so many messages under way.
-    pub fn comes(&mut self, sequence: u64, message: M) -> bool {
-        if sequence < self.next {
+    /// Takes in a message of `bytes` bytes. Returns whether there is room for it: a sender that
+    /// keeps the rules never has so many messages under way, nor more bytes in all than `most`
+    /// returns, which is asked if a message is early.
+    pub fn comes(
+        &mut self,
+        sequence: u64,
+        (bytes, message): (usize, M),
+        most: impl FnOnce() -> usize,
+    ) -> bool {
+        if sequence < self.next || self.early.contains_key(&sequence) {
             return true;
         }
         if sequence > self.next {
-            let has_room = self.early.len() < MOST_EARLY;
+            let all = self.early_bytes + bytes;
+            let has_room = self.early.len() < MOST_EARLY && all <= most();
             if has_room {
-                self.early.entry(sequence).or_insert(message);
+                self.early_bytes = all;
+                self.early.insert(sequence, (bytes, message));
             }
             return has_room;
         }
         self.is_ready(message);
-        while let Some(message) = self.early.remove(&self.next) {
+        while let Some((bytes, message)) = self.early.remove(&self.next) {
+            self.early_bytes -= bytes;
             self.is_ready(message);
         }
         true

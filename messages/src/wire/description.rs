@@ -32,12 +32,14 @@ const FEW: usize = 7;
 /// The bit of the lengths of a piece which says that an address follows the memory.
 const ADDRESSED: usize = 8;
 
+/// The longest description of several pieces: the shortest payload that every endpoint takes.
+pub const LONGEST: usize = 512;
+
 /// Returns the most pieces of memory that a description tells of, if each is read through so many
-/// devices. Bodies of more pieces are joined first. So a description is no longer than the shortest
-/// payload that every endpoint takes.
+/// devices. Bodies of more pieces are joined first, so that a description is not longer than the
+/// [longest](LONGEST).
 pub fn most_pieces(devices: usize) -> usize {
-    const SHORTEST: usize = 512;
-    SHORTEST / (2 + 2 * FEW + size_of::<u64>() + devices * RemoteMemory::ENCODED)
+    LONGEST / (2 + 2 * FEW + size_of::<u64>() + devices * RemoteMemory::ENCODED)
 }
 
 /// Describes one piece of a body: a few bytes, memory to be read through each device, with its

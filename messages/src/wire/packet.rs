@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use doorbell_am::{RequestId, Words};
 
+use super::description;
 use super::heading::Heading;
 use super::short::short_words;
 
@@ -82,6 +83,12 @@ impl Packet {
         let whole = Heading { len: self.payload.len(), ..Heading::default() };
         let is_short = self.kind == Kind::Eager && heading == whole.word() && number == 0;
         if is_short { short_words(bits, &self.payload) } else { None }
+    }
+
+    /// Returns how many bytes the payload has beyond those that the description of a long message
+    /// may have, of which the windows of messages take no account.
+    pub fn bulk(&self) -> usize {
+        self.payload.len().saturating_sub(description::LONGEST)
     }
 
     /// A packet without a payload.
