@@ -1,5 +1,6 @@
 //! The messages that a receiver puts into their order.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Messages of the type `M` that come over several connections, and are handed on in their order.
@@ -44,15 +45,16 @@ impl<M> Ordered<M> {
         (bytes, message): (usize, M),
         most: impl FnOnce() -> usize,
     ) -> bool {
-        if sequence < self.next || self.early.contains_key(&sequence) {
+        if sequence < self.next {
             return true;
         }
         if sequence > self.next {
-            let all = self.early_bytes + bytes;
-            let has_room = self.early.len() < MOST_EARLY && all <= most();
+            let (count, all) = (self.early.len(), self.early_bytes + bytes);
+            let Entry::Vacant(place) = self.early.entry(sequence) else { return true };
+            let has_room = count < MOST_EARLY && all <= most();
             if has_room {
                 self.early_bytes = all;
-                self.early.insert(sequence, (bytes, message));
+                place.insert((bytes, message));
             }
             return has_room;
         }
