@@ -49,35 +49,35 @@ pub enum LabError {
     /// A program is not there, or can't be started.
     #[error("`{program}` can't be run ({source}): `apt-get install {package}` installs it")]
     Missing {
-        /// Its name.
+        /// The name of the program.
         program: &'static str,
         /// The package that it comes in.
         package: &'static str,
         /// What the system said.
         source: io::Error,
     },
-    /// A program did not do it.
+    /// A program has ended with a failure.
     #[error("`{command}` failed: {said}")]
     Failed {
-        /// The command.
+        /// The command line of the program.
         command: String,
-        /// What it said.
+        /// What the program said to standard error.
         said: String,
     },
     /// A feature of an interface is not what it was told to be.
     #[error("{feature} of {interface} stays what it is: `ethtool -k {interface}` says more")]
     Fixed {
-        /// The interface.
+        /// The name of the interface.
         interface: String,
-        /// The feature.
+        /// The name of the feature, as `ethtool -k` gives it.
         feature: String,
     },
-    /// The system refused.
+    /// The system refuses to make or to enter a network namespace.
     #[error("{what}: {source}; it takes root, or a system that lets users make namespaces")]
     System {
-        /// What was tried.
+        /// The action that the system refuses.
         what: &'static str,
-        /// What it said.
+        /// The error that the system returns.
         source: io::Error,
     },
 }
@@ -95,10 +95,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one.
+    /// Makes a network namespace, whose loopback interface is up.
     ///
     /// # Errors
-    /// When this process may not, or `ip` (package iproute2) is missing.
+    /// When this process may not make namespaces, or `ip` (package iproute2) is missing.
     pub fn new() -> Result<Self, LabError> {
         let here = Self::here()?;
         sys::leave_network().map_err(LabError::system("making a network namespace"))?;
@@ -225,27 +225,27 @@ pub struct End {
     pub ipv6: Ipv6Addr,
 }
 
-/// A veth pair.
+/// A veth pair between two network namespaces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cable {
-    /// The first end.
+    /// The end of the cable in the near namespace.
     pub near: End,
-    /// The second end.
+    /// The end of the cable in the far namespace.
     pub far: End,
 }
 
 /// Two network namespaces, and cables between them.
 #[derive(Debug)]
 pub struct Lab {
-    /// The first, in which the body of a [`test()`] is.
+    /// The first namespace, in which the body of a [`test()`] is.
     pub near: Namespace,
-    /// The second.
+    /// The second namespace.
     pub far: Namespace,
     cables: Cell<u8>,
 }
 
 impl Lab {
-    /// Makes two namespaces.
+    /// Makes two network namespaces without a cable between them.
     ///
     /// # Errors
     /// As [`Namespace::new`].
