@@ -1,6 +1,7 @@
 //! Defining functions: all processes of a world agree on a function before any process applies it.
 
-use crate::arrays::{differs, hash};
+use crate::arrays::hash;
+use crate::collectives::{About, differs};
 use crate::element::Element;
 use crate::error::{Error, HeapError};
 use crate::functions::{Apply, Defined};
@@ -32,7 +33,7 @@ impl World {
         }
         let [value, argument, result] = sizes.map(|size| size as u64);
         let agreed = [hash(function.name), value, argument, result];
-        if let Some(at) = differs(self, agreed).await? {
+        if let Some(at) = differs(self, About::Function, agreed).await? {
             let what = ["the name", "the value", "the argument", "the result"][at];
             let here = format!(
                 "`{}`, whose value, argument and result have {value}, {argument} and {result} bytes",

@@ -67,6 +67,7 @@ impl<T: Element, A: Element, R: Element> Apply<T, A, R> {
     pub(crate) fn erased(self) -> Function {
         let run = self.run;
         Function {
+            value: size_of::<T>(),
             answers: size_of::<R>(),
             run: Box::new(move |place, large, argument, answer| {
                 let Ok(argument) = A::read_from_bytes(argument) else { return false };
@@ -157,12 +158,19 @@ type Run = Box<dyn Fn((&Region, usize), &Mutex<()>, &[u8], &mut [u8]) -> bool + 
 
 /// A function without its types, as message handlers run it: argument and result are bytes.
 pub(crate) struct Function {
+    /// How many bytes the value has that is changed.
+    value: usize,
     /// How many bytes the result has.
     answers: usize,
     run: Run,
 }
 
 impl Function {
+    /// How many bytes the value has that the function changes.
+    pub fn value(&self) -> usize {
+        self.value
+    }
+
     /// How many bytes the function's result has.
     pub fn answers(&self) -> usize {
         self.answers

@@ -133,6 +133,7 @@
 //! |---|---|
 //! | the heap of a process | [`heap`](Config::heap); the system provides what is allocated |
 //! | an allocation that was freed | 24 bytes |
+//! | an array that was [private](Spread::private) | the own part once more, until it is freed or dropped |
 //! | for each other process: operations and stores that wait to be sent | a message of each, 4096 bytes |
 //! | operations by messages under way | [`credits`](Config::credits) messages, 16 bytes for each operation |
 //! | one-sided requests under way | 128, of 1 MiB at most each |
@@ -160,11 +161,12 @@
 //! it ends all collectives of the world, or of its team, with an error. To go on without waiting,
 //! [`begin`](Collective::begin) it and keep the handle.
 //!
-//! The processes of a world trust each other, and admit only processes that show the
-//! [key](Config::key). A process that breaks this library's rules can alter all shared memory, and
-//! even what another process has as a [private](Private) slice.
+//! The processes of a world trust each other with shared memory, and admit only processes that know
+//! the [key](Config::key). A process that breaks this library's rules can alter all shared memory,
+//! but not what another process has as a [private](Spread::private) slice: that is a copy. Slices
+//! [in place](Spread::private_in_place) are unsafe for this reason.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // but in `arrays/sys.rs`
 
 mod access;
 mod arrays;
@@ -176,6 +178,8 @@ mod element;
 mod error;
 mod fates;
 mod functions;
+#[doc(hidden)]
+pub mod fuzz;
 mod global_ptr;
 mod heap;
 mod landing;

@@ -72,6 +72,13 @@ pub(crate) enum Shape {
 pub(crate) const BULK: usize = 512;
 
 impl Peer {
+    /// Whether operations, stores or a count of stores wait here to be sent to the peer.
+    #[inline]
+    pub fn holds_back(&self) -> bool {
+        let waits = |far: &Far| !far.outbox.borrow().is_empty();
+        self.untold.get() > 0 || self.far.as_ref().is_some_and(waits)
+    }
+
     /// The way by which an operation on `len` bytes reaches the peer, by the peer's carrier.
     #[inline]
     pub fn route(&self, shape: Shape, len: usize) -> Route<'_> {

@@ -58,21 +58,6 @@ impl World {
 }
 
 impl Core {
-    /// Waits until everything that this process has begun is done, stores included. If a process
-    /// has gone, the first failure since the last `sync` is returned.
-    pub async fn all_done(&self) -> Result<(), Error> {
-        self.flush().await?;
-        self.confirm().await?;
-        if self.outstanding.get() > 0 {
-            self.until(|_| Waits::Operations, |core| (core.outstanding.get() == 0).then_some(()))
-                .await;
-        }
-        match self.fates.any() {
-            true => self.failure.take().map_or(Ok(()), Err),
-            false => Ok(()),
-        }
-    }
-
     /// Why no other process will write to this process's memory any more, if that is so: a process
     /// has gone, or the programs of all others have ended. To be asked before the memory is looked
     /// at, since what was written before the ends is in place.

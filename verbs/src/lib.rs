@@ -188,7 +188,6 @@ pub mod floor {
     pub use crate::nic::PolledWait;
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
     pub use crate::queues::UntilCompletion;
-    pub use crate::sys::epoch::assume_private_part;
     pub use crate::sys::thread::pin_to;
     pub use crate::waiting::{UntilHeld, WaitFor};
     pub use doorbell_core::memory::PrivatePart;

@@ -42,10 +42,12 @@ pub enum Operation {
     ExclusiveScan,
     /// The collective of [`Group::split`](super::Group::split).
     Split,
+    /// The collective of [`Group::agree`](super::Group::agree).
+    Agree,
 }
 
 impl Operation {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Barrier,
         Self::Fence,
         Self::Finish,
@@ -59,6 +61,7 @@ impl Operation {
         Self::Scan,
         Self::ExclusiveScan,
         Self::Split,
+        Self::Agree,
     ];
 
     pub(super) fn from_code(code: u64) -> Option<Self> {
@@ -67,8 +70,8 @@ impl Operation {
 
     /// Returns whether no member is done with the operation before all members have begun it.
     pub(super) fn synchronises(self) -> bool {
-        use Operation::{AllGather, AllReduce, AllToAll, Barrier, Fence, Finish, Split};
-        matches!(self, Barrier | Fence | Finish | AllGather | AllToAll | AllReduce | Split)
+        use Operation::{Agree, AllGather, AllReduce, AllToAll, Barrier, Fence, Finish, Split};
+        matches!(self, Agree | Barrier | Fence | Finish | AllGather | AllToAll | AllReduce | Split)
     }
 
     fn name(self) -> &'static str {
@@ -86,6 +89,7 @@ impl Operation {
             Self::Scan => "a scan",
             Self::ExclusiveScan => "an exclusive scan",
             Self::Split => "a split",
+            Self::Agree => "an agreement",
         }
     }
 }

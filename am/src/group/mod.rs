@@ -45,8 +45,8 @@
 //! for it meanwhile.
 //!
 //! Members may be ahead of others. A member that has received what it needs is done, whatever the
-//! others do. Only a barrier, an all-gather, an all-to-all, an all-reduce and a split synchronise:
-//! no member is done with one before all members have begun it.
+//! others do. Only a barrier, an agreement, an all-gather, an all-to-all, an all-reduce and a split
+//! synchronise: no member is done with one before all members have begun it.
 //!
 //! # Connections
 //!
@@ -83,6 +83,7 @@
 //! an error that names its sender, and a late message is dropped. A peer that the group's
 //! [tag](GroupConfig::tag) admits is believed to be the member that it says it is.
 
+mod agreement;
 mod collective;
 mod collectives;
 mod config;

@@ -33,6 +33,7 @@ impl<T: Element> Spread<T> {
     /// list may have been asked for by then.
     pub fn gather(&self, indices: &[usize]) -> Result<GetAll<T>, Error> {
         let (world, len) = (self.world(), size_of::<T>());
+        let _amid = world.0.amid();
         let values = Rc::new(RefCell::new(Values::new(indices.len())?));
         let row: Row = values.clone();
         for (number, &index) in indices.iter().enumerate() {

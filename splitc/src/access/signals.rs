@@ -103,8 +103,9 @@ impl<T: Element> Place<'_, T> {
     /// signal is noticed within 8 ms.
     ///
     /// # Errors
-    /// When the pointer is wrong, or points to another process's memory; or when a process of the
-    /// world has gone, for that process may be the one that was to write; or when the programs of
+    /// When the pointer is wrong, or points to another process's memory; when another future of this
+    /// process makes the array private or frees it meanwhile; or when a process of the world has
+    /// gone, for that process may be the one that was to write; or when the programs of
     /// all other processes have ended and the condition is not met.
     pub async fn wait_until(self, mut condition: impl FnMut(T) -> bool) -> Result<T, Error> {
         let (peer, offset) = self.resolve()?;
@@ -113,11 +114,16 @@ impl<T: Element> Place<'_, T> {
             return Err(AccessError::NotMine { owner: peer.rank }.into());
         }
         core.flush().await?;
-        let memory = core.heap.region();
+        let (memory, raw, len) = (core.heap.region(), self.ptr.raw(), size_of::<T>() as u64);
         core.until(
             |_| Waits::Change { offset },
             |core| {
                 let nobody = core.nobody_writes();
+                // Another future of this process may have made the array private meanwhile, and
+                // have an exclusive slice of the element.
+                if let Err(why) = core.heap.check(raw, len) {
+                    return Some(Err(why.into()));
+                }
                 let value = load(memory, offset);
                 match condition(value) {
                     true => {

@@ -155,6 +155,7 @@ impl<'w, T: Element> Span<'w, T> {
     /// When the range is wrong, or the process has gone.
     pub fn get(&self) -> Result<GetAll<T>, Error> {
         let (peer, first, bytes) = self.resolve()?;
+        let _amid = self.world.0.amid();
         let values = Rc::new(RefCell::new(Values::new(self.len())?));
         let row: Row = values.clone();
         for (block, offset) in self.offsets(first).enumerate() {
@@ -200,6 +201,7 @@ impl<'w, T: Element> Span<'w, T> {
     pub(super) fn put_by(&self, values: &[T], by_messages: bool) -> Result<Done, Error> {
         self.check(values.len())?;
         let (peer, first, bytes) = self.resolve()?;
+        let _amid = self.world.0.amid();
         let mut by = By::Now;
         let blocks = values.as_bytes().chunks(bytes.max(1));
         for (offset, block) in self.offsets(first).zip(blocks) {
@@ -248,6 +250,7 @@ impl<'w, T: Element> Span<'w, T> {
         self.check(values.len())?;
         let (peer, first, bytes) = self.resolve()?;
         let core = &*self.world.0;
+        let _amid = core.amid();
         let blocks = values.as_bytes().chunks(bytes.max(1));
         for (offset, block) in self.offsets(first).zip(blocks) {
             match peer.route(Shape::Split, bytes) {
@@ -271,7 +274,8 @@ impl<'w, T: Element> Span<'w, T> {
 
 impl<T: Element> Span<'_, T> {
     /// Stores a copy of the elements as [`store`](Self::store) does, and lets other tasks run while
-    /// there is no credit for a message.
+    /// there is no credit for a message. If one of them makes the array private meanwhile, or frees
+    /// it, the elements that are not stored yet are not stored any more, and this is an error.
     ///
     /// # Errors
     /// As [`store`](Self::store).
@@ -290,6 +294,8 @@ impl<T: Element> Span<'_, T> {
                 let has_room = far.outbox.borrow().has_room_to_store(len);
                 if !has_room {
                     core.flush().await?;
+                    // Other futures of this process have run, and may have made the array private.
+                    self.resolve()?;
                 }
                 core.store_range((peer, far), offset, &block[at..at + len])?;
             }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 
+use crate::collectives::{About, differs};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, HeapError};
 use crate::global_ptr::{GlobalPtr, Raw};
@@ -20,6 +21,8 @@ pub(crate) struct Allocation {
     pub lent: Cell<bool>,
     /// Whether the process is opening or closing a private epoch, or freeing the allocation.
     changing: Cell<bool>,
+    /// The memory for copies of the process's part, from one private epoch to the next.
+    pub spare: Cell<Vec<u64>>,
 }
 
 /// A guard during whose life a process does not begin another change of an allocation.
@@ -29,25 +32,6 @@ impl Drop for Changing<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
-}
-
-/// Compares numbers that all processes pass, and returns the position of the first that differs
-/// between processes, if one does. A collective call: all processes await it.
-pub(crate) async fn differs<const N: usize>(
-    world: &World,
-    numbers: [u64; N],
-) -> Result<Option<usize>, Error> {
-    // The least and the greatest of each number, over all processes.
-    let all = world
-        .all_reduce([numbers; 2], |[least, greatest]: [[u64; N]; 2], [low, high]| {
-            [
-                std::array::from_fn(|at| least[at].min(low[at])),
-                std::array::from_fn(|at| greatest[at].max(high[at])),
-            ]
-        })
-        .await?;
-    let [least, greatest] = all;
-    Ok((0..N).find(|&at| least[at] != greatest[at]))
 }
 
 impl Allocation {
@@ -66,7 +50,7 @@ impl Allocation {
         let place = *own.as_ref().unwrap_or(&u64::MAX);
         let [one, other] = shape.map(|number| number as u64);
         let numbers = [one, other, size_of::<T>() as u64, hash(name), place];
-        let differs = differs(world, numbers).await;
+        let differs = differs(world, About::Allocation, numbers).await;
         let differs = match (differs, own) {
             (Ok(None), Ok(_)) => Ok(()),
             (Ok(None | Some(4)), Err(why)) => Err(why.into()),
@@ -95,8 +79,8 @@ impl Allocation {
         differs?;
         let number = core.heap.blocks.add(place, bytes);
         let (size, lent) = (size_of::<T>() as u64, Cell::new(false));
-        let changing = Cell::new(false);
-        Ok(Self { world: world.clone(), number, from: place, size, lent, changing })
+        let (changing, spare) = (Cell::new(false), Cell::default());
+        Ok(Self { world: world.clone(), number, from: place, size, lent, changing, spare })
     }
 
     pub fn world(&self) -> &World {
@@ -144,27 +128,28 @@ impl Allocation {
         let _changing = self.change()?;
         // A process that has passed this agreement may access the parts of others, which have
         // dropped their slices by then.
-        self.agree(Step::Share).await?;
+        self.agree(Step::Share, true).await?;
         self.world.0.heap.blocks.set(self.number, Stand::Shared);
         Ok(())
     }
 
     /// Makes the parts of all processes private: from then on no process accesses the part of
-    /// another.
-    pub async fn close(&self) -> Result<(), Error> {
-        self.shut(Stand::Private, Step::Close).await
+    /// another. If a process is not `ready`, the parts stay as they were before, which is an
+    /// error for all.
+    pub async fn close(&self, ready: bool) -> Result<(), Error> {
+        self.shut(Stand::Private, Step::Close, ready).await
     }
 
     /// Ends all accesses by pointers, in agreement with all processes. If the processes do
-    /// different things, the access stays as it was before.
-    async fn shut(&self, stand: Stand, step: Step) -> Result<(), Error> {
+    /// different things, or one of them is not ready, the access stays as it was before.
+    async fn shut(&self, stand: Stand, step: Step, ready: bool) -> Result<(), Error> {
         let (core, blocks) = (&*self.world.0, &self.world.0.heap.blocks);
         let before = blocks.get(self.number).map_or(Stand::Freed, |block| block.stand);
         // From here on this process begins no access to the allocation, and the accesses that it
         // has begun are done before the others are told so.
         blocks.set(self.number, stand);
         core.all_done().await.inspect_err(|_| blocks.set(self.number, before))?;
-        self.agree(step).await.inspect_err(|why| {
+        self.agree(step, ready).await.inspect_err(|why| {
             // All processes see that they differ. After any other failure, such as the death of a
             // process, another may have succeeded and have its part as a slice: then pointers stay
             // refused.
@@ -174,23 +159,25 @@ impl Allocation {
         })
     }
 
-    /// Waits until all processes take the same step with the same allocation.
-    async fn agree(&self, step: Step) -> Result<(), Error> {
-        let differs = differs(&self.world, [self.number.into(), step as u64]).await?;
-        match differs {
-            None => Ok(()),
-            Some(at) => {
-                let what = ["the allocation", "what is done with it"][at];
-                let here = format!("allocation {}, to {step}", self.number);
-                Err(HeapError::Differs { what, here }.into())
-            }
+    /// Waits until all processes take the same step with the same allocation, and are ready to.
+    async fn agree(&self, step: Step, ready: bool) -> Result<(), Error> {
+        let here = || format!("allocation {}, to {step}", self.number);
+        let refused = |what| Err(HeapError::Differs { what, here: here() }.into());
+        // No process that is not ready passes the same number as another.
+        let unready = if ready { 0 } else { 1 + self.world.rank() as u64 };
+        let numbers = [self.number.into(), step as u64, unready];
+        match differs(&self.world, About::Change, numbers).await? {
+            Some(0) => refused("the allocation"),
+            Some(1) => refused("what is done with it"),
+            None if ready => Ok(()),
+            _ => refused("whether there is memory for a copy of the own part"),
         }
     }
 
     /// Frees the allocation in every process's heap. A collective call: all processes await it.
     pub async fn free(self) -> Result<(), Error> {
         let _changing = self.change()?;
-        self.shut(Stand::Freed, Step::Free).await?;
+        self.shut(Stand::Freed, Step::Free, true).await?;
         let heap = &self.world.0.heap;
         if let Some(block) = heap.blocks.get(self.number) {
             heap.give(block.from, block.len);

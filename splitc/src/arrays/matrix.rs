@@ -247,9 +247,17 @@ impl<T: Element> Matrix<T> {
     /// # Errors
     /// As [`Spread::private`](crate::Spread::private).
     pub async fn private(&self) -> Result<Private<'_, T>, Error> {
+        Private::open(&self.allocation, self.own_elements()).await
+    }
+
+    /// How many elements of memory the own block takes.
+    pub(super) fn own_elements(&self) -> usize {
         let [rows, columns] = self.own_size();
-        let len = if columns == 0 { 0 } else { rows * self.own_stride() };
-        Private::open(&self.allocation, len).await
+        if columns == 0 { 0 } else { rows * self.own_stride() }
+    }
+
+    pub(super) fn allocation(&self) -> &Allocation {
+        &self.allocation
     }
 
     /// Ends a private epoch of the matrix. A collective call: all processes await it.

@@ -4,37 +4,91 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use zerocopy::FromBytes as _;
-
-use doorbell_verbs::floor::{PrivatePart, assume_private_part};
+use doorbell_verbs::Region;
+use doorbell_verbs::floor::PrivatePart;
+use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
 
 use super::allocation::Allocation;
 use crate::element::Element;
 use crate::error::Error;
 use crate::global_ptr::GlobalPtr;
+use crate::heap::Guarded;
 
-/// A process's own part of an array as a slice, while no other process accesses that part: see
+/// A process's own part of an array as a slice, while no process uses pointers to the array: see
 /// [`Spread::private`](crate::Spread::private).
+///
+/// The slice of `private` is a copy of the part, in memory that no other process reaches: filled
+/// when the epoch opens, and copied back when this value is dropped, unless it was only read. So no
+/// process can alter it, not even one that breaks this library's rules. The memory of the copy is
+/// kept for the next epoch, until the array is freed or dropped. The slice of
+/// [`private_in_place`](crate::Spread::private_in_place) is the part itself.
 pub struct Private<'a, T: Element> {
     allocation: &'a Allocation,
-    part: PrivatePart,
+    memory: Memory,
     len: usize,
+    /// Keeps messages of peers off the part.
+    _guarded: Guarded<'a>,
     of: PhantomData<T>,
 }
 
+/// The memory of a private slice.
+pub(super) enum Memory {
+    /// A copy of the part, and whether it may have been changed.
+    Copy { words: Vec<u64>, changed: bool },
+    /// The part itself.
+    Part(PrivatePart),
+}
+
 impl<'a, T: Element> Private<'a, T> {
-    /// Opens a private epoch, in which this process has the first `len` elements of its part as a
-    /// slice for itself.
+    /// Opens a private epoch, in which this process has a copy of the first `len` elements of its
+    /// part as a slice for itself.
     pub(super) async fn open(allocation: &'a Allocation, len: usize) -> Result<Self, Error> {
+        let words = (len * size_of::<T>()).div_ceil(size_of::<u64>());
+        let room = || room(allocation.spare.take(), words);
+        let copy = |region: &Region, from: usize, bytes: usize, mut words: Vec<u64>| {
+            let read = region.read_at(from, &mut words.as_mut_bytes()[..bytes]);
+            read.expect("the part is within the heap");
+            Memory::Copy { words, changed: false }
+        };
+        Self::open_with(allocation, len, room, copy).await
+    }
+
+    /// Opens a private epoch with memory that `memory` makes of the own part, when the epoch is
+    /// open: of the heap's region, the part's offset, and its length in bytes. It is given what
+    /// `room` has made before; if that is an error, the epoch does not open for any process.
+    pub(super) async fn open_with<R>(
+        allocation: &'a Allocation,
+        len: usize,
+        room: impl FnOnce() -> Result<R, Error>,
+        memory: impl FnOnce(&Region, usize, usize, R) -> Memory,
+    ) -> Result<Self, Error> {
         // Held until the slice is there, so that no other future of this process shares the part
         // again, or makes a second slice, while this one waits.
         let _changing = allocation.change()?;
-        allocation.close().await?;
-        let world = allocation.world();
+        let room = room();
+        let closed = allocation.close(room.is_ok()).await;
+        // Of the two errors, that there is no memory here says more.
+        let room = room?;
+        closed?;
+        let heap = &allocation.world().0.heap;
         let (from, bytes) = (allocation.from() as usize, len * size_of::<T>());
-        let part = assume_private_part(world.0.heap.region(), from, bytes);
+        let guarded = heap.guards.guard(from as u64, bytes as u64);
+        let memory = memory(heap.region(), from, bytes, room);
         allocation.lent.set(true);
-        Ok(Self { allocation, part: part.expect("it is within the heap"), len, of: PhantomData })
+        Ok(Self { allocation, memory, len, _guarded: guarded, of: PhantomData })
+    }
+}
+
+/// Memory of so many words, of what is left from an earlier epoch if that is enough.
+fn room(spare: Vec<u64>, words: usize) -> Result<Vec<u64>, Error> {
+    match spare.len() == words {
+        true => Ok(spare),
+        false => u64::new_vec_zeroed(words).map_err(|_| {
+            let bytes = 8 * words;
+            Error::invalid(format!(
+                "there is no memory for a private copy of {bytes} bytes: `private_in_place` needs none"
+            ))
+        }),
     }
 }
 
@@ -77,6 +131,11 @@ impl<'a, T: Element> Private<'a, T> {
         let is_own = ptr.rank() == self.allocation.world().rank();
         is_own.then(|| self.allocation.local_of(ptr)).flatten()
     }
+
+    /// How many bytes the slice has.
+    fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
 }
 
 impl<T: Element> Deref for Private<'_, T> {
@@ -84,7 +143,10 @@ impl<T: Element> Deref for Private<'_, T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        let bytes = self.part.as_bytes();
+        let bytes = match &self.memory {
+            Memory::Copy { words, .. } => &words.as_bytes()[..self.bytes()],
+            Memory::Part(part) => part.as_bytes(),
+        };
         // Elements without bytes are allowed: the part is empty then.
         <[T]>::ref_from_bytes_with_elems(bytes, self.len).expect("the part is as long and aligned")
     }
@@ -93,14 +155,30 @@ impl<T: Element> Deref for Private<'_, T> {
 impl<T: Element> DerefMut for Private<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        let bytes = self.part.as_bytes_mut();
+        let len = self.bytes();
+        let bytes = match &mut self.memory {
+            Memory::Copy { words, changed } => {
+                *changed = true;
+                &mut words.as_mut_bytes()[..len]
+            }
+            Memory::Part(part) => part.as_bytes_mut(),
+        };
         <[T]>::mut_from_bytes_with_elems(bytes, self.len).expect("the part is as long and aligned")
     }
 }
 
 impl<T: Element> Drop for Private<'_, T> {
     fn drop(&mut self) {
-        self.allocation.lent.set(false);
+        let (allocation, len) = (self.allocation, self.bytes());
+        if let Memory::Copy { words, changed } = &mut self.memory {
+            if *changed {
+                let region = allocation.world().0.heap.region();
+                let written = region.write_at(allocation.from() as usize, &words.as_bytes()[..len]);
+                written.expect("the part is within the heap");
+            }
+            allocation.spare.set(std::mem::take(words));
+        }
+        allocation.lent.set(false);
     }
 }
 

@@ -62,6 +62,10 @@ impl World {
 }
 
 impl<T: Element> Spread<T> {
+    pub(super) fn allocation(&self) -> &Allocation {
+        &self.allocation
+    }
+
     pub(crate) fn world(&self) -> &World {
         self.allocation.world()
     }
@@ -142,9 +146,13 @@ impl<T: Element> Spread<T> {
     /// [`share`](Self::share). Until then an access by a pointer to the array is an
     /// [error](AccessError::Private).
     ///
+    /// The slice is a copy of the part, which no other process reaches: the epoch takes the time of
+    /// a copy, of another at its end if the slice was changed, and as much memory again as the part
+    /// has. [`private_in_place`](Self::private_in_place) does without, by a contract.
+    ///
     /// # Errors
     /// When this process has its [`Private`] already, or waits for it or for the end of an epoch in
-    /// another future; or when a process has gone.
+    /// another future; when a process has no memory for the copy; or when a process has gone.
     pub async fn private(&self) -> Result<Private<'_, T>, Error> {
         let own = self.own_len();
         Private::open(&self.allocation, own).await

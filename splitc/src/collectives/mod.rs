@@ -1,10 +1,12 @@
 //! Collective operations of the processes of a world, or of a team.
 //!
 //! `operations` has the functions that a program calls, on a world or on a `team`. Each returns a
-//! collective as a value, which `begun` awaits in place or lets run in the background. Values and
+//! collective as a value, which `begun` awaits in place or lets run in the background. By
+//! `agreements` the library itself makes sure that all processes do the same. Values and
 //! operators are encoded by `combining`, and `operators` has the usual ones. The group of Active
 //! Messages below carries all of this; `words` translates its errors from members to processes.
 
+mod agreements;
 mod begun;
 mod combining;
 mod operations;
@@ -12,6 +14,7 @@ pub mod operators;
 mod team;
 mod words;
 
+pub(crate) use agreements::{About, differs};
 pub use begun::{Awaited, Begun, Collective};
 pub use team::Team;
 pub(crate) use words::in_words;

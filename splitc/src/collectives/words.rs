@@ -45,6 +45,9 @@ pub(crate) fn in_words(why: &GroupError) -> String {
 fn called(collective: &Collective) -> String {
     match collective.operation() {
         Operation::Fence => "`all_store_sync`".to_owned(),
+        Operation::Agree => "an agreement about an array or a function: `spread`, `blocked`, \
+                             `matrix`, `private`, `share`, `free`, `define`"
+            .to_owned(),
         Operation::Finish => "`leave`, at the end of its program".to_owned(),
         _ => collective.to_string(),
     }

@@ -5,6 +5,7 @@
 //! grows from the end down. In front of both is a page of words that the library needs for itself.
 
 mod blocks;
+mod guards;
 mod ranges;
 
 use std::cell::{Cell, RefCell};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use doorbell_verbs::{Region, SharedMemory};
 
 pub(crate) use blocks::{Blocks, Stand};
+pub(crate) use guards::{Guarded, Guards};
 use ranges::Ranges;
 
 use crate::error::{AccessError, HeapError};
@@ -41,6 +43,7 @@ pub(crate) const ALIGN: u64 = 64;
 pub(crate) struct Heap {
     pub memory: Arc<SharedMemory>,
     pub blocks: Blocks,
+    pub guards: Arc<Guards>,
     /// The ranges of the heap that are not allocated.
     free: RefCell<Ranges>,
     /// The offset at which the highest collective allocation ends.
@@ -62,6 +65,7 @@ impl Heap {
         Ok(Self {
             memory: Arc::new(memory),
             blocks: Blocks::default(),
+            guards: Arc::default(),
             free: RefCell::new(ranges),
             top: Cell::new(CONTROL),
             alone: RefCell::default(),

@@ -76,6 +76,12 @@ impl Outbox {
         Self { longest, ..Self::default() }
     }
 
+    /// Whether neither an operation nor a store waits here.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty() && self.stores.is_empty()
+    }
+
     /// The most bytes of data of one entry.
     pub fn longest_entry(&self) -> usize {
         (self.longest - 16).min(super::LONGEST)
@@ -115,6 +121,14 @@ impl Outbox {
     pub fn push_store(&mut self, entry: Entry<'_>, bytes: usize) {
         entry.write(&mut self.stores);
         self.stored += bytes as u64;
+    }
+
+    /// Drops the stores, which can't be sent any more. Returns whether there were any.
+    pub fn drop_stores(&mut self) -> bool {
+        self.stored = 0;
+        let any = !self.stores.is_empty();
+        self.stores.clear();
+        any
     }
 
     /// Takes the operations out: their entries, whose buffer the caller hands back when they were

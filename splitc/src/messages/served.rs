@@ -12,7 +12,7 @@ use doorbell_verbs::Region;
 use super::entry::{Operation, read_head, whole};
 use crate::element::Element;
 use crate::functions::Function;
-use crate::heap::{CONTROL, counter};
+use crate::heap::{CONTROL, Guards, counter};
 use crate::locks::locked;
 
 /// A request with operations, which is answered. Its argument comes back with the answer.
@@ -85,6 +85,8 @@ impl Refusals {
 /// The state that message handlers share with the program.
 pub(crate) struct Served {
     heap: Region,
+    /// The ranges of the heap that no message may access at present.
+    guards: Arc<Guards>,
     functions: RwLock<Vec<Function>>,
     /// A lock that is held while a function changes a value that is not a single word.
     pub large: Mutex<()>,
@@ -102,9 +104,10 @@ pub(crate) struct Served {
 const SPARE: usize = 64;
 
 impl Served {
-    pub fn new(heap: Region) -> Arc<Self> {
+    pub fn new(heap: Region, guards: Arc<Guards>) -> Arc<Self> {
         Arc::new(Self {
             heap,
+            guards,
             functions: RwLock::default(),
             large: Mutex::default(),
             refused: AtomicU64::new(0),
@@ -234,10 +237,17 @@ impl Served {
         self.refused.load(Ordering::Relaxed)
     }
 
+    /// Whether an entry may access a range of the heap. The words at the beginning of the heap are
+    /// the library's own, and a part that this process has as a slice is that process's alone.
+    #[inline]
+    fn allows(&self, offset: usize, len: usize) -> bool {
+        offset >= CONTROL as usize && self.guards.allow(offset, len)
+    }
+
     /// Carries out the entries of a message, and appends the answers to `values`. Returns the
     /// operations that were refused. A malformed entry, and whatever is behind it, is not carried
     /// out; this process counts it as one refused operation.
-    fn serve(&self, entries: &[u8], values: &mut Vec<u8>) -> Refusals {
+    pub fn serve(&self, entries: &[u8], values: &mut Vec<u8>) -> Refusals {
         let mut refused = Refusals::default();
         let (mut count, mut rest) = (0, entries);
         for at in 0.. {
@@ -271,23 +281,24 @@ impl Served {
         values: &mut Vec<u8>,
     ) -> Option<(bool, &'e [u8])> {
         let (operation, len, offset) = read_head(word)?;
-        // The words at the beginning of the heap are the library's own: no entry may access them.
-        let allowed = offset >= CONTROL as usize;
         match operation {
             Operation::Put => {
                 let (bytes, behind) = behind.split_at_checked(whole(len))?;
+                let allowed = self.allows(offset, len);
                 Some((allowed && self.heap.write_at(offset, &bytes[..len]).is_ok(), behind))
             }
             Operation::Get => {
                 let from = values.len();
                 values.resize(from + whole(len), 0);
                 let into = &mut values[from..from + len];
+                let allowed = self.allows(offset, len);
                 Some((allowed && self.heap.read_at(offset, into).is_ok(), behind))
             }
             Operation::Atomic(change, fetches) => {
                 let (operands, behind) = behind.split_at_checked(8 * change.verb.operands())?;
                 let word = |at: usize| operands.get(8 * at..).and_then(|rest| rest.first_chunk());
                 let operand = [0, 1].map(|at| word(at).map_or(0, |&word| u64::from_le_bytes(word)));
+                let allowed = self.allows(offset, size_of::<u64>());
                 let before =
                     allowed.then(|| change.apply(&self.heap, offset, operand).ok()).flatten();
                 if fetches {
@@ -304,6 +315,7 @@ impl Served {
                 values.resize(from + whole(function.answers()), 0);
                 let answer = &mut values[from..from + function.answers()];
                 let argument = &argument[..len];
+                let allowed = self.allows(offset, function.value());
                 let run = || function.run((&self.heap, offset), &self.large, argument, answer);
                 // The peer is answered even if the function panics; the panic has printed its
                 // message already. The value is unchanged then, for the function works on a copy.

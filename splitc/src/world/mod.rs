@@ -90,6 +90,9 @@ pub(crate) struct Core {
     /// thread were let run last; both wrap around.
     pub counted: Cell<u32>,
     pub breathed: Cell<u32>,
+    /// How many calls have checked a range, are yet to access or enqueue it, and may run code of
+    /// the program's in between, such as a waker: see [`Core::amid`].
+    pub amid: Cell<u32>,
     /// The turn, 0 or 1, in which stores are counted: see [`stores`](crate::stores).
     pub turn: Cell<u64>,
     pub functions: RefCell<Vec<Defined>>,
@@ -225,6 +228,17 @@ impl Core {
         self.peers.get(rank).ok_or_else(|| AccessError::Rank { rank, size }.into())
     }
 
+    /// Begins a part of an operation in which ranges are accessed that were checked before, and in
+    /// which the library may run code of the program's, such as a waker or a subscriber of
+    /// `tracing`. While the guard lives, [`all_done`](Self::all_done) is not done, so no array
+    /// becomes private or is freed in the middle of the operation. The guard must not be held
+    /// across an `await`: other futures of the process run there, and ranges are checked again.
+    #[inline]
+    pub fn amid(&self) -> Amid<'_> {
+        self.amid.set(self.amid.get() + 1);
+        Amid(&self.amid)
+    }
+
     /// The peer whose memory a pointer points to, and the offset in its heap, if `len` bytes may be
     /// accessed there. The error says what is wrong with the pointer, or why the peer has gone.
     #[inline(always)]
@@ -245,6 +259,16 @@ impl Core {
             return Err(self.fates.of(rank).into());
         }
         Ok((peer, raw.offset as usize))
+    }
+}
+
+/// A guard of [`Core::amid`].
+pub(crate) struct Amid<'c>(&'c Cell<u32>);
+
+impl Drop for Amid<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }
 

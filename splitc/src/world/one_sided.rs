@@ -57,6 +57,7 @@ impl Core {
                 // The refusal says that the queue was full. Its room would not do as a condition:
                 // by now there may be some again.
                 Err(refused) if matches!(refused.why, PostError::Full { .. }) => {
+                    let _amid = self.amid();
                     request = *refused.request;
                     self.settle();
                     if far.requests.borrow().room() == 0 {

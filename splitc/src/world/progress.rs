@@ -90,6 +90,30 @@ impl World {
 }
 
 impl Core {
+    /// Waits until everything is done that this process has begun before, stores included, and
+    /// whichever of its futures has begun it. If a process has gone, the first failure since the
+    /// last `sync` is returned.
+    ///
+    /// That nothing is overlooked rests on three rules. A peer for which something waits is in the
+    /// list `dirty` until that is sent, also while a future of this process waits for the credit to
+    /// send it. What is sent is counted as outstanding until it is answered, and stores by messages
+    /// count as unconfirmed until a message is sent behind them that is answered. Whoever accesses
+    /// a range checks it after the last `await` before the access, and whoever may run code of the
+    /// program's in between holds [`amid`](Self::amid).
+    pub async fn all_done(&self) -> Result<(), Error> {
+        self.flush().await?;
+        self.confirm().await?;
+        self.make_changes();
+        if self.outstanding.get() > 0 || self.amid.get() > 0 {
+            let done = |core: &Self| core.outstanding.get() == 0 && core.amid.get() == 0;
+            self.until(|_| Waits::Operations, |core| done(core).then_some(())).await;
+        }
+        match self.fates.any() {
+            true => self.failure.take().map_or(Ok(()), Err),
+            false => Ok(()),
+        }
+    }
+
     /// Waits until `condition` returns a value, and serves peers meanwhile. The condition may
     /// depend on anything that this process waits for, and on its heap. A wait that takes long is
     /// reported as `waits` says.
@@ -220,8 +244,9 @@ impl Core {
     #[cold]
     fn bury(&self) {
         let gone = self.peers.iter().filter(|peer| self.fates.has_gone(peer.rank));
-        for (rank, far) in gone.filter_map(|peer| Some((peer.rank, peer.far.as_ref()?))) {
-            self.bury_one(rank, far);
+        for (peer, far) in gone.filter_map(|peer| Some((peer, peer.far.as_ref()?))) {
+            peer.untold.set(0);
+            self.bury_one(peer.rank, far);
         }
     }
 
@@ -232,10 +257,20 @@ impl Core {
             self.outstanding.set(self.outstanding.get() - 1);
             self.fail(batch, self.fates.of(rank).into());
         }
+        if self.give_up(far, || self.fates.of(rank).into()) {
+            self.note(self.fates.of(rank).into());
+        }
+    }
+
+    /// Drops the operations and stores that wait to be sent to a peer, since they can't be sent any
+    /// more. The operations fail; returns whether there were stores.
+    #[cold]
+    pub(super) fn give_up(&self, far: &Far, why: impl Fn() -> Error) -> bool {
         let (waits, batch) = far.outbox.borrow_mut().take_operations();
         if !waits.is_empty() {
-            self.fail(batch, self.fates.of(rank).into());
+            self.fail(batch, why());
         }
+        far.outbox.borrow_mut().drop_stores()
     }
 
     /// Puts a value or a failure into a slot, or frees the slot if its handle was dropped. A

@@ -41,6 +41,7 @@ impl Core {
         if is_empty(far, what) {
             return Ok(());
         }
+        let _amid = self.amid();
         for look in 0_usize.. {
             if let Some(credit) = self.credit_now((rank, far))? {
                 return self.send_by(credit, (rank, far), what);
@@ -80,7 +81,11 @@ impl Core {
                 credit.map_err(|why| self.unsent((rank, far), why))?
             }
         };
-        self.send_by(credit, (rank, far), what)
+        match is_empty(far, what) {
+            // Another future of this process has sent them meanwhile, and the credit goes back.
+            true => Ok(()),
+            false => self.send_by(credit, (rank, far), what),
+        }
     }
 
     fn send_by(
@@ -167,12 +172,14 @@ impl Core {
     /// Sends everything that waits, to all peers. The future waits for credits, and for nothing
     /// else. If a peer has gone, the other peers are still sent what waits for them, and the first
     /// error is returned.
+    ///
+    /// Several futures of this process may flush at the same time. A peer stays in the list until
+    /// everything is sent, so none of them overlooks what another is about to send.
     pub async fn flush(&self) -> Result<(), Error> {
         let mut outcome = Ok(());
         while let Some(peer) = self.next_dirty() {
-            let still_waits = StillWaits { core: self, peer };
             let sent = self.flush_one(peer).await;
-            std::mem::forget(still_waits);
+            self.flushed(peer, &sent);
             outcome = outcome.and(sent);
         }
         outcome
@@ -197,16 +204,32 @@ impl Core {
                     .and_then(|()| self.send_now((peer.rank, far), What::Operations)),
                 None => Ok(()),
             };
-            outcome = outcome.and(sent.and_then(|()| self.tell(peer)));
+            let sent = sent.and_then(|()| self.tell(peer));
+            self.flushed(peer, &sent);
+            outcome = outcome.and(sent);
         }
         outcome
     }
 
+    /// A peer for which something waits to be sent. It stays in the list.
+    #[inline]
     fn next_dirty(&self) -> Option<&Peer> {
-        let rank = self.dirty.borrow_mut().pop()?;
-        let peer = &self.peers[rank];
-        peer.dirty.set(false);
-        Some(peer)
+        let rank = self.dirty.borrow().last().copied()?;
+        Some(&self.peers[rank])
+    }
+
+    /// Takes a peer off the list of those for which something waits, unless something was added
+    /// meanwhile. What could not be sent is given up.
+    #[inline]
+    fn flushed(&self, peer: &Peer, sent: &Result<(), Error>) {
+        if let (Err(why), Some(far)) = (sent, &peer.far) {
+            peer.untold.set(0);
+            self.give_up(far, || why.clone());
+        }
+        if peer.dirty.get() && !peer.holds_back() {
+            peer.dirty.set(false);
+            self.dirty.borrow_mut().retain(|&rank| rank != peer.rank);
+        }
     }
 
     /// Sends an empty message of operations to each peer that was sent stores by messages since the
@@ -220,8 +243,10 @@ impl Core {
             let rank = peer.rank;
             let credit = self.reported(Waits::Credit { rank }, far.messages.credit()).await;
             let credit = credit.map_err(|why| self.unsent((rank, far), why))?;
-            far.unconfirmed.set(false);
-            self.send_by(credit, (rank, far), What::Operations)?;
+            // Another future of this process may have asked meanwhile.
+            if far.unconfirmed.replace(false) {
+                self.send_by(credit, (rank, far), What::Operations)?;
+            }
         }
         Ok(())
     }
@@ -267,19 +292,6 @@ impl Core {
     #[cold]
     pub fn note_end(&self, rank: usize, _far: &Far, why: &str) {
         self.fates.note(rank, why);
-    }
-}
-
-/// A guard that notes, when it is dropped, that something still waits for a peer: a flush may be
-/// given up while it waits for a credit.
-struct StillWaits<'c> {
-    core: &'c Core,
-    peer: &'c Peer,
-}
-
-impl Drop for StillWaits<'_> {
-    fn drop(&mut self) {
-        self.core.waits(self.peer);
     }
 }
 

@@ -134,6 +134,7 @@ impl Joining<'_> {
             deferred: RefCell::default(),
             counted: Cell::new(0),
             breathed: Cell::new(0),
+            amid: Cell::new(0),
             turn: Cell::new(0),
             functions: RefCell::default(),
             stall: self.config.stall,

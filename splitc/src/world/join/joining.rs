@@ -101,7 +101,7 @@ impl<'j> Joining<'j> {
         let ports: Vec<_> = ports.collect::<Result<_, _>>()?;
         let bundles: Vec<Bundle> = ports.iter().map(|port| port.bundle.clone()).collect();
         Bundle::unite(&bundles);
-        let served = Served::new(heap.region().clone());
+        let served = Served::new(heap.region().clone(), heap.guards.clone());
         let deadline = Instant::now() + config.start.min(LONGEST);
         Ok(Self { rank, routes, config, deadline, ports, heap, served })
     }
