@@ -65,7 +65,7 @@ fn message(input: &mut Input<'_>) -> Vec<u8> {
             kind @ 0..128 => [1, 2, 3, 0x40, 0xc0][usize::from(kind) % 5] | input.u8() % 48,
             any => any,
         };
-        let len = u64::from(input.choose(&[0, 1, 7, 8, 9, 24, 64, 1024, 4088, 4095]));
+        let len = u64::from(input.choose(&[0_u16, 1, 7, 8, 9, 24, 64, 1024, 4088, 4095]));
         let place = match input.u8() % 4 {
             0 => u64::from(input.u16()) % (2 * HEAP as u64),
             1 => (Server::OWN + HEAP) as u64 - u64::from(input.u8()),
