@@ -7,7 +7,7 @@ use doorbell_am::group::{Group, GroupConfig, GroupError};
 use doorbell_am::{Bundle, BundleConfig, Name};
 use doorbell_verbs::{Config, Nic};
 
-use crate::common::{bytes, concat, each_size, spmd};
+use crate::common::{bytes, concat, each_size, spmd, with_members};
 use crate::devices::Devices;
 
 /// The longest payload of a message of a group's endpoint.
@@ -134,4 +134,47 @@ fn collectives_run_on_threads_that_have_no_runtime() {
     for thread in threads {
         thread.join().expect("it does not panic").expect("nobody fails");
     }
+}
+
+#[test]
+fn members_agree_on_numbers_or_learn_which_of_them_differ() {
+    for size in [1, 2, 3, 5, 8] {
+        with_members(size, async move |groups| {
+            for odd in 0..size {
+                let outcomes = spmd(&groups, move |group| async move {
+                    let is_odd = group.rank() == odd;
+                    let same = group.agree(&[1, u64::MAX, 3]).await?;
+                    let differ = group.agree(&[1, 2 + u64::from(is_odd), 3]).await?;
+                    let shorter = group.agree(&[1, 2, 3][..3 - usize::from(is_odd)]).await?;
+                    Ok::<_, GroupError>((same, differ, shorter))
+                });
+                let expected = match size {
+                    1 => (None, None, None),
+                    _ => (None, Some(1), Some(2)),
+                };
+                for outcome in outcomes.await {
+                    assert_eq!(outcome.expect("all do the same"), expected, "{odd} of {size}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_member_in_an_agreement_does_not_meet_one_in_an_all_reduce() {
+    with_members(2, async |groups| {
+        let outcomes = spmd(&groups, |group| async move {
+            match group.rank() {
+                0 => group.agree(&[7]).await.map(drop),
+                // What an agreement on one number sends: the lengths are even, and least and most.
+                _ => {
+                    let forged = [&[0][..], &7u64.to_be_bytes(), &7u64.to_be_bytes()].concat();
+                    group.all_reduce(forged.into(), |_, _| ()).await.map(drop)
+                }
+            }
+        });
+        for outcome in outcomes.await {
+            assert!(matches!(outcome, Err(GroupError::Mismatch { .. })), "{outcome:?}");
+        }
+    });
 }
