@@ -2,7 +2,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p doorbell-core --test loom --release`
 #![cfg(loom)]
 
-use doorbell_core::memory::Region;
+use doorbell_core::memory::{Region, Sleepers};
 use loom::thread;
 
 #[test]
@@ -108,6 +108,27 @@ fn publishes(write: fn(&Region), set: fn(u64) -> bool) {
         });
         writer.join().unwrap();
         reader.join().unwrap();
+    });
+}
+
+#[test]
+fn nobody_sleeps_through_a_change_of_a_region() {
+    loom::model(|| {
+        let region = Region::new(16);
+        let other = region.clone();
+        let sleeper = thread::spawn(move || {
+            let announced = Sleepers::new(&other, 8).unwrap().announce();
+            let sleeps = other.load(0).unwrap() == 0;
+            if sleeps {
+                // Whoever finds the region as it was sleeps, and has announced it until woken.
+                std::mem::forget(announced);
+            }
+            sleeps
+        });
+        region.store(0, 1).unwrap();
+        let wakes = Sleepers::new(&region, 8).unwrap().are_there();
+        let sleeps = sleeper.join().unwrap();
+        assert!(wakes || !sleeps, "it sleeps, and nobody wakes it");
     });
 }
 

@@ -190,6 +190,6 @@ pub mod floor {
     pub use crate::queues::UntilCompletion;
     pub use crate::sys::thread::pin_to;
     pub use crate::waiting::{UntilHeld, WaitFor};
-    pub use doorbell_core::memory::PrivatePart;
+    pub use doorbell_core::memory::{Announced, PrivatePart, Sleepers};
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
 }

@@ -64,6 +64,7 @@ mod prefetch;
 #[cfg(not(loom))]
 mod private;
 mod region;
+mod sleepers;
 mod sys;
 pub mod words;
 
@@ -72,5 +73,6 @@ pub(crate) use few::Few;
 #[cfg(not(loom))]
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};
+pub use sleepers::{Announced, Sleepers};
 #[cfg(not(loom))]
 pub use sys::{Frozen, PrivatePart};

@@ -12,6 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use doorbell_verbs::floor::Sleepers;
 use doorbell_verbs::{Region, SharedMemory};
 
 pub(crate) use blocks::{Blocks, Stand};
@@ -32,9 +33,14 @@ pub(crate) const fn counter(turn: u64) -> usize {
     STORED + 8 * (turn & 1) as usize
 }
 
-/// The offset of the word in which a process announces that it sleeps until its memory changes:
-/// zero if it does not.
-pub(crate) const SLEEPS: usize = 64;
+/// The offset of the word in which a process announces that it sleeps until its memory changes.
+const SLEEPS: usize = 64;
+
+/// The word of a heap in which the heap's owner announces that it sleeps until the heap changes.
+#[inline]
+pub(crate) fn sleepers(heap: &Region) -> Sleepers<'_> {
+    Sleepers::new(heap, SLEEPS).expect("the library's own words are in every heap")
+}
 
 /// The alignment in bytes of every allocation.
 pub(crate) const ALIGN: u64 = 64;

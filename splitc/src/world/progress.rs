@@ -9,7 +9,7 @@ use doorbell_am::stall::Stall;
 use super::stall::Waits;
 use super::{Core, World};
 use crate::error::{Error, ErrorKind};
-use crate::heap::SLEEPS;
+use crate::heap::sleepers;
 use crate::landing::Slot;
 use crate::messages::{Answer, Batch, Refusals, Target};
 use crate::peers::Far;
@@ -138,7 +138,7 @@ impl Core {
             }
             // From here on, a peer that changes this heap by a signal or a count is to wake this
             // process, which checks the condition once more before it sleeps.
-            asleep.get_or_insert_with(|| Asleep::new(self));
+            asleep.get_or_insert_with(|| sleepers(self.heap.region()).announce());
             nap = (nap * 2).min(LONGEST_NAP);
             let stall = stall.get_or_insert_with(|| Stall::after(self.stall));
             stall.report(|| self.words(waits(self)));
@@ -290,23 +290,5 @@ impl Core {
     /// Notes a failure for the next `sync`, unless an earlier failure is noted already.
     pub fn note(&self, why: Error) {
         self.failure.borrow_mut().get_or_insert(why);
-    }
-}
-
-/// A guard during whose life this process announces in its heap that it sleeps until its memory
-/// changes.
-struct Asleep<'c>(&'c Core);
-
-impl<'c> Asleep<'c> {
-    fn new(core: &'c Core) -> Self {
-        let _ = core.heap.region().fetch_add(SLEEPS, 1);
-        fence(Ordering::SeqCst);
-        Self(core)
-    }
-}
-
-impl Drop for Asleep<'_> {
-    fn drop(&mut self) {
-        let _ = self.0.heap.region().fetch_add(SLEEPS, u64::MAX);
     }
 }

@@ -1,6 +1,5 @@
 //! Sending the operations and stores that wait for a peer.
 
-use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use doorbell_am::costs::{Cost, span};
@@ -9,7 +8,7 @@ use doorbell_verbs::ConnectionState;
 
 use super::{Core, Landing, Waits};
 use crate::error::Error;
-use crate::heap::{SLEEPS, counter};
+use crate::heap::{counter, sleepers};
 use crate::messages::{ENDED, OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
 
@@ -148,10 +147,7 @@ impl Core {
     /// message.
     pub fn wake(&self, peer: &Peer) -> Result<(), Error> {
         let (Some(memory), Some(far)) = (&peer.memory, &peer.far) else { return Ok(()) };
-        // The peer announces that it sleeps, and then looks at its memory once more. So either the
-        // peer sees the change, or this process sees the announcement.
-        fence(Ordering::SeqCst);
-        if memory.load(SLEEPS).is_ok_and(|sleeps| sleeps == 0) {
+        if !sleepers(memory).are_there() {
             return Ok(());
         }
         match self.credit_now((peer.rank, far))? {
