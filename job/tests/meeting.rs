@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
@@ -407,13 +406,10 @@ fn processes_that_a_launcher_with_pmi_has_started_meet_by_it() {
             for (rank, own) in ours.into_iter().enumerate() {
                 scope.spawn(move || {
                     let size = if slurm { "SLURM_NTASKS" } else { "PMI_SIZE" };
-                    let variables = [
-                        ("PMI_FD", own.as_raw_fd().to_string()),
-                        ("PMI_RANK", rank.to_string()),
-                        (size, "4".to_owned()),
-                    ];
+                    let variables = [("PMI_RANK", rank.to_string()), (size, "4".to_owned())];
                     let owned = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
-                    let members = meets(owned.collect(), LONG).expect("all come");
+                    let environment = Environment::from_iter(owned).with_launcher(own);
+                    let members = meets(environment, LONG).expect("all come");
                     let all = members.exchange(&rank.to_string()).expect("all tell");
                     assert_eq!(all, ["0", "1", "2", "3"]);
                     members.finish().expect("all finish");
@@ -426,7 +422,6 @@ fn processes_that_a_launcher_with_pmi_has_started_meet_by_it() {
 #[test]
 fn a_launcher_that_answers_nonsense_is_quoted() {
     let (own, mut other) = UnixStream::pair().expect("descriptors");
-    let fd = own.as_raw_fd().to_string();
     let answers = thread::spawn(move || {
         let mut line = String::new();
         BufReader::new(other.try_clone().expect("a descriptor"))
@@ -434,9 +429,10 @@ fn a_launcher_that_answers_nonsense_is_quoted() {
             .expect("text");
         other.write_all(b"cmd=response_to_init rc=1 nonsense=yes\n").expect("it is taken");
     });
-    let variables = [("PMI_FD", &*fd), ("PMI_RANK", "0"), ("PMI_SIZE", "1")];
-    let own = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let why = meets(own.into_iter().collect(), LONG).unwrap_err().to_string();
+    let variables = [("PMI_RANK", "0"), ("PMI_SIZE", "1")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = Environment::from_iter(variables).with_launcher(own);
+    let why = meets(environment, LONG).unwrap_err().to_string();
     assert!(why.contains("nonsense=yes") && why.contains("cmd=init"), "{why}");
     answers.join().expect("it does not panic");
 }

@@ -29,13 +29,12 @@ pub struct Pmi<S = UnixStream> {
 }
 
 impl Pmi {
-    /// Begins to speak with a launcher over a descriptor, for each of whose answers it has a time.
+    /// Begins to speak with a launcher over a connection, for each of whose answers it has a time.
     ///
     /// # Errors
     /// When nobody is there, or does not speak PMI-1.
-    pub fn over(fd: i32, within: Duration) -> Result<Self, JobError> {
-        let system = |why| JobError::System { what: "using the descriptor in PMI_FD", why };
-        let stream = crate::sys::inherited(fd).map_err(system)?;
+    pub fn over(stream: UnixStream, within: Duration) -> Result<Self, JobError> {
+        let system = |why| JobError::System { what: "using the connection of PMI_FD", why };
         stream.set_read_timeout(Some(within)).map_err(system)?;
         let writer = stream.try_clone().map_err(system)?;
         Self::new(stream, writer, within)

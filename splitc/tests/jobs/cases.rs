@@ -1,9 +1,13 @@
 //! The programs that the tests run, each as a process, or several, of this program.
 
-use std::process::{ExitCode, exit};
+use std::io::Read;
+use std::net::TcpStream;
+use std::process::{Command, ExitCode, exit};
 use std::time::Duration;
 
 use doorbell::splitc::{Carrier, Config, Job, RunError, World};
+
+use crate::strangers;
 
 /// Prints how a job has ended.
 fn say<T: std::fmt::Debug>(ended: &Result<T, RunError>) {
@@ -45,6 +49,15 @@ fn end_early(how: &str) {
         "aborts" => std::process::abort(),
         code => exit(code.parse().expect("a number")),
     }
+}
+
+/// The sockets that a program inherits which this process starts.
+pub fn inherited_sockets() -> Vec<String> {
+    let mut program = Command::new("sh");
+    let shown = program.args(["-c", "ls -l /proc/$$/fd"]).output().expect("there is a shell");
+    let shown = String::from_utf8(shown.stdout).expect("text");
+    let sockets = shown.lines().filter_map(|line| line.split_once("socket:"));
+    sockets.map(|(_, socket)| socket.to_owned()).collect()
 }
 
 /// Runs the program of a name.
@@ -132,6 +145,30 @@ pub fn run_case(case: &str) -> ExitCode {
             let ended = job(3).config(config).run(async |world| {
                 println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
                 Ok(())
+            });
+            say(&ended);
+        }
+        // The others wait at a gate before their job, so that process 0 waits for them.
+        "awaited" => {
+            if std::env::var_os("DOORBELL_JOB_RANK").is_some() {
+                let mut gate = TcpStream::connect(text("CASE_GATE")).expect("it is there");
+                let _ = gate.read(&mut [0]);
+            }
+            let ended = job(3).run(async |world| {
+                println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
+                Ok(())
+            });
+            say(&ended);
+        }
+        "stranger" => strangers::attack(&text("CASE_JOB"), &text("CASE_WORDS")),
+        "begets" => {
+            let ended = job(2).run(async |world| {
+                println!("has inherited {:?}", inherited_sockets());
+                let variables = Command::new("env").output()?.stdout;
+                let variables = String::from_utf8(variables)?;
+                let of_job = variables.lines().filter(|line| line.starts_with("DOORBELL_JOB"));
+                of_job.for_each(|line| println!("{line}"));
+                Ok(world.barrier().await?)
             });
             say(&ended);
         }
