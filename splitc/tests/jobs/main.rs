@@ -118,6 +118,32 @@ const TESTS: &[(&str, fn())] = &[
             assert_eq!(stranger.ends_well(), "", "{words:?}");
         }
     }),
+    // Process 0 read from one process at a time, and each for as long as all might take together.
+    ("a_process_that_says_half_a_line_delays_no_news_and_is_named_at_the_deadline", || {
+        let mut half = case("half");
+        half.env("CASE_WORDS", "at udp:").env("CASE_WITHIN", "3600000").env("CASE_HOW", "ends");
+        let said = ends_well(&mut half);
+        assert!(said.contains("process 2 ended with exit status: 3"), "{said}");
+        let said = ends_well(half.env("CASE_WITHIN", "200").env("CASE_HOW", "comes"));
+        let expected = "process 1 at an address that it has not told was not met within 200ms";
+        assert!(said.contains(expected), "{said}");
+    }),
+    // A line was read to its end, however long it was.
+    ("a_process_that_says_something_else_ends_the_job_and_is_named", || {
+        let long = "a".repeat(100_000);
+        for (words, expected) in [
+            ("", "process 1 at an address that it has not told was not met within 200ms: it did"),
+            ("nonsense\n", "it has told no address, but \\\"nonsense"),
+            ("at a b\n", "it has told no address, but"),
+            ("at a\nat b\n", "more than one line came at once"),
+            (&long, "a line is longer than 4096 bytes"),
+        ] {
+            let mut half = case("half");
+            half.env("CASE_WITHIN", if words.is_empty() { "200" } else { "3600000" });
+            let said = ends_well(half.env("CASE_WORDS", words));
+            assert!(said.contains("Missing { rank: 1,") && said.contains(expected), "{said}");
+        }
+    }),
     // The variables by which a process knew its job went on to whatever it started.
     ("what_a_process_of_a_job_starts_inherits_nothing_of_the_job", || {
         for device in ["shm", "udp:127.0.0.1:0"] {
