@@ -222,9 +222,9 @@ fn strangers_who_send_anything_hold_up_nobody() {
     for words in [
         &b""[..],
         b"GET / HTTP/1.1\r\n\r\n",
-        b"doorbell-job 2 0 2 a\ncard wrong =\n",
+        b"doorbell-job 3 0 2 a\ncard wrong =\n",
         b"doorbell-job 9 0 2 a\n",
-        b"doorbell-job 2 99999999999999999999 2 a\n",
+        b"doorbell-job 3 99999999999999999999 2 a\n",
         &[0xff; 5000],
     ] {
         let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
@@ -240,7 +240,7 @@ fn a_process_that_was_cut_off_in_the_midst_of_its_proof_is_no_stranger() {
     let service = service(2, SHORT);
     let port = service.address().port();
     let mut cut_off = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
-    cut_off.write_all(b"doorbell-job 2 0 2 a\n").expect("it is taken");
+    cut_off.write_all(b"doorbell-job 3 0 2 a\n").expect("it is taken");
     let mut answer = BufReader::new(cut_off);
     answer.read_line(&mut String::new()).expect("the service proves itself");
     drop(answer);
@@ -435,4 +435,79 @@ fn a_launcher_that_answers_nonsense_is_quoted() {
     let why = meets(environment, LONG).unwrap_err().to_string();
     assert!(why.contains("nonsense=yes") && why.contains("cmd=init"), "{why}");
     answers.join().expect("it does not panic");
+}
+
+/// The environment of process 0 or 1 of a job of two, which looks for the service at two ports.
+fn environment_at(rank: usize, ports: [u16; 2]) -> Environment {
+    let [first, second] = ports.map(|port| format!("127.0.0.1:{port}"));
+    let variables = [
+        ("DOORBELL_RANK", rank.to_string()),
+        ("DOORBELL_SIZE", "2".to_owned()),
+        ("DOORBELL_RENDEZVOUS", format!("{first},{second},served")),
+        ("DOORBELL_SECRET", "secret".to_owned()),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Lets the two processes of a job meet that look at another port first, and end.
+fn both_meet_behind(first: u16, service: &Service) {
+    let ports = [first, service.address().port()];
+    thread::scope(|scope| {
+        for rank in 0..2 {
+            scope.spawn(move || {
+                let members = meets(environment_at(rank, ports), LONG);
+                members.expect("both come").finish().expect("both finish");
+            });
+        }
+    });
+}
+
+/// Each byte that came gave the one who sent it as long again as all of a line might take.
+#[test]
+fn somebody_at_the_first_port_who_answers_one_byte_at_a_time_does_not_keep_a_process_there() {
+    let service = service(2, LONG);
+    let slow = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = slow.local_addr().expect("it is bound").port();
+    thread::spawn(move || {
+        for stream in slow.incoming() {
+            let mut stream = stream.expect("somebody comes");
+            thread::spawn(move || {
+                while stream.write_all(b"n").is_ok() {
+                    thread::sleep(Duration::from_millis(100));
+                }
+            });
+        }
+    });
+    both_meet_behind(port, &service);
+}
+
+/// Another user who had the first of a job's ports, and passed on what was said, was taken for the
+/// service, since the real one's proof said nothing of its port. It heard and could change
+/// everything that followed.
+#[test]
+fn somebody_at_the_first_port_who_passes_the_proof_of_the_service_on_is_not_taken_for_it() {
+    let service = service(2, LONG);
+    let real = service.address();
+    let relay = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = relay.local_addr().expect("it is bound").port();
+    let (hears, heard) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in relay.incoming() {
+            let (process, hears) = (stream.expect("somebody comes"), hears.clone());
+            let to = TcpStream::connect(real).expect("the service is there");
+            let (mut back, mut from) = (process.try_clone().unwrap(), to.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut from, &mut back));
+            thread::spawn(move || {
+                for line in BufReader::new(process).lines().map_while(Result::ok) {
+                    let _ = writeln!(&to, "{line}");
+                    let _ = hears.send(line);
+                }
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    both_meet_behind(port, &service);
+    let heard: Vec<_> = heard.try_iter().collect();
+    assert!(heard.iter().any(|line| line.starts_with("doorbell-job ")), "{heard:?}");
+    assert!(!heard.iter().any(|line| line.starts_with("card ")), "{heard:?}");
 }
