@@ -39,8 +39,8 @@ impl Environment {
         Self { launcher: Some(Arc::new(connection)), ..self }
     }
 
-    /// Whether there is a connection to a launcher that speaks PMI-1, by a variable or as it was
-    /// given.
+    /// Returns whether a connection to a launcher that speaks PMI-1 was given, or `PMI_FD` names
+    /// one.
     pub(crate) fn has_launcher(&self) -> bool {
         self.launcher.is_some() || self.get(PMI_FD).is_some()
     }

@@ -38,7 +38,7 @@ pub enum JobError {
         variable: &'static str,
         /// The number of the descriptor.
         number: i32,
-        /// What the descriptor is.
+        /// A description of the descriptor, or `not open`.
         found: String,
     },
     /// The rank of a process is not below the number of processes.

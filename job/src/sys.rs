@@ -55,8 +55,8 @@ pub fn inherited(variable: &'static str) -> Result<Option<UnixStream>, JobError>
     }
 }
 
-/// The same socket as [`inherited`] has it, which no program inherits from this process any more:
-/// the named descriptor is closed, too, where a program is executed.
+/// Takes the socket that a variable of this process's environment names for this process alone: as
+/// [`inherited`], and the named descriptor is closed, too, where a program is executed.
 ///
 /// # Errors
 /// As [`inherited`].
@@ -84,7 +84,7 @@ fn number(variable: &'static str) -> Result<Option<RawFd>, JobError> {
     number.filter(|&number| number >= 0).map(Some).ok_or_else(wrong)
 }
 
-/// What a descriptor is, if it is no connected Unix stream socket.
+/// A description of a descriptor that is no connected Unix stream socket; `None` if it is one.
 fn strange(descriptor: &OwnedFd) -> Option<String> {
     let socket = SockRef::from(descriptor);
     let Ok(domain) = socket.domain() else {

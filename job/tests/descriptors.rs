@@ -13,7 +13,8 @@ use doorbell_job::{Environment, Place};
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What a process says of its place, whose `PMI_FD` is given, and whose descriptor 7 is given too.
+/// Starts a process with a `PMI_FD` and a descriptor 7, and returns what the process prints of its
+/// place.
 fn said_with(number: &str, seventh: impl Into<OwnedFd>) -> String {
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"exec 7<&0 9>&-; exec "$0" --exact looks_for_its_place --nocapture"#]);

@@ -481,9 +481,8 @@ fn somebody_at_the_first_port_who_answers_one_byte_at_a_time_does_not_keep_a_pro
     both_meet_behind(port, &service);
 }
 
-/// Another user who had the first of a job's ports, and passed on what was said, was taken for the
-/// service, since the real one's proof said nothing of its port. It heard and could change
-/// everything that followed.
+/// A relay at the first of a job's ports was taken for the service, since the service's proof said
+/// nothing of the port. The relay heard, and could have changed, everything that followed.
 #[test]
 fn somebody_at_the_first_port_who_passes_the_proof_of_the_service_on_is_not_taken_for_it() {
     let service = service(2, LONG);

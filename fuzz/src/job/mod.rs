@@ -36,7 +36,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// The secret of the jobs.
 const SECRET: &str = "secret";
 
-/// What a process says of itself is read as it was written.
+/// Parses a process's card, and checks that a card which was written is parsed to the same card.
 pub fn card(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(card) = Card::parse(3, &text) {
@@ -124,7 +124,7 @@ const PIECES: [&str; 35] = [
 /// The most bytes that are said: more than any line may have.
 const MOST: usize = 80 << 10;
 
-/// What an input has somebody say: pieces, stretches of the input, and long rows of one byte.
+/// The bytes that an input has somebody send: pieces, stretches of the input, and long rows of one byte.
 fn said(input: &mut Input<'_>) -> Vec<u8> {
     let mut said = Vec::new();
     for _ in 0..input.u8() % 24 {

@@ -16,11 +16,12 @@ const SIZE: usize = 3;
 /// How the last process of the job behaves.
 #[derive(Clone, Copy, PartialEq)]
 enum Last {
-    /// It does what processes do.
+    /// The process meets the others and ends with them.
     Sane,
-    /// It says something else once all have come, and ends.
+    /// The process sends the input's words once all have come, and ends.
     Mad,
-    /// It says something else before all have come, ends, and another comes in its place.
+    /// The process sends the input's words before all have come, and ends; another takes its
+    /// place.
     MadAtFirst,
 }
 

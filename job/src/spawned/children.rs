@@ -42,7 +42,7 @@ pub enum Absence {
     Silent {
         /// The rank of the process.
         rank: usize,
-        /// What was found instead of an address.
+        /// The error of the connection, or the text that came instead of an address.
         why: String,
     },
     /// A process has ended.

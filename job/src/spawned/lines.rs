@@ -86,7 +86,7 @@ impl Lines {
         }
     }
 
-    /// Says a line, by a deadline.
+    /// Sends a line to the other side, by a deadline.
     ///
     /// # Errors
     /// When the other side has ended the connection, or does not take it in time.

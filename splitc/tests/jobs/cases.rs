@@ -62,8 +62,8 @@ pub fn inherited_sockets() -> Vec<String> {
     sockets.map(|(_, socket)| socket.to_owned()).collect()
 }
 
-/// Says words to process 0 in place of what a process of a job says, and does nothing more until
-/// process 0 ends the connection.
+/// Sends words to process 0 in place of an address, and does nothing more until process 0 ends the
+/// connection.
 fn say_and_stay(words: &str) -> ! {
     let number = text("DOORBELL_JOB_FD").parse().expect("the number of a descriptor");
     // SAFETY: process 0 has left the descriptor to this process, which nobody else uses here.
