@@ -33,8 +33,11 @@ impl Card {
         Self { host, machine: machine(), program, build: build() }
     }
 
-    /// Reads the card of a process.
-    pub(crate) fn parse(rank: usize, text: &str) -> Result<Self, JobError> {
+    /// Reads the card of a process, as [`Display`](fmt::Display) has written it.
+    ///
+    /// # Errors
+    /// When the text is not four fields.
+    pub fn parse(rank: usize, text: &str) -> Result<Self, JobError> {
         let fields: Option<Vec<String>> = text.split(' ').map(unescaped).collect();
         let card = fields.and_then(|fields| <[String; 4]>::try_from(fields).ok());
         let [host, machine, program, build] =

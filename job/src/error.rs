@@ -28,6 +28,19 @@ pub enum JobError {
         /// The variable that is set.
         beside: &'static str,
     },
+    /// An environment variable names a descriptor that is not what it should be.
+    #[error(
+        "{variable} is {number}, and descriptor {number} is {found}: it should be a connected Unix \
+         stream socket that whoever has started this process has left open for it"
+    )]
+    Descriptor {
+        /// The name of the variable.
+        variable: &'static str,
+        /// The number of the descriptor.
+        number: i32,
+        /// A description of the descriptor, or `not open`.
+        found: String,
+    },
     /// The rank of a process is not below the number of processes.
     #[error(
         "{rank_variable} is {rank}, and {size_variable} is {size}: ranks go from 0 to {size}-1"

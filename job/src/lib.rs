@@ -30,7 +30,7 @@
 //! and who has ended. The secret is never sent: each side proves that it knows it (HMAC-SHA256).
 //! What is told after that is neither encrypted nor authenticated.
 
-#![forbid(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code, clippy::multiple_unsafe_ops_per_block)]
 
 mod aside;
 mod card;
@@ -44,7 +44,9 @@ mod pmi;
 mod rendezvous;
 mod report;
 mod routes;
+mod spawned;
 mod start;
+#[allow(unsafe_code)]
 mod sys;
 
 pub use card::Card;
@@ -56,6 +58,7 @@ pub use place::{Place, own_addresses};
 pub use rendezvous::{MOST_TEXT, Service, Standing, Terms, nonce as secret};
 pub use report::{SECONDARY, report};
 pub use routes::{Route, Routes, open};
+pub use spawned::{Absence, Children, LONGEST_ADDRESS, LONGEST_SECRET, Starter};
 
 /// The most processes of a job.
 pub const MOST_PROCESSES: usize = 65_536;

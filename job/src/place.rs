@@ -74,8 +74,8 @@ impl Place {
                 let starter = "somebody who has named all addresses".to_owned();
                 Self { seat, starter, within, way: Way::Known(addresses) }
             }
-            Start::Pmi { fd, seat } => {
-                let way = Way::Pmi(Pmi::over(fd, within)?);
+            Start::Pmi { seat } => {
+                let way = Way::Pmi(Pmi::over(environment.launcher()?, within)?);
                 Self { seat, starter: "a launcher that speaks PMI-1".to_owned(), within, way }
             }
             Start::Rendezvous { seat, at, secret, by } => {

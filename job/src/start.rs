@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::MOST_PROCESSES;
-use crate::environment::Environment;
+use crate::environment::{Environment, PMI_FD};
 use crate::error::JobError;
 use crate::nodes;
 
@@ -41,7 +41,7 @@ pub enum Start {
     /// The addresses of all processes are given.
     Addresses { seat: Seat, addresses: Vec<String> },
     /// A launcher that speaks PMI-1 over a descriptor: Hydra, or Slurm.
-    Pmi { fd: i32, seat: Seat },
+    Pmi { seat: Seat },
     /// Somebody who says where the processes meet, or a launcher of which that is known.
     Rendezvous { seat: Seat, at: Meeting, secret: Option<Secret>, by: By },
 }
@@ -136,15 +136,15 @@ impl Start {
                 return Err(JobError::Lacking { variable: "DOORBELL_RANK", beside });
             }
         }
-        if let Some(fd) = environment.number("PMI_FD", "the number of a descriptor")? {
-            let rank = environment.needed("PMI_RANK", "PMI_FD")?;
+        if environment.has_launcher() {
+            let rank = environment.needed("PMI_RANK", PMI_FD)?;
             // Slurm does not set it, but its own variable.
             let names = match environment.get("PMI_SIZE") {
                 Some(_) => ("PMI_RANK", "PMI_SIZE"),
                 None => ("PMI_RANK", "SLURM_NTASKS"),
             };
             let seat = Seat::new((rank, environment.needed(names.1, names.0)?), names)?;
-            return Ok(Self::Pmi { fd, seat });
+            return Ok(Self::Pmi { seat });
         }
         if environment.get("SLURM_PROCID").is_some()
             && environment.get("SLURM_STEP_ID").is_some()
@@ -318,7 +318,7 @@ mod tests {
     fn a_descriptor_of_pmi_goes_before_the_variables_of_slurm() {
         let all: Vec<_> =
             SLURM.iter().chain(&[("PMI_FD", "5"), ("PMI_RANK", "2")]).copied().collect();
-        assert_eq!(of(&all).ok(), Some(Start::Pmi { fd: 5, seat: Seat { rank: 2, size: 4 } }));
+        assert_eq!(of(&all).ok(), Some(Start::Pmi { seat: Seat { rank: 2, size: 4 } }));
     }
 
     #[test]

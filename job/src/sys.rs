@@ -1,20 +1,132 @@
-//! What takes unsafe code: a descriptor that was inherited.
+//! What takes unsafe code: descriptors that go from one process to the next, and variables that
+//! must not.
+//!
+//! A descriptor that a process has inherited is known by a number in an environment variable. That
+//! the number may be used is vouched for by whoever has started the process: the descriptor was
+//! open when the program began, and the variable gives it to whoever reads the variable. So the
+//! number is read here, from the environment of this process and from nowhere else. Safe code can't
+//! choose another number: changing the environment is unsafe (`std::env::set_var`), and
+//! [`Environment`](crate::Environment) is only a copy.
+//!
+//! A variable may be out of date, and then the number may be of nothing, or of a descriptor that
+//! another part of the program has opened since. So the descriptor is duplicated before anything
+//! else: the system does that for whatever has the number at that moment, or refuses. What is
+//! looked at and used after that is the duplicate, which nobody else closes. A duplicate that is no
+//! connected Unix socket is closed again without having been read or written.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
-/// A socket of which a launcher says that this process has inherited it, as another descriptor.
+use socket2::{Domain, SockRef, Type};
+
+use crate::error::JobError;
+
+/// The socket that a variable of this process's environment names, as a descriptor of its own that
+/// is closed where a program is executed. `None` if the variable is not set. The named descriptor
+/// stays as it is.
 ///
 /// # Errors
-/// When there is no such descriptor, or it can't be made another one.
-pub fn inherited(fd: RawFd) -> io::Result<UnixStream> {
-    if fd < 0 {
-        return Err(io::Error::from_raw_os_error(libc::EBADF));
+/// When the variable is no number, or that of a standard descriptor, of none that is open, or of
+/// one that is no connected Unix stream socket.
+pub fn inherited(variable: &'static str) -> Result<Option<UnixStream>, JobError> {
+    let Some(number) = number(variable)? else { return Ok(None) };
+    let refused = |found: String| JobError::Descriptor { variable, number, found };
+    if (0..=2).contains(&number) {
+        return Err(refused("a standard descriptor, which is somebody else's".to_owned()));
     }
-    // SAFETY: the number is not that of no descriptor, and is only borrowed for this call. If no
-    // descriptor has it, duplicating it fails and does nothing else.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let owned: OwnedFd = borrowed.try_clone_to_owned()?;
-    Ok(UnixStream::from(owned))
+    let first_free = 3;
+    // SAFETY: a plain system call, with a number for which the environment vouches: see above.
+    let duplicate = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, first_free) };
+    if duplicate < 0 {
+        let why = io::Error::last_os_error();
+        return Err(refused(match why.raw_os_error() {
+            Some(libc::EBADF) => "not open".to_owned(),
+            _ => why.to_string(),
+        }));
+    }
+    // SAFETY: the system has just made the descriptor, for nobody else.
+    let duplicate = unsafe { OwnedFd::from_raw_fd(duplicate) };
+    match strange(&duplicate) {
+        Some(found) => Err(refused(found)),
+        None => Ok(Some(UnixStream::from(duplicate))),
+    }
+}
+
+/// Takes the socket that a variable of this process's environment names for this process alone: as
+/// [`inherited`], and the named descriptor is closed, too, where a program is executed.
+///
+/// # Errors
+/// As [`inherited`].
+pub fn taken(variable: &'static str) -> Result<Option<UnixStream>, JobError> {
+    let socket = inherited(variable)?;
+    if socket.is_some()
+        && let Some(number) = number(variable)?
+    {
+        // SAFETY: a plain system call, with a number for which the environment vouches: see above.
+        // It changes nothing for this program.
+        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok(socket)
+}
+
+fn number(variable: &'static str) -> Result<Option<RawFd>, JobError> {
+    let found = std::env::var_os(variable).filter(|found| !found.is_empty());
+    let Some(found) = found else { return Ok(None) };
+    let number = found.to_str().and_then(|text| text.parse().ok());
+    let wrong = || JobError::Environment {
+        variable,
+        found: found.to_string_lossy().into_owned(),
+        expected: "the number of a descriptor",
+    };
+    number.filter(|&number| number >= 0).map(Some).ok_or_else(wrong)
+}
+
+/// A description of a descriptor that is no connected Unix stream socket; `None` if it is one.
+fn strange(descriptor: &OwnedFd) -> Option<String> {
+    let socket = SockRef::from(descriptor);
+    let Ok(domain) = socket.domain() else {
+        let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+        let path = std::fs::read_link(path).unwrap_or_default();
+        return Some(format!("no socket, but {}", path.display()));
+    };
+    match (domain, socket.r#type()) {
+        (Domain::UNIX, Ok(Type::STREAM)) if socket.peer_addr().is_ok() => None,
+        (Domain::UNIX, Ok(Type::STREAM)) => Some("a Unix socket that is not connected".to_owned()),
+        (domain, kind) => {
+            let kind = kind.map_or(-1, i32::from);
+            Some(format!("a socket of family {} and type {kind}", i32::from(domain)))
+        }
+    }
+}
+
+/// Has the process that a command starts inherit a descriptor, under the number that it has here.
+/// No other process inherits it.
+pub fn pass_on(command: &mut Command, descriptor: OwnedFd) {
+    let keeps = move || {
+        // SAFETY: a plain system call on a live descriptor.
+        match unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) } {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: `keeps` makes a system call and nothing else, and allocates nothing.
+    unsafe { command.pre_exec(keeps) };
+}
+
+/// Removes variables from the environment of this process, if that is possible: if no other thread
+/// is there that may be reading the environment. Returns whether it was.
+pub fn forget(variables: &[&str]) -> bool {
+    let threads = std::fs::read_dir("/proc/self/task");
+    if threads.is_ok_and(|threads| threads.count() == 1) {
+        for variable in variables {
+            // SAFETY: this thread is the only one, so nobody reads or changes the environment
+            // meanwhile.
+            unsafe { std::env::remove_var(variable) };
+        }
+        return true;
+    }
+    false
 }

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
@@ -223,9 +222,9 @@ fn strangers_who_send_anything_hold_up_nobody() {
     for words in [
         &b""[..],
         b"GET / HTTP/1.1\r\n\r\n",
-        b"doorbell-job 2 0 2 a\ncard wrong =\n",
+        b"doorbell-job 3 0 2 a\ncard wrong =\n",
         b"doorbell-job 9 0 2 a\n",
-        b"doorbell-job 2 99999999999999999999 2 a\n",
+        b"doorbell-job 3 99999999999999999999 2 a\n",
         &[0xff; 5000],
     ] {
         let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
@@ -241,7 +240,7 @@ fn a_process_that_was_cut_off_in_the_midst_of_its_proof_is_no_stranger() {
     let service = service(2, SHORT);
     let port = service.address().port();
     let mut cut_off = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
-    cut_off.write_all(b"doorbell-job 2 0 2 a\n").expect("it is taken");
+    cut_off.write_all(b"doorbell-job 3 0 2 a\n").expect("it is taken");
     let mut answer = BufReader::new(cut_off);
     answer.read_line(&mut String::new()).expect("the service proves itself");
     drop(answer);
@@ -407,13 +406,10 @@ fn processes_that_a_launcher_with_pmi_has_started_meet_by_it() {
             for (rank, own) in ours.into_iter().enumerate() {
                 scope.spawn(move || {
                     let size = if slurm { "SLURM_NTASKS" } else { "PMI_SIZE" };
-                    let variables = [
-                        ("PMI_FD", own.as_raw_fd().to_string()),
-                        ("PMI_RANK", rank.to_string()),
-                        (size, "4".to_owned()),
-                    ];
+                    let variables = [("PMI_RANK", rank.to_string()), (size, "4".to_owned())];
                     let owned = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
-                    let members = meets(owned.collect(), LONG).expect("all come");
+                    let environment = Environment::from_iter(owned).with_launcher(own);
+                    let members = meets(environment, LONG).expect("all come");
                     let all = members.exchange(&rank.to_string()).expect("all tell");
                     assert_eq!(all, ["0", "1", "2", "3"]);
                     members.finish().expect("all finish");
@@ -426,7 +422,6 @@ fn processes_that_a_launcher_with_pmi_has_started_meet_by_it() {
 #[test]
 fn a_launcher_that_answers_nonsense_is_quoted() {
     let (own, mut other) = UnixStream::pair().expect("descriptors");
-    let fd = own.as_raw_fd().to_string();
     let answers = thread::spawn(move || {
         let mut line = String::new();
         BufReader::new(other.try_clone().expect("a descriptor"))
@@ -434,9 +429,84 @@ fn a_launcher_that_answers_nonsense_is_quoted() {
             .expect("text");
         other.write_all(b"cmd=response_to_init rc=1 nonsense=yes\n").expect("it is taken");
     });
-    let variables = [("PMI_FD", &*fd), ("PMI_RANK", "0"), ("PMI_SIZE", "1")];
-    let own = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let why = meets(own.into_iter().collect(), LONG).unwrap_err().to_string();
+    let variables = [("PMI_RANK", "0"), ("PMI_SIZE", "1")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = Environment::from_iter(variables).with_launcher(own);
+    let why = meets(environment, LONG).unwrap_err().to_string();
     assert!(why.contains("nonsense=yes") && why.contains("cmd=init"), "{why}");
     answers.join().expect("it does not panic");
+}
+
+/// The environment of process 0 or 1 of a job of two, which looks for the service at two ports.
+fn environment_at(rank: usize, ports: [u16; 2]) -> Environment {
+    let [first, second] = ports.map(|port| format!("127.0.0.1:{port}"));
+    let variables = [
+        ("DOORBELL_RANK", rank.to_string()),
+        ("DOORBELL_SIZE", "2".to_owned()),
+        ("DOORBELL_RENDEZVOUS", format!("{first},{second},served")),
+        ("DOORBELL_SECRET", "secret".to_owned()),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Lets the two processes of a job meet that look at another port first, and end.
+fn both_meet_behind(first: u16, service: &Service) {
+    let ports = [first, service.address().port()];
+    thread::scope(|scope| {
+        for rank in 0..2 {
+            scope.spawn(move || {
+                let members = meets(environment_at(rank, ports), LONG);
+                members.expect("both come").finish().expect("both finish");
+            });
+        }
+    });
+}
+
+/// Each byte that came gave the one who sent it as long again as all of a line might take.
+#[test]
+fn somebody_at_the_first_port_who_answers_one_byte_at_a_time_does_not_keep_a_process_there() {
+    let service = service(2, LONG);
+    let slow = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = slow.local_addr().expect("it is bound").port();
+    thread::spawn(move || {
+        for stream in slow.incoming() {
+            let mut stream = stream.expect("somebody comes");
+            thread::spawn(move || {
+                while stream.write_all(b"n").is_ok() {
+                    thread::sleep(Duration::from_millis(100));
+                }
+            });
+        }
+    });
+    both_meet_behind(port, &service);
+}
+
+/// A relay at the first of a job's ports was taken for the service, since the service's proof said
+/// nothing of the port. The relay heard, and could have changed, everything that followed.
+#[test]
+fn somebody_at_the_first_port_who_passes_the_proof_of_the_service_on_is_not_taken_for_it() {
+    let service = service(2, LONG);
+    let real = service.address();
+    let relay = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = relay.local_addr().expect("it is bound").port();
+    let (hears, heard) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in relay.incoming() {
+            let (process, hears) = (stream.expect("somebody comes"), hears.clone());
+            let to = TcpStream::connect(real).expect("the service is there");
+            let (mut back, mut from) = (process.try_clone().unwrap(), to.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut from, &mut back));
+            thread::spawn(move || {
+                for line in BufReader::new(process).lines().map_while(Result::ok) {
+                    let _ = writeln!(&to, "{line}");
+                    let _ = hears.send(line);
+                }
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    both_meet_behind(port, &service);
+    let heard: Vec<_> = heard.try_iter().collect();
+    assert!(heard.iter().any(|line| line.starts_with("doorbell-job ")), "{heard:?}");
+    assert!(!heard.iter().any(|line| line.starts_with("card ")), "{heard:?}");
 }

@@ -1,7 +1,6 @@
 //! Processes meet by what a launcher has really said: recorded dialogues of PMI-1 are replayed.
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -87,13 +86,9 @@ fn processes_meet_by_what_slurm_has_said() {
             let (put, barrier, size) = (&put, &barrier, &size);
             scope.spawn(move || replay(dialogue, launcher, put, barrier));
             scope.spawn(move || {
-                let variables = [
-                    ("PMI_FD", own.as_raw_fd().to_string()),
-                    ("PMI_RANK", rank.to_string()),
-                    ("PMI_SIZE", size.clone()),
-                ];
+                let variables = [("PMI_RANK", rank.to_string()), ("PMI_SIZE", size.clone())];
                 let owned = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
-                let environment: Environment = owned.collect();
+                let environment = Environment::from_iter(owned).with_launcher(own);
                 let place = Place::find_in(&environment, Duration::from_secs(60));
                 let place = place.expect("variables with sense").expect("a place");
                 let members = place.meet().expect("all come");

@@ -1,6 +1,6 @@
 //! The other end: what the two say to each other beside what is measured.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,9 @@ use super::plan::Plan;
 
 /// How long the other end may take for its part: opening a device, reaching this one.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The most bytes of a line: whatever connects to an end that listens may say anything.
+const LONGEST: u64 = 16 << 20;
 
 /// A stream of the kernel's to the other end, on which each line is a JSON value.
 pub struct Peer {
@@ -51,7 +54,7 @@ impl Peer {
     /// Hears what the other end tells.
     pub fn hear(&mut self) -> anyhow::Result<Value> {
         let mut line = String::new();
-        let read = self.from.read_line(&mut line);
+        let read = (&mut self.from).take(LONGEST).read_line(&mut line);
         let read = read.map_err(|why| lost(why, "hearing the other end"))?;
         if read == 0 {
             bail!(GONE);

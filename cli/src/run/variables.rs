@@ -50,8 +50,9 @@ impl Common<'_> {
 
 /// Whether a variable of the launcher's environment is of no use to a process of the job.
 pub fn is_foreign(name: &str) -> bool {
-    // The variables of other launchers would say something else of the process.
-    let others = ["PMI_", "SLURM_PROCID", "OMPI_COMM_WORLD_"];
+    // The variables of other launchers, and of programs that start their own processes, would say
+    // something else of the process.
+    let others = ["PMI_", "SLURM_PROCID", "OMPI_COMM_WORLD_", "DOORBELL_JOB_"];
     NOT_TAKEN_OVER.contains(&name) || others.iter().any(|other| name.starts_with(other))
 }
 

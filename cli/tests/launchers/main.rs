@@ -11,10 +11,11 @@ mod hosts;
 mod program;
 mod ssh;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 use doorbell_kit::judges::Judge;
+use doorbell_kit::{child, stranger};
 
 use program::program;
 
@@ -91,6 +92,39 @@ fn standard_input_goes_to_process_0() {
     let mut said: Vec<_> = std::str::from_utf8(&output.stdout).expect("text").lines().collect();
     said.sort_unstable();
     assert_eq!(said, ["0: a line", "0: end", "1: end"]);
+}
+
+#[test]
+fn another_user_of_the_machine_finds_the_secret_of_a_job_nowhere_in_proc() {
+    const TEST: &str = "another_user_of_the_machine_finds_the_secret_of_a_job_nowhere_in_proc";
+    if child::part().is_some() {
+        let secret = child::listen().expect("the test says it");
+        let processes = std::fs::read_dir("/proc").expect("everybody may").flatten();
+        let files = processes.flat_map(|process| {
+            ["cmdline", "environ", "status"].map(|file| process.path().join(file))
+        });
+        let (mut read, mut found) = (0, Vec::new());
+        for path in files {
+            let Ok(text) = std::fs::read(&path) else { continue };
+            read += 1;
+            if text.windows(secret.len()).any(|part| part == secret.as_bytes()) {
+                found.push(path);
+            }
+        }
+        return child::tell(format!("{} {found:?}", read > 0));
+    }
+    let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
+    let mut command = doorbell_run(&["-n", "1", "sh", "-c", "echo $DOORBELL_SECRET; exec cat"]);
+    let mut job = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut secret = String::new();
+    let said = job.stdout.as_mut().expect("it is piped");
+    BufReader::new(said).read_line(&mut secret).expect("text");
+    assert!(secret.trim().len() >= 16, "{secret:?}");
+    stranger.say(secret.trim());
+    assert_eq!(stranger.hear(), "true []");
+    stranger.end();
+    drop(job.stdin.take());
+    assert!(job.wait().expect("it is a child").success());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 mod line;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -29,13 +29,12 @@ pub struct Pmi<S = UnixStream> {
 }
 
 impl Pmi {
-    /// Begins to speak with a launcher over a descriptor, for each of whose answers it has a time.
+    /// Begins to speak with a launcher over a connection, for each of whose answers it has a time.
     ///
     /// # Errors
     /// When nobody is there, or does not speak PMI-1.
-    pub fn over(fd: i32, within: Duration) -> Result<Self, JobError> {
-        let system = |why| JobError::System { what: "using the descriptor in PMI_FD", why };
-        let stream = crate::sys::inherited(fd).map_err(system)?;
+    pub fn over(stream: UnixStream, within: Duration) -> Result<Self, JobError> {
+        let system = |why| JobError::System { what: "using the connection of PMI_FD", why };
         stream.set_read_timeout(Some(within)).map_err(system)?;
         let writer = stream.try_clone().map_err(system)?;
         Self::new(stream, writer, within)
@@ -114,13 +113,19 @@ impl<S: Read + Write> Pmi<S> {
         }
         let wrong = |found: String| JobError::Pmi { asked: asked.clone(), found };
         let written = self.writer.write_all(format!("{asked}\n").as_bytes());
-        written.and_then(|()| self.writer.flush()).map_err(|why| wrong(why.to_string()))?;
+        let written = written.and_then(|()| self.writer.flush());
+        let ended = || wrong("the launcher has ended the connection".to_owned());
+        let is_end = |why: &io::Error| {
+            matches!(why.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+        };
+        written.map_err(|why| if is_end(&why) { ended() } else { wrong(why.to_string()) })?;
         let mut answer = Vec::new();
         let read = (&mut self.reader).take(LONGEST).read_until(b'\n', &mut answer);
         match read {
-            Ok(0) => return Err(wrong("the launcher has ended the connection".to_owned())),
+            Ok(0) => return Err(ended()),
             Ok(_) => {}
-            Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(why) if is_end(&why) => return Err(ended()),
+            Err(why) if why.kind() == ErrorKind::WouldBlock => {
                 let within = self.within;
                 return Err(wrong(match command {
                     "barrier_in" => format!("not all processes have come within {within:?}"),

@@ -11,12 +11,10 @@ use super::proof::{About, Side, holds, nonce, prove};
 use super::{LONGEST, Terms, VERSION};
 use crate::error::JobError;
 
-/// How long a host may take to answer that is asked for a connection, the first time; twice as long
-/// each further time, up to the most.
-const CONNECTING: Duration = Duration::from_millis(250);
-const CONNECTING_AT_MOST: Duration = Duration::from_secs(2);
-/// How long whoever answers at a place may take for the first line.
-const ANSWERING: Duration = Duration::from_secs(2);
+/// How long a host may take to answer that is asked for a connection, and whoever answers there for
+/// the first line, the first time; twice as long each further time, up to the most.
+const ANSWERING: Duration = Duration::from_millis(250);
+const ANSWERING_AT_MOST: Duration = Duration::from_secs(2);
 /// How long a process waits, beyond the time in which all have to come, for the service to say who
 /// has not.
 const VERDICT: Duration = Duration::from_secs(2);
@@ -78,11 +76,10 @@ pub fn join(
     let until = Instant::now() + terms.within.min(LONGEST);
     let mut last = String::new();
     let named: Vec<_> = places.iter().map(|(host, port)| at(host, *port)).collect();
-    let mut patience = CONNECTING;
+    let mut patience = ANSWERING;
     loop {
         for place in places {
-            let soon = until.min(Instant::now() + patience);
-            match attempt(rank, place, card, terms, (soon, until)) {
+            match attempt(rank, place, card, terms, (patience, until)) {
                 Ok(Attempt::Joined(lines, cards)) => {
                     return Joined::new(lines, cards, terms.within, notice);
                 }
@@ -97,7 +94,7 @@ pub fn join(
                 return Err(JobError::NoRendezvous { rank, places: named, within, why: last });
             }
         }
-        patience = (2 * patience).min(CONNECTING_AT_MOST);
+        patience = (2 * patience).min(ANSWERING_AT_MOST);
         std::thread::sleep(PAUSE);
     }
 }
@@ -107,22 +104,23 @@ fn at(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// Tries to join at one place: to connect soon, and to be done with the rest until all have to have
-/// come.
+/// Tries to join at one place, which may take so long to connect and as long to answer, until all
+/// have to have come.
 fn attempt(
     rank: usize,
     place: &(String, u16),
     card: &str,
     terms: &Terms,
-    (soon, until): (Instant, Instant),
+    (patience, until): (Duration, Instant),
 ) -> io::Result<Attempt> {
     let (host, port) = place;
-    let stream = connect(host, *port, soon)?;
+    let soon = || until.min(Instant::now() + patience);
+    let stream = connect(host, *port, soon())?;
     let mut lines = Lines::new(stream)?;
     let own = nonce();
     let size = terms.size;
     // A service of something else may answer nothing at all.
-    let soon = until.min(Instant::now() + ANSWERING);
+    let soon = soon();
     lines.write(&format!("doorbell-job {VERSION} {rank} {size} {own}"), soon)?;
     let answer = lines.read(Some(soon))?;
     let at = at(host, *port);
@@ -135,7 +133,7 @@ fn attempt(
     let Some((theirs, proof)) = words else {
         return Ok(Attempt::Elsewhere(format!("at {at} is something else")));
     };
-    let about = About { rank, size, nonces: [&own, theirs] };
+    let about = About { rank, size, port: *port, nonces: [&own, theirs] };
     if !holds(proof, &terms.secret, Side::Service, about) {
         // Nothing is told to a service of another job.
         return Ok(Attempt::Elsewhere(format!(

@@ -30,7 +30,7 @@ pub use proof::nonce;
 pub use server::{Service, Standing};
 
 /// The version of the lines.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The longest time that processes wait for each other: about a year, which can be added to any
 /// instant.

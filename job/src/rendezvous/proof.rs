@@ -15,6 +15,9 @@ pub enum Side {
 pub struct About<'a> {
     pub rank: usize,
     pub size: usize,
+    /// The port of the service: whoever has another port of its host, and passes on what is said
+    /// there, is not taken for the service.
+    pub port: u16,
     /// The random numbers that the process and the service have drawn for the connection.
     pub nonces: [&'a str; 2],
 }
@@ -25,8 +28,8 @@ fn mac(secret: &[u8], side: Side, about: About<'_>) -> Hmac<Sha256> {
         Side::Process => "process",
         Side::Service => "service",
     };
-    let About { rank, size, nonces: [process, service] } = about;
-    mac.update(format!("doorbell job {side} {rank} {size} {process} {service}").as_bytes());
+    let About { rank, size, port, nonces: [process, service] } = about;
+    mac.update(format!("doorbell job {side} {rank} {size} {port} {process} {service}").as_bytes());
     mac
 }
 
@@ -56,7 +59,7 @@ pub fn nonce() -> String {
 mod tests {
     use super::*;
 
-    const ABOUT: About<'_> = About { rank: 1, size: 4, nonces: ["a", "b"] };
+    const ABOUT: About<'_> = About { rank: 1, size: 4, port: 7, nonces: ["a", "b"] };
 
     #[test]
     fn a_proof_holds_for_one_secret_one_side_and_one_connection() {
@@ -67,6 +70,7 @@ mod tests {
         for other in [
             About { rank: 2, ..ABOUT },
             About { size: 5, ..ABOUT },
+            About { port: 8, ..ABOUT },
             About { nonces: ["a", "c"], ..ABOUT },
         ] {
             assert!(!holds(&proof, b"secret", Side::Process, other), "{other:?}");

@@ -1,9 +1,15 @@
 //! The programs that the tests run, each as a process, or several, of this program.
 
-use std::process::{ExitCode, exit};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, exit};
 use std::time::Duration;
 
 use doorbell::splitc::{Carrier, Config, Job, RunError, World};
+
+use crate::strangers;
 
 /// Prints how a job has ended.
 fn say<T: std::fmt::Debug>(ended: &Result<T, RunError>) {
@@ -45,6 +51,26 @@ fn end_early(how: &str) {
         "aborts" => std::process::abort(),
         code => exit(code.parse().expect("a number")),
     }
+}
+
+/// The sockets that a program inherits which this process starts.
+pub fn inherited_sockets() -> Vec<String> {
+    let mut program = Command::new("sh");
+    let shown = program.args(["-c", "ls -l /proc/$$/fd"]).output().expect("there is a shell");
+    let shown = String::from_utf8(shown.stdout).expect("text");
+    let sockets = shown.lines().filter_map(|line| line.split_once("socket:"));
+    sockets.map(|(_, socket)| socket.to_owned()).collect()
+}
+
+/// Sends words to process 0 in place of an address, and does nothing more until process 0 ends the
+/// connection.
+fn say_and_stay(words: &str) -> ! {
+    let number = text("DOORBELL_JOB_FD").parse().expect("the number of a descriptor");
+    // SAFETY: process 0 has left the descriptor to this process, which nobody else uses here.
+    let mut socket = unsafe { UnixStream::from_raw_fd(number) };
+    socket.write_all(words.as_bytes()).expect("process 0 is there");
+    let _ = socket.read_to_end(&mut Vec::new());
+    exit(69)
 }
 
 /// Runs the program of a name.
@@ -127,11 +153,46 @@ pub fn run_case(case: &str) -> ExitCode {
             let config = Config { start: Duration::from_secs(3600), ..config() };
             say(&job(3).config(config).run(async |world| Ok(world.barrier().await?)));
         }
+        // One process says a part of its line, and another ends.
+        "half" => {
+            match text("DOORBELL_JOB_RANK").as_str() {
+                "1" => say_and_stay(&text("CASE_WORDS")),
+                "2" if text("CASE_HOW") == "ends" => exit(3),
+                _ => {}
+            }
+            let within = text("CASE_WITHIN").parse().expect("a number of milliseconds");
+            let config = Config { start: Duration::from_millis(within), ..config() };
+            say(&job(3).config(config).run(async |world| Ok(world.barrier().await?)));
+        }
         "longest" => {
             let config = Config { start: Duration::MAX, patience: Duration::MAX, ..config() };
             let ended = job(3).config(config).run(async |world| {
                 println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
                 Ok(())
+            });
+            say(&ended);
+        }
+        // The others wait at a gate before their job, so that process 0 waits for them.
+        "awaited" => {
+            if std::env::var_os("DOORBELL_JOB_RANK").is_some() {
+                let mut gate = TcpStream::connect(text("CASE_GATE")).expect("it is there");
+                let _ = gate.read(&mut [0]);
+            }
+            let ended = job(3).run(async |world| {
+                println!("sum {}", world.all_reduce(world.rank(), |one, other| one + other).await?);
+                Ok(())
+            });
+            say(&ended);
+        }
+        "stranger" => strangers::attack(&text("CASE_JOB"), &text("CASE_WORDS")),
+        "begets" => {
+            let ended = job(2).run(async |world| {
+                println!("has inherited {:?}", inherited_sockets());
+                let variables = Command::new("env").output()?.stdout;
+                let variables = String::from_utf8(variables)?;
+                let of_job = variables.lines().filter(|line| line.starts_with("DOORBELL_JOB"));
+                of_job.for_each(|line| println!("{line}"));
+                Ok(world.barrier().await?)
             });
             say(&ended);
         }

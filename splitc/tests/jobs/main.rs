@@ -5,15 +5,16 @@
 //! program with the case's name as argument, and looks at what that says and how it ends.
 
 mod cases;
+mod strangers;
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use doorbell::splitc::{Config, Job, RunError};
-use doorbell_kit::PATIENCE;
+use doorbell_kit::{PATIENCE, stranger};
 
 use cases::{config, run_case};
 
@@ -93,6 +94,69 @@ const TESTS: &[(&str, fn())] = &[
                 assert!(said.contains(&expected), "{how}, {rank}: {said}");
                 assert!(said.contains("before it had joined"), "{how}, {rank}: {said}");
             }
+        }
+    }),
+    // Process 0 listened to a socket whose name everybody could read, and took whoever connected
+    // there for one of the processes: the first of these words made another user process 1.
+    ("another_user_of_the_machine_neither_takes_part_in_a_job_nor_stops_it", || {
+        for words in ["1 udp:127.0.0.1:9\n", "nonsense\n", "1 udp:127", ""] {
+            let gate = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+            let at = gate.local_addr().expect("it is bound").to_string();
+            let device = "udp:127.0.0.1:0";
+            let job =
+                Watched::start(case("awaited").env("CASE_GATE", at).env("CASE_DEVICE", device));
+            let waiting = [(); 2].map(|()| gate.accept().expect("it comes").0);
+            let Some(mut stranger) = stranger::command(None) else { return };
+            stranger.arg(format!("{CASE}stranger")).stdout(Stdio::piped());
+            stranger.env("CASE_JOB", job.0.id().to_string()).env("CASE_WORDS", words);
+            let mut stranger = Watched::start(&mut stranger);
+            let said = stranger.line();
+            assert!(said.starts_with("has said it"), "{said}");
+            drop(waiting);
+            let said = job.ends_well();
+            assert_eq!(said.matches("sum 3").count(), 3, "{words:?}: {said}");
+            assert_eq!(stranger.ends_well(), "", "{words:?}");
+        }
+    }),
+    // Process 0 read from one process at a time, and each for as long as all might take together.
+    ("a_process_that_says_half_a_line_delays_no_news_and_is_named_at_the_deadline", || {
+        let mut half = case("half");
+        half.env("CASE_WORDS", "at udp:").env("CASE_WITHIN", "3600000").env("CASE_HOW", "ends");
+        let said = ends_well(&mut half);
+        assert!(said.contains("process 2 ended with exit status: 3"), "{said}");
+        let said = ends_well(half.env("CASE_WITHIN", "200").env("CASE_HOW", "comes"));
+        let expected = "process 1 at an address that it has not told was not met within 200ms";
+        assert!(said.contains(expected), "{said}");
+    }),
+    // A line was read to its end, however long it was.
+    ("a_process_that_says_something_else_ends_the_job_and_is_named", || {
+        let long = "a".repeat(100_000);
+        for (words, expected) in [
+            ("", "process 1 at an address that it has not told was not met within 200ms: it did"),
+            ("nonsense\n", "it has told no address, but \\\"nonsense"),
+            ("at a b\n", "it has told no address, but"),
+            ("at a\nat b\n", "more than one line came at once"),
+            (&long, "a line is longer than 4096 bytes"),
+        ] {
+            let mut half = case("half");
+            half.env("CASE_WITHIN", if words.is_empty() { "200" } else { "3600000" });
+            let said = ends_well(half.env("CASE_WORDS", words));
+            assert!(said.contains("Missing { rank: 1,") && said.contains(expected), "{said}");
+        }
+    }),
+    // The variables by which a process knew its job went on to whatever it started.
+    ("what_a_process_of_a_job_starts_inherits_nothing_of_the_job", || {
+        for device in ["shm", "udp:127.0.0.1:0"] {
+            let said = ends_well(case("begets").env("CASE_DEVICE", device));
+            assert_eq!(said.matches("has inherited").count(), 2, "{said}");
+            // Sockets that this test has inherited itself go on to everybody.
+            let own = cases::inherited_sockets();
+            assert_eq!(
+                said.matches(&format!("has inherited {own:?}")).count(),
+                2,
+                "{own:?}: {said}"
+            );
+            assert!(!said.contains("DOORBELL_JOB"), "{said}");
         }
     }),
     ("durations_without_an_end_are_as_good_as_any", || {

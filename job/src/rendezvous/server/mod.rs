@@ -8,7 +8,7 @@
 mod guests;
 mod roll;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use guests::Guests;
 pub use roll::Standing;
 use roll::{Arrival, Refusal, Roll};
 
-use super::lines::Lines;
+use super::lines::{Lines, write};
 use super::proof::{About, Side, holds, nonce, prove};
 use super::{LONGEST, Terms, VERSION};
 
@@ -237,10 +237,9 @@ impl Shared {
         drop(roll);
         self.count(streams.len() * lines.len());
         let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
-        for mut stream in &streams {
+        for stream in &streams {
             // One that does not take it in time hears no more.
-            let _ = stream.set_write_timeout(Some(TELLING));
-            if stream.write_all(text.as_bytes()).is_err() {
+            if write(stream, &text, Instant::now() + TELLING).is_err() {
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
@@ -291,7 +290,8 @@ impl Shared {
             }
         };
         let own = nonce();
-        let about = About { rank, size, nonces: [theirs, &own] };
+        let port = lines.stream().local_addr()?.port();
+        let about = About { rank, size, port, nonces: [theirs, &own] };
         let proof = prove(&self.terms.secret, Side::Service, about);
         lines.write(&format!("nonce {own} {proof}"), until)?;
         let answer = match lines.read(Some(until)) {
