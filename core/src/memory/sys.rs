@@ -2,12 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
-
-use bytes::Bytes;
 
 #[cfg(not(loom))]
 use super::Private;
@@ -118,22 +115,6 @@ impl Region {
     ) -> Self {
         let owner = Arc::new(Owner::Foreign { _keeps: Box::new(owner) });
         Self { memory: Held { first, len, owner } }
-    }
-
-    /// A region on the whole words that lie within some bytes, and where in the bytes they begin and
-    /// end. At most seven bytes before the words and seven behind them are in no whole word.
-    ///
-    /// # Safety
-    /// Nobody may write to the region: it lies on bytes that others hold as immutable.
-    #[must_use]
-    pub unsafe fn read_only(bytes: Bytes) -> (Self, Range<usize>) {
-        let before = bytes.as_ptr().align_offset(size_of::<AtomicU64>()).min(bytes.len());
-        let len = (bytes.len() - before) & !7;
-        let first = NonNull::from(&bytes[before..]).cast::<AtomicU64>();
-        let owner = Arc::new(Owner::Foreign { _keeps: Box::new(bytes) });
-        // An empty part is not at an aligned place, and is a region without words.
-        let first = if len == 0 { NonNull::dangling() } else { first };
-        (Self { memory: Held { first, len, owner } }, before..before + len)
     }
 
     /// A private epoch by agreement, where [`try_private`](Self::try_private) can't prove one: of

@@ -1,6 +1,5 @@
 //! The code of this crate that needs `unsafe`, each block with its reason.
 
 pub mod epoch;
-pub(crate) mod lending;
 pub(crate) mod lock;
 pub mod thread;

@@ -11,6 +11,7 @@ mod events;
 mod exchange;
 mod floods;
 mod killed;
+mod lending;
 mod loss;
 mod mapped;
 mod meddled;

@@ -262,9 +262,12 @@ pub(in crate::nic) struct Leaving<'a, T>(Head<'a, T>);
 impl<T> Drop for Leaving<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
+        // The head passes the slot even if the value's own drop panics, or whoever takes the next
+        // value, or drops the ring, would drop this one again.
+        let _passed = Passed(self.0.consumer);
+        // SAFETY: the head passes the slot in any case, so this is the last that is seen of the
+        // value.
         unsafe { self.0.value.drop_in_place() };
-        self.0.consumer.pass();
     }
 }
 
