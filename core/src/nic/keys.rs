@@ -116,8 +116,14 @@ impl Keys {
         rights: Rights,
     ) -> Result<Registration, TableFull> {
         let len = region.len() as u64;
-        self.enter(random, len, |[lkey, rkey], base| {
-            Entry { domain, rights, lkey, rkey: Some(rkey), base, region, lent: None }
+        self.enter(random, len, |[lkey, rkey], base| Entry {
+            domain,
+            rights,
+            lkey,
+            rkey: Some(rkey),
+            base,
+            region,
+            lent: None,
         })
     }
 
@@ -129,8 +135,14 @@ impl Keys {
         bytes: Bytes,
     ) -> Result<Registration, TableFull> {
         let (len, rights, region) = (bytes.len() as u64, Rights::REMOTE_READ, Region::new(0));
-        self.enter(random, len, |[lkey, rkey], base| {
-            Entry { domain, rights, lkey, rkey: Some(rkey), base, region, lent: Some(bytes) }
+        self.enter(random, len, |[lkey, rkey], base| Entry {
+            domain,
+            rights,
+            lkey,
+            rkey: Some(rkey),
+            base,
+            region,
+            lent: Some(bytes),
         })
     }
 

@@ -511,6 +511,12 @@ impl Nic {
         !self.common.gone.is_empty()
     }
 
+    /// The links that were [gone](Inbox::gone) in the last burst, until what they have delivered is
+    /// [collected](Self::collect). Whoever keeps something for a link drops it now.
+    pub fn links_gone(&self) -> &[PathId] {
+        &self.common.gone
+    }
+
     #[cold]
     fn break_gone(&mut self) {
         let Self { common, pairs, .. } = self;

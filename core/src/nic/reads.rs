@@ -364,9 +364,7 @@ impl QueuePair {
             0 => outbox.push(path, headers, &[][..])?,
             _ => {
                 let (needed, long) = (Rights::REMOTE_READ, u64::from(len));
-                if let Ok((region, start)) =
-                    keys.remote(self.domain, rkey, needed, address, long)
-                {
+                if let Ok((region, start)) = keys.remote(self.domain, rkey, needed, address, long) {
                     let range = start..start + len as usize;
                     let bytes =
                         WordBytes::new(region.words(), range).ok_or(KeyError::Bounds(rkey.0))?;

@@ -77,6 +77,14 @@ impl Control {
         self.grants.arrive(grant);
     }
 
+    /// Forgets what peers have granted whose links have ended since the last burst.
+    #[cold]
+    pub fn forget_gone(&mut self) {
+        for &link in self.nic.links_gone() {
+            self.grants.forget(link);
+        }
+    }
+
     fn handle_event(&mut self, event: Event) {
         match event {
             Event::Completion(queue) => {

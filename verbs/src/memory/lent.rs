@@ -57,8 +57,7 @@ impl Domain {
     /// Returns an error when there are as many registrations as configured.
     pub fn lend(&self, bytes: Bytes) -> Result<Lent, RegisterError> {
         let lends = |nic: &mut doorbell_core::nic::Nic| nic.lend(self.id(), bytes);
-        let registration =
-            self.nic().engine().with(|adapter| lends(&mut adapter.control().nic))?;
+        let registration = self.nic().engine().with(|adapter| lends(&mut adapter.control().nic))?;
         Ok(Lent { nic: self.nic().clone(), registration })
     }
 }

@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod exchange;
 mod floods;
+mod grants;
 mod killed;
 mod lending;
 mod loss;
