@@ -131,6 +131,9 @@
 //! requests, `error` and `link` describe errors and connections, `sync` and `sys` are locks and
 //! system calls. Imports point downwards only.
 
+#![deny(unsafe_code)]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
+
 mod adapter;
 mod connect;
 mod control;
@@ -145,6 +148,7 @@ mod pair;
 mod progress;
 mod queues;
 mod sync;
+#[allow(unsafe_code)]
 mod sys;
 mod waiting;
 pub mod work;

@@ -58,19 +58,17 @@
 //!   word finds all of the write.
 
 mod buf;
-mod bulk;
-mod few;
-mod prefetch;
 #[cfg(not(loom))]
 mod private;
 mod region;
+#[allow(unsafe_code)]
 mod sys;
 pub mod words;
 
 pub use buf::{Buf, BufFull};
-pub(crate) use few::Few;
 #[cfg(not(loom))]
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};
+pub(crate) use sys::Few;
 #[cfg(not(loom))]
 pub use sys::{Frozen, PrivatePart};

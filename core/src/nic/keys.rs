@@ -355,7 +355,7 @@ mod tests {
     fn bytes_that_are_lent_are_read_by_peers_and_by_nobody_else_and_never_written() {
         let mut random = Random::new(Seed::from_number(1));
         let (mut keys, own, other) = (Keys::new(4), Domain(1), Domain(2));
-        let bytes = Bytes::from_owner(*b"unaligned, and of no whole words").slice(3..);
+        let bytes = Bytes::from(b"unaligned, and of no whole words".to_vec()).slice(3..);
         let lent = keys.lend(&mut random, own, bytes.clone()).expect("room");
         let (rkey, address, len) = (lent.rkey, lent.address, bytes.len() as u64);
         assert_eq!(lent.len, len);

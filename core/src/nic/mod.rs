@@ -106,6 +106,7 @@ mod requester;
 mod resources;
 mod responder;
 mod rights;
+#[allow(unsafe_code)]
 mod ring;
 mod rto;
 mod states;

@@ -65,7 +65,7 @@ fn a_peer_that_floods_grants_pushes_out_no_grant_of_another_peer() {
         let mapped = near.pair.connection().map(early.remote()).await.expect("it was granted");
         assert_eq!(mapped.len(), 64);
         far.pair.connection().grant(&late).expect("it may");
-        waits.await.expect("it was granted");
+        drop(waits.await.expect("it was granted"));
     });
 }
 
@@ -88,7 +88,7 @@ fn a_map_whose_grant_was_pushed_out_by_the_same_peer_fails_until_the_peer_grants
         assert!(now(waits.as_mut()).await.is_none(), "it was not granted");
         from.pair.connection().grant(&other).expect("it may");
         flood(&from, &to, never.remote(), &shared(&from)).await;
-        waits.await.expect("it was granted");
+        drop(waits.await.expect("it was granted"));
 
         let again = to.pair.connection().map(first.remote());
         let pushed_out = again.await.map(drop).expect_err("it was pushed out");
@@ -97,8 +97,8 @@ fn a_map_whose_grant_was_pushed_out_by_the_same_peer_fails_until_the_peer_grants
         while from.pair.connection().grant(&first).is_err() {
             take_in(&to, never.remote()).await;
         }
-        to.pair.connection().map(first.remote()).await.expect("it was granted again");
-        near.pair.connection().map(other_peers.remote()).await.expect("that was another peer");
+        drop(to.pair.connection().map(first.remote()).await.expect("it was granted again"));
+        drop(near.pair.connection().map(other_peers.remote()).await.expect("another peer"));
     });
 }
 

@@ -7,9 +7,10 @@
 //! which folds them in parallel but takes ten nanoseconds to begin and to end.
 
 #[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
 mod sys;
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-mod wide;
+use sys::wide;
 
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 mod wide {
