@@ -102,6 +102,7 @@ pub(super) fn reduce(sum: __m128i) -> u32 {
 
 /// What a word stands for by the number of words behind it; and the register stands 32 bits above
 /// the message.
+#[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 static PLACES: [u64; 16] = {
     let mut places = [0; 16];
     let mut behind = 0;
