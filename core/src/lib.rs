@@ -18,12 +18,13 @@
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
 //!
-//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Four
-//! files have unsafe code, each with its reason: the rings between a program and its NIC, the CRC
-//! by the processor's carry-less multiplication, what keeps a region's words, and what moves many
-//! of them.
+//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Three
+//! folders have unsafe code, an operation a block and each with its reason: the rings between a
+//! program and its NIC (`nic/ring`), what keeps a region's words and moves many of them
+//! (`memory/sys`), and the CRC by the processor's carry-less multiplication (`wire/crc/sys`).
 
 #![deny(unsafe_code)]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
 
 pub mod cm;
 pub mod connect;

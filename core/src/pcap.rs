@@ -15,10 +15,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 use std::io;
 use std::iter::FusedIterator;
 
-use crate::wire::{Malformed, Part, split};
+use crate::wire::{Malformed, Part, fixed, split};
 
 const MAGIC_US: u32 = 0xA1B2_C3D4;
 const MAGIC_NS: u32 = 0xA1B2_3C4D;
@@ -61,7 +63,7 @@ impl Format {
         for big_endian in [false, true] {
             for (number, nanoseconds_per_tick) in [(MAGIC_NS, 1), (MAGIC_US, 1_000)] {
                 let format = Self { big_endian, nanoseconds_per_tick };
-                if format.u32(&magic, 0) == number {
+                if format.u32(magic) == number {
                     return Ok(format);
                 }
             }
@@ -69,13 +71,11 @@ impl Format {
         Err(Malformed::PcapMagic(u32::from_be_bytes(magic)))
     }
 
-    fn u16(self, header: &[u8], at: usize) -> u16 {
-        let bytes = [header[at], header[at + 1]];
+    fn u16(self, bytes: [u8; 2]) -> u16 {
         if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    fn u32(self, header: &[u8], at: usize) -> u32 {
-        let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
+    fn u32(self, bytes: [u8; 4]) -> u32 {
         if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 }
@@ -87,13 +87,13 @@ impl<'a> Reader<'a> {
         let (header, rest) = split::<FILE_HEADER>(Part::PcapFile, file)?;
         let [a, b, c, d, ..] = *header;
         let format = Format::of([a, b, c, d])?;
-        let major = format.u16(header, 4);
+        let major = format.u16(fixed::at::<4, _, _>(header));
         if major != MAJOR_VERSION {
             let found = u32::from(major);
             return Err(Malformed::Field { part: Part::PcapFile, field: "major version", found });
         }
         // The whole word is compared: its upper bits would say that check sums follow the frames.
-        match format.u32(header, 20) {
+        match format.u32(fixed::at::<20, _, _>(header)) {
             LINK_TYPE_ETHERNET => Ok(Self { rest, format }),
             other => Err(Malformed::PcapLinkType(other)),
         }
@@ -101,13 +101,15 @@ impl<'a> Reader<'a> {
 
     fn record(&self) -> Result<(Record<'a>, &'a [u8]), Malformed> {
         let (header, rest) = split::<RECORD_HEADER>(Part::PcapRecord, self.rest)?;
-        let word = |at| self.format.u32(header, at);
-        let need = word(8) as usize;
+        let word = |bytes| self.format.u32(bytes);
+        let (seconds, ticks) = (fixed::at::<0, _, _>(header), fixed::at::<4, _, _>(header));
+        let original_len = word(fixed::at::<12, _, _>(header));
+        let need = word(fixed::at::<8, _, _>(header)) as usize;
         let truncated = Malformed::Truncated { part: Part::PcapFrame, need, have: rest.len() };
         let (data, rest) = rest.split_at_checked(need).ok_or(truncated)?;
-        let time =
-            u64::from(word(0)) * SECOND + u64::from(word(4)) * self.format.nanoseconds_per_tick;
-        Ok((Record { time, original_len: word(12), data }, rest))
+        let ticks = u64::from(word(ticks)) * self.format.nanoseconds_per_tick;
+        let time = u64::from(word(seconds)) * SECOND + ticks;
+        Ok((Record { time, original_len, data }, rest))
     }
 }
 
@@ -165,7 +167,7 @@ impl<W: io::Write> Writer<W> {
             *field = word.to_le_bytes();
         }
         self.to.write_all(&header)?;
-        self.to.write_all(&frame[..kept as usize])
+        self.to.write_all(frame.get(..kept as usize).unwrap_or(frame))
     }
 
     /// Passes on what a buffer below may hold.

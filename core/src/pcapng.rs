@@ -8,7 +8,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 use std::io;
+
+use crate::wire::fixed;
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
@@ -65,11 +69,16 @@ impl<W: io::Write> Writer<W> {
 
     /// Adds a frame, captured at `time` in nanoseconds since the epoch.
     pub fn write(&mut self, time: u64, direction: Direction, frame: &[u8]) -> io::Result<()> {
-        let len = frame.len() as u32;
         let padding = frame.len().wrapping_neg() & 3;
         // In front of the frame seven words, behind it four.
-        let total = 28 + len + padding as u32 + 16;
-        let front = [ENHANCED_PACKET, total, 0, (time >> 32) as u32, time as u32, len, len];
+        let (Ok(len), Ok(total)) =
+            (u32::try_from(frame.len()), u32::try_from(28 + frame.len() + padding + 16))
+        else {
+            let why = format!("a capture cannot hold a frame of {} bytes", frame.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        };
+        let (high, low) = ((time >> 32) as u32, (time & 0xFFFF_FFFF) as u32);
+        let front = [ENHANCED_PACKET, total, 0, high, low, len, len];
         let flags = match direction {
             Direction::Inbound => 1,
             Direction::Outbound => 2,
@@ -77,7 +86,7 @@ impl<W: io::Write> Writer<W> {
         let behind = [u32::from(option::FLAGS) | 4 << 16, flags, 0, total];
         self.to.write_all(front.map(u32::to_le_bytes).as_flattened())?;
         self.to.write_all(frame)?;
-        self.to.write_all(&[0; 3][..padding])?;
+        self.to.write_all([0; 3].get(..padding).unwrap_or_default())?;
         self.to.write_all(behind.map(u32::to_le_bytes).as_flattened())
     }
 
@@ -103,10 +112,10 @@ impl Body {
     /// Adds an option, padded to whole words.
     fn option(mut self, code: u16, value: &[u8]) -> Self {
         // The texts are names; 16 bits are enough for any.
-        let value = &value[..value.len().min(usize::from(u16::MAX))];
+        let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
         self.0.extend(code.to_le_bytes());
-        self.0.extend((value.len() as u16).to_le_bytes());
-        self.0.extend(value);
+        self.0.extend(len.to_le_bytes());
+        self.0.extend(value.iter().take(usize::from(len)));
         self.0.resize(self.0.len().next_multiple_of(4), 0);
         self
     }
@@ -119,7 +128,8 @@ impl Body {
 
 /// A block: its kind, its length, what it has, and its length again.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
-    let len = (body.len() as u32 + 12).to_le_bytes();
+    // A few options of 64 KiB at the most.
+    let len = fixed::low32(body.len() + 12).to_le_bytes();
     [&kind.to_le_bytes()[..], &len, body, &len].concat()
 }
 

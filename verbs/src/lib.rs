@@ -105,7 +105,7 @@
 //! | completions that futures have not taken | [`completions`](Config::completions), 96 bytes each |
 //! | events that no program takes | 1024; the oldest are dropped |
 //! | undecided requests for connections | 128 a listener, or [as configured](Nic::listen_with) |
-//! | memory that peers have granted and nobody has mapped | 1024; the oldest grants are dropped |
+//! | memory that peers have granted and nobody has mapped | 64 grants of each peer process; its oldest are dropped |
 //! | the device | what its [capabilities](Nic::capabilities) say |
 //!
 //! # Errors
@@ -131,6 +131,9 @@
 //! requests, `error` and `link` describe errors and connections, `sync` and `sys` are locks and
 //! system calls. Imports point downwards only.
 
+#![deny(unsafe_code)]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
+
 mod adapter;
 mod connect;
 mod control;
@@ -145,6 +148,7 @@ mod pair;
 mod progress;
 mod queues;
 mod sync;
+#[allow(unsafe_code)]
 mod sys;
 mod waiting;
 pub mod work;
@@ -152,7 +156,8 @@ pub mod work;
 pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
 pub use dispatch::AsyncEvent;
 pub use error::{
-    ConnectError, Failed, FailedWhy, ListenRefused, NicError, PostReceiveError, RegisterError,
+    ConnectError, Failed, FailedWhy, ListenRefused, MapError, NicError, PostReceiveError,
+    RegisterError,
 };
 pub use link::{ConnectionState, Ending, Private};
 pub use memory::{Lent, Mapped, Registered};

@@ -12,6 +12,7 @@
 use crate::memory::words;
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
+use crate::wire::fixed::no_room;
 use crate::wire::{
     Behind, Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding,
 };
@@ -45,19 +46,21 @@ pub fn record_len(headers: &Headers, payload: usize) -> usize {
 #[inline(always)]
 pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload: impl Payload) {
     let [a, b, c, d, behind @ ..] = headers.bth.with_pad(0).to_bytes();
-    record[1].store(u64::from_ne_bytes(behind), Ordering::Relaxed);
+    let [first, second, rest @ ..] = record else { no_room() };
+    second.store(u64::from_ne_bytes(behind), Ordering::Relaxed);
     let start = start(headers.len() - Bth::LEN);
     if start > BTH_END {
         let mut bytes = [0; EXTENSIONS];
         headers.extensions.emit(&mut bytes);
-        let words = record[BTH_END / 8..start / 8].iter();
+        // What a record is too short for, the payload is not put into either: that panics.
+        let words = rest.iter().take(start / 8 - BTH_END / 8);
         for (word, bytes) in words.zip(bytes.as_chunks().0) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
     }
     payload.copy_to_words(record, start);
     let [e, f, g, h] = tag;
-    record[0].store(u64::from_ne_bytes([e, f, g, h, a, b, c, d]), Ordering::Release);
+    first.store(u64::from_ne_bytes([e, f, g, h, a, b, c, d]), Ordering::Release);
 }
 
 /// The tag in the first word of a record.
@@ -114,12 +117,13 @@ impl<'a> Behind for Rest<'a> {
     fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
         let Self { record, len } = self;
         let mut bytes = [0; EXTENSIONS];
-        let words = record[BTH_END / 8..].iter().take(layout.len().div_ceil(8));
+        let words = record.get(BTH_END / 8..).unwrap_or_default();
+        let words = words.iter().take(layout.len().div_ceil(8));
         for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
         }
         let known = (len - Bth::LEN).min(EXTENSIONS);
-        let (extensions, _) = Extensions::parse(layout, &bytes[..known])?;
+        let (extensions, _) = Extensions::parse(layout, bytes.split_at(known).0)?;
         let headers = Headers { bth, extensions };
         let start = start(layout.len());
         let need = start - TAG_LEN;

@@ -20,6 +20,8 @@
 //! identification. Segmentation numbers the packets upwards from the frame's. To a receiver that
 //! is not shown it, as behind a UDP socket, [`HiddenIds`] says what it must have been.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 pub mod bare;
 mod hidden;
 mod opener;
@@ -66,7 +68,8 @@ impl Remembered {
     #[cold]
     fn begin(outer: &Outer, len: usize, bth: u64) -> Self {
         let (covered, covered_len) = outer.covered(len);
-        Self { len, bth, crc: Crc::NEW.update_short(&covered[..covered_len]).update_u64(bth) }
+        let covered = covered.get(..covered_len).unwrap_or(&covered);
+        Self { len, bth, crc: Crc::NEW.update_short(covered).update_u64(bth) }
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! Taking a received frame apart into packets whose ICRC held.
 
+use crate::wire::fixed::be16;
 use crate::wire::{Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold};
 
 use super::hidden::HiddenIds;
@@ -117,8 +118,12 @@ impl Opener {
         if rest.is_empty() {
             return Err(NOTHING);
         }
+        let (Some(own), Some(read)) = (self.bytes.get_mut(..outer.len()), frame.get(..outer.len()))
+        else {
+            return Err(NOTHING);
+        };
+        own.copy_from_slice(read);
         self.outer = outer;
-        self.bytes[..outer.len()].copy_from_slice(&frame[..outer.len()]);
         self.transport = rest.len();
         self.remembered = Remembered::NOTHING;
         self.changes += 1;
@@ -159,8 +164,7 @@ fn same_but_id(frame: &[u8], bytes: &[u8]) -> Option<(IpId, bool)> {
     const ID: usize = Ethernet::LEN + 4;
     const CHECKSUM: usize = Ethernet::LEN + 10;
     let (ours, theirs) = (frame.first_chunk::<LEN>()?, bytes.first_chunk::<LEN>()?);
-    let at = |h: &[u8; LEN], at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
-    let sum = |h| fold(u32::from(at(h, ID)) + u32::from(at(h, CHECKSUM)));
+    let sum = |h| fold(u32::from(be16::<ID, LEN>(h)) + u32::from(be16::<CHECKSUM, LEN>(h)));
     // The identification lies in the third word, with all of the checksum in the fourth.
     const { assert!(ID / 8 == 2 && (ID + 1) / 8 == 2 && CHECKSUM / 8 == 3 && (CHECKSUM + 1) / 8 == 3) };
     let masks = [!0, !0, without(ID), without(CHECKSUM), !0];
@@ -169,14 +173,12 @@ fn same_but_id(frame: &[u8], bytes: &[u8]) -> Option<(IpId, bool)> {
         all | (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) & mask
     });
     let same = differences == 0 && a_rest == b_rest && sum(ours) == sum(theirs);
-    Some((IpId(at(ours, ID)), same))
+    Some((IpId(be16::<ID, LEN>(ours)), same))
 }
 
 /// A word of ones but for the two bytes of a header that begin at `at`.
 const fn without(at: usize) -> u64 {
-    let mut bytes = [0xFF; 8];
-    (bytes[at % 8], bytes[at % 8 + 1]) = (0, 0);
-    u64::from_ne_bytes(bytes)
+    !u64::from_le(0xFFFF << (8 * (at % 8)))
 }
 
 impl<'f, 'o> Arrival<'f, 'o> {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::wire::fixed::{ByByte, low16, put};
 use crate::wire::{
     Crc, EtherType, Ethernet, FlowLabel, Gid, Grh, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac,
     Malformed, Part, Udp, UdpPort,
@@ -156,17 +157,15 @@ impl Outer {
         match self {
             Self::V1(e, grh) => {
                 ethernet.copy_from_slice(&e.to_bytes());
-                behind[..Grh::LEN].copy_from_slice(&grh.to_bytes());
+                put(behind, grh.to_bytes());
             }
             Self::V2Ipv4(e, ip, udp) => {
                 ethernet.copy_from_slice(&e.to_bytes());
-                behind[..Ipv4::LEN].copy_from_slice(&ip.to_bytes());
-                behind[Ipv4::LEN..][..Udp::LEN].copy_from_slice(&udp.to_bytes());
+                put(put(behind, ip.to_bytes()), udp.to_bytes());
             }
             Self::V2Ipv6(e, ip, udp) => {
                 ethernet.copy_from_slice(&e.to_bytes());
-                behind[..Ipv6::LEN].copy_from_slice(&ip.to_bytes());
-                behind[Ipv6::LEN..][..Udp::LEN].copy_from_slice(&udp.to_bytes());
+                put(put(behind, ip.to_bytes()), udp.to_bytes());
             }
         }
         bytes
@@ -176,13 +175,13 @@ impl Outer {
     #[must_use]
     pub fn around(self, transport: usize) -> Self {
         // A packet too long for its length field fits no frame; its sum is of no consequence.
-        let datagram = (Udp::LEN + transport) as u16;
+        let datagram = low16(Udp::LEN + transport);
         match self {
             Self::V1(e, Grh(grh)) => {
-                Self::V1(e, Grh(Ipv6 { payload_length: transport as u16, ..grh }))
+                Self::V1(e, Grh(Ipv6 { payload_length: low16(transport), ..grh }))
             }
             Self::V2Ipv4(e, ip, udp) => {
-                let total_length = datagram.wrapping_add(Ipv4::LEN as u16);
+                let total_length = datagram.wrapping_add(low16(Ipv4::LEN));
                 Self::V2Ipv4(e, Ipv4 { total_length, ..ip }, Udp { length: datagram, ..udp })
             }
             Self::V2Ipv6(e, ip, udp) => Self::V2Ipv6(
@@ -269,22 +268,13 @@ impl Outer {
     /// left at zero, for [`with_id`] to bring in.
     pub(super) fn covered(&self, transport: usize) -> ([u8; MAX_COVERED], usize) {
         let mut bytes = [0; MAX_COVERED];
-        bytes[..8].fill(0xFF);
-        let outer = self.around(transport);
-        let len = match outer {
-            Self::V1(_, Grh(ip)) => 8 + cover_ipv6(&mut bytes, ip),
-            Self::V2Ipv4(_, ip, udp) => {
-                let masked = Ipv4 { tos: 0xFF, ttl: 0xFF, id: IpId(0), ..ip };
-                let ip = &mut bytes[8..][..Ipv4::LEN];
-                ip.copy_from_slice(&masked.to_bytes());
-                ip[10..12].fill(0xFF); // the header checksum
-                8 + Ipv4::LEN + cover_udp(&mut bytes[8 + Ipv4::LEN..], udp)
-            }
-            Self::V2Ipv6(_, ip, udp) => {
-                let at = 8 + cover_ipv6(&mut bytes, ip);
-                at + cover_udp(&mut bytes[at..], udp)
-            }
+        let behind = put(&mut bytes, [0xFF; 8]);
+        let left = match self.around(transport) {
+            Self::V1(_, Grh(ip)) => put(behind, covered_ipv6(ip)),
+            Self::V2Ipv4(_, ip, udp) => put(put(behind, covered_ipv4(ip)), covered_udp(udp)),
+            Self::V2Ipv6(_, ip, udp) => put(put(behind, covered_ipv6(ip)), covered_udp(udp)),
         };
+        let len = MAX_COVERED - left.len();
         (bytes, len)
     }
 
@@ -292,7 +282,7 @@ impl Outer {
     /// headers. Nothing is remembered: for tests and dissectors.
     pub fn icrc(&self, packet: &[u8]) -> u32 {
         let (covered, len) = self.covered(packet.len() + super::ICRC_LEN);
-        let crc = Crc::NEW.update(&covered[..len]);
+        let crc = Crc::NEW.update(covered.split_at(len).0);
         let Some((first, rest)) = packet.split_first_chunk() else {
             return crc.update(packet).finish();
         };
@@ -331,20 +321,28 @@ fn parse_udp(part: Part, protocol: IpProtocol, packet: &[u8]) -> Result<(Udp, &[
 }
 
 #[inline]
-fn cover_ipv6(bytes: &mut [u8; MAX_COVERED], ip: Ipv6) -> usize {
-    let ip_bytes = &mut bytes[8..][..Ipv6::LEN];
-    ip_bytes.copy_from_slice(&Ipv6 { hop_limit: 0xFF, ..ip }.to_bytes());
-    // Traffic class and flow label, beside the version.
-    ip_bytes[0] |= 0x0F;
-    ip_bytes[1..4].fill(0xFF);
-    Ipv6::LEN
+fn covered_ipv4(ip: Ipv4) -> [u8; Ipv4::LEN] {
+    let mut bytes = Ipv4 { tos: 0xFF, ttl: 0xFF, id: IpId(0), ..ip }.to_bytes();
+    // The header checksum.
+    (bytes[10], bytes[11]) = (0xFF, 0xFF);
+    bytes
 }
 
 #[inline]
-fn cover_udp(bytes: &mut [u8], udp: Udp) -> usize {
-    bytes[..Udp::LEN].copy_from_slice(&udp.to_bytes());
-    bytes[6..8].fill(0xFF); // the checksum
-    Udp::LEN
+fn covered_ipv6(ip: Ipv6) -> [u8; Ipv6::LEN] {
+    let mut bytes = Ipv6 { hop_limit: 0xFF, ..ip }.to_bytes();
+    // Traffic class and flow label, beside the version.
+    bytes[0] |= 0x0F;
+    (bytes[1], bytes[2], bytes[3]) = (0xFF, 0xFF, 0xFF);
+    bytes
+}
+
+#[inline]
+fn covered_udp(udp: Udp) -> [u8; Udp::LEN] {
+    let mut bytes = udp.to_bytes();
+    // The checksum.
+    (bytes[6], bytes[7]) = (0xFF, 0xFF);
+    bytes
 }
 
 /// The bytes from the identification, at 4 and 5 of the header, to the end of the steady part of
@@ -353,17 +351,20 @@ const BEHIND_ID: usize = Ipv4::LEN - 6 + Udp::LEN + STEADY_BTH;
 
 /// What each value of the identification's two bytes does to a CRC that has since taken in the
 /// rest of the IPv4 header, UDP, and the steady part of the BTH.
-static ID_EFFECT: [[u32; 256]; 2] = {
-    let behind_low = BEHIND_ID;
-    let mut effect = [[0; 256]; 2];
-    let mut byte = 0;
-    while byte < 256 {
-        effect[0][byte] = Crc::effect_of(byte as u8, behind_low + 1);
-        effect[1][byte] = Crc::effect_of(byte as u8, behind_low);
-        byte += 1;
+static ID_EFFECT: [ByByte<u32>; 2] = [effects(BEHIND_ID + 1), effects(BEHIND_ID)];
+
+/// What each value of a byte does to a CRC that has since taken in so many bytes.
+#[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
+const fn effects(behind: usize) -> ByByte<u32> {
+    let (mut effects, mut byte) = ([0; 256], 0u8);
+    loop {
+        effects[byte as usize] = Crc::effect_of(byte, behind);
+        match byte.checked_add(1) {
+            Some(next) => byte = next,
+            None => return ByByte(effects),
+        }
     }
-    effect
-};
+}
 
 /// Brings the identification into a CRC that took in outer headers without it and the steady part
 /// of the BTH: the packets of a run differ in it, and need not start over for that.
@@ -371,7 +372,8 @@ static ID_EFFECT: [[u32; 256]; 2] = {
 pub(super) fn with_id(crc: Crc, id: Option<IpId>) -> Crc {
     let Some(IpId(id)) = id else { return crc };
     let [high, low] = id.to_be_bytes();
-    crc.shifted_by(ID_EFFECT[0][usize::from(high)] ^ ID_EFFECT[1][usize::from(low)])
+    let [of_high, of_low] = &ID_EFFECT;
+    crc.shifted_by(of_high.of(high) ^ of_low.of(low))
 }
 
 /// The one identification, if there is one, that makes this `difference` to a CRC of which `rest`

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::wire::fixed::{low16, low32, no_room};
 use crate::wire::{Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
 
 use super::outer::{Outer, Version, with_id};
@@ -57,9 +58,11 @@ impl Path {
         let mut template = outer.to_bytes();
         let mut ip_sum = 0;
         if outer.version() == Version::V2Ipv4 {
-            let ip = &mut template[Ethernet::LEN..][..Ipv4::LEN];
-            ip[10..12].fill(0);
-            ip_sum = sum_words(ip);
+            let (_, behind) = template.split_at_mut(Ethernet::LEN);
+            if let Some(ip) = behind.first_chunk_mut::<{ Ipv4::LEN }>() {
+                (ip[10], ip[11]) = (0, 0);
+                ip_sum = sum_words(ip);
+            }
         }
         let nothing = Cell::new(Remembered::NOTHING);
         let (recent, older) = (nothing.clone(), nothing);
@@ -94,9 +97,9 @@ impl Path {
         let Some(around) = &self.around else { return put_nowhere(frame) };
         let template = &around.template;
         match around.outer.version() {
-            Version::V1 => frame[..V1].copy_from_slice(&template[..V1]),
-            Version::V2Ipv4 => frame[..V2_IPV4].copy_from_slice(&template[..V2_IPV4]),
-            Version::V2Ipv6 => frame[..Outer::MAX_LEN].copy_from_slice(template),
+            Version::V1 => put_front::<V1>(frame, template),
+            Version::V2Ipv4 => put_front::<V2_IPV4>(frame, template),
+            Version::V2Ipv6 => put_front::<{ Outer::MAX_LEN }>(frame, template),
         }
     }
 
@@ -116,11 +119,20 @@ impl Path {
     }
 }
 
+/// Copies the first `N` bytes of a template to the front of a frame.
+#[inline(always)]
+fn put_front<const N: usize>(frame: &mut [u8], template: &[u8; Outer::MAX_LEN]) {
+    const { assert!(N <= Outer::MAX_LEN) }
+    match (frame.first_chunk_mut::<N>(), template.first_chunk::<N>()) {
+        (Some(front), Some(headers)) => *front = *headers,
+        _ => no_room(),
+    }
+}
+
 /// Out of line, as what follows: packets on a link have nothing around them.
 #[cold]
 fn put_nowhere(frame: &mut [u8]) {
-    let len = Outer::NOWHERE.len();
-    frame[..len].copy_from_slice(&Outer::NOWHERE.to_bytes()[..len]);
+    put_front::<{ Outer::NOWHERE.len() }>(frame, &Outer::NOWHERE.to_bytes());
 }
 
 #[cold]
@@ -154,23 +166,27 @@ pub(super) fn seal(
     segmented: bool,
 ) {
     let behind = frame.len() - Ethernet::LEN;
-    let put = |frame: &mut [u8], at: usize, value: u16| {
-        frame[Ethernet::LEN + at..][..2].copy_from_slice(&value.to_be_bytes());
+    let put = |frame: &mut [u8], at: usize, value: u16| match frame
+        .get_mut(Ethernet::LEN + at..)
+        .and_then(|behind| behind.first_chunk_mut())
+    {
+        Some(field) => *field = value.to_be_bytes(),
+        None => no_room(),
     };
     let udp_at = match version {
-        Version::V1 => return put(frame, 4, (behind - Ipv6::LEN) as u16),
+        Version::V1 => return put(frame, 4, low16(behind - Ipv6::LEN)),
         Version::V2Ipv4 => {
-            put(frame, 2, behind as u16);
+            put(frame, 2, low16(behind));
             put(frame, 4, id.0);
-            put(frame, 10, !fold(ip_sum + behind as u32 + u32::from(id.0)));
+            put(frame, 10, !fold(ip_sum + low32(behind) + u32::from(id.0)));
             Ipv4::LEN
         }
         Version::V2Ipv6 => {
-            put(frame, 4, (behind - Ipv6::LEN) as u16);
+            put(frame, 4, low16(behind - Ipv6::LEN));
             Ipv6::LEN
         }
     };
-    let datagram = (behind - udp_at) as u16;
+    let datagram = low16(behind - udp_at);
     put(frame, udp_at + 4, datagram);
     // A lone packet goes without: its ICRC says more. Segmentation insists on a checksum, and
     // wants the sum of the pseudo-header to begin with.

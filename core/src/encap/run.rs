@@ -1,6 +1,7 @@
 //! Laying packets into a frame: one, or a run of them for segmentation offload.
 
 use crate::payload::Payload;
+use crate::wire::fixed::{low16, low32};
 use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
 
 use super::outer::Version;
@@ -77,8 +78,8 @@ impl Run {
             first_id,
             headers,
             segment: 0,
-            largest: if most > 0 { LONGEST as u32 } else { 0 },
-            filled: headers as u32,
+            largest: if most > 0 { low32(LONGEST) } else { 0 },
+            filled: low32(headers),
             packets: 0,
             most,
         }
@@ -104,7 +105,7 @@ impl Run {
     ) -> Result<(), Full> {
         let len = transport_len(&headers, payload);
         let Some(packet) = self.claim(path, frame, len) else { return Err(Full) };
-        let id = IpId(self.first_id.0.wrapping_add((self.packets - 1) as u16));
+        let id = IpId(self.first_id.0.wrapping_add(((self.packets - 1) & 0xFFFF) as u16));
         lay(path, packet, id, headers, payload);
         Ok(())
     }
@@ -121,7 +122,7 @@ impl Run {
         if filled + len > LONGEST {
             return None;
         }
-        self.filled = (filled + len) as u32;
+        self.filled = low32(filled + len);
         self.packets += 1;
         if len != largest || self.packets == self.most {
             self.resize(len);
@@ -137,21 +138,21 @@ impl Run {
             self.segment = len;
         }
         let ends = len < self.segment || self.packets == self.most;
-        self.largest = if ends { 0 } else { len as u32 };
+        self.largest = if ends { 0 } else { low32(len) };
     }
 
     /// Completes the outer headers. `frame` is the memory that the packets were pushed to.
     #[inline]
     pub fn seal(&self, frame: &mut [u8]) -> Sealed {
         let segmented = self.packets > 1;
-        let frame = &mut frame[..self.filled as usize];
+        let frame = frame.split_at_mut(self.filled as usize).0;
         path::seal(frame, self.version, self.sums, self.first_id, segmented);
         Sealed {
             len: self.filled as usize,
             packets: self.packets,
             segmentation: segmented.then_some(Segmentation {
-                segment: self.segment as u16,
-                headers: self.headers as u16,
+                segment: low16(self.segment),
+                headers: low16(self.headers),
             }),
         }
     }
@@ -175,7 +176,7 @@ pub fn alone(
     let end = begin + transport_len(&headers, payload);
     let frame = frame.get_mut(..end).filter(|frame| frame.len() <= LONGEST).ok_or(Full)?;
     path.put_template(frame);
-    lay(path, &mut frame[begin..], id, headers, payload);
+    lay(path, frame.split_at_mut(begin).1, id, headers, payload);
     path::seal(frame, version, path.sums(), id, false);
     Ok(end)
 }
@@ -189,13 +190,13 @@ fn transport_len(headers: &Headers, payload: impl Payload) -> usize {
 /// Encodes a packet into memory of just its length.
 #[inline(always)]
 fn lay(path: &Path, packet: &mut [u8], id: IpId, headers: Headers, payload: impl Payload) {
-    let bth = headers.bth.with_pad(padding(payload.len()) as u8);
+    let bth = headers.bth.with_pad((padding(payload.len()) as u64 & 3) as u8);
     let crc = path.crc(packet.len(), id, bth.steady());
     let (packet, icrc) = packet.split_at_mut(packet.len() - ICRC_LEN);
     headers.emit_with(bth, packet);
     let crc = if payload.len() < LONG {
-        place(&mut packet[headers.len()..], payload);
-        crc.update(&packet[STEADY_BTH..])
+        place(packet.split_at_mut(headers.len()).1, payload);
+        crc.update(packet.split_at(STEADY_BTH).1)
     } else {
         place_summed(packet, headers.len(), payload, crc)
     };
@@ -206,7 +207,7 @@ fn lay(path: &Path, packet: &mut [u8], id: IpId, headers: Headers, payload: impl
 #[inline(always)]
 fn place(out: &mut [u8], payload: impl Payload) {
     payload.copy_to(out);
-    for byte in &mut out[payload.len()..] {
+    for byte in out.split_at_mut(payload.len()).1 {
         *byte = 0;
     }
 }
@@ -221,7 +222,7 @@ fn place_summed(packet: &mut [u8], begin: usize, payload: impl Payload, crc: Crc
     let (headers, body) = packet.split_at_mut(begin);
     let (body, pad) = body.split_at_mut(payload.len());
     pad.fill(0);
-    let crc = payload.copy_to_summed(body, crc.update(&headers[STEADY_BTH..]));
+    let crc = payload.copy_to_summed(body, crc.update(headers.split_at(STEADY_BTH).1));
     if pad.is_empty() { crc } else { crc.update_short(pad) }
 }
 

@@ -58,21 +58,19 @@
 //!   word finds all of the write.
 
 mod buf;
-mod bulk;
-mod few;
-mod prefetch;
 #[cfg(not(loom))]
 mod private;
 mod region;
 mod sleepers;
+#[allow(unsafe_code)]
 mod sys;
 pub mod words;
 
 pub use buf::{Buf, BufFull};
-pub(crate) use few::Few;
 #[cfg(not(loom))]
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};
 pub use sleepers::{Announced, Sleepers};
+pub(crate) use sys::Few;
 #[cfg(not(loom))]
 pub use sys::{Frozen, PrivatePart};

@@ -92,7 +92,7 @@ impl Region {
     #[inline]
     pub fn prefetch_to_write(&self, offset: usize) {
         if let Some(word) = self.words().get(offset / 8) {
-            super::prefetch::to_write(word);
+            super::sys::to_write(word);
         }
     }
 

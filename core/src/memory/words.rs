@@ -9,7 +9,7 @@
 //! panics when its range does not lie within the words; what comes from a peer is checked before,
 //! as [`Region`](super::Region) does.
 
-use super::bulk;
+use super::sys as bulk;
 use crate::sync::{AtomicU64, Ordering};
 use crate::wire::Crc;
 use std::ptr;

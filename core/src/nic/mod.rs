@@ -106,6 +106,7 @@ mod requester;
 mod resources;
 mod responder;
 mod rights;
+#[allow(unsafe_code)]
 mod ring;
 mod rto;
 mod states;
@@ -509,6 +510,12 @@ impl Nic {
     #[inline]
     pub fn has_gone(&self) -> bool {
         !self.common.gone.is_empty()
+    }
+
+    /// The links that were [gone](Inbox::gone) in the last burst, until what they have delivered is
+    /// [collected](Self::collect). Whoever keeps something for a link drops it now.
+    pub fn links_gone(&self) -> &[PathId] {
+        &self.common.gone
     }
 
     #[cold]

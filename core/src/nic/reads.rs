@@ -172,8 +172,10 @@ impl QueuePair {
         if length.0 == 0 {
             return Ok(());
         }
-        keys.remote(self.domain, rkey, Rights::REMOTE_READ, address, u64::from(length.0))
-            .map_err(Refusal::access)?;
+        let len = u64::from(length.0);
+        if keys.remote(self.domain, rkey, Rights::REMOTE_READ, address, len).is_err() {
+            keys.lent(self.domain, rkey, address, len).map_err(Refusal::access)?;
+        }
         Ok(())
     }
 
@@ -361,13 +363,15 @@ impl QueuePair {
         match len {
             0 => outbox.push(path, headers, &[][..])?,
             _ => {
-                let needed = Rights::REMOTE_READ;
-                let (region, start) =
-                    keys.remote(self.domain, rkey, needed, address, u64::from(len))?;
-                let range = start..start + len as usize;
-                let bytes =
-                    WordBytes::new(region.words(), range).ok_or(KeyError::Bounds(rkey.0))?;
-                outbox.push(path, headers, bytes)?
+                let (needed, long) = (Rights::REMOTE_READ, u64::from(len));
+                if let Ok((region, start)) = keys.remote(self.domain, rkey, needed, address, long) {
+                    let range = start..start + len as usize;
+                    let bytes =
+                        WordBytes::new(region.words(), range).ok_or(KeyError::Bounds(rkey.0))?;
+                    outbox.push(path, headers, bytes)?
+                } else {
+                    outbox.push(path, headers, keys.lent(self.domain, rkey, address, long)?)?
+                }
             }
         };
         let address = RemoteAddr(address.0.wrapping_add(u64::from(len)));

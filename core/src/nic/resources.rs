@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
+use bytes::Bytes;
+
 use crate::encap::{Path, PathId};
 use crate::memory::Region;
 use crate::time::Time;
@@ -119,8 +121,17 @@ impl Nic {
         self.common.keys.register(&mut self.random, domain, region, rights)
     }
 
+    /// Registers immutable bytes, which peers may read and do nothing else with. The local key is
+    /// good for [taking them back](Self::deregister), and names nothing in requests.
+    ///
+    /// # Errors
+    /// When the table is full.
+    pub fn lend(&mut self, domain: Domain, bytes: Bytes) -> Result<Registration, TableFull> {
+        self.common.keys.lend(&mut self.random, domain, bytes)
+    }
+
     /// Takes a registration back: when this returns, no peer and no request reaches the memory by
-    /// its keys any more.
+    /// its keys any more. The region is an empty one where bytes were [lent](Self::lend).
     ///
     /// # Errors
     /// When there is none.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::malformed::{Malformed, Part};
+use super::fixed::{at, be32, be64, put};
+use super::malformed::{Malformed, Part, split};
 use super::numbers::{AtomicValue, DmaLength, Imm, Msn, Qkey, Qpn, RemoteAddr, Rkey};
 use super::syndrome::Syndrome;
 
@@ -78,26 +79,29 @@ impl Metadata {
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut own = [0; Self::MOST];
         own.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self { len: bytes.len() as u8, bytes: own })
+        Some(Self { len: u8::try_from(bytes.len()).ok()?, bytes: own })
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+        // There are never more than the array has.
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
     }
 
     fn from_bytes(h: [u8; Self::LEN]) -> Result<Self, Malformed> {
-        let (claimed, have) = (be32(&h, 0) as usize, Self::MOST);
-        if claimed > have {
-            return Err(Malformed::Length { part: Part::Extensions, claimed, have });
+        let (claimed, have) = (be32::<0, _>(&h), Self::MOST);
+        match u8::try_from(claimed) {
+            Ok(len) if usize::from(len) <= have => Ok(Self { len, bytes: at::<4, _, _>(&h) }),
+            _ => {
+                let claimed = claimed as usize;
+                Err(Malformed::Length { part: Part::Extensions, claimed, have })
+            }
         }
-        Ok(Self { len: claimed as u8, bytes: take(&h, 4) })
     }
 
-    fn emit(self, out: &mut [u8]) {
-        out[..4].copy_from_slice(&u32::from(self.len).to_be_bytes());
-        out[4..Self::LEN].copy_from_slice(&self.bytes);
+    fn emit(self, out: &mut [u8]) -> &mut [u8] {
+        put(put(out, u32::from(self.len).to_be_bytes()), self.bytes)
     }
 }
 
@@ -136,9 +140,9 @@ impl Reth {
     #[inline]
     pub(crate) fn from_bytes(h: [u8; Self::LEN]) -> Self {
         Self {
-            address: RemoteAddr(be64(&h, 0)),
-            rkey: Rkey(be32(&h, 8)),
-            length: DmaLength(be32(&h, 12)),
+            address: RemoteAddr(be64::<0, _>(&h)),
+            rkey: Rkey(be32::<8, _>(&h)),
+            length: DmaLength(be32::<12, _>(&h)),
         }
     }
 
@@ -175,10 +179,10 @@ impl AtomicEth {
     #[inline]
     fn from_bytes(h: [u8; Self::LEN]) -> Self {
         Self {
-            address: RemoteAddr(be64(&h, 0)),
-            rkey: Rkey(be32(&h, 8)),
-            swap_or_add: AtomicValue(be64(&h, 12)),
-            compare: AtomicValue(be64(&h, 20)),
+            address: RemoteAddr(be64::<0, _>(&h)),
+            rkey: Rkey(be32::<8, _>(&h)),
+            swap_or_add: AtomicValue(be64::<12, _>(&h)),
+            compare: AtomicValue(be64::<20, _>(&h)),
         }
     }
 
@@ -199,7 +203,7 @@ impl Deth {
 
     #[inline]
     fn from_bytes(h: [u8; Self::LEN]) -> Self {
-        Self { qkey: Qkey(be32(&h, 0)), source: Qpn::new(be32(&h, 4)), reserved: h[4] }
+        Self { qkey: Qkey(be32::<0, _>(&h)), source: Qpn::new(be32::<4, _>(&h)), reserved: h[4] }
     }
 
     #[inline]
@@ -323,30 +327,63 @@ impl Extensions {
     /// is known when this is compiled, it is a few loads.
     #[inline(always)]
     pub fn parse(layout: Layout, bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        let Some((h, rest)) = bytes.split_at_checked(layout.len()) else {
-            let (need, have) = (layout.len(), bytes.len());
-            return Err(Malformed::Truncated { part: Part::Extensions, need, have });
-        };
-        let extensions = match layout {
-            Layout::None => Self::None,
-            Layout::Reth => Self::Reth(Reth::from_bytes(take(h, 0))),
-            Layout::RethImm => Self::RethImm(Reth::from_bytes(take(h, 0)), Imm(be32(h, Reth::LEN))),
-            Layout::Imm => Self::Imm(Imm(be32(h, 0))),
-            Layout::Ieth => Self::Ieth(Rkey(be32(h, 0))),
-            Layout::Aeth => Self::Aeth(Aeth::from_bytes(take(h, 0))),
+        /// The headers of a layout, whose length is a constant, and the rest.
+        macro_rules! headers {
+            ($layout:ident) => {
+                split::<{ Layout::$layout.len() }>(Part::Extensions, bytes)?
+            };
+        }
+        Ok(match layout {
+            Layout::None => (Self::None, bytes),
+            Layout::Reth => {
+                let (h, rest) = headers!(Reth);
+                (Self::Reth(Reth::from_bytes(*h)), rest)
+            }
+            Layout::RethImm => {
+                let (h, rest) = headers!(RethImm);
+                let imm = Imm(be32::<{ Reth::LEN }, _>(h));
+                (Self::RethImm(Reth::from_bytes(at::<0, _, _>(h)), imm), rest)
+            }
+            Layout::Imm => {
+                let (h, rest) = headers!(Imm);
+                (Self::Imm(Imm(u32::from_be_bytes(*h))), rest)
+            }
+            Layout::Ieth => {
+                let (h, rest) = headers!(Ieth);
+                (Self::Ieth(Rkey(u32::from_be_bytes(*h))), rest)
+            }
+            Layout::Aeth => {
+                let (h, rest) = headers!(Aeth);
+                (Self::Aeth(Aeth::from_bytes(*h)), rest)
+            }
             Layout::AethAtomicAck => {
-                Self::AethAtomicAck(Aeth::from_bytes(take(h, 0)), AtomicValue(be64(h, Aeth::LEN)))
+                let (h, rest) = headers!(AethAtomicAck);
+                let value = AtomicValue(be64::<{ Aeth::LEN }, _>(h));
+                (Self::AethAtomicAck(Aeth::from_bytes(at::<0, _, _>(h)), value), rest)
             }
-            Layout::Atomic => Self::Atomic(AtomicEth::from_bytes(take(h, 0))),
-            Layout::Deth => Self::Deth(Deth::from_bytes(take(h, 0))),
-            Layout::DethImm => Self::DethImm(Deth::from_bytes(take(h, 0)), Imm(be32(h, Deth::LEN))),
-            Layout::Metadata => Self::Metadata(Metadata::from_bytes(take(h, 0))?),
+            Layout::Atomic => {
+                let (h, rest) = headers!(Atomic);
+                (Self::Atomic(AtomicEth::from_bytes(*h)), rest)
+            }
+            Layout::Deth => {
+                let (h, rest) = headers!(Deth);
+                (Self::Deth(Deth::from_bytes(*h)), rest)
+            }
+            Layout::DethImm => {
+                let (h, rest) = headers!(DethImm);
+                let imm = Imm(be32::<{ Deth::LEN }, _>(h));
+                (Self::DethImm(Deth::from_bytes(at::<0, _, _>(h)), imm), rest)
+            }
+            Layout::Metadata => {
+                let (h, rest) = headers!(Metadata);
+                (Self::Metadata(Metadata::from_bytes(*h)?), rest)
+            }
             Layout::RethMetadata => {
-                let metadata = Metadata::from_bytes(take(h, Reth::LEN))?;
-                Self::RethMetadata(Reth::from_bytes(take(h, 0)), metadata)
+                let (h, rest) = headers!(RethMetadata);
+                let metadata = Metadata::from_bytes(at::<{ Reth::LEN }, _, _>(h))?;
+                (Self::RethMetadata(Reth::from_bytes(at::<0, _, _>(h)), metadata), rest)
             }
-        };
-        Ok((extensions, rest))
+        })
     }
 
     /// Writes the headers to the front of `out`.
@@ -356,31 +393,21 @@ impl Extensions {
     #[inline(always)]
     pub fn emit(&self, out: &mut [u8]) {
         match *self {
-            Self::None => {}
-            Self::Reth(reth) => out[..16].copy_from_slice(&reth.to_bytes()),
-            Self::RethImm(reth, imm) => {
-                out[..16].copy_from_slice(&reth.to_bytes());
-                out[16..20].copy_from_slice(&imm.0.to_be_bytes());
-            }
-            Self::Imm(imm) => out[..4].copy_from_slice(&imm.0.to_be_bytes()),
-            Self::Ieth(rkey) => out[..4].copy_from_slice(&rkey.0.to_be_bytes()),
-            Self::Aeth(aeth) => out[..4].copy_from_slice(&aeth.to_bytes()),
+            Self::None => out,
+            Self::Reth(reth) => put(out, reth.to_bytes()),
+            Self::RethImm(reth, imm) => put(put(out, reth.to_bytes()), imm.0.to_be_bytes()),
+            Self::Imm(imm) => put(out, imm.0.to_be_bytes()),
+            Self::Ieth(rkey) => put(out, rkey.0.to_be_bytes()),
+            Self::Aeth(aeth) => put(out, aeth.to_bytes()),
             Self::AethAtomicAck(aeth, value) => {
-                out[..4].copy_from_slice(&aeth.to_bytes());
-                out[4..12].copy_from_slice(&value.0.to_be_bytes());
+                put(put(out, aeth.to_bytes()), value.0.to_be_bytes())
             }
-            Self::Atomic(atomic) => out[..28].copy_from_slice(&atomic.to_bytes()),
-            Self::Deth(deth) => out[..8].copy_from_slice(&deth.to_bytes()),
-            Self::DethImm(deth, imm) => {
-                out[..8].copy_from_slice(&deth.to_bytes());
-                out[8..12].copy_from_slice(&imm.0.to_be_bytes());
-            }
+            Self::Atomic(atomic) => put(out, atomic.to_bytes()),
+            Self::Deth(deth) => put(out, deth.to_bytes()),
+            Self::DethImm(deth, imm) => put(put(out, deth.to_bytes()), imm.0.to_be_bytes()),
             Self::Metadata(metadata) => metadata.emit(out),
-            Self::RethMetadata(reth, metadata) => {
-                out[..16].copy_from_slice(&reth.to_bytes());
-                metadata.emit(&mut out[16..]);
-            }
-        }
+            Self::RethMetadata(reth, metadata) => metadata.emit(put(out, reth.to_bytes())),
+        };
     }
 
     /// The immediate among them, if there is one.
@@ -391,22 +418,4 @@ impl Extensions {
             _ => None,
         }
     }
-}
-
-/// The `N` bytes at `at`: the caller has cut `bytes` to the layout's length.
-#[inline]
-fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut array = [0; N];
-    array.copy_from_slice(&bytes[at..at + N]);
-    array
-}
-
-#[inline]
-fn be32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(take(bytes, at))
-}
-
-#[inline]
-fn be64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(take(bytes, at))
 }

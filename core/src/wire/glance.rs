@@ -52,7 +52,7 @@ impl Glance {
 
     #[inline(always)]
     fn flags(self) -> u8 {
-        (self.steady >> 8) as u8
+        (self.steady >> 8 & 0xFF) as u8
     }
 
     /// What it says of padding behind the payload.

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use super::fixed::be16;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{IpId, IpProtocol};
 
@@ -36,17 +37,16 @@ impl Ipv4 {
     #[inline]
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Self::LEN }>(Part::Ipv4, packet)?;
-        let be16 = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
         check_first_byte(h[0])?;
         check_sum(h)?;
-        let fragment = be16(6);
+        let fragment = be16::<6, _>(h);
         if fragment & !Self::DONT_FRAGMENT != 0 {
             return Err(Malformed::Fragment);
         }
         let header = Self {
             tos: h[1],
-            total_length: be16(2),
-            id: IpId(be16(4)),
+            total_length: be16::<2, _>(h),
+            id: IpId(be16::<4, _>(h)),
             dont_fragment: fragment != 0,
             ttl: h[8],
             protocol: IpProtocol(h[9]),
@@ -105,12 +105,13 @@ fn check_sum(header: &[u8; Ipv4::LEN]) -> Result<(), Malformed> {
 /// The sum of the 16-bit words of `bytes`, an even number of them, not yet folded.
 #[inline]
 pub(crate) fn sum_words(bytes: &[u8]) -> u32 {
-    bytes.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum()
+    bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum()
 }
 
 /// Brings a sum to 16 bits by adding the carries back in.
 #[inline]
 pub(crate) fn fold(sum: u32) -> u16 {
     let sum = (sum & 0xFFFF) + (sum >> 16);
-    (sum + (sum >> 16)) as u16
+    // What carries over of the second sum is cut off, as it was added in.
+    ((sum + (sum >> 16)) & 0xFFFF) as u16
 }

@@ -1,5 +1,6 @@
 //! The IPv6 header, and InfiniBand's global route header, which has the same form.
 
+use super::fixed::at;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{FlowLabel, Gid, IpProtocol};
 
@@ -43,19 +44,14 @@ impl Ipv6 {
         if first >> 28 != 6 {
             return Err(Malformed::Version { part, found: (first >> 28) as u8 });
         }
-        let gid = |at: usize| {
-            let mut gid = [0; 16];
-            gid.copy_from_slice(&h[at..at + 16]);
-            Gid(gid)
-        };
         let header = Self {
-            traffic_class: (first >> 20) as u8,
+            traffic_class: (first >> 20 & 0xFF) as u8,
             flow_label: FlowLabel::new(first),
             payload_length: u16::from_be_bytes([h[4], h[5]]),
             next_header: IpProtocol(h[6]),
             hop_limit: h[7],
-            source: gid(8),
-            destination: gid(24),
+            source: Gid(at::<8, _, _>(h)),
+            destination: Gid(at::<24, _, _>(h)),
         };
         let claimed = usize::from(header.payload_length);
         match rest.get(..claimed) {

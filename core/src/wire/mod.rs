@@ -25,12 +25,15 @@
 //! The outer headers (Ethernet, IP, UDP, GRH) and the ICRC are put around a packet by
 //! [`encap`](crate::encap).
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 mod behind;
 mod bth;
 pub mod cm;
 mod crc;
 mod ethernet;
 mod extensions;
+pub(crate) mod fixed;
 mod glance;
 mod integers;
 mod ipv4;

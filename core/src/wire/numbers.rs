@@ -285,18 +285,30 @@ impl PathMtu {
     pub const fn packets(self, len: u32) -> u32 {
         // Not a division, which the compiler can't know to be by a power of two.
         let len = if len == 0 { 1 } else { len as u64 };
-        ((len + self as u64 - 1) >> (self as u32).trailing_zeros()) as u32
+        let packets = (len + self as u64 - 1) >> (self as u32).trailing_zeros();
+        // The shift is by eight bits at least.
+        (packets & 0xFFFF_FFFF) as u32
     }
 
     /// The 4-bit code on the wire.
     pub const fn code(self) -> u8 {
-        (self as u16).trailing_zeros() as u8 - 7
+        match self {
+            Self::Mtu256 => 1,
+            Self::Mtu512 => 2,
+            Self::Mtu1024 => 3,
+            Self::Mtu2048 => 4,
+            Self::Mtu4096 => 5,
+        }
     }
 
     /// What a 4-bit code on the wire means, if anything.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=5 => Some(Self::ALL[code as usize - 1]),
+            1 => Some(Self::Mtu256),
+            2 => Some(Self::Mtu512),
+            3 => Some(Self::Mtu1024),
+            4 => Some(Self::Mtu2048),
+            5 => Some(Self::Mtu4096),
             _ => None,
         }
     }

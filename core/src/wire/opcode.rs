@@ -4,6 +4,7 @@
 //! peers that offered them.
 
 use super::extensions::Layout;
+use super::fixed::ByByte;
 
 /// Which transport service a packet belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -139,10 +140,10 @@ macro_rules! opcodes {
         }
 
         /// Opcodes by their code, for parsing.
-        static BY_CODE: [Option<Opcode>; 256] = {
+        static BY_CODE: ByByte<Option<Opcode>> = {
             let mut table = [None; 256];
             $(table[$code] = Some(Opcode::$name);)+
-            table
+            ByByte(table)
         };
 
         const INFO: [OpcodeInfo; 256] = {
@@ -216,7 +217,7 @@ impl Opcode {
     /// What a code on the wire means, if anything.
     #[inline]
     pub fn from_code(code: u8) -> Option<Self> {
-        BY_CODE[usize::from(code)]
+        *BY_CODE.of(code)
     }
 
     /// The code on the wire.
@@ -231,14 +232,14 @@ impl Opcode {
         let info = self.info();
         let both = matches!(info.operation, Operation::Send | Operation::Write);
         let class = 0x20;
-        BY_CODE[usize::from(self.code() | class)].filter(|_| both && self.code() < class)
+        BY_CODE.of(self.code() | class).filter(|_| both && self.code() < class)
     }
 
     /// Its row of the table.
     #[inline]
     pub const fn info(self) -> &'static OpcodeInfo {
-        static TABLE: [OpcodeInfo; 256] = INFO;
-        &TABLE[self as usize]
+        static TABLE: ByByte<OpcodeInfo> = ByByte(INFO);
+        TABLE.of(self as u8)
     }
 
     /// The extension headers behind the BTH.

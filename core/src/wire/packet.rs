@@ -2,6 +2,7 @@
 
 use super::bth::Bth;
 use super::extensions::{Extensions, Layout};
+use super::fixed::put;
 use super::glance::Glance;
 use super::malformed::{Malformed, Part, split};
 
@@ -44,8 +45,7 @@ impl Headers {
     pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
         debug_assert_eq!(self.bth.opcode().layout(), self.extensions.layout(), "{self:?}");
         let mut bytes = [0; Self::MAX_LEN];
-        bytes[..Bth::LEN].copy_from_slice(&self.bth.to_bytes());
-        self.extensions.emit(&mut bytes[Bth::LEN..]);
+        self.extensions.emit(put(&mut bytes, self.bth.to_bytes()));
         bytes
     }
 
@@ -62,10 +62,9 @@ impl Headers {
     #[inline(always)]
     pub(crate) fn emit_with(&self, bth: Bth, out: &mut [u8]) {
         debug_assert_eq!(bth.opcode().layout(), self.extensions.layout(), "{self:?}");
-        let (front, extensions) = out.split_at_mut(Bth::LEN);
         // In the pieces in which the CRC reads it.
-        front[..8].copy_from_slice(&bth.steady());
-        front[8..].copy_from_slice(&bth.last_word().to_le_bytes());
+        let last = put(out, bth.steady());
+        let extensions = put(last, bth.last_word().to_le_bytes());
         if !matches!(self.extensions, Extensions::None) {
             self.extensions.emit(extensions);
         }
@@ -109,7 +108,8 @@ impl<'a> Packet<&'a [u8]> {
         let (extensions, padded) = Extensions::parse(layout, rest)?;
         let headers = Headers { bth, extensions };
         let payload = without_padding(&headers, padded.len())?;
-        Ok(Self { headers, payload: &padded[..payload] })
+        // It is no longer than what it was cut from.
+        Ok(Self { headers, payload: padded.get(..payload).unwrap_or_default() })
     }
 
     /// A glance at its header, and all that is behind it, less the padding.
@@ -118,7 +118,7 @@ impl<'a> Packet<&'a [u8]> {
         let (header, padded) = packet.split_first_chunk::<{ Bth::LEN }>()?;
         let (steady, last) = header.split_first_chunk()?;
         let glance = Glance::new(*steady, *last.as_array()?);
-        Some((glance, &padded[..padded.len().checked_sub(glance.pad())?]))
+        Some((glance, padded.get(..padded.len().checked_sub(glance.pad())?)?))
     }
 }
 

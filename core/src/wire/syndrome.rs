@@ -101,11 +101,19 @@ impl fmt::Debug for Syndrome {
     }
 }
 
+/// What a code of five bits stands for.
+#[expect(clippy::indexing_slicing, reason = "five bits name no more than the table has")]
+const fn of_code(table: &[u16; 32], code: u8) -> u16 {
+    table[(code & 0x1F) as usize]
+}
+
 impl Credits {
     /// What the codes 0 to 30 stand for: 0 to 4, then in steps of two thirds and three quarters.
-    const COUNTS: [u16; 31] = [
+    const COUNTS: [u16; 32] = [
         0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
         2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+        // No count: the code says that there are no credits.
+        0,
     ];
 
     const MOST: usize = Self::COUNTS[30] as usize;
@@ -117,10 +125,11 @@ impl Credits {
         // stands for all that are more.
         let messages = if messages > Self::MOST { Self::MOST } else { messages };
         match messages {
-            0 | 1 => Self(messages as u8),
+            0 => Self(0),
+            1 => Self(1),
             _ => {
                 let power = messages.ilog2();
-                Self((power * 2) as u8 | (messages >> (power - 1) & 1) as u8)
+                Self(((power * 2) & 0x1E) as u8 | (messages as u64 >> (power - 1) & 1) as u8)
             }
         }
     }
@@ -128,7 +137,7 @@ impl Credits {
     /// How many messages it stands for.
     #[inline]
     pub const fn messages(self) -> u16 {
-        Self::COUNTS[self.0 as usize]
+        of_code(&Self::COUNTS, self.0)
     }
 }
 
@@ -159,7 +168,7 @@ impl RnrTimer {
     /// The time to wait.
     #[inline]
     pub const fn delay(self) -> Duration {
-        match Self::TENS[self.0 as usize] {
+        match of_code(&Self::TENS, self.0) {
             0 => Duration::from_micros(655_360),
             tens => Duration::from_micros(tens as u64 * 10),
         }
@@ -182,7 +191,8 @@ mod tests {
         assert_eq!(Syndrome::from_code(0x60).verdict(), Verdict::Nak(Nak::SequenceError));
         // By its bits, as by a search.
         for messages in 0..=32768_usize {
-            let found = Credits::COUNTS.iter().rposition(|&count| usize::from(count) <= messages);
+            let found =
+                Credits::COUNTS[..31].iter().rposition(|&count| usize::from(count) <= messages);
             assert_eq!(Some(usize::from(Credits::at_most(messages).0)), found, "{messages}");
         }
         for reserved in [0x40, 0x65, 0x80, 0xFF] {

@@ -1,5 +1,6 @@
 //! The UDP header.
 
+use super::fixed::be16;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{InetChecksum, UdpPort};
 
@@ -27,12 +28,11 @@ impl Udp {
     #[inline]
     pub fn parse(datagram: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Self::LEN }>(Part::Udp, datagram)?;
-        let be16 = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
         let header = Self {
-            source: UdpPort(be16(0)),
-            destination: UdpPort(be16(2)),
-            length: be16(4),
-            checksum: InetChecksum(be16(6)),
+            source: UdpPort(be16::<0, _>(h)),
+            destination: UdpPort(be16::<2, _>(h)),
+            length: be16::<4, _>(h),
+            checksum: InetChecksum(be16::<6, _>(h)),
         };
         let claimed = usize::from(header.length);
         match claimed.checked_sub(Self::LEN).and_then(|payload| rest.get(..payload)) {

@@ -31,10 +31,9 @@ pub fn lend(
         let lent = domains.iter().map(|domain| domain.lend(piece.clone()));
         let lent = lent.collect::<Result<Vec<_>, _>>()?;
         let remote: Vec<_> = lent.iter().map(Lent::remote).collect();
-        let range = lent.first().map_or(0..0, Lent::range);
-        let address = tells_addresses.then(|| piece[range.clone()].as_ptr().addr() as u64);
-        let (before, behind) = (&piece[..range.start], &piece[range.end..]);
-        describe(&mut description, before, &remote, address, behind);
+        let address = tells_addresses.then(|| piece.as_ptr().addr() as u64);
+        // Every byte is lent, so that none goes along with the description.
+        describe(&mut description, &[], &remote, address, &[]);
         pieces.extend(lent);
     }
     Ok((Lending { _pieces: pieces }, description))

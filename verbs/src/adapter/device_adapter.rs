@@ -24,6 +24,11 @@ const BUSY_TURNS: u32 = 16;
 /// The most bursts that are received before a connection ends, since a peer may never stop sending.
 const MOST_BURSTS: u32 = 256;
 
+/// The most grants that are taken in at a time.
+const MOST_GRANTS: usize = 64;
+/// The most times that grants are taken in for a task that asks for one.
+const MOST_LOOKS: u32 = 16;
+
 /// How many turns pass between looks at deliveries, while something arrives in every turn.
 const TURNS_TO_COLLECT: u32 = 4;
 
@@ -44,6 +49,8 @@ pub(crate) struct DeviceAdapter<D> {
     /// Whether nothing was received since the clock was read, while the device is armed. If so, no
     /// state of the NIC carries an outdated time.
     asleep: bool,
+    /// Whether there may be more grants to take in than the last look took.
+    more_grants: bool,
 }
 
 impl<D: Device> DeviceAdapter<D> {
@@ -59,6 +66,7 @@ impl<D: Device> DeviceAdapter<D> {
             now: Time::ZERO,
             armed: None,
             asleep: false,
+            more_grants: false,
         }
     }
 
@@ -89,13 +97,17 @@ impl<D: Device> DeviceAdapter<D> {
     }
 
     /// Takes in memory that peers have granted, if a task waits for that, since each look takes a
-    /// system call.
+    /// system call. Peers may grant without end, so some are left for the next look.
     fn take_grants(&mut self) {
-        while self.control.grants.are_awaited()
-            && let Some(granted) = self.device.granted()
-        {
+        self.more_grants = false;
+        for _ in 0..MOST_GRANTS {
+            if !self.control.grants.are_awaited() {
+                return;
+            }
+            let Some(granted) = self.device.granted() else { return };
             self.control.granted(granted);
         }
+        self.more_grants = true;
     }
 
     /// Tells peers what was received so far, before one of them hears that a connection ends. The
@@ -116,6 +128,9 @@ impl<D: Device> DeviceAdapter<D> {
         let mut heard = false;
         for _ in 0..MOST_BURSTS {
             let found = self.device.receive(&mut self.control.nic) > 0;
+            if self.control.nic.has_gone() {
+                self.control.forget_gone();
+            }
             self.control.nic.collect(&mut self.device);
             heard |= found;
             if !found {
@@ -139,6 +154,9 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
             self.asleep = false;
         }
         let gone = self.control.nic.has_gone();
+        if gone {
+            self.control.forget_gone();
+        }
         if self.lossless && (!found || gone || self.busy.is_multiple_of(TURNS_TO_COLLECT)) {
             self.control.nic.collect(&mut self.device);
         }
@@ -238,7 +256,8 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
     }
 
     fn arm(&mut self) -> std::io::Result<()> {
-        let until = self.control.next_timeout();
+        // With more to take in, the sleep is to end at once.
+        let until = if self.more_grants { Some(self.now) } else { self.control.next_timeout() };
         self.device.arm(until)?;
         self.asleep |= self.armed.is_none();
         self.armed = Some(until);
@@ -295,6 +314,16 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
 
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         self.device.grant(to, tag, memory)
+    }
+
+    #[cold]
+    fn look_for_grants(&mut self) {
+        for _ in 0..MOST_LOOKS {
+            self.take_grants();
+            if !self.more_grants {
+                return;
+            }
+        }
     }
 
     fn close(&mut self) -> Result<Box<dyn Adapter>, NicError> {

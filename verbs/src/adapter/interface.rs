@@ -89,6 +89,10 @@ pub(crate) trait Adapter: Send {
     fn trouble(&mut self) -> Option<Trouble>;
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError>;
 
+    /// Takes in what peers have granted so far, if a task waits for a grant. Of very many grants,
+    /// some are left for later turns.
+    fn look_for_grants(&mut self);
+
     /// Moves the NIC to a closed device. When the old adapter is dropped, its device is closed.
     fn close(&mut self) -> Result<Box<dyn Adapter>, NicError>;
 }

@@ -1,10 +1,13 @@
 //! Granting memory to a peer on the same machine, and mapping what a peer has granted.
 
+use std::sync::Arc;
+
 use doorbell_transports::GrantError;
+use tokio::sync::Notify;
 
 use super::connection::Connection;
-use crate::control::{Control, Granted, granted_as};
-use crate::link::Ending;
+use crate::control::{Absent, Control, Granted, MOST_UNTAKEN, granted_as};
+use crate::error::MapError;
 use crate::memory::{Mapped, Registered};
 use crate::waiting::with_progress;
 use crate::work::RemoteMemory;
@@ -38,31 +41,43 @@ impl Connection {
     /// [`timeout`](tokio::time::timeout) if the grant may not come. [`Mapped`] memory is also
     /// written without packets by queue pairs.
     ///
+    /// Grants that come before they are waited for are kept, 64 of each peer process. What other
+    /// peers grant takes nothing from these.
+    ///
     /// # Errors
-    /// Returns why the connection ended, if it ends before.
-    pub async fn map(&self, memory: RemoteMemory) -> Result<Mapped, Ending> {
+    /// Returns why the connection ended, if it ends before; or that the grant was dropped, since
+    /// the peer made more than are kept.
+    pub async fn map(&self, memory: RemoteMemory) -> Result<Mapped, MapError> {
         let Some(path) = self.link().nic_side(|side| side.path.as_ref().map(|&(_, path)| path))
         else {
-            return Err(self.ended().await);
+            return Err(self.ended().await.into());
         };
-        let (nic, rkey) = (self.nic(), memory.rkey());
+        let (nic, rkey, task) = (self.nic(), memory.rkey(), Arc::new(Notify::new()));
         let take = |control: &mut Control| {
-            control.grants.take(path, rkey).map(|Granted { base, region, .. }| {
+            control.grants.take(path, rkey, &task).map(|Granted { base, region, .. }| {
                 let id = control.nic.map(path, rkey, base, region.clone());
                 Mapped::new(nic.clone(), id, region)
             })
         };
         loop {
-            let mut woken = match nic.engine().with(|adapter| take(adapter.control())) {
+            let taken = nic.engine().with(|adapter| match take(adapter.control()) {
+                // The peer may have granted the memory again, which the device has yet to tell.
+                Err(Absent::PushedOut) => {
+                    adapter.look_for_grants();
+                    take(adapter.control())
+                }
+                taken => taken,
+            });
+            match taken {
                 Ok(mapped) => return Ok(mapped),
-                Err(woken) => woken,
-            };
+                Err(Absent::PushedOut) => return Err(MapError::PushedOut { most: MOST_UNTAKEN }),
+                Err(Absent::NotYet) => {}
+            }
             with_progress(nic.engine(), async {
                 tokio::select! {
                     biased;
-                    // The grant has arrived, was pushed out by others, or was taken by another
-                    // task.
-                    _ = &mut woken => Ok(()),
+                    // The grant has arrived, and may have been taken by another task.
+                    () = task.notified() => Ok(()),
                     ending = self.link().ended() => Err(ending),
                 }
             })

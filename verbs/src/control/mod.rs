@@ -20,7 +20,7 @@ mod state;
 mod teardown;
 mod turn;
 
-pub(crate) use grants::{Granted, granted_as};
+pub(crate) use grants::{Absent, Granted, MOST_UNTAKEN, granted_as};
 pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
 pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair};
 pub(crate) use state::{Control, ControlConfig};

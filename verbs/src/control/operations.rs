@@ -1,6 +1,7 @@
 //! Control operations that a program queues and does not wait for.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use doorbell_core::cm::ConnectionId;
@@ -48,12 +49,12 @@ pub(crate) struct DroppedQueuePair {
 #[derive(Default)]
 pub(crate) struct ControlQueue {
     any: AtomicBool,
-    list: Mutex<Vec<ControlOp>>,
+    list: Mutex<VecDeque<ControlOp>>,
 }
 
 impl ControlQueue {
     pub fn add(&self, operation: ControlOp) {
-        locked(&self.list).push(operation);
+        locked(&self.list).push_back(operation);
         self.any.store(true, Ordering::Release);
     }
 
@@ -62,9 +63,13 @@ impl ControlQueue {
         self.any.load(Ordering::Acquire)
     }
 
-    pub fn take(&self) -> Vec<ControlOp> {
+    /// Takes the next operation. The others stay, in case the operation panics.
+    pub fn next(&self) -> Option<ControlOp> {
         let mut list = locked(&self.list);
-        self.any.store(false, Ordering::Relaxed);
-        std::mem::take(&mut list)
+        let next = list.pop_front();
+        if list.is_empty() {
+            self.any.store(false, Ordering::Relaxed);
+        }
+        next
     }
 }

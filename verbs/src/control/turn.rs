@@ -13,6 +13,7 @@ use super::operations::ControlOp;
 use super::state::Control;
 use crate::dispatch::AsyncEvent;
 use crate::link::{ConnectionState, Ending};
+use crate::sync::contained;
 
 /// The time between looks at messages from other processes of the interface, while turns are taken:
 /// a look takes a system call. A process that sleeps is woken by them.
@@ -75,6 +76,14 @@ impl Control {
     /// Takes in memory that a peer has granted.
     pub fn granted(&mut self, grant: Grant) {
         self.grants.arrive(grant);
+    }
+
+    /// Forgets what peers have granted whose links have ended since the last burst.
+    #[cold]
+    pub fn forget_gone(&mut self) {
+        for &link in self.nic.links_gone() {
+            self.grants.forget(link);
+        }
     }
 
     fn handle_event(&mut self, event: Event) {
@@ -142,10 +151,13 @@ impl Control {
 impl Control {
     #[cold]
     fn run_operations(&mut self) {
-        for operation in self.operations.take() {
+        while let Some(operation) = self.operations.next() {
             match operation {
                 ControlOp::ArmCompletions(queue) => self.arm(queue),
-                ControlOp::Deregister(lkey) => drop(self.nic.deregister(lkey)),
+                ControlOp::Deregister(lkey) => {
+                    let nic = &mut self.nic;
+                    contained("the drop of memory", || drop(nic.deregister(lkey)));
+                }
                 ControlOp::Probe(link) => {
                     link.probe_begins();
                     self.nic.probe(link.qpn);

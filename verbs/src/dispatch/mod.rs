@@ -23,7 +23,7 @@ pub(crate) use reader::ReaderWaker;
 pub(crate) use slots::Slots;
 
 use crate::error::PostReceiveError;
-use crate::sync::wakers::{Place, Wakers};
+use crate::sync::wakers::{Place, Wakers, wake};
 use crate::sync::{AtomicU64, Mutex, Ordering, locked};
 
 /// The bit in the number of a request that marks the completion of a receive.
@@ -78,7 +78,7 @@ impl Dispatcher {
         let woken = self.sends.complete(done.id as u32, || taken(&mut done));
         self.room.add_permits(1);
         let woke = woken.is_some();
-        woken.into_iter().for_each(Waker::wake);
+        woken.into_iter().for_each(wake);
         woke
     }
 

@@ -122,19 +122,32 @@ impl<Q, T> Slots<Q, T> {
 
     /// Registers a waker, to be woken when the slot holds a completion.
     pub fn wait(&self, index: u32, waker: &Waker) {
+        match &locked(&self.inside).slots[index as usize] {
+            Slot::Waiting(Some(known)) if known.will_wake(waker) => return,
+            Slot::Waiting(_) => {}
+            _ => return,
+        }
+        // A waker is the program's code, and is neither cloned nor dropped under the lock.
+        let mut waker = Some(waker.clone());
         if let Slot::Waiting(waiting) = &mut locked(&self.inside).slots[index as usize] {
-            waiting.get_or_insert_with(|| waker.clone()).clone_from(waker);
+            std::mem::swap(waiting, &mut waker);
         }
     }
 
     /// Gives up a slot whose future was dropped: the completion will be discarded.
     pub fn abandon(&self, index: u32) {
         let mut inside = locked(&self.inside);
-        match inside.slots[index as usize] {
-            Slot::Waiting(_) => inside.slots[index as usize] = Slot::Abandoned,
-            Slot::Done(_) => inside.release(index),
-            Slot::Free | Slot::Abandoned => {}
-        }
+        let slot = &mut inside.slots[index as usize];
+        let old = match slot {
+            Slot::Waiting(_) => Some(std::mem::replace(slot, Slot::Abandoned)),
+            Slot::Done(_) => {
+                inside.release(index);
+                None
+            }
+            Slot::Free | Slot::Abandoned => None,
+        };
+        drop(inside);
+        drop(old);
     }
 }
 

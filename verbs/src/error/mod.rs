@@ -5,6 +5,7 @@
 
 mod connect;
 mod failed;
+mod map;
 mod open;
 
 use doorbell_core::nic::{PostError, ReceiveRequest, TableFull};
@@ -13,6 +14,7 @@ use thiserror::Error;
 pub(crate) use connect::Target;
 pub use connect::{ConnectError, ListenRefused};
 pub use failed::{Failed, FailedWhy};
+pub use map::MapError;
 pub use open::NicError;
 
 /// The error of a receive that was not posted.

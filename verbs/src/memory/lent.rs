@@ -1,23 +1,17 @@
 //! Bytes that peers may read for a while.
 
 use std::fmt;
-use std::ops::Range;
 
 use bytes::Bytes;
-use doorbell_core::nic::Rights;
+use doorbell_core::nic::Registration;
 
-use super::registered::Registered;
+use crate::control::ControlOp;
 use crate::error::RegisterError;
-use crate::nic::Domain;
-use crate::sys::lending::region_to_read;
+use crate::nic::{Domain, Nic};
 use crate::work::RemoteMemory;
 
 /// Immutable bytes of this program that peers may read, without a copy of them. They can be read
 /// until this is dropped.
-///
-/// Peers read memory word by word, so only the whole words of the bytes are lent: those that begin
-/// at a multiple of eight in memory. At most seven bytes before them and seven behind them are
-/// left, which a program sends by itself.
 ///
 /// ```
 /// # use bytes::Bytes;
@@ -26,26 +20,26 @@ use crate::work::RemoteMemory;
 /// # let nic = Nic::open(&format!("shm:lent/{}", std::process::id()), Config::default())?;
 /// let bytes = Bytes::from(vec![7; 1000]);
 /// let lent = nic.domain().lend(bytes.clone())?;
-/// let (before, behind) = (&bytes[..lent.range().start], &bytes[lent.range().end..]);
-/// assert_eq!(before.len() as u64 + lent.remote().len() + behind.len() as u64, 1000);
+/// assert_eq!(lent.remote().len(), 1000);
 /// # Ok(())
 /// # }
 /// ```
 pub struct Lent {
-    registered: Registered,
-    range: Range<usize>,
+    nic: Nic,
+    registration: Registration,
 }
 
 impl Lent {
     /// Returns the memory that peers may read.
     pub fn remote(&self) -> RemoteMemory {
-        self.registered.remote()
+        let Registration { address, rkey, len, .. } = self.registration;
+        RemoteMemory::new(address, rkey, len)
     }
+}
 
-    /// Returns which of the bytes peers may read. The range is empty if the bytes contain no whole
-    /// word.
-    pub fn range(&self) -> Range<usize> {
-        self.range.clone()
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.nic.engine().submit(ControlOp::Deregister(self.registration.lkey));
     }
 }
 
@@ -56,13 +50,14 @@ impl fmt::Debug for Lent {
 }
 
 impl Domain {
-    /// Lends bytes to peers, which may read them until what this returns is dropped.
+    /// Lends bytes to peers, which may read them until what this returns is dropped. Peers can do
+    /// nothing else with them, and neither can requests of this program.
     ///
     /// # Errors
     /// Returns an error when there are as many registrations as configured.
     pub fn lend(&self, bytes: Bytes) -> Result<Lent, RegisterError> {
-        let (region, range) = region_to_read(bytes);
-        let registered = self.register(region, Rights::REMOTE_READ)?;
-        Ok(Lent { registered, range })
+        let lends = |nic: &mut doorbell_core::nic::Nic| nic.lend(self.id(), bytes);
+        let registration = self.nic().engine().with(|adapter| lends(&mut adapter.control().nic))?;
+        Ok(Lent { nic: self.nic().clone(), registration })
     }
 }

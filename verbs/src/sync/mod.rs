@@ -20,6 +20,7 @@ pub(crate) use std::{
 
 pub(crate) mod wakers;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 
 /// A cell with the interface of loom's `UnsafeCell`.
@@ -64,4 +65,12 @@ pub(crate) fn this_thread() -> usize {
 #[inline]
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs code of the program's, `what`, whose panic must not end the thread that runs the NIC: other
+/// tasks depend on that thread. The panic has been reported by the program's panic hook.
+pub(crate) fn contained(what: &str, runs: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(runs)).is_err() {
+        tracing::error!("{what} of the program has panicked");
+    }
 }

@@ -1,8 +1,13 @@
-//! A list of wakers, in which each waiting task has a place of its own.
+//! A list of wakers, in which each waiting task has a place of its own, and a cell for one waker.
+//!
+//! A waker is code of the program's: to clone, wake or drop it may panic, or come back to this
+//! crate. So none of the three is done while a lock is held, and a waker that panics harms neither
+//! the thread that runs the NIC nor the tasks that are to be woken behind it.
 
 use std::collections::BTreeMap;
-
 use std::task::{Poll, Waker};
+
+use super::contained;
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, fence, locked};
 
@@ -41,14 +46,21 @@ impl Wakers {
     }
 
     pub fn enter(&self, place: &mut Place, waker: &Waker) {
-        let mut list = locked(&self.list);
-        let number = *place.0.get_or_insert_with(|| {
-            list.next += 1;
-            list.next
+        let known = place.0.is_some_and(|number| {
+            locked(&self.list).wakers.get(&number).is_some_and(|known| known.will_wake(waker))
         });
-        list.wakers.entry(number).or_insert_with(|| waker.clone()).clone_from(waker);
-        self.count.store(list.wakers.len(), Ordering::SeqCst);
-        drop(list);
+        if !known {
+            let waker = waker.clone();
+            let mut list = locked(&self.list);
+            let number = *place.0.get_or_insert_with(|| {
+                list.next += 1;
+                list.next
+            });
+            let old = list.wakers.insert(number, waker);
+            self.count.store(list.wakers.len(), Ordering::SeqCst);
+            drop(list);
+            drop(old);
+        }
         fence(Ordering::SeqCst);
     }
 
@@ -73,8 +85,10 @@ impl Wakers {
     pub fn leave(&self, place: &mut Place) {
         if let Some(number) = place.0.take() {
             let mut list = locked(&self.list);
-            list.wakers.remove(&number);
+            let old = list.wakers.remove(&number);
             self.count.store(list.wakers.len(), Ordering::SeqCst);
+            drop(list);
+            drop(old);
         }
     }
 
@@ -86,7 +100,7 @@ impl Wakers {
         self.count.store(list.wakers.len(), Ordering::SeqCst);
         drop(list);
         if let Some((_, waker)) = first {
-            waker.wake();
+            wake(waker);
         }
     }
 
@@ -103,7 +117,124 @@ impl Wakers {
         self.count.store(0, Ordering::SeqCst);
         drop(list);
         let any = !woken.is_empty();
-        woken.into_values().for_each(Waker::wake);
+        woken.into_values().for_each(wake);
         any
+    }
+}
+
+/// Wakes a task, whose waker may panic.
+pub(crate) fn wake(waker: Waker) {
+    contained("a waker", || waker.wake());
+}
+
+/// The waker of one task, if the task sleeps.
+#[derive(Default)]
+pub(crate) struct WakerCell(Mutex<Option<Waker>>);
+
+impl WakerCell {
+    pub fn set(&self, waker: &Waker) {
+        if locked(&self.0).as_ref().is_some_and(|known| known.will_wake(waker)) {
+            return;
+        }
+        let waker = waker.clone();
+        let old = locked(&self.0).replace(waker);
+        drop(old);
+    }
+
+    /// Wakes the task, and returns whether there was one.
+    pub fn wake(&self) -> bool {
+        let waker = locked(&self.0).take();
+        waker.map(wake).is_some()
+    }
+}
+
+#[cfg(all(test, not(verbs_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::task::Wake;
+
+    use super::*;
+
+    /// Notes that it was woken, and then does what it is told to.
+    struct Does<F: Fn() + Send + Sync>(AtomicBool, F);
+
+    impl<F: Fn() + Send + Sync> Wake for Does<F> {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+            (self.1)();
+        }
+    }
+
+    fn waker<F: Fn() + Send + Sync + 'static>(does: F) -> (Arc<Does<F>>, Waker) {
+        let task = Arc::new(Does(AtomicBool::new(false), does));
+        (task.clone(), task.into())
+    }
+
+    /// Regression test for a bug: the tasks behind one whose waker panicked were taken off the list
+    /// and not woken, and so slept for ever; and the thread that ran the NIC ended.
+    #[test]
+    fn tasks_are_woken_behind_one_whose_waker_panics() {
+        let wakers = Wakers::default();
+        let ((first, panics), (second, sleeps)) = (waker(|| panic!("as it is to")), waker(|| ()));
+        wakers.enter(&mut Place::default(), &panics);
+        wakers.enter(&mut Place::default(), &sleeps);
+        assert!(wakers.wake_all());
+        assert!(first.0.load(Ordering::SeqCst) && second.0.load(Ordering::SeqCst));
+        wakers.enter(&mut Place::default(), &panics);
+        wakers.wake_one();
+        assert!(!wakers.any());
+    }
+
+    /// What a waker does when it is dropped.
+    struct Leaves(Arc<Wakers>, Mutex<Place>);
+
+    impl Wake for Leaves {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Leaves {
+        fn drop(&mut self) {
+            self.0.leave(&mut locked(&self.1));
+        }
+    }
+
+    /// Regression test for a bug: wakers were dropped under the lock of their list. One with which
+    /// a task goes that waits, too, waited for that lock for ever.
+    #[test]
+    fn a_waker_whose_drop_takes_another_task_off_the_list_finds_the_list_unlocked() {
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (wakers, mut place) = (Arc::new(Wakers::default()), Place::default());
+            let leaving = || {
+                let mut other = Place::default();
+                wakers.enter(&mut other, &waker(|| ()).1);
+                Waker::from(Arc::new(Leaves(wakers.clone(), Mutex::new(other))))
+            };
+            wakers.enter(&mut place, &leaving());
+            wakers.enter(&mut place, &leaving());
+            wakers.leave(&mut place);
+            assert!(!wakers.any());
+            let _ = done.send(());
+        });
+        let waited = is_done.recv_timeout(std::time::Duration::from_secs(20));
+        waited.expect("nobody waits for the lock");
+    }
+
+    /// Regression test for a bug: a task was woken under the lock that it takes when it is polled.
+    #[test]
+    fn a_task_that_is_polled_by_its_waker_registers_again() {
+        let cell = Arc::new(WakerCell::default());
+        let (done, is_done) = std::sync::mpsc::channel();
+        let (polled, wakes) = {
+            let cell = cell.clone();
+            waker(move || cell.set(Waker::noop()))
+        };
+        cell.set(&wakes);
+        std::thread::spawn(move || {
+            let _ = done.send(cell.wake());
+        });
+        let waited = is_done.recv_timeout(std::time::Duration::from_secs(20));
+        assert_eq!((waited, polled.0.load(Ordering::SeqCst)), (Ok(true), true));
     }
 }

@@ -1,5 +1,4 @@
 //! The code of this crate that needs `unsafe`, each block with its reason.
 
-pub(crate) mod lending;
 pub(crate) mod lock;
 pub mod thread;

@@ -13,13 +13,12 @@ pub fn pin_to(core: usize) -> io::Result<()> {
     if core >= 8 * size_of::<libc::cpu_set_t>() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: a set of zeros is a valid empty set, `core` lies within the set, and the kernel reads
-    // a live set.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(core, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    };
+    // SAFETY: a set of zeros is a valid empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `core` lies within the set.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: the kernel reads a live set of the given size.
+    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

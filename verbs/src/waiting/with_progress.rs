@@ -7,20 +7,18 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::state::Waiting;
 use crate::progress::{HeldNic, Look, Precedence, ProgressEngine};
-use crate::sync::{Mutex, locked};
+use crate::sync::wakers::WakerCell;
 
 /// Whether a future was woken, on whichever thread.
 struct Woken {
     flag: AtomicBool,
-    waker: Mutex<Option<Waker>>,
+    waker: WakerCell,
 }
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
         self.flag.store(true, Ordering::Release);
-        if let Some(waker) = locked(&self.waker).take() {
-            waker.wake();
-        }
+        self.waker.wake();
     }
 }
 
@@ -35,7 +33,7 @@ impl Look for Flag<'_> {
     }
 
     fn register(&mut self, waker: &Waker) {
-        *locked(&self.0.waker) = Some(waker.clone());
+        self.0.waker.set(waker);
     }
 
     fn precedence(&self) -> Precedence {
@@ -46,7 +44,7 @@ impl Look for Flag<'_> {
 /// Awaits a future that an event of the NIC wakes, and makes progress until then. It is meant for
 /// rare events, such as the end of a connection.
 pub(crate) async fn with_progress<F: Future>(engine: &ProgressEngine, future: F) -> F::Output {
-    let woken = Arc::new(Woken { flag: AtomicBool::new(false), waker: Mutex::new(None) });
+    let woken = Arc::new(Woken { flag: AtomicBool::new(false), waker: WakerCell::default() });
     let waker = Waker::from(woken.clone());
     let mut future = std::pin::pin!(future);
     let mut waiting = Waiting::new(engine);

@@ -7,8 +7,6 @@
 //! The unsafe part is the slots: the indices say whose each is. A slot is the writer's from when
 //! the reader's head has passed it until the writer's tail passes it, and the reader's otherwise.
 
-#![allow(unsafe_code)]
-
 mod reading;
 mod writing;
 
@@ -55,9 +53,11 @@ impl<T> Slots<T> {
     /// The slot of an index. It must not be used longer than the ring lives.
     #[inline]
     fn at(&self, index: usize) -> &UnsafeCell<MaybeUninit<T>> {
-        // SAFETY: the mask keeps it within the slots, and whoever has `self` has an `Arc` of the
-        // ring beside it, which never moves or drops them before.
-        unsafe { self.first.add(index & self.mask).as_ref() }
+        // SAFETY: the mask keeps it within the slots.
+        let slot = unsafe { self.first.add(index & self.mask) };
+        // SAFETY: whoever has `self` has an `Arc` of the ring beside it, which never moves or drops
+        // the slots before. The reference is to a cell, beside which there may be any number.
+        unsafe { slot.as_ref() }
     }
 }
 
@@ -132,12 +132,14 @@ impl<T> Ring<T> {
 }
 
 impl<T> Drop for Ring<T> {
+    /// Drops what was not taken. If the drop of one value panics, those behind it are leaked, with
+    /// all that they own; none is dropped twice.
     fn drop(&mut self) {
         let (mut at, tail) = (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed));
         while at != tail {
             self.slots[at & (self.slots.len() - 1)].with_mut(|slot| {
                 // SAFETY: both ends are gone, and what lies between the indices was not taken.
-                unsafe { (*slot).assume_init_drop() };
+                unsafe { slot.cast::<T>().drop_in_place() };
             });
             at = at.wrapping_add(1);
         }

@@ -62,7 +62,7 @@ impl<T> Consumer<T> {
         let at = self.head.wrapping_add(index);
         // SAFETY: the slot is between head and tail, so it holds a value, which the writer leaves
         // alone until the head has passed it; and the head can't pass while `self` is borrowed.
-        Some(self.slots.at(at).with(|slot| unsafe { (*slot).assume_init_ref() }))
+        Some(self.slots.at(at).with(|slot| unsafe { &*slot.cast::<T>() }))
     }
 
     /// What was seen in that part of the ring, the head being 0, left where it is.
@@ -71,11 +71,13 @@ impl<T> Consumer<T> {
         let (first, mask, head) = (self.slots.first, self.slots.mask, self.head);
         let end = part.end.min(self.seen_behind(0));
         (head.wrapping_add(part.start)..head.wrapping_add(end)).map(move |at| {
-            // SAFETY: it is as in `at`; a copy of where the slots are does as well, while `self` is
-            // borrowed.
-            let slot = unsafe { first.add(at & mask).as_ref() };
+            // SAFETY: the mask keeps it within the slots.
+            let slot = unsafe { first.add(at & mask) };
+            // SAFETY: it is as in `Slots::at`; a copy of where the slots are does as well, while
+            // `self` is borrowed.
+            let slot = unsafe { slot.as_ref() };
             // SAFETY: it is as in `seen`.
-            slot.with(|slot| unsafe { (*slot).assume_init_ref() })
+            slot.with(|slot| unsafe { &*slot.cast::<T>() })
         })
     }
 
@@ -90,7 +92,7 @@ impl<T> Consumer<T> {
         }
         // SAFETY: the slot holds a value, which is the reader's until the head passes it; and the
         // head can't pass while `self` is borrowed.
-        Some(self.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() }))
+        Some(self.slots.at(self.head).with_mut(|slot| unsafe { &mut *slot.cast::<T>() }))
     }
 
     /// The value at the head, for whoever may take it after a look.
@@ -153,7 +155,7 @@ impl<T> Passing<'_, T> {
         // SAFETY: the slot holds a value, which is the reader's until the head passes it; and what
         // is returned borrows this, by which alone the head can pass.
         let value =
-            self.consumer.slots.at(self.head).with_mut(|slot| unsafe { (*slot).assume_init_mut() });
+            self.consumer.slots.at(self.head).with_mut(|slot| unsafe { &mut *slot.cast::<T>() });
         Some(Next { head: &mut self.head, value })
     }
 }
@@ -262,9 +264,12 @@ pub(in crate::nic) struct Leaving<'a, T>(Head<'a, T>);
 impl<T> Drop for Leaving<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the head passes the slot now, so this is the last that is seen of the value.
+        // The head passes the slot even if the value's own drop panics, or whoever takes the next
+        // value, or drops the ring, would drop this one again.
+        let _passed = Passed(self.0.consumer);
+        // SAFETY: the head passes the slot in any case, so this is the last that is seen of the
+        // value.
         unsafe { self.0.value.drop_in_place() };
-        self.0.consumer.pass();
     }
 }
 

@@ -96,6 +96,54 @@ fn a_value_of_which_nothing_could_be_made_is_taken_once() {
     assert!(last.pop().is_none());
 }
 
+/// Counts how often it is dropped, and panics the first time if it is told to.
+struct Counted<'c>(&'c std::cell::Cell<u32>, bool);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+        assert!(!self.1 || self.0.get() > 1, "as it is to");
+    }
+}
+
+/// Whether it panicked.
+fn panics(does: impl FnOnce()) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(does)).is_err()
+}
+
+/// Regression test for a bug: a value whose drop panicked stayed at the head, and was dropped again
+/// by whoever came next.
+#[test]
+fn a_value_whose_drop_panics_is_dropped_once_and_those_behind_it_are_read() {
+    let [first, second, third] = [const { std::cell::Cell::new(0) }; 3];
+    let (mut producer, mut consumer) = ring(4);
+    for (count, fails) in [(&first, true), (&second, true), (&third, false)] {
+        assert!(producer.push(Counted(count, fails)).is_ok());
+    }
+    assert!(panics(|| consumer.drop_front()));
+    assert_eq!((first.get(), consumer.waiting()), (1, 2));
+    assert!(panics(|| drop(consumer.head().expect("the second").leaving())));
+    assert_eq!((second.get(), consumer.waiting()), (1, 1));
+    consumer.drop_front();
+    drop((producer, consumer));
+    assert_eq!([&first, &second, &third].map(std::cell::Cell::get), [1, 1, 1]);
+}
+
+/// A panic in the drop of one value may leave those behind it undropped, and drops none twice.
+#[test]
+fn a_ring_that_is_dropped_drops_no_value_twice_when_the_drop_of_one_panics() {
+    let [first, second, third] = [const { std::cell::Cell::new(0) }; 3];
+    let (mut producer, mut consumer) = ring(4);
+    for (count, fails) in [(&first, false), (&second, true), (&third, false)] {
+        assert!(producer.push(Counted(count, fails)).is_ok());
+    }
+    consumer.drop_front();
+    drop(producer);
+    assert!(panics(|| drop(consumer)));
+    assert_eq!([&first, &second].map(std::cell::Cell::get), [1, 1]);
+    assert!(third.get() <= 1, "{}", third.get());
+}
+
 #[test]
 fn a_ring_is_deserted_when_the_end_that_writes_is_dropped() {
     let (mut producer, mut consumer) = ring(2);

@@ -7,6 +7,7 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 use super::private_data::TooLong;
+use crate::wire::fixed::{at, be16};
 use crate::wire::malformed::{Malformed, Part, split};
 use crate::wire::numbers::{IpProtocol, ServiceId};
 
@@ -65,7 +66,10 @@ impl ServiceId {
     /// The port space and the port, if it is a service of `rdma_cm`'s.
     pub const fn ip_port(self) -> Option<(IpProtocol, CmPort)> {
         match self.0 >> 24 {
-            Self::IP_PREFIX => Some((IpProtocol((self.0 >> 16) as u8), CmPort(self.0 as u16))),
+            Self::IP_PREFIX => {
+                let [.., protocol, high, low] = self.0.to_be_bytes();
+                Some((IpProtocol(protocol), CmPort(u16::from_be_bytes([high, low]))))
+            }
             _ => None,
         }
     }
@@ -127,16 +131,16 @@ impl IpCm {
         if h[0] != 0 {
             return Err(Malformed::Version { part: Part::IpCm, found: h[0] });
         }
-        let [_, _, p, q, addresses @ ..] = *h;
+        let (port, source, destination) = (be16::<2, _>(h), at::<4, 16, _>(h), at::<20, 16, _>(h));
         let addresses = match h[1] >> 4 {
-            4 => IpPair::V4 { source: ipv4(&addresses, 0), destination: ipv4(&addresses, 16) },
-            6 => IpPair::V6 { source: ipv6(&addresses, 0), destination: ipv6(&addresses, 16) },
+            4 => IpPair::V4 { source: ipv4(source), destination: ipv4(destination) },
+            6 => IpPair::V6 { source: source.into(), destination: destination.into() },
             found => {
                 let found = u32::from(found);
                 return Err(Malformed::Field { part: Part::IpCm, field: "IP version", found });
             }
         };
-        Ok((Self { source_port: CmPort(u16::from_be_bytes([p, q])), addresses }, rest))
+        Ok((Self { source_port: CmPort(port), addresses }, rest))
     }
 
     /// It as it stands on the wire.
@@ -174,14 +178,7 @@ impl IpCm {
     }
 }
 
-/// The IPv4 address at the end of the 16 bytes from `at`.
-fn ipv4(addresses: &[u8; 32], at: usize) -> Ipv4Addr {
-    let [.., a, b, c, d] = ipv6(addresses, at).octets();
+/// The IPv4 address at the end of 16 bytes.
+fn ipv4([.., a, b, c, d]: [u8; 16]) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, d)
-}
-
-fn ipv6(addresses: &[u8; 32], at: usize) -> Ipv6Addr {
-    let mut octets = [0; 16];
-    octets.copy_from_slice(&addresses[at..at + 16]);
-    Ipv6Addr::from(octets)
 }

@@ -19,6 +19,9 @@ pub(super) trait Field<'bytes>: Sized {
     fn write(&self, to: &mut Writer<'_>);
 }
 
+/// Why nothing lies beyond the end: a layout's length is checked when this is compiled.
+const WITHIN: &str = "a layout is as long as the datagram that it is of";
+
 /// Reads a message from its first bit to its last.
 ///
 /// It panics beyond the end of the bytes. [`Mad`](super::Mad) gives it a whole datagram, and every
@@ -41,7 +44,18 @@ impl<'bytes> Reader<'bytes> {
     pub(super) fn bits(&mut self, count: usize) -> u64 {
         let bits = self.at..self.at + count;
         self.at = bits.end;
-        bits.fold(0, |value, at| value << 1 | u64::from(self.bytes[at / 8] >> (7 - at % 8) & 1))
+        let byte = |at: usize| *self.bytes.get(at / 8).expect(WITHIN);
+        bits.fold(0, |value, at| value << 1 | u64::from(byte(at) >> (7 - at % 8) & 1))
+    }
+
+    /// The next `count` bits as a number of a type that has as many.
+    pub(super) fn number<T: TryFrom<u64>>(&mut self, count: usize) -> Result<T, Malformed> {
+        T::try_from(self.bits(count)).map_err(|_| unreachable!("{WITHIN}"))
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn array<const N: usize>(&mut self) -> [u8; N] {
+        *self.bytes(N).as_array().expect(WITHIN)
     }
 
     /// The next `count` bytes, in place.
@@ -49,7 +63,7 @@ impl<'bytes> Reader<'bytes> {
         debug_assert!(self.at.is_multiple_of(8), "bytes begin at a byte");
         let start = self.at / 8;
         self.skip(8 * count);
-        &self.bytes[start..start + count]
+        self.bytes.get(start..start + count).expect(WITHIN)
     }
 
     /// Leaves out reserved bits: they are not to be judged.
@@ -73,7 +87,8 @@ impl<'out> Writer<'out> {
     /// The low `count` bits of `value`.
     pub(super) fn bits(&mut self, value: u64, count: usize) {
         for shift in (0..count).rev() {
-            self.out[self.at / 8] |= ((value >> shift & 1) as u8) << (7 - self.at % 8);
+            let byte = self.out.get_mut(self.at / 8).expect(WITHIN);
+            *byte |= ((value >> shift & 1) as u8) << (7 - self.at % 8);
             self.at += 1;
         }
     }
@@ -83,7 +98,7 @@ impl<'out> Writer<'out> {
         debug_assert!(self.at.is_multiple_of(8), "bytes begin at a byte");
         let start = self.at / 8;
         self.skip(8 * room);
-        self.out[start..start + bytes.len()].copy_from_slice(bytes);
+        self.out.get_mut(start..start + bytes.len()).expect(WITHIN).copy_from_slice(bytes);
     }
 
     /// Leaves reserved bits zero.
@@ -136,7 +151,7 @@ macro_rules! whole_field {
             const BITS: usize = 8 * size_of::<Self>();
 
             fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-                Ok(Self(from.bits(Self::BITS) as _))
+                from.number(Self::BITS).map(Self)
             }
 
             fn write(&self, to: &mut Writer<'_>) {
@@ -154,7 +169,7 @@ macro_rules! narrow_field {
             const BITS: usize = $name::BITS as usize;
 
             fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-                Ok(Self::new(from.bits(<Self as Field>::BITS) as _))
+                from.number(<Self as Field>::BITS).map(Self::new)
             }
 
             fn write(&self, to: &mut Writer<'_>) {
@@ -184,9 +199,7 @@ impl Field<'_> for Gid {
     const BITS: usize = 128;
 
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut gid = [0; 16];
-        gid.copy_from_slice(from.bytes(16));
-        Ok(Self(gid))
+        Ok(Self(from.array()))
     }
 
     fn write(&self, to: &mut Writer<'_>) {

@@ -34,7 +34,7 @@ impl<'a> Mad<'a> {
         let mut from = Reader::new(mad);
         from.skip(8 * Self::KIND.len() + 32);
         let transaction = from.take()?;
-        let attribute = from.bits(16) as u16;
+        let attribute = u16::from_be_bytes(from.array());
         from.skip(48);
         Ok(Self { transaction, message: Message::read(attribute, &mut from)? })
     }

@@ -43,7 +43,7 @@ impl<'a, const ROOM: usize> PrivateData<'a, ROOM> {
     /// The bytes up to the last that is not zero.
     fn trimmed(self) -> &'a [u8] {
         let end = self.0.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        &self.0[..end]
+        self.0.get(..end).unwrap_or_default()
     }
 }
 
@@ -107,7 +107,7 @@ impl<'a> AdditionalInfo<'a> {
     /// Takes the room, of which the message claims that `claimed` bytes are used.
     pub(super) fn read(from: &mut Reader<'a>, claimed: u64) -> Result<Self, Malformed> {
         // Seven or eight bits: it fits any usize.
-        let claimed = claimed as usize;
+        let claimed = usize::try_from(claimed).unwrap_or(usize::MAX);
         let room = from.bytes(Self::ROOM);
         let used = room.get(..claimed);
         used.map(Self).ok_or(Malformed::Length { part: Part::Mad, claimed, have: Self::ROOM })

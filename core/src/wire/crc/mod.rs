@@ -7,9 +7,10 @@
 //! which folds them in parallel but takes ten nanoseconds to begin and to end.
 
 #[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
 mod sys;
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-mod wide;
+use sys::wide;
 
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 mod wide {
@@ -31,6 +32,8 @@ mod wide {
 }
 
 use crate::sync::AtomicU64;
+
+use super::fixed::{ByByte, low32};
 
 /// The state of a CRC-32 in the middle of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +67,7 @@ impl Crc {
         }
         let (register, taken) = wide::update(self.register, bytes);
         if taken > 0 {
-            return Self { register }.update(&bytes[taken..]);
+            return Self { register }.update(bytes.split_at(taken).1);
         }
         let mut hasher = crc32fast::Hasher::new_with_initial(self.finish());
         hasher.update(bytes);
@@ -110,14 +113,14 @@ impl Crc {
     #[must_use]
     pub const fn update_u64(self, bytes: u64) -> Self {
         let x = bytes ^ self.register as u64;
-        let register = look_up(7, x)
-            ^ look_up(6, x >> 8)
-            ^ look_up(5, x >> 16)
-            ^ look_up(4, x >> 24)
-            ^ look_up(3, x >> 32)
-            ^ look_up(2, x >> 40)
-            ^ look_up(1, x >> 48)
-            ^ look_up(0, x >> 56);
+        let register = look_up::<7>(x)
+            ^ look_up::<6>(x >> 8)
+            ^ look_up::<5>(x >> 16)
+            ^ look_up::<4>(x >> 24)
+            ^ look_up::<3>(x >> 32)
+            ^ look_up::<2>(x >> 40)
+            ^ look_up::<1>(x >> 48)
+            ^ look_up::<0>(x >> 56);
         Self { register }
     }
 
@@ -127,13 +130,13 @@ impl Crc {
     pub const fn update_u32(self, bytes: u32) -> Self {
         let x = (bytes ^ self.register) as u64;
         let register =
-            look_up(3, x) ^ look_up(2, x >> 8) ^ look_up(1, x >> 16) ^ look_up(0, x >> 24);
+            look_up::<3>(x) ^ look_up::<2>(x >> 8) ^ look_up::<1>(x >> 16) ^ look_up::<0>(x >> 24);
         Self { register }
     }
 
     const fn update_u8(self, byte: u8) -> Self {
         let x = (self.register ^ byte as u32) as u64;
-        Self { register: look_up(0, x) ^ self.register >> 8 }
+        Self { register: look_up::<0>(x) ^ self.register >> 8 }
     }
 
     /// The CRC of all that was taken in.
@@ -164,12 +167,12 @@ impl Crc {
     /// The difference of two registers before the last `bytes` bytes, which were the same for both:
     /// the inverse of what these did to it.
     pub(crate) const fn difference_before(difference: u32, bytes: usize) -> u32 {
-        let (mut difference, mut bit) = (difference, 0);
-        while bytes >> bit != 0 {
-            if bytes >> bit & 1 == 1 {
-                difference = multiply(difference, BACK[bit]);
+        let (mut difference, mut left, mut back) = (difference, bytes, &BACK as &[u32]);
+        while let Some((step, further)) = back.split_first() {
+            if left & 1 == 1 {
+                difference = multiply(difference, *step);
             }
-            bit += 1;
+            (left, back) = (left >> 1, if left > 1 { further } else { &[] });
         }
         difference
     }
@@ -191,6 +194,7 @@ const fn multiply(a: u32, b: u32) -> u32 {
 }
 
 /// `BACK[k]` undoes 2ᵏ bytes of zeros: x to the power of −8 · 2ᵏ.
+#[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 static BACK: [u32; usize::BITS as usize] = {
     let mut back = [0; usize::BITS as usize];
     // Dividing by x: what multiplying takes out at one end is seen at the other.
@@ -210,12 +214,16 @@ static BACK: [u32; usize::BITS as usize] = {
 };
 
 /// `TABLES[k][b]`: what byte `b` does to the register when `k` bytes follow it in the same step.
-static TABLES: [[u32; 256]; 8] = TABLES_VALUE;
+static TABLES: [ByByte<u32>; 8] = {
+    let [a, b, c, d, e, f, g, h] = TABLES_VALUE;
+    [ByByte(a), ByByte(b), ByByte(c), ByByte(d), ByByte(e), ByByte(f), ByByte(g), ByByte(h)]
+};
+#[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 const TABLES_VALUE: [[u32; 256]; 8] = {
     let mut tables = [[0u32; 256]; 8];
     let mut b = 0;
     while b < 256 {
-        let mut value = b as u32;
+        let mut value = low32(b);
         let mut bit = 0;
         while bit < 8 {
             value = value >> 1 ^ if value & 1 == 1 { POLYNOMIAL } else { 0 };
@@ -238,8 +246,11 @@ const TABLES_VALUE: [[u32; 256]; 8] = {
 };
 
 #[inline]
-const fn look_up(table: usize, byte: u64) -> u32 {
-    TABLES[table][(byte & 0xFF) as usize]
+const fn look_up<const TABLE: usize>(byte: u64) -> u32 {
+    const { assert!(TABLE < 8) }
+    #[expect(clippy::indexing_slicing, reason = "that it is one of the tables stands above")]
+    let table = &TABLES[TABLE];
+    *table.of((byte & 0xFF) as u8)
 }
 
 #[cfg(test)]
@@ -253,7 +264,7 @@ mod tests {
 
     #[test]
     fn tables_and_folding_agree_however_the_message_is_cut() {
-        let message: Vec<u8> = (0..300u32).map(|i| ((i * i) >> 3) as u8).collect();
+        let message: Vec<u8> = (0..300u32).map(|i| ((i * i) >> 3 & 0xFF) as u8).collect();
         for len in 0..message.len() {
             let whole = crc32fast::hash(&message[..len]);
             assert_eq!(Crc::NEW.update_short(&message[..len]).finish(), whole);

@@ -1,13 +1,11 @@
-//! Hints to the processor that memory will be used: this module's unsafe code.
-
-#![allow(unsafe_code)]
+//! Hints to the processor that memory will be used.
 
 use crate::sync::AtomicU64;
 
 /// Has the cache line of a word fetched, to be written.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline]
-pub(super) fn to_write(word: &AtomicU64) {
+pub(in crate::memory) fn to_write(word: &AtomicU64) {
     // SAFETY: the instruction faults at no address, and changes neither memory nor registers.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) word, options(nostack, preserves_flags, readonly));
@@ -17,4 +15,4 @@ pub(super) fn to_write(word: &AtomicU64) {
 /// Does nothing where there is no such hint.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 #[inline]
-pub(super) fn to_write(_word: &AtomicU64) {}
+pub(in crate::memory) fn to_write(_word: &AtomicU64) {}

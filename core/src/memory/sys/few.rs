@@ -6,8 +6,6 @@
 //! into stays uninitialised, so that moving a request moves what it carries, and not the rest: that
 //! is what is unsafe here.
 
-#![allow(unsafe_code)]
-
 use std::mem::MaybeUninit;
 use std::num::NonZero;
 use std::slice;
@@ -82,8 +80,10 @@ impl Few {
 #[inline(always)]
 fn put(unit: &mut Unit, [low, high]: [u64; 2]) {
     use std::arch::x86_64::{_mm_set_epi64x, _mm_storeu_si128};
-    // SAFETY: every processor of this kind has SSE2; and a unit has room for as much as is stored.
-    unsafe { _mm_storeu_si128(unit.as_mut_ptr().cast(), _mm_set_epi64x(high as i64, low as i64)) }
+    // SAFETY: every processor of this kind has SSE2.
+    let words = unsafe { _mm_set_epi64x(high as i64, low as i64) };
+    // SAFETY: as above; and a unit has room for as much as is stored.
+    unsafe { _mm_storeu_si128(unit.as_mut_ptr().cast(), words) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]

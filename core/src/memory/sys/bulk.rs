@@ -5,8 +5,6 @@
 //! runs at the speed of its caches: twice to three times that of the loop from a few kilobytes on.
 //! It takes a dozen nanoseconds to begin.
 
-#![allow(unsafe_code)]
-
 use crate::sync::AtomicU64;
 
 /// From how many words on that pays.
@@ -15,7 +13,7 @@ const MANY: usize = 128;
 /// Stores bytes as words, of which there must be as many; unless they are few, or it can't be done
 /// here: whether it was.
 #[inline]
-pub(super) fn store(words: &[AtomicU64], bytes: &[u8]) -> bool {
+pub(in crate::memory) fn store(words: &[AtomicU64], bytes: &[u8]) -> bool {
     assert_eq!(words.len() * 8, bytes.len());
     // SAFETY: so many bytes are read, and as many words written.
     words.len() >= MANY && unsafe { moved(bytes.as_ptr(), words.as_ptr().cast(), words.len()) }
@@ -23,7 +21,7 @@ pub(super) fn store(words: &[AtomicU64], bytes: &[u8]) -> bool {
 
 /// Loads words as bytes, in the same way.
 #[inline]
-pub(super) fn load(words: &[AtomicU64], bytes: &mut [u8]) -> bool {
+pub(in crate::memory) fn load(words: &[AtomicU64], bytes: &mut [u8]) -> bool {
     assert_eq!(words.len() * 8, bytes.len());
     // SAFETY: so many words are read, and as many bytes written.
     words.len() >= MANY && unsafe { moved(words.as_ptr().cast(), bytes.as_mut_ptr(), words.len()) }
@@ -31,7 +29,7 @@ pub(super) fn load(words: &[AtomicU64], bytes: &mut [u8]) -> bool {
 
 /// Copies words to words, in the same way, the lowest first where they overlap.
 #[inline]
-pub(super) fn copy(from: &[AtomicU64], to: &[AtomicU64]) -> bool {
+pub(in crate::memory) fn copy(from: &[AtomicU64], to: &[AtomicU64]) -> bool {
     assert_eq!(from.len(), to.len());
     // SAFETY: so many words are read, and as many written.
     to.len() >= MANY && unsafe { moved(from.as_ptr().cast(), to.as_ptr().cast(), to.len()) }

@@ -4,9 +4,7 @@
 //! What has come so far is kept as four words of 512 bits. To move one of them on by as much as the
 //! four of them hold is to multiply each of its halves of 128 bits by what that distance stands
 //! for; then the next bytes are added. The copy goes along in the time that the multiplications
-//! take. (The method is that of the white paper that [`super::sys`] names, with wider words.)
-
-#![allow(unsafe_code)]
+//! take. (The method is that of the white paper that [`super::few`] names, with wider words.)
 
 use std::arch::asm;
 use std::arch::x86_64::{
@@ -17,7 +15,7 @@ use std::arch::x86_64::{
 
 use crate::sync::AtomicU64;
 
-use super::sys::{power, reduce};
+use super::few::{power, reduce};
 
 /// The bytes of a word.
 const BLOCK: usize = 64;
@@ -81,14 +79,17 @@ pub fn copy_words(register: u32, words: &[AtomicU64], to: &mut [u8]) -> (u32, us
 #[inline(never)]
 unsafe fn take<const COPY: bool>(register: u32, from: *const u8, to: *mut u8, len: usize) -> u32 {
     let next = |at: usize| {
-        // SAFETY: the caller answers for the memory; no block is asked for beyond `len`.
-        unsafe {
-            let block = load(from.add(at));
-            if COPY {
-                _mm512_storeu_si512(to.add(at).cast(), block);
-            }
-            block
+        // SAFETY: no block is asked for beyond the `len` bytes that the caller has there.
+        let from = unsafe { from.add(at) };
+        // SAFETY: the caller answers for the memory, in which the block lies.
+        let block = unsafe { load(from) };
+        if COPY {
+            // SAFETY: no block is asked for beyond the `len` bytes that the caller has there.
+            let to = unsafe { to.add(at) };
+            // SAFETY: the caller answers for the memory, in which the block lies.
+            unsafe { _mm512_storeu_si512(to.cast(), block) };
         }
+        block
     };
     let mut sums: [__m512i; LANES] = [next(0), next(BLOCK), next(2 * BLOCK), next(3 * BLOCK)];
     let register = _mm512_zextsi128_si512(_mm_cvtsi32_si128(register as i32));
@@ -134,6 +135,7 @@ unsafe fn load(from: *const u8) -> __m512i {
 }
 
 /// What a distance of so many blocks stands for, for the lower and the upper half of 128 bits.
+#[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 static AHEAD: [(u64, u64); LANES + 1] = {
     let mut ahead = [(0, 0); LANES + 1];
     let mut blocks = 1;
@@ -190,7 +192,7 @@ mod tests {
         if !is_possible() {
             return println!("skipped: this processor does not multiply 512 bits without carries");
         }
-        let message: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3) as u8).collect();
+        let message: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3 & 0xFF) as u8).collect();
         let words: Vec<_> = message.as_chunks().0.iter().map(|&w| u64::from_ne_bytes(w)).collect();
         let words: Vec<_> = words.into_iter().map(AtomicU64::new).collect();
         for len in (LEAST..message.len()).step_by(8) {

@@ -9,20 +9,18 @@
 //! The one thing unsafe here is that the processor must have the instructions, which [`update`]
 //! asks it.
 
-#![allow(unsafe_code)]
-
 use std::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32,
     _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi32, _mm_xor_si128,
 };
 
-use super::POLYNOMIAL;
+use super::super::POLYNOMIAL;
 
 /// From this length on, multiplying is faster than the tables.
 const LEAST: usize = 16;
 
 /// The most bytes taken at once.
-pub const MOST: usize = 8 * PLACES.len();
+const MOST: usize = 8 * PLACES.len();
 
 /// Takes `bytes` into a register: if the processor can, and they are not too few or too many, and a
 /// multiple of four, as every whole packet is.
@@ -32,13 +30,13 @@ pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
     if !whole || !is_x86_feature_detected!("pclmulqdq") {
         return None;
     }
-    // SAFETY: the processor has just said that it has the instructions.
-    Some(unsafe {
-        match bytes.len() {
-            SEND => multiply_known::<SEND>(register, bytes),
-            WRITE => multiply_known::<WRITE>(register, bytes),
-            _ => multiply_any(register, bytes),
-        }
+    Some(match bytes.len() {
+        // SAFETY: the processor has just said that it has the instructions.
+        SEND => unsafe { multiply_known::<SEND>(register, bytes) },
+        // SAFETY: as above.
+        WRITE => unsafe { multiply_known::<WRITE>(register, bytes) },
+        // SAFETY: as above.
+        _ => unsafe { multiply_any(register, bytes) },
     })
 }
 
@@ -104,6 +102,7 @@ pub(super) fn reduce(sum: __m128i) -> u32 {
 
 /// What a word stands for by the number of words behind it; and the register stands 32 bits above
 /// the message.
+#[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 static PLACES: [u64; 16] = {
     let mut places = [0; 16];
     let mut behind = 0;

@@ -1,0 +1,120 @@
+//! Where a region's words are, and what keeps them there.
+//!
+//! A handle reaches the words by a raw pointer, which no reference outlives or invalidates: it is
+//! made when the memory is, of all of it, and each access makes references of it that end with the
+//! access. References to the words are to atomics, which may be many and may write; exclusive ones,
+//! and such as promise that nobody writes, are made for [epochs](super::epochs) alone.
+
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
+
+use crate::memory::Region;
+use crate::sync::AtomicU64;
+
+/// Words that are there for as long as this is: two processor words to reach them by, and a count.
+#[derive(Clone)]
+pub(in crate::memory) struct Held {
+    pub(super) first: NonNull<AtomicU64>,
+    /// In bytes; the last word may be a part only.
+    pub(super) len: usize,
+    #[cfg_attr(loom, allow(dead_code))]
+    owner: Arc<Owner>,
+}
+
+/// How many words there are where there are so many bytes.
+#[inline]
+pub(super) const fn words(len: usize) -> usize {
+    #[expect(clippy::manual_div_ceil, reason = "it provides for a length that no memory has")]
+    let words = (len + 7) / 8;
+    words
+}
+
+/// Dropped with the last handle, and otherwise looked at by nobody.
+enum Owner {
+    Heap { _keeps: Heap },
+    Foreign { _keeps: Box<dyn Send + Sync> },
+}
+
+/// An allocation, by pointer: a `Box` would say that it alone leads there.
+struct Heap(NonNull<[AtomicU64]>);
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box, and whoever could reach the words held this.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+// SAFETY: as a box of atomics, which is both.
+unsafe impl Send for Heap {}
+// SAFETY: as above.
+unsafe impl Sync for Heap {}
+
+impl Held {
+    /// Zeros.
+    pub fn new(len: usize) -> Self {
+        let words: Box<[_]> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        let words = NonNull::from(Box::leak(words));
+        Self { first: words.cast(), len, owner: Arc::new(Owner::Heap { _keeps: Heap(words) }) }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: whoever made this saw to it that so many words are there for as long as the owner
+        // is, which is as long as self.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), words(self.len)) }
+    }
+
+    /// Whether this is the only handle, and nobody but handles leads to the words.
+    #[cfg(not(loom))]
+    pub fn is_alone(&mut self) -> bool {
+        // The look is an acquire, and each drop of a handle was a release.
+        matches!(Arc::get_mut(&mut self.owner), Some(Owner::Heap { .. }))
+    }
+
+    /// How many other handles there are at this moment.
+    #[cfg(not(loom))]
+    pub fn others(&self) -> usize {
+        Arc::strong_count(&self.owner) - 1
+    }
+
+    /// Whether the words came from elsewhere.
+    #[cfg(not(loom))]
+    pub fn is_foreign(&self) -> bool {
+        matches!(*self.owner, Owner::Foreign { .. })
+    }
+}
+
+// SAFETY: it leads to atomics, and to what keeps them, all of which any thread may use and drop.
+unsafe impl Send for Held {}
+// SAFETY: as above.
+unsafe impl Sync for Held {}
+
+impl Region {
+    /// A region on memory from elsewhere: mapped by several processes, or a C program's. `owner` is
+    /// dropped with the last handle.
+    ///
+    /// It can do everything that other regions can but become [private](Self::try_private): whether
+    /// anybody else leads there is not known here.
+    ///
+    /// # Safety
+    /// From `first` on, `len` bytes, rounded up to whole words, must be memory that can be read and
+    /// written for as long as `owner` is not dropped, wherever it is moved. Meanwhile this process
+    /// reaches them by atomic accesses to these words only. (What other processes do there is no
+    /// access of this program's, whatever its size: a word is read as one that was written to it.)
+    #[must_use]
+    pub unsafe fn foreign(
+        first: NonNull<AtomicU64>,
+        len: usize,
+        owner: impl Send + Sync + 'static,
+    ) -> Self {
+        let owner = Arc::new(Owner::Foreign { _keeps: Box::new(owner) });
+        Self { memory: Held { first, len, owner } }
+    }
+}
