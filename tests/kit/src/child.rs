@@ -41,10 +41,15 @@ pub(crate) fn test_of<F>() -> &'static str {
 /// The command that runs one test of this program, alone.
 pub(crate) fn test_again(test: &str, namespace: Option<&Namespace>) -> Command {
     let program: OsString = std::env::current_exe().expect("a test is a program").into();
-    let mut command = match namespace {
+    let command = match namespace {
         Some(namespace) => namespace.command(program),
         None => Command::new(program),
     };
+    of_test(command, test)
+}
+
+/// Has a command that runs this program run one test of it, alone.
+pub(crate) fn of_test(mut command: Command, test: &str) -> Command {
     command.args(["--exact", test, "--include-ignored", "--nocapture"]);
     command
 }
@@ -73,7 +78,11 @@ impl Child {
     /// # Panics
     /// When it can't be started.
     pub fn start(test: &str, part: &str, namespace: Option<&Namespace>) -> Self {
-        let mut command = test_again(test, namespace);
+        Self::start_by(test_again(test, namespace), part)
+    }
+
+    /// Starts a test in the named part by the command that runs it.
+    pub(crate) fn start_by(mut command: Command, part: &str) -> Self {
         command.env(PART, part).stdin(Stdio::piped()).stdout(Stdio::piped());
         sys::die_with_parent(&mut command);
         let mut process = command.spawn().expect("this program can be started again");

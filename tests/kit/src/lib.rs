@@ -17,8 +17,8 @@
 //! sleep on devices and do not know that their time is not the world's.
 //!
 //! Beside it, for what is real: a [`lab`] of namespaces and cables, a [`Forger`] of packets in
-//! other hosts' names, [processes](child) that play the other part of a test, a [`Rig`] of a NIC
-//! over a device, [what every device must do](mod@conformance), and a [browser] for reports.
+//! other hosts' names, [processes](child) that play the other part of a test, also as [another
+//! user](stranger) of the machine, a [`Rig`] of a NIC over a device, [what every device must do](mod@conformance), and a [browser] for reports.
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a
@@ -84,6 +84,7 @@ mod partition;
 mod port;
 mod recording;
 mod rig;
+pub mod stranger;
 mod switch;
 #[allow(unsafe_code)]
 mod sys;

@@ -127,6 +127,16 @@ pub fn run_as(command: &mut Command, user: u32) {
     unsafe { command.pre_exec(become_user) };
 }
 
+/// Has a descriptor stay open as long as a command, and in its process until that runs the program.
+pub(crate) fn hold(command: &mut Command, descriptor: OwnedFd) {
+    let holds = move || {
+        let _ = &descriptor;
+        Ok(())
+    };
+    // SAFETY: `holds` does nothing.
+    unsafe { command.pre_exec(holds) };
+}
+
 /// Whether the kernel runs a filter on what comes to a socket of that number.
 ///
 /// # Errors

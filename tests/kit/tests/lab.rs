@@ -5,6 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use doorbell_kit::lab::{self, Lab, Namespace};
+use doorbell_kit::{child, stranger};
 
 /// Sends a datagram from one namespace to the other, where it must arrive.
 fn talk(lab: &Lab, to: impl Into<IpAddr>, from: impl Into<IpAddr>) {
@@ -78,6 +79,22 @@ fn a_command_of_an_ordinary_user_runs_in_its_namespace_without_groups_and_privil
             assert_eq!(u64::from_str_radix(of(may)[0], 16), Ok(0), "{may} of\n{seen}");
         }
     });
+}
+
+#[test]
+fn a_test_plays_a_part_as_another_user_without_groups_and_privileges() {
+    const TEST: &str = "a_test_plays_a_part_as_another_user_without_groups_and_privileges";
+    if let Some(part) = child::part() {
+        child::tell(std::fs::read_to_string("/proc/self/status").unwrap().replace('\n', ";"));
+        return child::tell(format!("{part} heard {}", child::listen().unwrap()));
+    }
+    let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
+    let (status, user) = (stranger.hear(), doorbell_kit::ordinary_user().unwrap());
+    assert!(status.contains(&format!(";Uid:\t{user}\t{user}\t{user}\t{user};")), "{status}");
+    assert!(status.contains("CapEff:\t0000000000000000;"), "{status}");
+    stranger.say("a word");
+    assert_eq!(stranger.hear(), "stranger heard a word");
+    stranger.end();
 }
 
 #[test]

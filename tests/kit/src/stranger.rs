@@ -1,0 +1,73 @@
+//! Another user of the machine, as whom tests try what no stranger may do.
+//!
+//! A test that is marked as such starts itself again as that user, and both talk in lines:
+//!
+//! ```no_run
+//! use doorbell_kit::{child, stranger};
+//!
+//! // In a function marked as a test, `a_stranger_gets_nothing`:
+//! if child::part().is_some() {
+//!     // As the other user.
+//!     let socket = child::listen().expect("the parent says where");
+//!     child::tell(std::os::unix::net::UnixStream::connect(socket).is_err());
+//!     return;
+//! }
+//! let Some(mut stranger) = stranger::start("a_stranger_gets_nothing", "stranger") else { return };
+//! stranger.say("/run/some.socket");
+//! assert_eq!(stranger.hear(), "true");
+//! stranger.end();
+//! ```
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::child::{Child, of_test};
+use crate::lab::{Namespace, passed_over};
+use crate::sys;
+
+/// The number of another user of the machine, who owns nothing and may do only what everybody may.
+///
+/// Only root may start programs as another user, and in a user namespace there may be none. There
+/// the test is passed over: that is said aloud and counted, and `None` is returned.
+///
+/// # Panics
+/// When the test would be passed over, and the environment variable `CI` is set.
+pub fn user() -> Option<u32> {
+    let user = sys::ordinary_user();
+    if user.is_none() {
+        let why = "only root can start programs as another user, and there must be one";
+        let integration = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        assert!(!integration, "{why}");
+        passed_over(why);
+    }
+    user
+}
+
+/// The command that runs this program as another [`user`], in the folder `/`; in a namespace, if
+/// one is given. `None` where there is no other user, which is said aloud. A command that is to be
+/// [killed with its parent](crate::die_with_parent) must be told so afterwards.
+///
+/// # Panics
+/// When this program's file can't be opened, and as [`user`].
+pub fn command(namespace: Option<&Namespace>) -> Option<Command> {
+    let user = user()?;
+    // The folders of this user may be closed to others. A file that is open already is not.
+    let program = std::env::current_exe().and_then(File::open).expect("this program has a file");
+    let path = format!("/proc/self/fd/{}", program.as_raw_fd());
+    let mut command = namespace.map_or_else(|| Command::new(&path), |there| there.command(&path));
+    command.arg0("a stranger").current_dir("/");
+    sys::hold(&mut command, program.into());
+    sys::run_as(&mut command, user);
+    Some(command)
+}
+
+/// Starts a test of this program again, in the named [part](crate::child::part), as another
+/// [`user`]. `None` where there is no other user, which is said aloud.
+///
+/// # Panics
+/// When the test can't be started, and as [`user`].
+pub fn start(test: &str, part: &str) -> Option<Child> {
+    Some(Child::start_by(of_test(command(None)?, test), part))
+}
