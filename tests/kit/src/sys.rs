@@ -92,8 +92,19 @@ pub fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Who owns nothing, and may do nothing that not everybody may.
-const NOBODY: libc::uid_t = 65534;
+/// Has a command run in a user namespace that has no number for any user, nor for the command's.
+pub(crate) fn run_without_users(command: &mut Command) {
+    let enter = || {
+        // SAFETY: a plain system call.
+        check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }).map(drop)
+    };
+    // SAFETY: `enter` makes a system call and nothing else.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// Who owns nothing, and may do nothing that not everybody may. Not 65534, which stands for all users
+/// who have no number in a user namespace.
+const NOBODY: libc::uid_t = 65533;
 
 /// The number of an ordinary user, if this process is root and may [become](run_as) one: in a user
 /// namespace there may be nobody else.
