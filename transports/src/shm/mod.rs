@@ -18,6 +18,8 @@ mod links;
 mod meeting;
 mod message;
 mod ring;
+#[cfg(test)]
+mod strangers;
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,14 +37,14 @@ use doorbell_core::wire::{Headers, PathMtu};
 use crate::address::{Address, ReachError};
 use crate::burst::Burst;
 use crate::clock::Clock;
-use crate::device::{Capabilities, Device, Statistics};
+use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::grant::{Arrived, Grant, GrantError, SharedMemory};
 use crate::open::OpenError;
 use crate::sys;
 use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
 use crate::sys::sentry::Sentry;
-use crate::sys::unix::{Received, Socket};
+use crate::sys::unix::{self, Received, Socket};
 use crate::sys::watch::Watch;
 
 use link::{Link, Segment, Side, Standing};
@@ -71,7 +73,7 @@ const MOST_GRANTS: usize = 64;
 /// How many numbers of links that are no more are remembered, to be told again.
 const MOST_STRAYS: usize = 64;
 
-/// When to call somebody again at whom too many were waiting.
+/// When to call somebody again at whom too many were waiting, and to take callers in again.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// How large a device of shared memory may grow.
@@ -177,9 +179,10 @@ impl Shm {
             Err(source) if source.kind() == io::ErrorKind::AddrInUse => Err(OpenError::Taken {
                 device: "shm",
                 what: what(),
+                by: Some(unix::holder(&meeting::listening(name))),
                 source,
-                advice: "a process that is alive joined by it: take another, or end that one \
-                         (`ss -xl | grep @doorbell/` names it)",
+                advice: "take another, or end that process: a name is one process's at a time, \
+                         whoever its user is",
             }),
             Err(source) => Err(OpenError::System { device: "shm", what: what(), source }),
         }
@@ -587,7 +590,8 @@ impl Device for Shm {
     fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
         self.statistics.sleeps += 1;
         let after = until.map(|until| until.since(self.now()));
-        let again = std::mem::take(&mut self.meeting.busy).then_some(AGAIN);
+        let again = std::mem::take(&mut self.meeting.busy) || self.meeting.shut;
+        let again = again.then_some(AGAIN);
         // Of whoever is armed anew, the timer may have been set to wake him at once.
         let called = self.called_back.then_some(Duration::ZERO);
         let after = after.into_iter().chain(again).chain(called).min();
@@ -608,6 +612,10 @@ impl Device for Shm {
             link.reader.sleeps(false);
         }
         self.attend();
+    }
+
+    fn trouble(&mut self) -> Option<Trouble> {
+        self.held_up()
     }
 
     fn statistics(&mut self) -> Statistics {
