@@ -20,6 +20,7 @@ use doorbell_core::time::Time;
 use super::Shm;
 use super::link::{Link, Segment, Side, receive, send};
 use super::message::{LONGEST, Message, Refusal, is_name};
+use super::sleep::{self, Shared};
 use crate::address::{Address, ReachError};
 use crate::device::Trouble;
 use crate::holder::Holder;
@@ -303,7 +304,7 @@ impl Shm {
             Ok::<_, io::Error>(Link::new(id, segment, side, socket, name))
         });
         let link = added?.ok()?;
-        link.reader.sleeps(self.armed);
+        sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Some(link.id)
     }
 
@@ -318,7 +319,7 @@ impl Shm {
             Ok::<_, io::Error>(link)
         });
         let Some(link) = added.transpose()? else { return Ok(None) };
-        link.reader.sleeps(self.armed);
+        sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Ok(Some(link.id))
     }
 

@@ -18,6 +18,7 @@ mod links;
 mod meeting;
 mod message;
 mod ring;
+mod sleep;
 #[cfg(test)]
 mod strangers;
 
@@ -25,7 +26,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::iter::once;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorbell_core::encap::{Full, Path, PathId};
@@ -52,6 +53,7 @@ use links::{Links, Set};
 use meeting::Meeting;
 use message::{LONGEST, Message};
 use ring::Spare;
+use sleep::{Shared, Written};
 
 /// After how many looks that found nothing the sockets are looked at: a system call, which a frame
 /// that comes just then has to wait for.
@@ -437,11 +439,10 @@ impl Shm {
 /// Wakes those of some peers that sleep, and forgets who they were.
 #[inline]
 fn wake(links: &mut Links, peers: &mut Set) {
-    // Against the fence of whoever is going to sleep.
-    fence(Ordering::SeqCst);
+    let written = Written::<Shared>::new();
     while let Some(slot) = peers.pop() {
         if let Some(link) = links.slot(slot) {
-            link.wake();
+            link.wake(&written);
         }
     }
 }
@@ -597,20 +598,14 @@ impl Device for Shm {
         let after = after.into_iter().chain(again).chain(called).min();
         self.sentry.arm(once(self.watch.as_raw_fd()), after)?;
         self.armed = true;
-        for link in self.links.iter_mut() {
-            link.reader.sleeps(true);
-        }
-        // Against that of writers, who look whether anybody sleeps: before the next look.
-        fence(Ordering::SeqCst);
+        sleep::fall_asleep::<Shared>(self.links.iter_mut().map(|link| link.reader.sleeping()));
         Ok(())
     }
 
     fn disarm(&mut self) {
         self.sentry.disarm(once(self.watch.as_raw_fd()));
         (self.armed, self.called_back) = (false, false);
-        for link in self.links.iter_mut() {
-            link.reader.sleeps(false);
-        }
+        sleep::wake_up::<Shared>(self.links.iter_mut().map(|link| link.reader.sleeping()));
         self.attend();
     }
 
