@@ -74,5 +74,7 @@ pub use sys::sentry::Sentry;
 /// devices have no use for. It is no part of the interface, and changes without notice.
 #[doc(hidden)]
 pub mod floor {
+    pub use crate::sharing::floor::sharing_message_again;
+    pub use crate::shm::floor::{RingEnds, shm_message_again};
     pub use crate::sys::limit::naming_limits;
 }

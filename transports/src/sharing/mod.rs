@@ -59,6 +59,7 @@
 //! ```
 
 mod error;
+pub(crate) mod floor;
 #[cfg(test)]
 mod hostile;
 mod member;

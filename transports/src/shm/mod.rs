@@ -13,6 +13,7 @@
 //! A message that comes while its receiver polls costs one cache line's way and no system call. Who
 //! [arms](Device::arm) says so in the ring, and is then woken by the socket, once.
 
+pub(crate) mod floor;
 mod link;
 mod links;
 mod meeting;
