@@ -4,11 +4,17 @@
 //! a ring is a packet and nothing else ([`bare`](doorbell_core::encap::bare)). Nothing can be lost,
 //! so there is no ICRC, and how far a ring was read is the acknowledgement.
 //!
-//! Whoever runs as the same user, or as root, in the same network namespace, may link up; a name
-//! belongs to whoever joined by it first, until he leaves. Names leave nothing behind, nor does any
-//! of this: memory and sockets are unnamed and go with the last who holds them. A peer that leaves
-//! or dies closes its socket, of which this side's kernel tells; a process that forks without
-//! `exec` keeps it open.
+//! Whoever runs as the same user, or as root, in the same network namespace, may link up: each side
+//! asks the kernel who the other is before it says a word. A user who has no number in this user
+//! namespace is the same as nobody, and neither is this process's if it has none. A name belongs to
+//! whoever joined by it first, of any user, until he leaves; errors say who that is. Names leave
+//! nothing behind, nor does any of this: memory and sockets are unnamed and go with the last who
+//! holds them. A peer that leaves or dies closes its socket, of which this side's kernel tells; of a
+//! process that has forked without `exec` and is killed, the fork keeps it open.
+//!
+//! Peers map memory that is passed by descriptor. From strangers the kernel lets none in, if it can
+//! (Linux 6.16 and newer). What must be thrown away is closed by a thread of its own, since that may
+//! take any time.
 //!
 //! A message that comes while its receiver polls costs one cache line's way and no system call. Who
 //! [arms](Device::arm) says so in the ring, and is then woken by the socket, once.
@@ -23,7 +29,6 @@ mod sleep;
 #[cfg(test)]
 mod strangers;
 
-use std::collections::VecDeque;
 use std::io;
 use std::iter::once;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,11 +45,10 @@ use crate::address::{Address, ReachError};
 use crate::burst::Burst;
 use crate::clock::Clock;
 use crate::device::{Capabilities, Device, Statistics, Trouble};
-use crate::grant::{Arrived, Grant, GrantError, SharedMemory};
+use crate::grant::{Grant, GrantError, SharedMemory, Waiting};
 use crate::open::OpenError;
 use crate::sys;
 use crate::sys::limit::Limit;
-use crate::sys::memfd::Sealed;
 use crate::sys::sentry::Sentry;
 use crate::sys::unix::{self, Received, Socket};
 use crate::sys::watch::Watch;
@@ -134,7 +138,7 @@ pub struct Shm {
     /// Whether the timer was set meanwhile, to have whoever sleeps look at once.
     called_back: bool,
     statistics: Statistics,
-    grants: VecDeque<Arrived>,
+    grants: Waiting,
     watch: Watch,
     sentry: Sentry,
     meeting: Meeting,
@@ -253,7 +257,7 @@ impl Shm {
             armed: false,
             called_back: false,
             statistics: Statistics::default(),
-            grants: VecDeque::new(),
+            grants: Waiting::default(),
             watch,
             sentry,
             meeting: Meeting::new(name, lines(limits)),
@@ -368,11 +372,11 @@ impl Shm {
                 }
                 (Some(Ok(Message::Grant { tag, len })), Some(fd)) if link.waiting < MOST_GRANTS => {
                     link.waiting += 1;
-                    let memory = Sealed::received(fd, len);
-                    let arrived = memory
-                        .and_then(|sealed| Arrived::new(id, tag, &sealed, len as usize))
-                        .map(|arrived| self.grants.push_back(arrived));
-                    arrived.is_ok()
+                    let added = self.grants.add(id, tag, fd, len);
+                    if let Err(why) = &added {
+                        tracing::warn!(peer = %link.name, %why, "what it grants is not mapped");
+                    }
+                    added.is_ok()
                 }
                 _ => false,
             };
@@ -404,7 +408,7 @@ impl Shm {
             }
             self.last.push((id, link.writer.delivered(link.reader.read())));
             self.links.remove(slot);
-            self.grants.retain(|grant| grant.from != id);
+            self.grants.forget(id);
             for set in [&mut self.unflushed, &mut self.unsettled, &mut self.untold] {
                 set.remove(slot);
             }
@@ -644,7 +648,7 @@ impl Device for Shm {
         if self.grants.is_empty() {
             self.attend();
         }
-        let grant = self.grants.pop_front()?.take();
+        let grant = self.grants.take()?;
         if let Some(link) = self.links.get(grant.from) {
             link.waiting -= 1;
             // There is room: a peer that reads nothing only harms itself.

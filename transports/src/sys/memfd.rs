@@ -17,9 +17,6 @@ use super::{check, owned};
 /// What nobody may do to it any more, be it to add a seal.
 const SEALS: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// The most memory of one descriptor: what a processor can address at all.
-const MOST: u64 = 1 << 46;
-
 /// An anonymous file in memory whose size is fixed for ever.
 pub(crate) struct Sealed {
     fd: OwnedFd,
@@ -83,10 +80,19 @@ impl Sealed {
         if kind != libc::TMPFS_MAGIC {
             return refuse("it is not ordinary memory");
         }
-        if u64::try_from(size) != Ok(len) || len > MOST {
+        if u64::try_from(size) != Ok(len) {
             return refuse("its size is not what was said");
         }
+        // Nobody who is honest makes it, and mapped it would use up what this process can address.
+        if len > machine() {
+            return refuse("it is longer than this machine's memory");
+        }
         Ok(Self { fd: passed.keep(), len: len as usize })
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     /// Has all pages of a range be there.

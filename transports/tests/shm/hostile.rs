@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
 use doorbell_core::wire::{Bth, Opcode, Psn, Qpn};
+use doorbell_kit::lab::passed_over;
 use doorbell_transports::shm::{Limits, Shm};
 use doorbell_transports::{Address, Device, ReachError};
 
@@ -239,6 +240,70 @@ fn a_flood_of_grants_breaks_its_link_and_leaves_nothing() {
     });
     assert_eq!((heard.gone, device.statistics().broken), (vec![link], 1));
     assert!(device.granted().is_none());
+}
+
+/// How many bytes of memory this machine has.
+fn machine() -> usize {
+    let told = std::fs::read_to_string("/proc/meminfo").expect("proc");
+    let total = told.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("a total");
+    total.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+/// What is granted costs nothing before it is used, but to map it uses up addresses. Grants of up to
+/// 2^46 bytes each were mapped, until this process could map nothing else.
+#[test]
+fn grants_that_would_use_up_what_a_process_can_address_break_their_links() {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let grant = |len: usize| [&[4][..], &1u128.to_le_bytes(), &(len as u64).to_le_bytes()].concat();
+    // One that is longer than the machine's memory.
+    let (mut device, liar, _segment, link) = linked();
+    let longer = machine() + (2 << 20);
+    liar.say(&grant(longer), Some(memory(longer as i64, seals).as_fd()));
+    is_broken(&mut device, link);
+
+    // Each is as long as may be, and all together are too many.
+    let len = machine() & !0xFFFF;
+    let memory = memory(len as i64, seals);
+    let most = (1 << 45) / len;
+    if most > 64 * 200 {
+        return passed_over("this machine has so little memory that no peers could grant too much");
+    }
+    let (mut device, mut heard) = (Shm::join(&name("honest")).expect("a name"), Heard::default());
+    let mut liars = Vec::new();
+    for number in 0..=most {
+        if number % 64 == 0 {
+            liars.push(Liar::hello(&mut device));
+        }
+        let (liar, _) = liars.last().expect("one has said hello");
+        until(|| {
+            turn(&mut device, &mut heard);
+            liar.says(&grant(len), Some(memory.as_fd()))
+        });
+    }
+    until(|| {
+        turn(&mut device, &mut heard);
+        !heard.gone.is_empty()
+    });
+    // That of the last, who was one too many.
+    assert_eq!((heard.gone.len(), device.statistics().broken), (1, 1));
+    let mapped = std::iter::from_fn(|| device.granted()).map(|grant| grant.memory.len());
+    assert!(mapped.sum::<usize>() <= 1 << 45);
+}
+
+#[test]
+fn callers_who_say_nothing_hold_no_more_than_16_descriptors() {
+    doorbell_kit::child::alone(|| {
+        let descriptors = || std::fs::read_dir("/proc/self/fd").expect("proc").count();
+        let mut device = Shm::join(&name("honest")).expect("a name");
+        let before = descriptors();
+        let mut silent = Vec::new();
+        for _ in 0..100 {
+            silent.push(Liar::call(&named(&device)));
+            device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
+        }
+        let own = silent.len();
+        assert!(descriptors() <= before + own + 16, "{} of {own} callers", descriptors() - before);
+    });
 }
 
 #[test]
