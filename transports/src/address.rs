@@ -99,7 +99,7 @@ pub enum ReachError {
         /// What was tried.
         why: &'static str,
     },
-    /// Whoever has the name is another user's process: nothing was said to it.
+    /// A process of another user has the name. Nothing was said to that process.
     #[error(
         "{address} is the name of {holder}, and this process runs as {}: those link up that run as \
          the same user, or whose other end is root's", running_as(.own)
@@ -107,9 +107,9 @@ pub enum ReachError {
     Stranger {
         /// The address.
         address: Address,
-        /// Who has the name.
+        /// The user and the process that have the name.
         holder: Holder,
-        /// This process's user, if it has a number of its own.
+        /// The user of this process, if the user has a number of its own.
         own: Option<u32>,
     },
     /// A router stands in between.

@@ -1,8 +1,9 @@
-//! Who has a name.
+//! The user and the process that have a name.
 
 use std::fmt;
 
-/// Who has a name, or is at the other end of a connection, as far as the kernel tells.
+/// The user and the process that have a name, or the other end of a connection, as far as the
+/// kernel tells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Holder {
     /// The number of the user. None of one who has no number in this process's user namespace, and

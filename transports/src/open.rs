@@ -143,7 +143,7 @@ pub enum OpenError {
         device: &'static str,
         /// The address or the name.
         what: String,
-        /// Who has it, where that can be told.
+        /// The user and the process that have the address or the name, where that can be told.
         by: Option<Holder>,
         /// What the system said.
         source: io::Error,
@@ -162,7 +162,7 @@ pub enum OpenError {
     },
 }
 
-/// Who has what is taken.
+/// Returns the part of an error that names the holder of an address or a name.
 fn by_whom(holder: &Option<Holder>) -> String {
     holder.as_ref().map_or_else(String::new, |holder| format!(" by {holder}"))
 }

@@ -18,7 +18,7 @@ const FIRST: u32 = 1 << 12;
 /// The most lines that a record takes: any headers, and the longest payload.
 const LONGEST: u64 = (4 + 64 + 4096u64).div_ceil(64);
 
-/// Runs the script: its first byte chooses how long the rings are, and each step has a byte for its
+/// Runs a script on an end of a link. The script's first byte chooses how long the rings are, and each step has a byte for its
 /// kind and what that takes.
 pub fn link(data: &[u8]) {
     let mut script = Script(data);
@@ -40,7 +40,7 @@ pub fn link(data: &[u8]) {
     }
 }
 
-/// One end, and what must hold of it.
+/// An end of a link, with what is known of the end's progress.
 struct End {
     ends: RingEnds,
     lines: u64,
@@ -207,7 +207,7 @@ impl Script<'_> {
             0 => 0,
             1 => u64::from(self.u16()),
             2 | 3 => {
-                let lap = lap.wrapping_add(u16::from(self.u8() % 3 == 0));
+                let lap = lap.wrapping_add(u16::from(self.u8() < 80));
                 let opcode = u64::from(self.u8()) << 32;
                 u64::from(lap) | u64::from(self.u16() % 4300) << 16 | opcode
             }

@@ -7,13 +7,14 @@ mod link;
 
 use doorbell_transports::floor::{sharing_message_again, shm_message_again};
 
-/// What a peer may write: messages, and a link's memory.
+/// Gives an input to the parsers of messages, and to an end of a link as a script.
 pub fn shm(data: &[u8]) {
     messages(data);
     link::link(data);
 }
 
-/// What is a message is written as it was read; of those who share, so that it means the same.
+/// Asserts that a message is written as it was read; one of processes that share, so that it means
+/// the same.
 fn messages(data: &[u8]) {
     if let Some(again) = shm_message_again(data) {
         assert_eq!(again, data);

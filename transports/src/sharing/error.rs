@@ -20,9 +20,9 @@ pub enum SharingError {
     Stranger {
         /// What was to be shared.
         key: Box<str>,
-        /// Who has the owner's name.
+        /// The user and the process that have the owner's name.
         holder: Holder,
-        /// This process's user, if it has a number of its own.
+        /// The user of this process, if the user has a number of its own.
         own: Option<u32>,
     },
     /// There are as many processes as can be told apart.
@@ -62,7 +62,7 @@ pub enum SharingError {
     },
 }
 
-/// What to say of tags that other users have.
+/// Returns the part of an error that names another user who has tags.
 fn strangers(stranger: &Option<Holder>) -> String {
     let say = |holder: &Holder| format!(", and other users have some, as {holder} does");
     stranger.as_ref().map_or_else(String::new, say)

@@ -11,7 +11,7 @@ use super::message::{LONGEST, Message};
 use super::ring::{self, Nonsense, Reader, Spare, Writer};
 use super::sleep::{Shared, Written};
 
-/// One end of a link, over memory that a test writes as a peer may.
+/// The reader and the writer of a link's end, over memory that a test writes as a peer may.
 pub struct RingEnds {
     incoming: Region,
     outgoing: Region,

@@ -44,9 +44,10 @@ pub(super) struct Meeting {
     pub listener: Option<Listener>,
     /// Closed for a moment to take in a caller, and tell it so, when no descriptor is left.
     reserve: Option<Reserve>,
-    /// Whether nobody is taken in, since too much that strangers have passed waits to be closed;
-    /// and the stranger who called last.
+    /// True while no callers are taken in, since too much that strangers have passed waits to be
+    /// closed.
     pub shut: bool,
+    /// The stranger who called last.
     pub stranger: Option<Holder>,
     /// How many lines each ring has at most.
     lines: u32,
@@ -60,11 +61,11 @@ pub(super) struct Meeting {
 
 /// Why nobody was called.
 enum NotCalled {
-    /// Nobody listens by the name.
+    /// No process listens by the name that was called.
     Nobody,
-    /// Somebody of another user does.
+    /// A process of another user listens by the name that was called.
     Stranger(Holder),
-    /// Too many have been waiting there, for too long.
+    /// Too many callers have been waiting at the device that was called, for too long.
     Busy,
     System(io::Error),
 }
@@ -76,7 +77,7 @@ struct Call {
     since: Time,
     /// While its answer is awaited. When two have crossed, the other's call is.
     socket: Option<Socket>,
-    /// Whether it is to be made again, since too many were waiting there.
+    /// True if the call is to be made again, since too many callers were waiting at the peer.
     again: bool,
     failed: Option<Failed>,
 }
@@ -196,7 +197,7 @@ impl Shm {
         }
     }
 
-    /// What keeps this device from taking callers in, if something does.
+    /// Returns the trouble of a device that takes no callers in, or `None` if it takes them in.
     pub(super) fn held_up(&self) -> Option<Trouble> {
         if !self.meeting.shut {
             return None;

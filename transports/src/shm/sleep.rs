@@ -43,20 +43,20 @@ impl Memory for Shared {
     }
 }
 
-/// Says by the words of some links that their reader sleeps. When this returns the reader must look
-/// at all of them once more before it sleeps.
+/// Tells the writers of some links, by a word of each link, that the reader sleeps. The reader must
+/// look at all of these links once more before it sleeps.
 pub(super) fn fall_asleep<'w, M: Memory>(words: impl Iterator<Item = &'w M::Word>) {
     words.for_each(|word| M::store(word, 1));
     M::fence();
 }
 
-/// Says by the words of some links that their reader is awake.
+/// Tells the writers of some links, by a word of each link, that the reader is awake.
 pub(super) fn wake_up<'w, M: Memory>(words: impl Iterator<Item = &'w M::Word>) {
     words.for_each(|word| M::store(word, 0));
 }
 
-/// Says by the word of a new link whether its reader sleeps, who looks at the link when its bell has
-/// been rung for another reason.
+/// Tells the writer of a new link, by the link's word, if the reader sleeps. There is no fence: a
+/// reader that sleeps when a link is made is woken to look at the link.
 pub(super) fn begin<M: Memory>(word: &M::Word, asleep: bool) {
     M::store(word, asleep.into());
 }

@@ -19,7 +19,7 @@ use super::thread::run_anywhere;
 /// How many descriptors wait to be closed, at most.
 pub(crate) const MOST: usize = 256;
 
-/// Something to be closed that may take its time, and how.
+/// A descriptor whose close may take its time, and the function that closes it.
 struct Waste {
     fd: OwnedFd,
     how: fn(OwnedFd),
@@ -33,7 +33,7 @@ impl Waste {
 
 struct Closer {
     waiting: VecDeque<Waste>,
-    /// Whether there is a thread.
+    /// True while a thread closes what waits.
     works: bool,
 }
 
@@ -42,7 +42,7 @@ fn closer() -> MutexGuard<'static, Closer> {
     CLOSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether there is room for what would have to be closed by the thread.
+/// Tells if fewer than [`MOST`] descriptors wait for the closing thread.
 pub(crate) fn has_room() -> bool {
     closer().waiting.len() < MOST
 }

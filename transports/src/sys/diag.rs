@@ -8,7 +8,7 @@ use libc::c_int;
 use super::{check, count, owned, set_option};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// What the kernel is asked to tell of each socket, and by which numbers it does.
+/// The bits that ask the kernel for the name and the user of each socket.
 const SHOW: u32 = SHOW_NAME | SHOW_USER;
 const SHOW_NAME: u32 = 1;
 const SHOW_USER: u32 = 0x40;

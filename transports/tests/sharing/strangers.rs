@@ -48,7 +48,7 @@ fn take(name: &str) -> File {
     socket
 }
 
-/// Whoever shares nothing as an ordinary user, as errors name one.
+/// The stranger's user, as errors name that user.
 fn who() -> String {
     format!("user {}", stranger::user().expect("the stranger runs as one"))
 }
@@ -95,9 +95,9 @@ fn where_another_user_is_the_owner_not_even_root_shares_and_is_told_who_that_is(
     assert!(refused.to_string().contains(&who), "{refused}");
 }
 
-/// Whoever came where another user had the owner's name, and did not listen, waited for ever and
-/// was not told for whom; where all tags were another user's, it was told to end processes of its
-/// own.
+/// A process that came where another user had the owner's name, and did not listen, waited for
+/// ever, and no error named that user. Where all tags were another user's, the error said to end
+/// processes.
 #[test]
 fn where_another_user_has_the_owners_name_or_all_tags_whoever_comes_is_told_who_that_is() {
     const TEST: &str = "strangers::\

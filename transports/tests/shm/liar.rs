@@ -17,7 +17,7 @@ pub const HELLO: [u8; 2] = [1, 3];
 pub const LINES: u32 = 256;
 pub const RING: usize = 256 + LINES as usize * 64;
 
-/// One end of a socket that says what it is told to say.
+/// A socket by which a test says to a device what the test likes.
 pub struct Liar(pub OwnedFd);
 
 /// Of the system calls that are made here: none is to fail.
@@ -52,7 +52,7 @@ pub fn named(device: &Shm) -> String {
 }
 
 impl Liar {
-    /// Calls a device.
+    /// Connects to a device by the device's name.
     pub fn call(name: &str) -> Self {
         let (socket, (address, len)) = (socket(), address(name));
         // SAFETY: the kernel reads the length that it is told.
@@ -90,12 +90,12 @@ impl Liar {
         assert!(self.says(bytes, fd), "{}", std::io::Error::last_os_error());
     }
 
-    /// Whether it could be said.
+    /// Sends bytes, and a descriptor if one is given. Returns true if the kernel took both.
     pub fn says(&self, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> bool {
         self.passes(bytes, fd.as_slice()).is_ok()
     }
 
-    /// Says it, and passes descriptors with it; the kernel may refuse to pass them.
+    /// Sends bytes, and passes descriptors with the bytes, which the kernel may refuse.
     pub fn passes(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
         let mut iov = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
         let mut control = [0u64; 130];
@@ -226,7 +226,7 @@ impl Impostor {
         impostor
     }
 
-    /// One who has the name, and to whom nobody can connect.
+    /// Takes a name, by which nobody can connect.
     pub fn deaf(name: &str) -> Self {
         let (listener, (address, len)) = (socket(), address(name));
         // SAFETY: the kernel reads the length that it is told.
@@ -234,7 +234,7 @@ impl Impostor {
         Self { listener, address: Address::Shm(name.into()) }
     }
 
-    /// Calls itself, until nobody else can.
+    /// Calls the impostor itself, until nobody else can call.
     pub fn fill(&self) -> Vec<OwnedFd> {
         let Address::Shm(name) = &self.address else { panic!("{}", self.address) };
         let (address, len) = address(name);

@@ -227,7 +227,7 @@ fn another_user_is_turned_away_and_is_sent_nothing() {
     stranger.end();
 }
 
-/// It was said that a process has the name, and not whose.
+/// The error said that a process has the name, and not which process of which user.
 #[test]
 fn whoever_wants_or_calls_a_name_that_another_user_has_is_told_who_that_is() {
     const TEST: &str =

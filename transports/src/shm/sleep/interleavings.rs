@@ -31,7 +31,7 @@ impl Memory for Modelled {
     }
 }
 
-/// The same without fences.
+/// Memory as loom models it, in which fences are left out.
 enum Unfenced {}
 
 impl Memory for Unfenced {
@@ -48,7 +48,7 @@ impl Memory for Unfenced {
     fn fence() {}
 }
 
-/// One direction of a link: how many records the ring has, whether its reader sleeps, and its bell.
+/// A model of one direction of a link: the number of records, the reader's word, and the bell.
 struct Link {
     records: AtomicU64,
     sleeping: AtomicU64,
@@ -61,7 +61,7 @@ impl Link {
         Arc::new(Self { records, sleeping, bell: Notify::new() })
     }
 
-    /// As a device pushes a record and flushes.
+    /// Writes as a device pushes a record and flushes.
     fn write<M: Memory<Word = AtomicU64>>(&self, records: u64) {
         self.records.store(records, Ordering::Release);
         if Written::<M>::new().must_wake(&self.sleeping) {

@@ -44,7 +44,7 @@ pub(crate) fn own_user() -> Option<u32> {
     known(unsafe { libc::geteuid() }, overflow())
 }
 
-/// Whoever the kernel says to have this number, or none.
+/// The user of a number that the kernel tells, if it tells one that stands for a user.
 fn user(told: Option<u32>) -> Option<u32> {
     told.and_then(|user| known(user, overflow()))
 }
@@ -62,7 +62,7 @@ impl Socket {
         is_same(own_user(), self.holder().user)
     }
 
-    /// Who opened the other end.
+    /// The user and the process that opened the socket's other end, as far as the kernel tells.
     pub fn holder(&self) -> Holder {
         let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut len = size_of_val(&peer) as libc::socklen_t;
@@ -76,7 +76,7 @@ impl Socket {
     }
 }
 
-/// Who has a name, as far as the kernel tells.
+/// Returns the user and the process that have an abstract name, as far as the kernel tells.
 pub(crate) fn holder(name: &[u8]) -> Holder {
     let found = Socket::connect(name).map(|socket| socket.holder());
     // One that does not listen, or at whom too many wait already.

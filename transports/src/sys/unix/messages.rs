@@ -13,14 +13,14 @@ use crate::sys::{count, set_option};
 /// The most descriptors that come with a message: Linux sends no more.
 const MOST: usize = 253;
 
-/// What became of looking for a message.
+/// The result of looking for a message in a socket.
 pub(crate) enum Received {
-    /// One of so many bytes, and a descriptor if one came along.
+    /// A message of so many bytes, and the descriptor that came with the message, if one did.
     Message(usize, Option<Passed>),
-    /// One whose descriptor is lost, for this process may have no more.
+    /// A message whose descriptor is lost, since this process may have no more descriptors.
     NoDescriptor,
     Nothing,
-    /// The other end is closed.
+    /// The socket's other end is closed, and all that it sent has been read.
     End,
 }
 
@@ -29,12 +29,12 @@ pub(crate) enum Received {
 pub(crate) struct Passed(Option<OwnedFd>);
 
 impl Passed {
-    /// What it is, to look at it; nothing of one that was kept.
+    /// Borrows the descriptor, to find out what it is.
     pub fn look(&self) -> BorrowedFd<'_> {
         self.0.as_ref().expect("it is there until it is kept or dropped").as_fd()
     }
 
-    /// Keeps it: what it is for is known, and that it is closed in no time.
+    /// Takes the descriptor out, for a caller who knows that its close never waits.
     pub fn keep(mut self) -> OwnedFd {
         self.0.take().expect("it is there until it is kept or dropped")
     }
@@ -81,7 +81,7 @@ impl<const N: usize> Control<N> {
     }
 }
 
-/// What a call to receive was told, and what it says.
+/// The outcome of one system call that receives a message.
 struct Taken<const N: usize> {
     result: io::Result<usize>,
     flags: c_int,

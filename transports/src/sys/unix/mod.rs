@@ -97,7 +97,7 @@ impl Claim {
 /// A socket to which others connect by its name.
 pub(crate) struct Listener {
     fd: OwnedFd,
-    /// Whether those who connect may pass descriptors before they are accepted.
+    /// True if peers may pass descriptors before they are accepted: the kernel can't refuse them.
     open: bool,
 }
 
@@ -112,8 +112,8 @@ impl Listener {
         Ok(Self { fd, open })
     }
 
-    /// Who connected to this one, if anybody has. Nobody is accepted who might have to be closed
-    /// elsewhere while there is [no room](closer::has_room) for that: `ResourceBusy`.
+    /// Accepts a connection, if there is one. The error is `ResourceBusy` while there is [no
+    /// room](closer::has_room) for connections that the closer would have to close.
     pub fn accept(&self) -> io::Result<Socket> {
         if self.open && !closer::has_room() {
             return Err(io::ErrorKind::ResourceBusy.into());
@@ -152,9 +152,9 @@ impl Drop for Listener {
 
 /// A connected socket that keeps messages apart, and never waits.
 pub(crate) struct Socket {
-    /// There until it is dropped.
+    /// The socket's descriptor, which is there until the socket is dropped.
     fd: Option<OwnedFd>,
-    /// Whether the other end may pass descriptors.
+    /// True if the other end may pass descriptors.
     open: bool,
 }
 
@@ -163,8 +163,8 @@ impl Socket {
         Self { fd: Some(fd), open }
     }
 
-    /// One that is connected to whoever listens by a name; or would be, were there not too many
-    /// waiting there already (`WouldBlock`).
+    /// Connects to the socket that listens by a name. The error is `WouldBlock` if too many
+    /// connections wait there to be accepted.
     pub fn connect(name: &[u8]) -> io::Result<Self> {
         let (fd, (address, len)) = (unconnected()?, address(name)?);
         let open = !let_in(&fd, false);

@@ -17,7 +17,7 @@ use super::*;
 const HANGS: Duration = Duration::from_secs(60);
 
 thread_local! {
-    /// Whether this thread's sockets are as on a kernel that lets everybody pass descriptors.
+    /// True if this thread's sockets act as on a kernel that lets everybody pass descriptors.
     pub(super) static KERNEL_LETS_ALL_IN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -170,7 +170,7 @@ fn what_waits_to_be_closed_is_bounded_and_nobody_is_let_in_beyond_that() {
     static HERE: Mutex<Option<thread::ThreadId>> = Mutex::new(None);
     let null = File::open("/dev/null").expect("a descriptor");
     closer::discard(null.into(), |_| {
-        *HERE.lock().expect("no panic") = Some(thread::current().id())
+        *HERE.lock().expect("no panic") = Some(thread::current().id());
     });
     assert_eq!(*HERE.lock().expect("no panic"), Some(thread::current().id()));
     drop(busy);
