@@ -102,9 +102,10 @@ pub(crate) fn run_without_users(command: &mut Command) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Who owns nothing, and may do nothing that not everybody may. Not 65534, which stands for all users
-/// who have no number in a user namespace.
-const NOBODY: libc::uid_t = 65533;
+/// The user `bin`, or whatever else Linux systems call their second one: it owns nothing, may do
+/// nothing that not everybody may, and has a name, for which launchers ask. Not 65534, which stands
+/// for all users who have no number in a user namespace.
+const NOBODY: libc::uid_t = 2;
 
 /// The number of an ordinary user, if this process is root and may [become](run_as) one: in a user
 /// namespace there may be nobody else.
