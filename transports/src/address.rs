@@ -8,6 +8,7 @@ use std::str::FromStr;
 use doorbell_core::wire::{Mac, UdpPort};
 use thiserror::Error;
 
+use crate::holder::{Holder, running_as};
 use crate::host_name::HostName;
 
 /// Where a device is reached. As text it begins with the device's name:
@@ -97,6 +98,19 @@ pub enum ReachError {
         address: Address,
         /// What was tried.
         why: &'static str,
+    },
+    /// A process of another user has the name. Nothing was said to that process.
+    #[error(
+        "{address} is the name of {holder}, and this process runs as {}: those link up that run as \
+         the same user, or whose other end is root's", running_as(.own)
+    )]
+    Stranger {
+        /// The address.
+        address: Address,
+        /// The user and the process that have the name.
+        holder: Holder,
+        /// The user of this process, if the user has a number of its own.
+        own: Option<u32>,
     },
     /// A router stands in between.
     #[error(

@@ -1,5 +1,6 @@
 //! Memory that a process lets its peers map.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -9,6 +10,7 @@ use doorbell_core::memory::Region;
 use thiserror::Error;
 
 use crate::sys::memfd::{Sealed, Words};
+use crate::sys::unix::Passed;
 
 /// Memory that can be granted to peers on the same machine, who then read and write it as their
 /// own, in nanoseconds and with no NIC in between.
@@ -128,20 +130,62 @@ pub enum GrantError {
 }
 
 /// A grant that the program has yet to take.
-pub(crate) struct Arrived {
-    pub from: PathId,
-    pub tag: u128,
+struct Arrived {
+    from: PathId,
+    tag: u128,
     words: Words,
     len: usize,
 }
 
 impl Arrived {
-    /// What a peer sent, if it is what a grant must be.
-    pub fn new(from: PathId, tag: u128, sealed: &Sealed, len: usize) -> io::Result<Self> {
-        Ok(Self { from, tag, words: sealed.map(false)?, len })
+    fn new(from: PathId, tag: u128, sealed: &Sealed) -> io::Result<Self> {
+        Ok(Self { from, tag, words: sealed.map(false)?, len: sealed.len() })
     }
 
-    pub fn take(self) -> Grant {
+    fn take(self) -> Grant {
         Grant { from: self.from, tag: self.tag, memory: self.words.region(0, self.len) }
+    }
+}
+
+/// The grants that a device's program has yet to take.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    grants: VecDeque<Arrived>,
+    /// The number of bytes that all waiting grants map.
+    bytes: u64,
+}
+
+impl Waiting {
+    /// The most bytes that grants of all peers may map while they wait: a quarter of what a process can address, which grants
+    /// use up though nobody has paid for the memory.
+    pub const MOST: u64 = 1 << 45;
+
+    /// Maps what a peer has passed, if that is a grant, and there is room for so many bytes.
+    pub fn add(&mut self, from: PathId, tag: u128, passed: Passed, len: u64) -> io::Result<()> {
+        let sealed = Sealed::received(passed, len)?;
+        if len > Self::MOST - self.bytes {
+            let why = format!("{} bytes are granted already, and not taken", self.bytes);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
+        }
+        self.grants.push_back(Arrived::new(from, tag, &sealed)?);
+        self.bytes += len;
+        Ok(())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.grants.is_empty()
+    }
+
+    /// Takes the grant that came first.
+    pub fn take(&mut self) -> Option<Grant> {
+        let first = self.grants.pop_front()?;
+        self.bytes -= first.len as u64;
+        Some(first.take())
+    }
+
+    /// Forgets those that came by a link.
+    pub fn forget(&mut self, link: PathId) {
+        self.grants.retain(|grant| grant.from != link);
+        self.bytes = self.grants.iter().map(|grant| grant.len as u64).sum();
     }
 }

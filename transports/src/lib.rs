@@ -31,6 +31,9 @@
 //! (`conformance!`) holds a device to them, this one, too. One that loses nothing has a fourth, which
 //! [`Outbox::delivered`](doorbell_core::nic::Outbox::delivered) describes.
 
+#![deny(unsafe_code)]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
+
 mod address;
 mod any;
 mod burst;
@@ -39,6 +42,7 @@ mod debug;
 mod device;
 pub mod discover;
 mod grant;
+mod holder;
 mod host;
 mod host_name;
 mod open;
@@ -49,6 +53,7 @@ mod raw;
 mod serde;
 pub mod sharing;
 pub mod shm;
+#[allow(unsafe_code)]
 mod sys;
 pub mod udp;
 pub mod wrap;
@@ -59,6 +64,7 @@ pub use burst::Burst;
 pub use clock::Clock;
 pub use device::{Capabilities, Device, Statistics, Trouble};
 pub use grant::{Grant, GrantError, SharedMemory};
+pub use holder::Holder;
 pub use host_name::{HostName, HostNameError, LookUpError};
 pub use open::OpenError;
 pub use sys::random;
@@ -68,5 +74,7 @@ pub use sys::sentry::Sentry;
 /// devices have no use for. It is no part of the interface, and changes without notice.
 #[doc(hidden)]
 pub mod floor {
+    pub use crate::sharing::floor::sharing_message_again;
+    pub use crate::shm::floor::{RingEnds, shm_message_again};
     pub use crate::sys::limit::naming_limits;
 }

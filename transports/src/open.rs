@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use thiserror::Error;
 
+use crate::holder::Holder;
 use crate::host_name::{LookUpError, list};
 use crate::sys::interface;
 
@@ -136,12 +137,14 @@ pub enum OpenError {
         advice: &'static str,
     },
     /// The address or the name is taken.
-    #[error("{device}: {what} is taken; {advice}")]
+    #[error("{device}: {what} is taken{}; {advice}", by_whom(.by))]
     Taken {
         /// The device.
         device: &'static str,
         /// The address or the name.
         what: String,
+        /// The user and the process that have the address or the name, where that can be told.
+        by: Option<Holder>,
         /// What the system said.
         source: io::Error,
         /// What to do.
@@ -157,6 +160,11 @@ pub enum OpenError {
         /// What it said.
         source: io::Error,
     },
+}
+
+/// Returns the part of an error that names the holder of an address or a name.
+fn by_whom(holder: &Option<Holder>) -> String {
+    holder.as_ref().map_or_else(String::new, |holder| format!(" by {holder}"))
 }
 
 /// What to say of an IPv6 address that no interface has.

@@ -19,7 +19,7 @@ fn no_error_says_what_its_cause_says() {
     for why in [
         OpenError::NoInterface { device, interface: interface(), there: vec![], source: source() },
         OpenError::Privilege { device, what: what(), source: source(), advice },
-        OpenError::Taken { device, what: what(), source: source(), advice },
+        OpenError::Taken { device, what: what(), by: None, source: source(), advice },
         OpenError::System { device, what: what(), source: source() },
     ] {
         let told = chain(&why);

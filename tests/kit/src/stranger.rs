@@ -21,9 +21,9 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::child::{Child, of_test};
+use crate::child::{Child, of_test, test_again};
 use crate::lab::{Namespace, passed_over};
 use crate::sys;
 
@@ -70,4 +70,26 @@ pub fn command(namespace: Option<&Namespace>) -> Option<Command> {
 /// When the test can't be started, and as [`user`].
 pub fn start(test: &str, part: &str) -> Option<Child> {
     Some(Child::start_by(of_test(command(None)?, test), part))
+}
+
+/// Starts a test of this program again, in the named [part](crate::child::part), in a user namespace
+/// that has no number for anybody: there all users look alike, that of the part as well. `None`
+/// where there are no user namespaces, which is said aloud.
+///
+/// # Panics
+/// When the environment variable `CI` is set, and the test would be passed over.
+pub fn start_among_all_alike(test: &str, part: &str) -> Option<Child> {
+    let mut trial = Command::new("/proc/self/exe");
+    trial.arg("--list").stdout(Stdio::null());
+    sys::run_without_users(&mut trial);
+    if let Err(why) = trial.status() {
+        let why = format!("there are no user namespaces: {why}");
+        let integration = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        assert!(!integration, "{why}");
+        passed_over(&why);
+        return None;
+    }
+    let mut command = test_again(test, None);
+    sys::run_without_users(&mut command);
+    Some(Child::start_by(command, part))
 }

@@ -92,8 +92,20 @@ pub fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Who owns nothing, and may do nothing that not everybody may.
-const NOBODY: libc::uid_t = 65534;
+/// Has a command run in a user namespace that has no number for any user, nor for the command's.
+pub(crate) fn run_without_users(command: &mut Command) {
+    let enter = || {
+        // SAFETY: a plain system call.
+        check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }).map(drop)
+    };
+    // SAFETY: `enter` makes a system call and nothing else.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// The user `bin`, or whatever else Linux systems call their second one: it owns nothing, may do
+/// nothing that not everybody may, and has a name, for which launchers ask. Not 65534, which stands
+/// for all users who have no number in a user namespace.
+const NOBODY: libc::uid_t = 2;
 
 /// The number of an ordinary user, if this process is root and may [become](run_as) one: in a user
 /// namespace there may be nobody else.

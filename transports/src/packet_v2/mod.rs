@@ -105,6 +105,7 @@ impl PacketV2 {
         let taken = |by: String| OpenError::Taken {
             device: NAME,
             what: format!("{ip} on `{interface}`"),
+            by: None,
             source: io::Error::new(io::ErrorKind::AddrInUse, by),
             advice: "give the device another address, or none",
         };

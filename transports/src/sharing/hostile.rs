@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use doorbell_core::wire::ServiceId;
 
 use super::message::{self, LONGEST, Services};
-use super::{Event, Membership, Role, claim, owners};
+use super::{Event, Membership, Role, SERVICES, claim, owners};
 use crate::sys::unix::{Received, Socket};
 
 /// A key that no other test has.
@@ -99,6 +99,23 @@ fn who_connects_and_says_nothing_keeps_nobody_out() {
         while owner.turn().is_some() {}
         events.contains(&Event::Welcome)
     });
+}
+
+/// Each turn hears a bounded number of messages, and none while events wait to be taken.
+#[test]
+fn who_changes_all_its_services_again_and_again_fills_no_memory() {
+    let key = key();
+    let (mut owner, tag) = owner(&key);
+    let services = |from: u64| (from..from + SERVICES as u64).map(ServiceId).collect::<Services>();
+    let restless = call(&key, &message::write(tag, Some(&services(0))));
+    for round in 1..100 {
+        let all = services(round * SERVICES as u64);
+        // Until the owner has heard something of it, there may be no room.
+        let _ = restless.send(&message::write(tag, Some(&all)), None);
+        owner.turn();
+        // 16 connections are heard at once, of each a message, which takes away and adds.
+        assert!(owner.roll.events.len() <= 16 * 2 * SERVICES + 1, "{}", owner.roll.events.len());
+    }
 }
 
 #[test]

@@ -19,7 +19,8 @@
 //! nobody refuses anything, and peers ask again. Who is there and does not come for a second
 //! (stopped, say) is waited for no longer.
 //!
-//! All are processes of one user: others are not spoken to. There are at most 63 of them, with
+//! All are processes of one user: others are not spoken to, and whoever finds another user's process
+//! in the way is told whose it is. There are at most 63 of them, with
 //! [`SERVICES`] each, which is what bounds memory: nothing is queued.
 //!
 //! The driver tells its [`ConnectionManager`](doorbell_core::cm::ConnectionManager), which was made
@@ -58,6 +59,7 @@
 //! ```
 
 mod error;
+pub(crate) mod floor;
 #[cfg(test)]
 mod hostile;
 mod member;
@@ -80,7 +82,7 @@ use crate::device::Trouble;
 use crate::sys;
 use crate::sys::interface::{self, Interface};
 use crate::sys::sentry::Sentry;
-use crate::sys::unix::Socket;
+use crate::sys::unix::{self, Claim, Listener, Socket};
 use crate::sys::watch::Watch;
 use member::Member;
 use owner::Owner;
@@ -134,7 +136,7 @@ pub enum Event {
 /// manager and the device go before.
 pub struct Membership {
     /// Holds the tag. It is dropped first: who hears of the end finds the tag free.
-    _claim: Socket,
+    _claim: Claim,
     key: Box<str>,
     roll: Roll,
     role: Role,
@@ -165,25 +167,33 @@ fn owners(key: &str) -> Vec<u8> {
     format!("doorbell-owner/{key}").into_bytes()
 }
 
-/// Takes a tag, as long as the socket lives.
-fn claim(key: &str, tag: u32) -> io::Result<Socket> {
-    Socket::listen(format!("doorbell-tag/{tag}/{key}").as_bytes())
+/// The name that whoever has a tag has.
+fn tagged(key: &str, tag: u32) -> Vec<u8> {
+    format!("doorbell-tag/{tag}/{key}").into_bytes()
+}
+
+/// Takes a tag, as long as what is returned lives.
+fn claim(key: &str, tag: u32) -> io::Result<Claim> {
+    Claim::take(&tagged(key, tag))
 }
 
 /// Takes any tag. Which, is luck: so what is under way for a process that has ended hardly ever
 /// finds another by its tag.
-fn claim_any(key: &str) -> Result<(u32, Socket), SharingError> {
+fn claim_any(key: &str) -> Result<(u32, Claim), SharingError> {
     let [luck] = sys::random().map_err(SharingError::system(key, "getting random numbers"))?;
     // Each twice: an owner that looks who is there has free ones for a moment.
     for next in 0..2 * TAGS.end() {
         let tag = TAGS.start() + (u32::from(luck) + next) % TAGS.end();
         match claim(key, tag) {
-            Ok(socket) => return Ok((tag, socket)),
+            Ok(claim) => return Ok((tag, claim)),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             Err(error) => return Err(SharingError::system(key, "taking a tag")(error)),
         }
     }
-    Err(SharingError::Full { key: key.into() })
+    let names = TAGS.map(|tag| tagged(key, tag));
+    let stranger = names.into_iter().find(|name| unix::is_anothers(name));
+    let stranger = stranger.map(|name| unix::holder(&name));
+    Err(SharingError::Full { key: key.into(), stranger })
 }
 
 impl Membership {
@@ -202,6 +212,9 @@ impl Membership {
         let (roll, role) = (Roll::new(tag), Role::Seeking(String::new()));
         let mut new = Self { _claim: claim, key: key.into(), roll, role, watch, sentry };
         new.role = new.seek()?;
+        if matches!(new.role, Role::Seeking(_)) && unix::is_anothers(&owners(key)) {
+            return Err(SharingError::stranger(key, unix::holder(&owners(key))));
+        }
         Ok(new)
     }
 
@@ -285,12 +298,16 @@ impl Membership {
             Role::Member(_) => "the owner has not answered yet",
             Role::Seeking(why) => why,
         };
+        let mut found = found.to_owned();
+        if matches!(self.role, Role::Seeking(_)) && unix::is_anothers(&owners(&self.key)) {
+            found.push_str(&format!(" (it is that of {})", unix::holder(&owners(&self.key))));
+        }
         Some(Trouble {
             what: format!("sharing `{}`", self.key),
-            found: found.into(),
+            found,
             advice: "if that lasts, a process there has stopped, has no file descriptor left, or is of \
                      another version or user: \
-                     `ss -xlp` lists who has names that begin with `@doorbell-`",
+                     `ss -xap` lists who has names that begin with `@doorbell-`",
         })
     }
 
@@ -318,7 +335,7 @@ impl Membership {
     /// Becomes the owner if there is none, and else a member.
     fn seek(&mut self) -> Result<Role, SharingError> {
         let key = &*self.key;
-        match Socket::listen(&owners(key)) {
+        match Listener::by_name(&owners(key)) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             Err(error) => return Err(SharingError::system(key, "taking the owner's name")(error)),
             Ok(listener) => {
@@ -328,7 +345,7 @@ impl Membership {
             }
         }
         match Socket::connect(&owners(key)) {
-            Ok(owner) if !owner.is_same_user() => Err(SharingError::Stranger { key: key.into() }),
+            Ok(owner) if !owner.is_same_user() => Err(SharingError::stranger(key, owner.holder())),
             Ok(owner) => {
                 let watched = self.watch.add(owner.raw(), 0);
                 watched.map_err(SharingError::system(key, WATCHING))?;

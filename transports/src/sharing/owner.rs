@@ -9,7 +9,8 @@ use super::message::{self, LONGEST, Memory};
 use super::roll::{Roll, bit, tags};
 use super::{Event, NEVER, PAUSE, claim};
 use crate::clock::Clock;
-use crate::sys::unix::{Received, Socket};
+use crate::sys::closer;
+use crate::sys::unix::{Listener, Received, Socket};
 use crate::sys::watch::Watch;
 
 /// The most connections: more than there are tags, for those that have not said theirs.
@@ -26,7 +27,9 @@ const ALL: u64 = !1;
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct Owner {
-    listener: Socket,
+    listener: Listener,
+    /// Whether nobody is taken in, since too much that strangers have passed waits to be closed.
+    shut: bool,
     connections: Vec<Connection>,
     /// The number of the last connection.
     last: u64,
@@ -51,11 +54,12 @@ struct Connection {
 }
 
 impl Owner {
-    pub fn new(listener: Socket, watch: &Watch, own: u32) -> io::Result<Self> {
+    pub fn new(listener: Listener, watch: &Watch, own: u32) -> io::Result<Self> {
         watch.add(listener.raw(), LISTENER)?;
         let (clock, connections, awaited) = (Clock::new(), Vec::new(), ALL & !bit(own));
         let (last, since) = (LISTENER, clock.now());
-        Ok(Self { listener, connections, last, awaited, since, settled: false, clock })
+        let shut = false;
+        Ok(Self { listener, shut, connections, last, awaited, since, settled: false, clock })
     }
 
     /// How many connections there are.
@@ -75,6 +79,9 @@ impl Owner {
             roll.judge(&roll.wanted.clone(), |roll, service| roll.is_free_for(roll.own, service));
         }
         self.tell(roll, watch);
+        if self.shut && closer::has_room() && watch.add(self.listener.raw(), LISTENER).is_ok() {
+            self.shut = false;
+        }
         let (numbers, found) = watch.ready();
         for &number in &numbers[..found] {
             match number {
@@ -89,6 +96,7 @@ impl Owner {
         };
         match self.awaited {
             _ if roll.changed != 0 || self.connections.iter().any(owes) => Duration::ZERO,
+            _ if self.shut => PAUSE,
             0 => NEVER,
             _ if self.is_late() => GRACE,
             _ => PAUSE,
@@ -117,7 +125,14 @@ impl Owner {
 
     fn accept(&mut self, watch: &Watch) {
         for _ in 0..MOST {
-            let Ok(socket) = self.listener.accept() else { return };
+            let socket = match self.listener.accept() {
+                Ok(socket) => socket,
+                Err(why) if why.kind() == io::ErrorKind::ResourceBusy => {
+                    self.shut = watch.remove(self.listener.raw()).is_ok();
+                    return;
+                }
+                Err(_) => return,
+            };
             if !socket.is_same_user() {
                 continue;
             }

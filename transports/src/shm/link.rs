@@ -8,6 +8,7 @@ use doorbell_core::memory::Region;
 
 use super::message::{LONGEST, Message};
 use super::ring::{self, Reader, Writer};
+use super::sleep::{Shared, Written};
 use crate::sys::mapping::populate;
 use crate::sys::memfd::{Sealed, Words};
 use crate::sys::unix::{Received, Socket};
@@ -118,10 +119,10 @@ impl Link {
         self.reader.tell(self.writer.written());
     }
 
-    /// Wakes the peer, if it sleeps. To be called behind a fence.
+    /// Wakes the peer, if it sleeps.
     #[inline]
-    pub fn wake(&mut self) {
-        if self.writer.must_wake() {
+    pub fn wake(&mut self, written: &Written<Shared>) {
+        if written.must_wake(self.writer.sleeping()) {
             self.ring_the_bell();
         }
     }

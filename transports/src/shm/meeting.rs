@@ -20,10 +20,14 @@ use doorbell_core::time::Time;
 use super::Shm;
 use super::link::{Link, Segment, Side, receive, send};
 use super::message::{LONGEST, Message, Refusal, is_name};
+use super::sleep::{self, Shared};
 use crate::address::{Address, ReachError};
+use crate::device::Trouble;
+use crate::holder::Holder;
+use crate::sys::closer;
 use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
-use crate::sys::unix::{Received, Socket};
+use crate::sys::unix::{self, Listener, Received, Reserve, Socket};
 
 /// How long a peer may take to answer a call.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,9 +41,14 @@ const LISTENER: u64 = OTHERS;
 
 pub(super) struct Meeting {
     pub name: Box<str>,
-    pub listener: Option<Socket>,
+    pub listener: Option<Listener>,
     /// Closed for a moment to take in a caller, and tell it so, when no descriptor is left.
-    reserve: Option<Socket>,
+    reserve: Option<Reserve>,
+    /// True while no callers are taken in, since too much that strangers have passed waits to be
+    /// closed.
+    pub shut: bool,
+    /// The stranger who called last.
+    pub stranger: Option<Holder>,
     /// How many lines each ring has at most.
     lines: u32,
     callers: VecDeque<(u64, Socket)>,
@@ -50,6 +59,17 @@ pub(super) struct Meeting {
     pub busy: bool,
 }
 
+/// Why nobody was called.
+enum NotCalled {
+    /// No process listens by the name that was called.
+    Nobody,
+    /// A process of another user listens by the name that was called.
+    Stranger(Holder),
+    /// Too many callers have been waiting at the device that was called, for too long.
+    Busy,
+    System(io::Error),
+}
+
 /// A call that is not answered yet.
 struct Call {
     number: u64,
@@ -57,6 +77,8 @@ struct Call {
     since: Time,
     /// While its answer is awaited. When two have crossed, the other's call is.
     socket: Option<Socket>,
+    /// True if the call is to be made again, since too many callers were waiting at the peer.
+    again: bool,
     failed: Option<Failed>,
 }
 
@@ -74,6 +96,8 @@ impl Meeting {
             name: name.into(),
             listener: None,
             reserve: None,
+            shut: false,
+            stranger: None,
             lines,
             callers: VecDeque::new(),
             calls: Vec::new(),
@@ -89,16 +113,16 @@ impl Meeting {
 }
 
 /// The abstract name by which a device listens.
-fn listening(name: &str) -> Vec<u8> {
+pub(super) fn listening(name: &str) -> Vec<u8> {
     ["doorbell/", name].concat().into_bytes()
 }
 
 impl Shm {
     /// Lets others find this device by its name.
     pub(super) fn listen(&mut self) -> io::Result<()> {
-        let listener = Socket::listen(&listening(&self.meeting.name))?;
+        let listener = Listener::by_name(&listening(&self.meeting.name))?;
         self.watch.add(listener.raw(), LISTENER)?;
-        (self.meeting.listener, self.meeting.reserve) = (Some(listener), Some(Socket::new()?));
+        (self.meeting.listener, self.meeting.reserve) = (Some(listener), Some(Reserve::new()?));
         Ok(())
     }
 
@@ -106,6 +130,9 @@ impl Shm {
     #[cold]
     pub(super) fn attend(&mut self) {
         self.turns = 0;
+        if self.meeting.shut {
+            self.open_again();
+        }
         let (numbers, found) = self.watch.ready();
         for &number in &numbers[..found] {
             match number {
@@ -125,12 +152,14 @@ impl Shm {
 
     fn accept(&mut self) {
         for _ in 0..MOST_CALLERS {
-            let socket = match self.meeting.listener.as_ref().map(Socket::accept) {
+            let socket = match self.meeting.listener.as_ref().map(Listener::accept) {
                 Some(Ok(socket)) => socket,
+                Some(Err(why)) if why.kind() == io::ErrorKind::ResourceBusy => return self.shut(),
                 Some(Err(why)) if Limit::behind(&why).is_some() => return self.turn_away(),
                 _ => return,
             };
             if !socket.is_trusted() {
+                self.meeting.stranger = Some(socket.holder());
                 self.refuse(&socket, Refusal::Stranger);
                 continue;
             }
@@ -146,20 +175,59 @@ impl Shm {
         }
     }
 
+    /// Takes nobody in until there is room for what strangers pass: those who have called wait.
+    #[cold]
+    fn shut(&mut self) {
+        if let Some(listener) = &self.meeting.listener
+            && self.watch.remove(listener.raw()).is_ok()
+        {
+            tracing::warn!("too much that strangers have passed waits to be closed");
+            self.meeting.shut = true;
+        }
+    }
+
+    /// Takes callers in again, if there is room.
+    #[cold]
+    fn open_again(&mut self) {
+        if let Some(listener) = &self.meeting.listener
+            && closer::has_room()
+            && self.watch.add(listener.raw(), LISTENER).is_ok()
+        {
+            self.meeting.shut = false;
+        }
+    }
+
+    /// Returns the trouble of a device that takes no callers in, or `None` if it takes them in.
+    pub(super) fn held_up(&self) -> Option<Trouble> {
+        if !self.meeting.shut {
+            return None;
+        }
+        let mut found = format!("{} descriptors that were passed wait to be closed", closer::MOST);
+        if let Some(stranger) = self.meeting.stranger {
+            found.push_str(&format!("; the last stranger who called was {stranger}"));
+        }
+        Some(Trouble {
+            what: format!("taking in callers of {}", self.address),
+            found,
+            advice: "links go on, and callers wait; end the process that passes them. From Linux 6.16 \
+                     on, strangers can pass nothing",
+        })
+    }
+
     /// Tells those who call that there is no descriptor left for them: otherwise they would wait
     /// for an answer in vain.
     #[cold]
     fn turn_away(&mut self) {
         for _ in 0..MOST_CALLERS {
             self.meeting.reserve = None;
-            let caller = self.meeting.listener.as_ref().map(Socket::accept);
+            let caller = self.meeting.listener.as_ref().map(Listener::accept);
             if let Some(Ok(caller)) = &caller {
                 self.refuse(caller, Refusal::Descriptors);
             }
             let done = !matches!(caller, Some(Ok(_)));
             drop(caller);
             // If somebody else has taken the descriptor by now, the next caller waits.
-            self.meeting.reserve = Socket::new().ok();
+            self.meeting.reserve = Reserve::new().ok();
             if done {
                 return;
             }
@@ -179,9 +247,13 @@ impl Shm {
         let len = match receive(&self.meeting.callers[at].1, &mut bytes) {
             Received::Nothing => return,
             Received::Message(len, _) => len,
-            Received::End | Received::NoDescriptor => 0,
+            // Who hangs up without a word has looked who has the name.
+            Received::End => return drop(self.meeting.callers.remove(at)),
+            Received::NoDescriptor => 0,
         };
-        let Some((_, socket)) = self.meeting.callers.remove(at) else { return };
+        let Some((_, mut socket)) = self.meeting.callers.remove(at) else { return };
+        // It is trusted, or would not be here. What it may pass is memory.
+        socket.let_descriptors_in();
         match Message::read(&bytes[..len]) {
             Some(Ok(Message::Hello { lines, name })) => match self.offer(&socket, lines, name) {
                 Ok(segment) => {
@@ -233,7 +305,7 @@ impl Shm {
             Ok::<_, io::Error>(Link::new(id, segment, side, socket, name))
         });
         let link = added?.ok()?;
-        link.reader.sleeps(self.armed);
+        sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Some(link.id)
     }
 
@@ -248,7 +320,7 @@ impl Shm {
             Ok::<_, io::Error>(link)
         });
         let Some(link) = added.transpose()? else { return Ok(None) };
-        link.reader.sleeps(self.armed);
+        sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Ok(Some(link.id))
     }
 
@@ -279,43 +351,63 @@ impl Shm {
             return Err(nobody("this device is one of a pair, and reaches no other"));
         }
         let now = self.clock.now();
-        match self.meeting.calls.iter().position(|call| call.name == *name) {
-            Some(at) => self.meeting.outcome(at, now).map_err(|failed| match failed {
-                Failed::There(why) => nobody(why),
-                Failed::Here(why) => system(why),
-            }),
-            None if self.links.len() + self.meeting.calls.len() >= most => Err(full()),
-            None => self.call(name, now).map_err(|error| match error.kind() {
-                io::ErrorKind::ConnectionRefused => nobody("no process has joined by this name"),
-                io::ErrorKind::PermissionDenied => nobody("it belongs to another user"),
-                _ => system(error),
-            }),
-        }
+        let since = match self.meeting.calls.iter().position(|call| call.name == *name) {
+            Some(at) if self.meeting.calls[at].again => self.meeting.calls.remove(at).since,
+            Some(at) => {
+                return self.meeting.outcome(at, now).map_err(|failed| match failed {
+                    Failed::There(why) => nobody(why),
+                    Failed::Here(why) => system(why),
+                });
+            }
+            None if self.links.len() + self.meeting.calls.len() >= most => return Err(full()),
+            None => now,
+        };
+        let stranger = |holder| {
+            let (address, own) = (address.clone(), unix::own_user());
+            ReachError::Stranger { address, holder, own }
+        };
+        self.call(name, since, now).map_err(|why| match why {
+            NotCalled::Nobody => nobody("no process has joined by this name"),
+            NotCalled::Stranger(holder) => stranger(holder),
+            NotCalled::Busy if unix::is_anothers(&listening(name)) => {
+                stranger(unix::holder(&listening(name)))
+            }
+            NotCalled::Busy => nobody("others have called before, and were not heard for 5 s"),
+            NotCalled::System(error) => system(error),
+        })
     }
 
-    /// Calls a peer, whose answer is then awaited.
-    fn call(&mut self, name: &str, now: Time) -> io::Result<Option<Way>> {
-        let socket = match Socket::connect(&listening(name)) {
+    /// Calls a peer, whose answer is then awaited: since some time, if too many were waiting there.
+    fn call(&mut self, name: &str, since: Time, now: Time) -> Result<Option<Way>, NotCalled> {
+        let mut socket = match Socket::connect(&listening(name)) {
             Ok(socket) => socket,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.meeting.busy = true;
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock if now.since(since) > PATIENCE => {
+                    return Err(NotCalled::Busy);
+                }
+                io::ErrorKind::WouldBlock => {
+                    self.meeting.busy = true;
+                    let number = self.meeting.next_number();
+                    self.meeting.await_answer(number, name, since, None);
+                    return Ok(None);
+                }
+                io::ErrorKind::ConnectionRefused => return Err(NotCalled::Nobody),
+                _ => return Err(NotCalled::System(error)),
+            },
         };
         if !socket.is_trusted() {
-            return Err(io::ErrorKind::PermissionDenied.into());
+            return Err(NotCalled::Stranger(socket.holder()));
         }
+        socket.let_descriptors_in();
         let Meeting { lines, name: own, .. } = &self.meeting;
         match send(&socket, Message::Hello { lines: *lines, name: own }, None) {
             // It was turned away before it said a word, and is to hear why.
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
-            said => said?,
+            said => said.map_err(NotCalled::System)?,
         }
         let number = self.meeting.next_number();
-        self.watch.add(socket.raw(), number)?;
-        let (name, socket) = (name.into(), Some(socket));
-        self.meeting.calls.push(Call { number, name, since: now, socket, failed: None });
+        self.watch.add(socket.raw(), number).map_err(NotCalled::System)?;
+        self.meeting.await_answer(number, name, now, Some(socket));
         Ok(None)
     }
 
@@ -367,6 +459,12 @@ impl Shm {
 }
 
 impl Meeting {
+    /// Notes a call whose answer is awaited; without a socket, one that is to be made again.
+    fn await_answer(&mut self, number: u64, name: &str, since: Time, socket: Option<Socket>) {
+        let (name, again) = (name.into(), socket.is_none());
+        self.calls.push(Call { number, name, since, socket, again, failed: None });
+    }
+
     /// What has become of a call, if it is over.
     fn outcome(&mut self, at: usize, now: Time) -> Result<Option<Way>, Failed> {
         let call = &mut self.calls[at];

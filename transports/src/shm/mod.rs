@@ -4,26 +4,35 @@
 //! a ring is a packet and nothing else ([`bare`](doorbell_core::encap::bare)). Nothing can be lost,
 //! so there is no ICRC, and how far a ring was read is the acknowledgement.
 //!
-//! Whoever runs as the same user, or as root, in the same network namespace, may link up; a name
-//! belongs to whoever joined by it first, until he leaves. Names leave nothing behind, nor does any
-//! of this: memory and sockets are unnamed and go with the last who holds them. A peer that leaves
-//! or dies closes its socket, of which this side's kernel tells; a process that forks without
-//! `exec` keeps it open.
+//! Whoever runs as the same user, or as root, in the same network namespace, may link up: each side
+//! asks the kernel who the other is before it says a word. A user who has no number in this user
+//! namespace is the same as nobody, and neither is this process's if it has none. A name belongs to
+//! whoever joined by it first, of any user, until he leaves; errors say who that is. Names leave
+//! nothing behind, nor does any of this: memory and sockets are unnamed and go with the last who
+//! holds them. A peer that leaves or dies closes its socket, of which this side's kernel tells; of a
+//! process that has forked without `exec` and is killed, the fork keeps it open.
+//!
+//! Peers map memory that is passed by descriptor. From strangers the kernel lets none in, if it can
+//! (Linux 6.16 and newer). What must be thrown away is closed by a thread of its own, since that may
+//! take any time.
 //!
 //! A message that comes while its receiver polls costs one cache line's way and no system call. Who
 //! [arms](Device::arm) says so in the ring, and is then woken by the socket, once.
 
+pub(crate) mod floor;
 mod link;
 mod links;
 mod meeting;
 mod message;
 mod ring;
+mod sleep;
+#[cfg(test)]
+mod strangers;
 
-use std::collections::VecDeque;
 use std::io;
 use std::iter::once;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorbell_core::encap::{Full, Path, PathId};
@@ -35,14 +44,13 @@ use doorbell_core::wire::{Headers, PathMtu};
 use crate::address::{Address, ReachError};
 use crate::burst::Burst;
 use crate::clock::Clock;
-use crate::device::{Capabilities, Device, Statistics};
-use crate::grant::{Arrived, Grant, GrantError, SharedMemory};
+use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::grant::{Grant, GrantError, SharedMemory, Waiting};
 use crate::open::OpenError;
 use crate::sys;
 use crate::sys::limit::Limit;
-use crate::sys::memfd::Sealed;
 use crate::sys::sentry::Sentry;
-use crate::sys::unix::{Received, Socket};
+use crate::sys::unix::{self, Received, Socket};
 use crate::sys::watch::Watch;
 
 use link::{Link, Segment, Side, Standing};
@@ -50,6 +58,7 @@ use links::{Links, Set};
 use meeting::Meeting;
 use message::{LONGEST, Message};
 use ring::Spare;
+use sleep::{Shared, Written};
 
 /// After how many looks that found nothing the sockets are looked at: a system call, which a frame
 /// that comes just then has to wait for.
@@ -71,7 +80,7 @@ const MOST_GRANTS: usize = 64;
 /// How many numbers of links that are no more are remembered, to be told again.
 const MOST_STRAYS: usize = 64;
 
-/// When to call somebody again at whom too many were waiting.
+/// When to call somebody again at whom too many were waiting, and to take callers in again.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// How large a device of shared memory may grow.
@@ -129,7 +138,7 @@ pub struct Shm {
     /// Whether the timer was set meanwhile, to have whoever sleeps look at once.
     called_back: bool,
     statistics: Statistics,
-    grants: VecDeque<Arrived>,
+    grants: Waiting,
     watch: Watch,
     sentry: Sentry,
     meeting: Meeting,
@@ -177,9 +186,10 @@ impl Shm {
             Err(source) if source.kind() == io::ErrorKind::AddrInUse => Err(OpenError::Taken {
                 device: "shm",
                 what: what(),
+                by: Some(unix::holder(&meeting::listening(name))),
                 source,
-                advice: "a process that is alive joined by it: take another, or end that one \
-                         (`ss -xl | grep @doorbell/` names it)",
+                advice: "take another, or end that process: a name is one process's at a time, \
+                         whoever its user is",
             }),
             Err(source) => Err(OpenError::System { device: "shm", what: what(), source }),
         }
@@ -247,7 +257,7 @@ impl Shm {
             armed: false,
             called_back: false,
             statistics: Statistics::default(),
-            grants: VecDeque::new(),
+            grants: Waiting::default(),
             watch,
             sentry,
             meeting: Meeting::new(name, lines(limits)),
@@ -362,11 +372,11 @@ impl Shm {
                 }
                 (Some(Ok(Message::Grant { tag, len })), Some(fd)) if link.waiting < MOST_GRANTS => {
                     link.waiting += 1;
-                    let memory = Sealed::received(fd, len);
-                    let arrived = memory
-                        .and_then(|sealed| Arrived::new(id, tag, &sealed, len as usize))
-                        .map(|arrived| self.grants.push_back(arrived));
-                    arrived.is_ok()
+                    let added = self.grants.add(id, tag, fd, len);
+                    if let Err(why) = &added {
+                        tracing::warn!(peer = %link.name, %why, "what it grants is not mapped");
+                    }
+                    added.is_ok()
                 }
                 _ => false,
             };
@@ -398,7 +408,7 @@ impl Shm {
             }
             self.last.push((id, link.writer.delivered(link.reader.read())));
             self.links.remove(slot);
-            self.grants.retain(|grant| grant.from != id);
+            self.grants.forget(id);
             for set in [&mut self.unflushed, &mut self.unsettled, &mut self.untold] {
                 set.remove(slot);
             }
@@ -434,11 +444,10 @@ impl Shm {
 /// Wakes those of some peers that sleep, and forgets who they were.
 #[inline]
 fn wake(links: &mut Links, peers: &mut Set) {
-    // Against the fence of whoever is going to sleep.
-    fence(Ordering::SeqCst);
+    let written = Written::<Shared>::new();
     while let Some(slot) = peers.pop() {
         if let Some(link) = links.slot(slot) {
-            link.wake();
+            link.wake(&written);
         }
     }
 }
@@ -587,27 +596,26 @@ impl Device for Shm {
     fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
         self.statistics.sleeps += 1;
         let after = until.map(|until| until.since(self.now()));
-        let again = std::mem::take(&mut self.meeting.busy).then_some(AGAIN);
+        let again = std::mem::take(&mut self.meeting.busy) || self.meeting.shut;
+        let again = again.then_some(AGAIN);
         // Of whoever is armed anew, the timer may have been set to wake him at once.
         let called = self.called_back.then_some(Duration::ZERO);
         let after = after.into_iter().chain(again).chain(called).min();
         self.sentry.arm(once(self.watch.as_raw_fd()), after)?;
         self.armed = true;
-        for link in self.links.iter_mut() {
-            link.reader.sleeps(true);
-        }
-        // Against that of writers, who look whether anybody sleeps: before the next look.
-        fence(Ordering::SeqCst);
+        sleep::fall_asleep::<Shared>(self.links.iter_mut().map(|link| link.reader.sleeping()));
         Ok(())
     }
 
     fn disarm(&mut self) {
         self.sentry.disarm(once(self.watch.as_raw_fd()));
         (self.armed, self.called_back) = (false, false);
-        for link in self.links.iter_mut() {
-            link.reader.sleeps(false);
-        }
+        sleep::wake_up::<Shared>(self.links.iter_mut().map(|link| link.reader.sleeping()));
         self.attend();
+    }
+
+    fn trouble(&mut self) -> Option<Trouble> {
+        self.held_up()
     }
 
     fn statistics(&mut self) -> Statistics {
@@ -640,7 +648,7 @@ impl Device for Shm {
         if self.grants.is_empty() {
             self.attend();
         }
-        let grant = self.grants.pop_front()?.take();
+        let grant = self.grants.take()?;
         if let Some(link) = self.links.get(grant.from) {
             link.waiting -= 1;
             // There is room: a peer that reads nothing only harms itself.

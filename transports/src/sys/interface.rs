@@ -3,12 +3,12 @@
 use std::ffi::CString;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use doorbell_core::wire::Mac;
 use pnet_datalink::NetworkInterface;
 
-use super::check;
+use super::{check, owned};
 
 /// A network interface, by its number: a name may pass to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,28 +40,32 @@ impl Interface {
         let mac = query.ask(socket, libc::SIOCGIFHWADDR, "SIOCGIFHWADDR")?;
         let mtu = query.ask(socket, libc::SIOCGIFMTU, "SIOCGIFMTU")?;
         let flags = query.ask(socket, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
-        // SAFETY: each request has filled in the field that is read here; all are plain bytes.
-        unsafe {
-            let kind = mac.ifr_ifru.ifru_hwaddr.sa_family;
-            let [a, b, c, d, e, f, ..] = mac.ifr_ifru.ifru_hwaddr.sa_data.map(|byte| byte as u8);
-            Ok(Self {
-                index: index.ifr_ifru.ifru_ifindex as u32,
-                mac: Mac([a, b, c, d, e, f]),
-                mtu: mtu.ifr_ifru.ifru_mtu as u32,
-                up: i32::from(flags.ifr_ifru.ifru_flags) & libc::IFF_UP != 0,
-                ethernet: matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
-            })
-        }
+        // SAFETY: the request has filled in this field, of plain bytes.
+        let hardware = unsafe { mac.ifr_ifru.ifru_hwaddr };
+        // SAFETY: as above.
+        let index = unsafe { index.ifr_ifru.ifru_ifindex };
+        // SAFETY: as above.
+        let mtu = unsafe { mtu.ifr_ifru.ifru_mtu };
+        // SAFETY: as above.
+        let flags = unsafe { flags.ifr_ifru.ifru_flags };
+        let [a, b, c, d, e, f, ..] = hardware.sa_data.map(|byte| byte as u8);
+        let kind = hardware.sa_family;
+        Ok(Self {
+            index: index as u32,
+            mac: Mac([a, b, c, d, e, f]),
+            mtu: mtu as u32,
+            up: i32::from(flags) & libc::IFF_UP != 0,
+            ethernet: matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
+        })
     }
 }
 
 /// A socket by which interfaces can be asked.
 pub(super) fn asking() -> io::Result<OwnedFd> {
+    // SAFETY: the call touches no memory.
+    let result = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     // SAFETY: the descriptor is new and nobody else's.
-    unsafe {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-        Ok(OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0), "socket")?))
-    }
+    unsafe { owned(result, "socket") }
 }
 
 pub(super) struct Query(pub libc::ifreq);

@@ -3,21 +3,19 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use doorbell_core::memory::Region;
 use libc::c_int;
 
-use super::check;
 use super::limit::{self, Limit};
 use super::mapping::Mapping;
+use super::unix::Passed;
+use super::{check, owned};
 
 /// What nobody may do to it any more, be it to add a seal.
 const SEALS: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-
-/// The most memory of one descriptor: what a processor can address at all.
-const MOST: u64 = 1 << 46;
 
 /// An anonymous file in memory whose size is fixed for ever.
 pub(crate) struct Sealed {
@@ -45,12 +43,11 @@ impl Sealed {
         if len as u64 > limit::value(libc::RLIMIT_FSIZE) {
             return Err(Limit::FileSize.refused(&format!("{len} bytes of shared memory")));
         }
-        // SAFETY: the name is NUL-terminated; the descriptor is new and nobody else's.
-        let fd = unsafe {
-            let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-            let fd = libc::memfd_create(c"doorbell".as_ptr(), flags);
-            OwnedFd::from_raw_fd(check(fd, "memfd_create")?)
-        };
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is NUL-terminated.
+        let result = unsafe { libc::memfd_create(c"doorbell".as_ptr(), flags) };
+        // SAFETY: the descriptor is new and nobody else's.
+        let fd = unsafe { owned(result, "memfd_create") }?;
         let size = i64::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: the call touches no memory of this program's.
         check(unsafe { libc::ftruncate(fd.as_raw_fd(), size) }, "ftruncate")?;
@@ -59,18 +56,22 @@ impl Sealed {
         Ok(Self { fd, len })
     }
 
-    /// What a peer sent, if it is so many bytes of ordinary memory, sealed.
-    pub fn received(fd: OwnedFd, len: u64) -> io::Result<Self> {
-        // SAFETY: the structures are plain and zero is a value for them; the kernel writes no more
-        // than they are.
-        let (seals, size, kind) = unsafe {
-            let seals = check(libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS), "F_GET_SEALS")?;
-            let mut stat: libc::stat = std::mem::zeroed();
-            check(libc::fstat(fd.as_raw_fd(), &mut stat), "fstat")?;
-            let mut system: libc::statfs = std::mem::zeroed();
-            check(libc::fstatfs(fd.as_raw_fd(), &mut system), "fstatfs")?;
-            (seals, stat.st_size, system.f_type)
-        };
+    /// What a peer sent, if it is so many bytes of ordinary memory, sealed. Anything else is closed
+    /// elsewhere.
+    pub fn received(passed: Passed, len: u64) -> io::Result<Self> {
+        let fd = passed.look().as_raw_fd();
+        // SAFETY: the call touches no memory.
+        let seals = check(unsafe { libc::fcntl(fd, libc::F_GET_SEALS) }, "F_GET_SEALS")?;
+        // It is memory then: of no other file would the kernel answer without asking its owner.
+        // SAFETY: the structure is plain and zero is a value for it.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes no more than a live structure.
+        check(unsafe { libc::fstat(fd, &mut stat) }, "fstat")?;
+        // SAFETY: the structure is plain and zero is a value for it.
+        let mut system: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes no more than a live structure.
+        check(unsafe { libc::fstatfs(fd, &mut system) }, "fstatfs")?;
+        let (size, kind) = (stat.st_size, system.f_type);
         let refuse = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
         if seals & SEALS != SEALS {
             return refuse("it is not sealed against shrinking and growing");
@@ -79,10 +80,19 @@ impl Sealed {
         if kind != libc::TMPFS_MAGIC {
             return refuse("it is not ordinary memory");
         }
-        if u64::try_from(size) != Ok(len) || len > MOST {
+        if u64::try_from(size) != Ok(len) {
             return refuse("its size is not what was said");
         }
-        Ok(Self { fd, len: len as usize })
+        // Nobody who is honest makes it, and mapped it would use up what this process can address.
+        if len > machine() {
+            return refuse("it is longer than this machine's memory");
+        }
+        Ok(Self { fd: passed.keep(), len: len as usize })
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     /// Has all pages of a range be there.
@@ -120,12 +130,11 @@ impl AsFd for Sealed {
 
 /// How much memory the machine has.
 fn machine() -> u64 {
-    // SAFETY: the structure is plain and zero is a value for it; the kernel writes a live one.
-    unsafe {
-        let mut info: libc::sysinfo = std::mem::zeroed();
-        libc::sysinfo(&mut info);
-        info.totalram * u64::from(info.mem_unit)
-    }
+    // SAFETY: the structure is plain and zero is a value for it.
+    let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes a live structure.
+    unsafe { libc::sysinfo(&mut info) };
+    info.totalram * u64::from(info.mem_unit)
 }
 
 /// Sealed memory that is mapped here.
@@ -142,10 +151,12 @@ impl Words {
         let room = self.len.next_multiple_of(8);
         assert!(at.is_multiple_of(8) && end.is_some_and(|end| end <= room), "a part of the words");
         let Some(mapping) = &self.mapping else { return Region::new(0) };
+        // SAFETY: the offset lies within the mapping.
+        let first = unsafe { mapping.at().cast().byte_add(at) };
         // SAFETY: the range lies within the mapping, which ends with a page and thus a whole word,
         // begins with one, too, and is unmapped when the owner is dropped. The memory is sealed
         // against shrinking, so every access finds it, or has the kernel find a page. This process
         // reaches it by regions made here, which are of atomic words.
-        unsafe { Region::foreign(mapping.at().cast().byte_add(at), len, Arc::clone(mapping)) }
+        unsafe { Region::foreign(first, len, Arc::clone(mapping)) }
     }
 }

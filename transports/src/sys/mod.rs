@@ -1,5 +1,7 @@
 //! What devices ask of Linux, and all of this crate's unsafe code.
 
+pub(crate) mod closer;
+pub(crate) mod diag;
 pub(crate) mod ethtool;
 pub(crate) mod filter;
 pub(crate) mod interface;
@@ -15,7 +17,7 @@ pub(crate) mod virtio;
 pub(crate) mod watch;
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use libc::{c_int, c_long};
@@ -38,6 +40,16 @@ pub(crate) fn check(result: c_int, what: &str) -> io::Result<c_int> {
             io::Error::new(kind, format!("{what}: {found}"))
         }
     })
+}
+
+/// The descriptor that a call has returned, as a value that closes it.
+///
+/// # Safety
+/// A result that is not negative must be a descriptor that is new and nobody else's.
+pub(crate) unsafe fn owned(result: c_int, what: &str) -> io::Result<OwnedFd> {
+    let fd = check(result, what)?;
+    // SAFETY: the caller says so.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// The same for calls that return a count, without the text: for the data path.

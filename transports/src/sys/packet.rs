@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use libc::{c_int, c_void};
 
 use super::filter::{Test, attach, detach, program};
 use super::mapping::Mapping;
-use super::{check, count, number, set_option, virtio};
+use super::{check, count, number, owned, set_option, virtio};
 
 /// The bytes that wait in a socket's own queue at most, half of what the kernel makes of it: some
 /// two hundred runs.
@@ -33,11 +33,11 @@ impl PacketSocket {
     /// A socket that sends, and receives nothing before it is [bound](Self::bind). With `virtio`,
     /// ten bytes in front of each frame speak of segmentation and checksums.
     pub fn open(virtio: bool) -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: the call touches no memory.
+        let result = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         // SAFETY: the descriptor is new and nobody else's.
-        let fd = unsafe {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0), "AF_PACKET")?)
-        };
+        let fd = unsafe { owned(result, "AF_PACKET") }?;
         let one: c_int = 1;
         if virtio {
             let name = libc::PACKET_VNET_HDR;
@@ -61,16 +61,15 @@ impl PacketSocket {
     /// Sends on an interface from here on, and receives the frames of a protocol there; of
     /// protocol 0, none.
     pub fn bind(&self, index: u32, protocol: EtherType) -> io::Result<()> {
-        // SAFETY: sockaddr_ll is plain and zero is a value for it; the kernel reads the size that
-        // it is told.
-        let result = unsafe {
-            let mut address: libc::sockaddr_ll = std::mem::zeroed();
-            address.sll_family = libc::AF_PACKET as u16;
-            address.sll_protocol = protocol.0.to_be();
-            address.sll_ifindex = index as c_int;
-            let len = size_of_val(&address) as u32;
-            libc::bind(self.fd.as_raw_fd(), ptr::from_ref(&address).cast(), len)
-        };
+        // SAFETY: sockaddr_ll is plain and zero is a value for it.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol.0.to_be();
+        address.sll_ifindex = index as c_int;
+        let len = size_of_val(&address) as u32;
+        // SAFETY: the kernel reads the size that it is told of a live address.
+        let result =
+            unsafe { libc::bind(self.fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) };
         check(result, "bind to the interface").map(drop)
     }
 
@@ -142,18 +141,14 @@ impl PacketSocket {
 
     /// How many frames came while there was no room for them, since this was last asked.
     pub fn overrun(&self) -> u64 {
-        // SAFETY: tpacket_stats is plain and zero is a value for it; the kernel writes at most the
-        // length that it is told.
-        unsafe {
-            let mut stats: libc::tpacket_stats = std::mem::zeroed();
-            let mut len = size_of_val(&stats) as libc::socklen_t;
-            let (fd, to) = (self.fd.as_raw_fd(), ptr::from_mut(&mut stats).cast());
-            let name = libc::PACKET_STATISTICS;
-            match libc::getsockopt(fd, libc::SOL_PACKET, name, to, &mut len) {
-                0 => u64::from(stats.tp_drops),
-                _ => 0,
-            }
-        }
+        // SAFETY: tpacket_stats is plain and zero is a value for it.
+        let mut stats: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+        let mut len = size_of_val(&stats) as libc::socklen_t;
+        let (fd, to) = (self.fd.as_raw_fd(), ptr::from_mut(&mut stats).cast());
+        let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        // SAFETY: the kernel writes at most the length that it is told.
+        let result = unsafe { libc::getsockopt(fd, level, name, to, &mut len) };
+        if result == 0 { u64::from(stats.tp_drops) } else { 0 }
     }
 }
 
@@ -263,8 +258,9 @@ impl ReceiveRing {
         #[cfg(target_arch = "x86_64")]
         for line in 1..=2 {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a hint, and within a slot, which has more lines than that.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.slot(self.at).add(64 * line).cast()) };
+            let line = self.slot(self.at).wrapping_add(64 * line);
+            // SAFETY: a hint, which reads nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
         }
     }
 
@@ -281,23 +277,27 @@ impl ReceiveRing {
             return None;
         }
         self.fetch_begin();
-        // SAFETY: the status says that the slot is this process's until it is given back, the
-        // kernel has written its header and the address behind it, and the frame is cut to what the
-        // slot can hold.
-        unsafe {
-            let header = &*self.slot(self.at).cast::<libc::tpacket2_hdr>();
-            let from = &*self.slot(self.at).add(FROM).cast::<libc::sockaddr_ll>();
-            let start = usize::from(header.tp_mac).saturating_sub(self.ahead).min(self.slot);
-            let kept = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
-            let frame = std::slice::from_raw_parts(self.slot(self.at).add(start), kept);
-            let len = self.ahead + header.tp_len as usize;
-            let kept = match status & libc::TP_STATUS_COPY != 0 {
-                true => Kept::Queued,
-                false if kept == len => Kept::Whole,
-                false => Kept::Cut,
-            };
-            Some((Received { frame, kept, kind: from.sll_pkttype }, len))
-        }
+        let slot = self.slot(self.at);
+        // SAFETY: the status says that the slot is this process's until it is given back, and the
+        // kernel has written its header.
+        let header = unsafe { &*slot.cast::<libc::tpacket2_hdr>() };
+        // SAFETY: a slot is longer than its header.
+        let from = unsafe { slot.add(FROM) };
+        // SAFETY: the kernel has written the address behind the header, too.
+        let from = unsafe { &*from.cast::<libc::sockaddr_ll>() };
+        let start = usize::from(header.tp_mac).saturating_sub(self.ahead).min(self.slot);
+        let kept = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
+        // SAFETY: the frame begins within the slot.
+        let frame = unsafe { slot.add(start) };
+        // SAFETY: the frame is cut to what the slot can hold.
+        let frame = unsafe { std::slice::from_raw_parts(frame, kept) };
+        let len = self.ahead + header.tp_len as usize;
+        let kept = match status & libc::TP_STATUS_COPY != 0 {
+            true => Kept::Queued,
+            false if kept == len => Kept::Whole,
+            false => Kept::Cut,
+        };
+        Some((Received { frame, kept, kind: from.sll_pkttype }, len))
     }
 
     /// Passes the next frame, with what stands in front of it, to `take`; `None` when there is

@@ -1,13 +1,13 @@
 //! Sleeping on a device, and waking for nothing else.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
 use libc::c_int;
 
-use super::check;
+use super::{check, owned};
 
 /// What a device sleeps on: its descriptors and a timer, watched only while somebody sleeps.
 ///
@@ -28,15 +28,15 @@ impl Sentry {
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: the descriptors are new and nobody else's.
-        let (epoll, timer) = unsafe {
-            let epoll = check(libc::epoll_create1(libc::EPOLL_CLOEXEC), "epoll_create1")?;
-            let epoll = OwnedFd::from_raw_fd(epoll);
-            let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
-            let timer =
-                check(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags), "timerfd_create")?;
-            (epoll, OwnedFd::from_raw_fd(timer))
-        };
+        // SAFETY: the call touches no memory.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        // SAFETY: the descriptor is new and nobody else's.
+        let epoll = unsafe { owned(epoll, "epoll_create1") }?;
+        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+        // SAFETY: the call touches no memory.
+        let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
+        // SAFETY: the descriptor is new and nobody else's.
+        let timer = unsafe { owned(timer, "timerfd_create") }?;
         let sentry = Self { epoll, timer, armed: false, timed: false };
         check(sentry.control(libc::EPOLL_CTL_ADD, sentry.timer.as_raw_fd()), "epoll_ctl(timer)")?;
         Ok(sentry)

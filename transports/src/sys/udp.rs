@@ -5,12 +5,12 @@ mod notes;
 use std::io;
 use std::mem::zeroed;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
 use libc::{c_int, c_void};
 
-use super::{check, count, set_option};
+use super::{check, count, owned, set_option};
 
 pub(crate) use notes::Note;
 
@@ -103,22 +103,21 @@ impl Name {
     #[inline]
     fn address(&self) -> Option<SocketAddr> {
         let storage = ptr::from_ref(&self.storage);
-        // SAFETY: the storage is large enough and aligned for either kind, and all of it was
-        // written once.
-        unsafe {
-            match c_int::from(self.storage.ss_family) {
-                libc::AF_INET => {
-                    let v4 = &*storage.cast::<libc::sockaddr_in>();
-                    let ip = u32::from_be(v4.sin_addr.s_addr).into();
-                    Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
-                }
-                libc::AF_INET6 => {
-                    let v6 = &*storage.cast::<libc::sockaddr_in6>();
-                    let (ip, port) = (v6.sin6_addr.s6_addr.into(), u16::from_be(v6.sin6_port));
-                    Some(SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id).into())
-                }
-                _ => None,
+        match c_int::from(self.storage.ss_family) {
+            libc::AF_INET => {
+                // SAFETY: the storage is large enough and aligned for either kind, and all of it
+                // was written once.
+                let v4 = unsafe { &*storage.cast::<libc::sockaddr_in>() };
+                let ip = u32::from_be(v4.sin_addr.s_addr).into();
+                Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
             }
+            libc::AF_INET6 => {
+                // SAFETY: as above.
+                let v6 = unsafe { &*storage.cast::<libc::sockaddr_in6>() };
+                let (ip, port) = (v6.sin6_addr.s6_addr.into(), u16::from_be(v6.sin6_port));
+                Some(SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id).into())
+            }
+            _ => None,
         }
     }
 }
@@ -143,11 +142,11 @@ impl UdpSocket {
             SocketAddr::V4(_) => (libc::AF_INET, false),
             SocketAddr::V6(_) => (libc::AF_INET6, true),
         };
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: the call touches no memory.
+        let result = unsafe { libc::socket(family, kind, 0) };
         // SAFETY: the descriptor is new and nobody else's.
-        let fd = unsafe {
-            let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            OwnedFd::from_raw_fd(check(libc::socket(family, kind, 0), "a UDP socket")?)
-        };
+        let fd = unsafe { owned(result, "a UDP socket") }?;
         let socket = Self { fd, v6 };
         if v6 {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1, "IPV6_V6ONLY")?;
@@ -178,7 +177,7 @@ impl UdpSocket {
     pub fn another(&self, local: SocketAddr) -> io::Result<Self> {
         let other = Self::open(local)?;
         // Systems that don't tell are taken to have but one.
-        let namespace = |socket: &Self| socket.get(libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, 0u64);
+        let namespace = |socket: &Self| socket.get::<2>(libc::SO_NETNS_COOKIE);
         match namespace(self) == namespace(&other) {
             true => Ok(other),
             false => Err(io::ErrorKind::AddrNotAvailable.into()),
@@ -199,15 +198,14 @@ impl UdpSocket {
         set_option(self.fd.as_raw_fd(), level, name, &value, what)
     }
 
-    fn get<T: Copy>(&self, level: c_int, name: c_int, nothing: T) -> Option<T> {
-        let (mut value, mut len) = (nothing, size_of::<T>() as libc::socklen_t);
-        // SAFETY: the kernel writes at most the length that it is told, and all that is asked for
-        // here are integers.
-        let result = unsafe {
-            let to = ptr::from_mut(&mut value).cast();
-            libc::getsockopt(self.fd.as_raw_fd(), level, name, to, &mut len)
-        };
-        (result == 0 && len as usize == size_of::<T>()).then_some(value)
+    /// An option of any socket that is so many words long.
+    fn get<const N: usize>(&self, name: c_int) -> Option<[u32; N]> {
+        let mut value = [0u32; N];
+        let mut len = size_of_val(&value) as libc::socklen_t;
+        let (fd, to) = (self.fd.as_raw_fd(), value.as_mut_ptr().cast());
+        // SAFETY: the kernel writes at most the length that it is told.
+        let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, to, &mut len) };
+        (result == 0 && len as usize == size_of_val(&value)).then_some(value)
     }
 
     /// Takes an address, on which nobody else listens.
@@ -282,7 +280,7 @@ impl UdpSocket {
     /// How many datagrams came while there was no room for them.
     pub fn overrun(&self) -> u64 {
         const DROPS: usize = 8;
-        let counted = self.get(libc::SOL_SOCKET, libc::SO_MEMINFO, [0u32; DROPS + 1]);
+        let counted = self.get::<{ DROPS + 1 }>(libc::SO_MEMINFO);
         counted.map_or(0, |counted| counted[DROPS].into())
     }
 

@@ -1,12 +1,12 @@
 //! Which of many descriptors have something, at the price of one call.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use libc::c_int;
 
-use super::{check, count};
+use super::{check, count, owned};
 
 /// An epoll over descriptors, each with a token.
 pub(crate) struct Watch {
@@ -18,10 +18,10 @@ impl Watch {
     pub const MOST: usize = 16;
 
     pub fn new() -> io::Result<Self> {
+        // SAFETY: the call touches no memory.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         // SAFETY: the descriptor is new and nobody else's.
-        let epoll = unsafe {
-            OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC), "epoll_create1")?)
-        };
+        let epoll = unsafe { owned(epoll, "epoll_create1") }?;
         Ok(Self { epoll })
     }
 

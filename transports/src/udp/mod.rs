@@ -283,6 +283,7 @@ fn refused(own: SocketAddr, source: io::Error) -> OpenError {
         io::ErrorKind::AddrInUse => OpenError::Taken {
             device: NAME,
             what: own.to_string(),
+            by: None,
             source,
             advice: "name another port, or port 0, for the system to choose one",
         },

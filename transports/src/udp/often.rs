@@ -66,3 +66,23 @@ impl Often {
         often
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_1024_peers_are_counted_and_datagrams_do_not_have_connections_forgotten() {
+        let mut often = Often::default();
+        let peer = |number: u32| SocketAddr::new(number.to_be_bytes().into(), 4791);
+        for _ in 1..OFTEN {
+            assert!(!often.count(peer(0), Traffic::Connection));
+        }
+        for number in 0..10 * MOST as u32 {
+            assert!(!often.count(peer(number), Traffic::Datagrams));
+            assert!(!often.count(peer(number), Traffic::Management));
+            assert!(often.datagrams.len() <= MOST && often.connections.len() <= 1);
+        }
+        assert!(often.count(peer(0), Traffic::Connection));
+    }
+}

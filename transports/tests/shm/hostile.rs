@@ -1,185 +1,17 @@
 //! Peers that lie. They speak by system calls of their own, so that they can say anything.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
 use doorbell_core::wire::{Bth, Opcode, Psn, Qpn};
 use doorbell_kit::lab::passed_over;
-use doorbell_kit::readable;
 use doorbell_transports::shm::{Limits, Shm};
 use doorbell_transports::{Address, Device, ReachError};
 
 use crate::common::*;
-
-/// What a hello begins with: that it is one, and the version.
-const HELLO: [u8; 2] = [1, 3];
-const LINES: u32 = 256;
-const RING: usize = 256 + LINES as usize * 64;
-
-/// One end of a socket that says what it is told to say.
-struct Liar(OwnedFd);
-
-/// Of the system calls that are made here: none is to fail.
-#[track_caller]
-fn ok(result: libc::c_int) -> libc::c_int {
-    assert!(result >= 0, "{}", std::io::Error::last_os_error());
-    result
-}
-
-fn socket() -> OwnedFd {
-    // SAFETY: the descriptor is new and nobody else's.
-    unsafe {
-        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        OwnedFd::from_raw_fd(ok(libc::socket(libc::AF_UNIX, kind, 0)))
-    }
-}
-
-fn address(of: &str) -> (libc::sockaddr_un, u32) {
-    // SAFETY: zero is a value for it.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as u16;
-    let name = format!("doorbell/{of}");
-    for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    (address, (2 + 1 + name.len()) as u32)
-}
-
-/// The name of a device.
-fn named(device: &Shm) -> String {
-    device.address().to_string().trim_start_matches("shm:").to_owned()
-}
-
-impl Liar {
-    /// Calls a device.
-    fn call(name: &str) -> Self {
-        let (socket, (address, len)) = (socket(), address(name));
-        // SAFETY: the kernel reads the length that it is told.
-        ok(unsafe { libc::connect(socket.as_raw_fd(), ptr::from_ref(&address).cast(), len) });
-        Self(socket)
-    }
-
-    /// Says hello by a name, for rings of so many lines.
-    fn hello_as(device: &Shm, name: &str, lines: u32) -> Self {
-        let liar = Self::call(&named(device));
-        let hello = [&HELLO[..], &lines.to_le_bytes(), name.as_bytes()].concat();
-        liar.say(&hello, None);
-        liar
-    }
-
-    /// Calls it, and says hello as it should.
-    fn hello(device: &mut Shm) -> (Self, Segment) {
-        Self::hello_for(device, LINES)
-    }
-
-    fn hello_for(device: &mut Shm, lines: u32) -> (Self, Segment) {
-        let liar = Self::hello_as(device, &name("liar"), lines);
-        let mut heard = Heard::default();
-        until(|| {
-            turn(device, &mut heard);
-            liar.hears()
-        });
-        let (answer, fd) = liar.hear();
-        assert_eq!(answer[..2], [2, 0]);
-        assert_eq!(answer[2..], lines.to_le_bytes());
-        (liar, Segment::map(fd.expect("memory"), 256 + lines as usize * 64))
-    }
-
-    fn say(&self, bytes: &[u8], fd: Option<BorrowedFd<'_>>) {
-        assert!(self.says(bytes, fd), "{}", std::io::Error::last_os_error());
-    }
-
-    /// Whether it could be said.
-    fn says(&self, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> bool {
-        let mut iov = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
-        let mut control = [0u64; 3];
-        // SAFETY: zero is a value for msghdr; the kernel reads live memory.
-        unsafe {
-            let mut header: libc::msghdr = std::mem::zeroed();
-            (header.msg_iov, header.msg_iovlen) = (&mut iov, 1);
-            if let Some(fd) = fd {
-                header.msg_control = control.as_mut_ptr().cast();
-                header.msg_controllen = libc::CMSG_LEN(4) as usize;
-                let first = libc::CMSG_FIRSTHDR(&header);
-                (*first).cmsg_level = libc::SOL_SOCKET;
-                (*first).cmsg_type = libc::SCM_RIGHTS;
-                (*first).cmsg_len = libc::CMSG_LEN(4) as usize;
-                libc::CMSG_DATA(first).cast::<i32>().write_unaligned(fd.as_raw_fd());
-            }
-            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            libc::sendmsg(self.0.as_raw_fd(), &header, flags) >= 0
-        }
-    }
-
-    fn hears(&self) -> bool {
-        readable(self.0.as_fd(), Duration::ZERO)
-    }
-
-    fn hear(&self) -> (Vec<u8>, Option<OwnedFd>) {
-        let mut bytes = vec![0; 200];
-        let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        let mut control = [0u64; 3];
-        // SAFETY: zero is a value for msghdr; the kernel writes to live memory, and what it writes
-        // as a descriptor is new and nobody else's.
-        unsafe {
-            let mut header: libc::msghdr = std::mem::zeroed();
-            (header.msg_iov, header.msg_iovlen) = (&mut iov, 1);
-            header.msg_control = control.as_mut_ptr().cast();
-            header.msg_controllen = 24;
-            let len = ok(libc::recvmsg(self.0.as_raw_fd(), &mut header, 0) as i32);
-            bytes.truncate(len as usize);
-            let first = libc::CMSG_FIRSTHDR(&header);
-            let fd = (!first.is_null()).then(|| {
-                let fd = libc::CMSG_DATA(first).cast::<i32>().read_unaligned();
-                OwnedFd::from_raw_fd(fd)
-            });
-            (bytes, fd)
-        }
-    }
-}
-
-/// The memory of a link, as whoever else maps it can write it.
-struct Segment {
-    fd: OwnedFd,
-    words: &'static [AtomicU64],
-    /// The bytes of a ring.
-    ring: usize,
-}
-
-impl Segment {
-    fn map(fd: OwnedFd, ring: usize) -> Self {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let (null, raw) = (ptr::null_mut(), fd.as_raw_fd());
-        // SAFETY: the kernel chooses the place; it is unmapped when this is dropped.
-        let words = unsafe {
-            let at = libc::mmap(null, 2 * ring, protection, libc::MAP_SHARED, raw, 0);
-            assert_ne!(at, libc::MAP_FAILED);
-            std::slice::from_raw_parts(at.cast(), 2 * ring / 8)
-        };
-        Self { fd, words, ring }
-    }
-
-    /// What the device reads: its progress, whether it sleeps, and the ring, by words.
-    fn outgoing(&self) -> &[AtomicU64] {
-        &self.words[..self.ring / 8]
-    }
-
-    /// What the device writes.
-    fn incoming(&self) -> &[AtomicU64] {
-        &self.words[self.ring / 8..]
-    }
-}
-
-impl Drop for Segment {
-    fn drop(&mut self) {
-        // SAFETY: nobody keeps the words any longer.
-        unsafe { libc::munmap(self.words.as_ptr().cast_mut().cast(), 2 * self.ring) };
-    }
-}
+use crate::liar::*;
 
 /// The first word of a record.
 fn tag(lap: u16, len: u16) -> u64 {
@@ -410,6 +242,70 @@ fn a_flood_of_grants_breaks_its_link_and_leaves_nothing() {
     assert!(device.granted().is_none());
 }
 
+/// How many bytes of memory this machine has.
+fn machine() -> usize {
+    let told = std::fs::read_to_string("/proc/meminfo").expect("proc");
+    let total = told.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("a total");
+    total.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+/// What is granted costs nothing before it is used, but to map it uses up addresses. Grants of up to
+/// 2^46 bytes each were mapped, until this process could map nothing else.
+#[test]
+fn grants_that_would_use_up_what_a_process_can_address_break_their_links() {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let grant = |len: usize| [&[4][..], &1u128.to_le_bytes(), &(len as u64).to_le_bytes()].concat();
+    // One that is longer than the machine's memory.
+    let (mut device, liar, _segment, link) = linked();
+    let longer = machine() + (2 << 20);
+    liar.say(&grant(longer), Some(memory(longer as i64, seals).as_fd()));
+    is_broken(&mut device, link);
+
+    // Each is as long as may be, and all together are too many.
+    let len = machine() & !0xFFFF;
+    let memory = memory(len as i64, seals);
+    let most = (1 << 45) / len;
+    if most > 64 * 200 {
+        return passed_over("this machine has so little memory that no peers could grant too much");
+    }
+    let (mut device, mut heard) = (Shm::join(&name("honest")).expect("a name"), Heard::default());
+    let mut liars = Vec::new();
+    for number in 0..=most {
+        if number % 64 == 0 {
+            liars.push(Liar::hello(&mut device));
+        }
+        let (liar, _) = liars.last().expect("one has said hello");
+        until(|| {
+            turn(&mut device, &mut heard);
+            liar.says(&grant(len), Some(memory.as_fd()))
+        });
+    }
+    until(|| {
+        turn(&mut device, &mut heard);
+        !heard.gone.is_empty()
+    });
+    // That of the last, who was one too many.
+    assert_eq!((heard.gone.len(), device.statistics().broken), (1, 1));
+    let mapped = std::iter::from_fn(|| device.granted()).map(|grant| grant.memory.len());
+    assert!(mapped.sum::<usize>() <= 1 << 45);
+}
+
+#[test]
+fn callers_who_say_nothing_hold_no_more_than_16_descriptors() {
+    doorbell_kit::child::alone(|| {
+        let descriptors = || std::fs::read_dir("/proc/self/fd").expect("proc").count();
+        let mut device = Shm::join(&name("honest")).expect("a name");
+        let before = descriptors();
+        let mut silent = Vec::new();
+        for _ in 0..100 {
+            silent.push(Liar::call(&named(&device)));
+            device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
+        }
+        let own = silent.len();
+        assert!(descriptors() <= before + own + 16, "{} of {own} callers", descriptors() - before);
+    });
+}
+
 #[test]
 fn callers_who_say_nothing_or_nonsense_do_not_keep_others_out() {
     let mut device = Shm::join(&name("honest")).expect("a name");
@@ -444,70 +340,6 @@ fn who_speaks_another_version_or_has_our_name_is_told_so() {
         liar.say(&hello, None);
         device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
         assert_eq!(liar.hear().0, answer);
-    }
-}
-
-/// Another user is a thread here, which takes root to become one.
-#[test]
-fn another_user_is_turned_away() {
-    // SAFETY: the call touches no memory.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        return passed_over("only root can become another user");
-    }
-    let mut device = Shm::join(&name("honest")).expect("a name");
-    let own = named(&device);
-    let call = move || {
-        // By the system call itself, for the library's would change all threads.
-        // SAFETY: the call touches no memory.
-        ok(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65534, -1) } as i32);
-        Liar::call(&own)
-    };
-    let liar = std::thread::spawn(call).join().expect("no panic");
-    device.reach(&Address::Shm("nobody at all".into())).expect_err("nobody");
-    assert_eq!(liar.hear().0, [2, 5]);
-    assert_eq!(device.statistics().strangers, 1);
-}
-
-/// Someone who has taken a name and answers what it likes.
-struct Impostor {
-    listener: OwnedFd,
-    address: Address,
-}
-
-impl Impostor {
-    fn new() -> Self {
-        Self::by_name(&name("impostor"))
-    }
-
-    fn by_name(name: &str) -> Self {
-        let (listener, (address, len)) = (socket(), address(name));
-        // SAFETY: the kernel reads the length that it is told.
-        unsafe {
-            let fd = listener.as_raw_fd();
-            ok(libc::bind(fd, ptr::from_ref(&address).cast(), len));
-            ok(libc::listen(fd, 1));
-        }
-        Self { listener, address: Address::Shm(name.into()) }
-    }
-
-    fn accept(&self) -> Liar {
-        // SAFETY: the descriptor is new and nobody else's.
-        unsafe {
-            let fd = libc::accept(self.listener.as_raw_fd(), ptr::null_mut(), ptr::null_mut());
-            Liar(OwnedFd::from_raw_fd(ok(fd)))
-        }
-    }
-}
-
-/// A file in memory of some size and with some seals.
-fn memory(len: i64, seals: i32) -> OwnedFd {
-    // SAFETY: the descriptor is new and nobody else's.
-    unsafe {
-        let fd = ok(libc::memfd_create(c"liar".as_ptr(), libc::MFD_ALLOW_SEALING));
-        ok(libc::ftruncate(fd, len));
-        ok(libc::fcntl(fd, libc::F_ADD_SEALS, seals));
-        OwnedFd::from_raw_fd(fd)
     }
 }
 

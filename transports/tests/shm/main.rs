@@ -3,9 +3,11 @@
 mod common;
 mod grants;
 mod hostile;
+mod liar;
 mod meeting;
 mod nics;
 mod processes;
 mod rings;
 mod sleeping;
 mod stopped;
+mod strangers;

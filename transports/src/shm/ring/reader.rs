@@ -1,6 +1,6 @@
 //! The end of a ring that reads.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_core::encap::{PathId, bare};
 use doorbell_core::memory::Region;
@@ -133,10 +133,9 @@ impl Reader {
         self.ring.word(TAKEN).store(self.settled, Ordering::Release);
     }
 
-    /// Says whether this side is going to sleep. If it is, a fence must follow, and then another
-    /// look at the ring.
-    pub fn sleeps(&self, sleeps: bool) {
-        self.ring.word(SLEEPING).store(sleeps.into(), Ordering::Relaxed);
+    /// Where this side says whether it sleeps.
+    pub fn sleeping(&self) -> &AtomicU64 {
+        self.ring.word(SLEEPING)
     }
 
     /// As if so many lines had been read since.

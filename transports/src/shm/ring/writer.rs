@@ -1,6 +1,6 @@
 //! The end of a ring that writes.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_core::encap::{Full, bare};
 use doorbell_core::memory::Region;
@@ -238,16 +238,10 @@ impl Writer {
         self.nonsense
     }
 
-    /// Whether the reader may sleep through what was written. To be called behind a fence, which
-    /// stands against the reader's in [`Reader::sleeps`]: one of the two sees the other's store.
+    /// Where the reader says whether it sleeps.
     #[inline]
-    pub fn must_wake(&self) -> bool {
-        let sleeping = self.ring.word(SLEEPING);
-        if sleeping.load(Ordering::Relaxed) == 0 {
-            return false;
-        }
-        sleeping.store(0, Ordering::Relaxed);
-        true
+    pub fn sleeping(&self) -> &AtomicU64 {
+        self.ring.word(SLEEPING)
     }
 
     #[cfg(test)]

@@ -26,22 +26,22 @@ pub(crate) enum Note {
 
 /// What a note is about, if the kernel says.
 fn cause(message: &libc::msghdr) -> Option<libc::sock_extended_err> {
-    // SAFETY: the kernel has filled in as much of the control messages as their length says, and
-    // what a note of either family carries begins with such a structure.
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(message);
-        while let Some(header) = at.as_ref() {
-            let kind = (header.cmsg_level, header.cmsg_type);
-            if kind == (libc::SOL_IP, libc::IP_RECVERR)
-                || kind == (libc::SOL_IPV6, libc::IPV6_RECVERR)
-            {
-                let why = libc::CMSG_DATA(at).cast::<libc::sock_extended_err>();
-                return Some(why.read_unaligned());
-            }
-            at = libc::CMSG_NXTHDR(message, at);
+    // SAFETY: the kernel has filled in as much of the control messages as their length says.
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(message) };
+    loop {
+        // SAFETY: it is null, or points to the header of a control message.
+        let header = unsafe { at.as_ref() }?;
+        let kind = (header.cmsg_level, header.cmsg_type);
+        if kind == (libc::SOL_IP, libc::IP_RECVERR) || kind == (libc::SOL_IPV6, libc::IPV6_RECVERR)
+        {
+            // SAFETY: data stand behind the header.
+            let why = unsafe { libc::CMSG_DATA(at) }.cast::<libc::sock_extended_err>();
+            // SAFETY: what a note of either family carries begins with such a structure.
+            return Some(unsafe { why.read_unaligned() });
         }
+        // SAFETY: it is one of the message's headers.
+        at = unsafe { libc::CMSG_NXTHDR(message, at) };
     }
-    None
 }
 
 impl UdpSocket {
