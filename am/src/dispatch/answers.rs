@@ -27,7 +27,10 @@ impl Dispatcher {
             looking.answered(link, header.call, || Ok(Reply::of(arrival, &link.buffers)));
             return;
         }
-        looking.looked.woke |= link.credit(1);
+        // What answers nothing is not handled: the program's memory for answers is bounded by what
+        // it has asked.
+        let Some(woke) = link.answered_one_way() else { return count(&self.counters.malformed) };
+        looking.looked.woke |= woke;
         let table = self.tables.get_mut(link.endpoint.number).and_then(Option::as_mut);
         let Some(run) = table.and_then(|table| table.replies.get_mut(header.handler)) else {
             return count(&self.counters.undelivered);
@@ -83,7 +86,8 @@ impl Dispatcher {
             looking.answered(link, header.call, || Err(why));
             return;
         }
-        looking.looked.woke |= link.credit(1);
+        let Some(woke) = link.answered_one_way() else { return count(&self.counters.malformed) };
+        looking.looked.woke |= woke;
         let header = Header { words: header.words.saturating_sub(1), ..header };
         self.give_up(link, why, Some((header, &arrival.data()[8..])));
     }

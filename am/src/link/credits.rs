@@ -61,7 +61,8 @@ impl Link {
         self.come_back(out, 1);
     }
 
-    /// Takes in credits that come back with an answer. Returns whether a task was woken.
+    /// Takes in credits that come back with answers, as far as so many requests that no caller
+    /// awaits are under way. Returns whether a task was woken.
     #[inline]
     pub fn credit(&self, count: u16) -> bool {
         let mut out = self.send_side();
@@ -69,6 +70,17 @@ impl Link {
         out.one_way -= count;
         out.credits += count;
         self.come_back(out, count)
+    }
+
+    /// Takes in the credit that comes back with the answer to a request that no caller awaits.
+    /// Returns whether a task was woken; `None` if no such request is under way, so that the peer
+    /// answers what it was not asked.
+    #[inline]
+    pub fn answered_one_way(&self) -> Option<bool> {
+        let mut out = self.send_side();
+        out.one_way = out.one_way.checked_sub(1)?;
+        out.credits += 1;
+        Some(self.come_back(out, 1))
     }
 
     /// Takes in credits that the peer grants beyond those it has granted before. Returns whether a
