@@ -185,6 +185,19 @@ pub fn run_case(case: &str) -> ExitCode {
             say(&ended);
         }
         "stranger" => strangers::attack(&text("CASE_JOB"), &text("CASE_WORDS")),
+        // A process runs a program of another job, and can't remove its own variables before.
+        "nests" => {
+            std::thread::spawn(std::thread::park);
+            let ended = job(2).run(async |world| {
+                if world.rank() == 1 {
+                    let mut inner = Command::new(std::env::current_exe()?);
+                    let said = inner.arg("case:results").output()?.stdout;
+                    print!("{}", String::from_utf8(said)?);
+                }
+                Ok(world.barrier().await?)
+            });
+            say(&ended);
+        }
         "begets" => {
             let ended = job(2).run(async |world| {
                 println!("has inherited {:?}", inherited_sockets());

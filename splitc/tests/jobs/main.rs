@@ -159,6 +159,12 @@ const TESTS: &[(&str, fn())] = &[
             assert!(!said.contains("DOORBELL_JOB"), "{said}");
         }
     }),
+    // The inner program took itself for the process of the outer job that had started it.
+    ("a_process_of_a_job_runs_a_program_that_is_another_job", || {
+        let said = ends_well(&mut case("nests"));
+        assert_eq!(said.matches("sum 6").count(), 4, "{said}");
+        assert!(said.contains("returned 1000") && said.contains("returned ()"), "{said}");
+    }),
     ("durations_without_an_end_are_as_good_as_any", || {
         for device in ["shm", "udp:127.0.0.1:0"] {
             let said = ends_well(case("longest").env("CASE_DEVICE", device));
