@@ -61,6 +61,7 @@ pub use device::{Capabilities, Device, Statistics, Trouble};
 pub use grant::{Grant, GrantError, SharedMemory};
 pub use host_name::{HostName, HostNameError, LookUpError};
 pub use open::OpenError;
+pub use sys::process::PeerProcess;
 pub use sys::random;
 pub use sys::sentry::Sentry;
 

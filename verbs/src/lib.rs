@@ -193,4 +193,5 @@ pub mod floor {
     pub use crate::waiting::{UntilHeld, WaitFor};
     pub use doorbell_core::memory::PrivatePart;
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
+    pub use doorbell_transports::PeerProcess;
 }

@@ -41,6 +41,7 @@ use crate::open::OpenError;
 use crate::sys;
 use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
+use crate::sys::process::PeerProcess;
 use crate::sys::sentry::Sentry;
 use crate::sys::unix::{Received, Socket};
 use crate::sys::watch::Watch;
@@ -634,6 +635,10 @@ impl Device for Shm {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(GrantError::NoLink(to)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn peer_process(&mut self, link: PathId) -> Option<PeerProcess> {
+        PeerProcess::behind(self.links.get(link)?.socket.raw())
     }
 
     fn granted(&mut self) -> Option<Grant> {
