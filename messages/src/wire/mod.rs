@@ -23,6 +23,8 @@
 //!
 //! What the words about windows, searches and offers mean is said in [`pacing`](crate::pacing).
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 mod description;
 mod greeting;
 mod heading;
