@@ -131,8 +131,10 @@ async fn says(pair: &QueuePair, stream: &mut Stream, input: &mut Input<'_>) {
             _ => {}
         }
         // What can't be sent is to a stream that has ended, or has room for no more.
-        let done = timeout(Duration::from_millis(2), pair.perform(send.awaited())).await;
-        sent += if matches!(done, Ok(Ok(_))) { len } else { 0 };
+        match timeout(Duration::from_millis(2), pair.perform(send.awaited())).await {
+            Ok(Ok(_)) => sent += len,
+            _ => return,
+        }
         let mut place = [0; 700];
         match input.u8() {
             0..80 => {
