@@ -4,6 +4,8 @@
 //! messages. Afterwards bytes are sent as messages without an immediate, or with an immediate that
 //! carries a [`Signal`]. A signal that no bytes go with is an empty message with an immediate.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 use doorbell_verbs::Imm;
 use thiserror::Error;
 
@@ -61,13 +63,13 @@ impl Hello {
 
     /// Reads a hello from private data. Zeros may follow it.
     pub fn parse(private: &[u8]) -> Result<Self, NoHello> {
-        let bytes: &[u8; Self::LEN] = private.first_chunk().ok_or(NoHello::Stranger)?;
-        if bytes[..8] != *MAGIC {
+        let (magic, rest) = private.split_first_chunk().ok_or(NoHello::Stranger)?;
+        let &[v, w, c, d, ref segment @ ..] = rest.first_chunk::<8>().ok_or(NoHello::Stranger)?;
+        if magic != MAGIC {
             return Err(NoHello::Stranger);
         }
-        let short = |at| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let (version, credits) = (short(8), short(10));
-        let segment = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
+        let [version, credits] = [[v, w], [c, d]].map(u16::from_be_bytes);
+        let segment = u32::from_be_bytes(*segment);
         match version {
             VERSION if (1..=MOST_CREDITS).contains(&credits) && SEGMENTS.contains(&segment) => {
                 Ok(Self { credits, segment })
@@ -123,10 +125,11 @@ impl Refusal {
     /// Reads a refusal from private data; `None` if the refusal is not by a listener of byte
     /// streams.
     pub fn parse(private: &[u8]) -> Option<Self> {
-        let bytes: &[u8; 11] = private.first_chunk()?;
-        let version = u16::from_be_bytes([bytes[8], bytes[9]]);
-        match bytes[10] {
-            _ if bytes[..8] != *MAGIC => None,
+        let (magic, rest) = private.split_first_chunk()?;
+        let &[v, w, which] = rest.first_chunk()?;
+        let version = u16::from_be_bytes([v, w]);
+        match which {
+            _ if magic != MAGIC => None,
             1 => Some(Self::Stranger),
             2 => Some(Self::Version(version)),
             3 => Some(Self::Nonsense),
@@ -155,9 +158,8 @@ impl Signal {
 
     /// Reads a signal from an immediate; `None` if bits are set that no end sets.
     pub fn parse(Imm(imm): Imm) -> Option<Self> {
-        let credits = imm & !END;
-        let known = credits <= MOST_CREDITS.into();
-        known.then_some(Self { credits: credits as u16, end: imm & END != 0 })
+        let credits = u16::try_from(imm & !END).ok().filter(|&credits| credits <= MOST_CREDITS)?;
+        Some(Self { credits, end: imm & END != 0 })
     }
 }
 
@@ -205,7 +207,7 @@ mod tests {
         let good = Hello { credits: 8, segment: 4096 }.to_bytes();
         let with = |at: usize, byte: u8| {
             let mut bytes = good;
-            bytes[at] = byte;
+            *bytes.get_mut(at).expect("it is within the hello") = byte;
             Hello::parse(&bytes)
         };
         assert_eq!(Hello::parse(&good[..15]), Err(NoHello::Stranger));

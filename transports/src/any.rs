@@ -20,6 +20,7 @@ use crate::open::OpenError;
 use crate::packet::Packet;
 use crate::packet_v2::{Network, NetworkError, PacketV2, Settings};
 use crate::shm::Shm;
+use crate::sys::process::PeerProcess;
 use crate::udp::Udp;
 
 /// Which device, and on what, as text: the form of `--device` and of configuration files.
@@ -267,6 +268,10 @@ impl Device for AnyDevice {
 
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         each!(self, device => device.grant(to, tag, memory))
+    }
+
+    fn peer_process(&mut self, link: PathId) -> Option<PeerProcess> {
+        each!(self, device => device.peer_process(link))
     }
 
     fn granted(&mut self) -> Option<Grant> {

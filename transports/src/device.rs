@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::address::{Address, ReachError};
 use crate::grant::{Grant, GrantError, SharedMemory};
+use crate::sys::process::PeerProcess;
 
 /// How packets leave a NIC, and how they come to it.
 ///
@@ -112,6 +113,13 @@ pub trait Device: Outbox + Send + 'static {
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         let (_, _, _) = (to, tag, memory);
         Err(GrantError::Unsupported { device: self.capabilities().name })
+    }
+
+    /// The process at the other end of a link, as the kernel tells. `None` where devices have no
+    /// links, the link is no more, or the kernel does not tell.
+    fn peer_process(&mut self, link: PathId) -> Option<PeerProcess> {
+        let _ = link;
+        None
     }
 
     /// The next grant of a peer's, mapped here. One that came wakes whoever sleeps, as frames do.

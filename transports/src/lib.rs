@@ -67,6 +67,7 @@ pub use grant::{Grant, GrantError, SharedMemory};
 pub use holder::Holder;
 pub use host_name::{HostName, HostNameError, LookUpError};
 pub use open::OpenError;
+pub use sys::process::PeerProcess;
 pub use sys::random;
 pub use sys::sentry::Sentry;
 

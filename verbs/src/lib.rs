@@ -197,4 +197,5 @@ pub mod floor {
     pub use crate::waiting::{UntilHeld, WaitFor};
     pub use doorbell_core::memory::{Announced, PrivatePart, Sleepers};
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
+    pub use doorbell_transports::PeerProcess;
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_verbs::Ending;
+use doorbell_verbs::floor::PeerProcess;
 
 use crate::error::SendError;
 use crate::link::Link;
@@ -138,6 +139,13 @@ impl Peer {
     #[doc(hidden)]
     pub fn cut_off(&self) {
         self.link.end_overrun();
+    }
+
+    /// Returns the process of the peer, as the kernel tells, if the peer is on this machine. For
+    /// layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn process(&self) -> Option<PeerProcess> {
+        self.link.connection.peer_process()
     }
 
     /// Returns the runtime that serves the endpoint. For layers of this workspace that stand on

@@ -226,7 +226,7 @@ impl Shared {
                 let known = state.peers.get_mut(&from.source);
                 let ways = known.map(|known| {
                     known.pulling += 1;
-                    (known.pulls.clone(), known.near)
+                    (known.pulls.clone(), known.near.clone())
                 });
                 drop(state);
                 let of = Received { bits, body: Bytes::new(), from, order };

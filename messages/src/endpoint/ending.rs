@@ -56,7 +56,7 @@ impl Shared {
             awaited.slot.fill(Err(lost(awaited.len)));
         }
         let Some(Known { mut outgoing, lane, tokens, .. }) = known else { return };
-        tokens.into_iter().for_each(|token| self.service.forget(token));
+        tokens.into_iter().flatten().for_each(|token| self.service.forget(token));
         lane.close();
         for Held { message, .. } in outgoing.drain() {
             if let Some(slot) = message.slot {

@@ -1,9 +1,15 @@
 //! How endpoints meet: each tells the other its limits, once for each device that both have.
+//!
+//! Whoever connects by a name reaches the endpoint of that name. Who says that he has a name may be
+//! anybody. So a peer that has connected to this endpoint is found by its name only with a
+//! [`Proof`], and what a program sends to an endpoint by its name goes there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am as am;
+use tokio::time::Instant;
 
 use super::arrived::Sender;
 use super::effects::Effects;
@@ -12,11 +18,17 @@ use super::state::{Known, State};
 use crate::error::ConnectError;
 use crate::limits::Limits;
 use crate::matching::Source;
-use crate::pull::{NearProcess, PullConnection, Secret};
-use crate::wire::{GREET, Greeting, OVERHEAD, Pulls, Rail};
+use crate::pull::{NearProcess, NotItsMemory, PullConnection, Secret};
+use crate::wire::{Answer, GREET, Greeting, OVERHEAD, Proof, Pulls, Rail};
 
 /// The longest body that any endpoint takes before its receive is known.
 const LEAST_EAGER: usize = Limits::LEAST_WINDOW - OVERHEAD;
+
+/// The time that a peer has for its connection to come which is to go on in place of this side's.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The time between two looks for such a connection.
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Shared {
     /// Greets a peer over connections that were made to it, each with the name that was connected
@@ -26,55 +38,94 @@ impl Shared {
         links: &[(am::Peer, String)],
     ) -> Result<Sender, ConnectError> {
         let count = links.len() as u16;
-        let joins = getrandom::u64().expect("Linux has random numbers once it has started").max(1);
-        let (first, name) = &links[0];
-        let source = {
+        let (first, name) = links.first().ok_or(ConnectError::NoName)?;
+        let sender = |source| Sender { source, name: Some(name.as_str().into()) };
+        let (source, joins) = {
             let mut state = self.lock();
-            let source = state.meet(first, Some(name), LEAST_EAGER, |_| true);
-            if state.peers.get(&source).is_some_and(|peer| peer.is_greeted) {
-                return Ok(Sender { source, name: Some(name.as_str().into()) });
+            let before = state.connected_by(name).map(|(source, _)| source);
+            let source = match before.filter(|_| !state.links.contains_key(first)) {
+                Some(source) => {
+                    state.links.insert(first.clone(), (source, 0));
+                    source
+                }
+                None => state.meet(first, Some(name), LEAST_EAGER),
+            };
+            match state.peers.get_mut(&source) {
+                Some(known) if !known.is_greeted => {
+                    let draw =
+                        || getrandom::u64().expect("Linux has random numbers once it has started");
+                    if known.told == 0 {
+                        known.told = draw().max(1);
+                    }
+                    (source, known.told)
+                }
+                _ => return Ok(sender(source)),
             }
-            source
         };
         for (place, (link, name)) in (0..).zip(links) {
             let rail = Rail { place, count, joins };
-            {
-                let mut state = self.lock();
-                state.adds_rail(source, link, rail);
-                state.peers.entry(source).and_modify(|known| known.told = joins);
-            }
-            let greeted = self.greet_one(source, link, name, rail).await;
-            if let Err(why) = greeted {
-                links.iter().for_each(|(link, _)| self.gone(link));
-                return Err(ConnectError::Greeting { name: name.clone(), why });
+            self.lock().adds_rail(source, link, rail);
+            match self.greet_one(source, link, name, rail).await {
+                Ok(None) => {}
+                Ok(Some(other)) => {
+                    // No program has heard of the peer as that of this connection.
+                    self.gone(link);
+                    self.lock().links.insert(link.clone(), (other, 0));
+                    return Ok(sender(other));
+                }
+                Err(why) => {
+                    links.iter().for_each(|(link, _)| self.gone(link));
+                    return Err(ConnectError::Greeting { name: name.clone(), why });
+                }
             }
         }
-        Ok(Sender { source, name: Some(name.as_str().into()) })
+        Ok(sender(source))
     }
 
-    /// Greets a peer over one connection.
+    /// Greets a peer over one connection. If the peer has connected to this endpoint, too, and has
+    /// become another peer by that, this returns the other one.
     async fn greet_one(
         &self,
         source: Source,
         link: &am::Peer,
         name: &str,
         rail: Rail,
-    ) -> Result<(), String> {
-        let greeting = self.greeting(rail, Pulls::default()).to_bytes();
-        let answer = link.call(GREET, Bytes::from(greeting)).await;
-        let answer = answer.map_err(|why| why.to_string())?;
+    ) -> Result<Option<Source>, String> {
+        let greeting = Bytes::from(self.greeting(rail, Pulls::default()).to_bytes());
+        let began = Instant::now();
         let refused = || {
-            "it refuses: it speaks another version of this protocol, or has fewer devices"
+            "it refuses: it speaks another version of this protocol, has fewer devices, or does not \
+             find this process's memory where it was told"
                 .to_owned()
         };
-        let answer = Greeting::from_bytes(&answer).ok_or_else(refused)?;
-        let domain = self.puller.domains()[usize::from(rail.place)].clone();
+        let answer = loop {
+            let answer = link.call(GREET, greeting.clone()).await;
+            let answer = answer.map_err(|why| why.to_string())?;
+            let (proof, answer) = match Answer::from_bytes(&answer).ok_or_else(refused)? {
+                Answer::Greets(answer) => (Proof(answer.rail.joins), Some(answer)),
+                Answer::Yields(proof) => (proof, None),
+            };
+            if let Some(other) = self.lock().proved(source, proof, rail.joins) {
+                return Ok(Some(other));
+            }
+            match answer {
+                Some(answer) => break answer,
+                None if began.elapsed() > PATIENCE => {
+                    return Err(format!(
+                        "it says that it connects to this endpoint, too, and has not within \
+                         {PATIENCE:?}"
+                    ));
+                }
+                None => tokio::time::sleep(PAUSE).await,
+            }
+        };
+        let near = self.near(link, rail, &answer).map_err(|why| why.to_string())?;
+        let no_device = || "there is no such device here".to_owned();
+        let domain = self.puller.domains().get(usize::from(rail.place)).ok_or_else(no_device)?;
         let address = name.rsplit_once('#').map_or(name, |(address, _)| address);
-        let pulls = PullConnection::to(domain, address, answer.pulls);
-        let proof = answer.rail.joins;
-        self.lock().peers.entry(source).and_modify(|known| known.proof = proof);
-        self.hears(source, &answer, pulls, None);
-        Ok(())
+        let pulls = PullConnection::to(domain.clone(), address, answer.pulls);
+        self.hears(source, &answer, rail, pulls, near);
+        Ok(None)
     }
 
     /// Takes in the greeting of a peer that has connected by a device, and returns the answer, or
@@ -84,35 +135,85 @@ impl Shared {
         device: usize,
         link: &am::Peer,
         greeting: &Greeting,
-    ) -> Option<Greeting> {
+    ) -> Option<Answer> {
         let rail @ Rail { place, count, joins } = greeting.rail;
+        let own = self.rails.get(device)?;
         if usize::from(place) != device || usize::from(count) > self.rails.len() {
             return None;
         }
-        let (source, told) = {
+        let near = self.near(link, rail, greeting).inspect_err(|why| {
+            tracing::warn!(peer = greeting.name, %why, "a peer is refused");
+        });
+        let near = near.ok()?;
+        let (source, proof, token) = {
             let mut state = self.lock();
-            let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
-            let source = match place {
-                // Whoever connects by the name of a peer that is known already is another, unless
-                // both sides connect at once, and the peer has told its number.
-                0 => state.meet(link, name, LEAST_EAGER, |known| {
-                    !known.is_greeted || known.proof == joins && joins != 0
-                }),
+            let (source, proof) = match place {
+                0 => match self.finds(&mut state, link, greeting) {
+                    Ok(found) => found,
+                    Err(yields) => return Some(yields),
+                },
                 _ => {
                     let same = |known: &Known| joins != 0 && known.joins == joins;
-                    *state.peers.iter().find(|(_, known)| same(known))?.0
+                    (*state.peers.iter().find(|(_, known)| same(known))?.0, 0)
                 }
             };
             state.adds_rail(source, link, rail);
             let known = state.peers.get_mut(&source)?;
             known.joins = joins;
-            (source, known.told)
+            (source, proof, known.token(device, || self.service.admit()))
         };
-        let token = self.service.admit();
         let pulls = PullConnection::of(self.service.clone(), token);
-        self.hears(source, greeting, pulls, Some(token));
-        let pulls = Pulls { service: self.rails[device].service, token };
-        Some(self.greeting(Rail { joins: told, ..rail }, pulls))
+        self.hears(source, greeting, rail, pulls, near);
+        if link.ending().is_some() {
+            // The end may have been told before the peer was known.
+            self.gone(link);
+            return None;
+        }
+        let pulls = Pulls { service: own.service, token };
+        Some(Answer::Greets(self.greeting(Rail { joins: proof, ..rail }, pulls)))
+    }
+
+    /// Finds the peer that greets by its first device, or makes it known. With it, returns the
+    /// proof for the peer if this endpoint has connected to it, or is connecting to it; zero if not.
+    ///
+    /// # Errors
+    /// Of two endpoints that connect to each other at once, the connection of the one with the
+    /// lesser name goes on. If that is this endpoint's, the answer says so, and the peer does not
+    /// become known: it may not be the one that this endpoint connects to.
+    fn finds(
+        &self,
+        state: &mut State,
+        link: &am::Peer,
+        greeting: &Greeting,
+    ) -> Result<(Source, u64), Answer> {
+        let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
+        let mut proof = 0;
+        if let Some((_, connected)) = name.and_then(|name| state.connected_by(name)) {
+            let of_this = Proof::new(connected.told, greeting.rail.joins);
+            let own = self.rails.first().and_then(|rail| rail.name.get());
+            let goes_on = own.is_some_and(|own| *own < greeting.name);
+            if !connected.is_greeted && goes_on && !state.links.contains_key(link) {
+                return Err(Answer::Yields(of_this));
+            }
+            proof = of_this.0;
+        }
+        Ok((state.meet(link, name, LEAST_EAGER), proof))
+    }
+
+    /// Returns the process of a peer, if this process may read its memory.
+    ///
+    /// # Errors
+    /// When the peer tells of memory that is not its own.
+    fn near(
+        &self,
+        link: &am::Peer,
+        rail: Rail,
+        greeting: &Greeting,
+    ) -> Result<Option<NearProcess>, NotItsMemory> {
+        let own = self.rails.get(usize::from(rail.place));
+        // Of a peer elsewhere, the words may be copied from this very endpoint's greeting.
+        let told = greeting.whereabouts.filter(|_| own.is_some_and(OwnRail::stays_here));
+        told.map_or(Ok(None), |told| NearProcess::of(link.process(), &told))
     }
 
     /// Notes what a peer has told.
@@ -120,14 +221,12 @@ impl Shared {
         &self,
         source: Source,
         greeting: &Greeting,
+        rail: Rail,
         pulls: PullConnection,
-        token: Option<u64>,
+        near: Option<NearProcess>,
     ) {
-        let (mut effects, place) = (Effects::default(), usize::from(greeting.rail.place));
-        // Of a peer elsewhere, the words may be copied from this very endpoint's greeting.
+        let (mut effects, place) = (Effects::default(), usize::from(rail.place));
         let stays_here = self.rails.get(place).is_some_and(OwnRail::stays_here);
-        let near = greeting.whereabouts.filter(|_| stays_here);
-        let near = near.and_then(|whereabouts| NearProcess::at(&whereabouts));
         let mut state = self.lock();
         let own = self.limits.eager;
         let Some(known) = state.peers.get_mut(&source) else { return };
@@ -137,13 +236,14 @@ impl Shared {
             let theirs = usize::try_from(greeting.eager).unwrap_or(usize::MAX);
             known.eager = own.min(theirs).max(LEAST_EAGER);
         }
-        known.near = known.near.or(near);
+        known.near = known.near.take().or(near);
         known.is_here |= stays_here;
-        known.tokens.extend(token);
         known.pulls.resize_with(known.pulls.len().max(place + 1), || None);
         // The side that has connected makes the connection for long bodies, too.
-        if known.pulls[place].is_none() || pulls.is_made_here() {
-            known.pulls[place] = Some(Arc::new(pulls));
+        if let Some(there) = known.pulls.get_mut(place)
+            && (there.is_none() || pulls.is_made_here())
+        {
+            *there = Some(Arc::new(pulls));
         }
         let pulls = known.pulls.clone();
         let awaits_pull = awaits_pull(&state, source);

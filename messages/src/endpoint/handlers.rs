@@ -12,10 +12,18 @@ use crate::wire::{ACKNOWLEDGED, GREET, Greeting, Kind, Packet, SHORT, STRIPED};
 pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
     let [greeted, short, striped, acknowledged] = [0; 4].map(|_| shared.clone());
     let handlers = Handlers::new()
-        .on(GREET, move |request, greeting: Bytes| {
-            let greeting = Greeting::from_bytes(&greeting);
-            let answer = greeting.and_then(|of| greeted.greeted_by(device, &request.peer(), &of));
-            Bytes::from(answer.map(|answer| answer.to_bytes()).unwrap_or_default())
+        // By a task, since the NIC is asked which process the peer is.
+        .on_async(GREET, move |request, greeting: Bytes| {
+            let greeted = greeted.clone();
+            async move {
+                let greeting = Greeting::from_bytes(&greeting);
+                let answer =
+                    greeting.and_then(|of| greeted.greeted_by(device, &request.peer(), &of));
+                if answer.is_none() {
+                    greeted.malformed();
+                }
+                Bytes::from(answer.map(|answer| answer.to_bytes()).unwrap_or_default())
+            }
         })
         .request(STRIPED, move |mut request, [sequence, kind, one, two, three]| {
             let Some(kind) = Kind::at(kind) else {

@@ -58,7 +58,7 @@ impl Shared {
         len: usize,
     ) -> Result<Bytes, PullError> {
         if let Some(process) = near {
-            let copied = self.puller.copy(process, &description, len).await;
+            let copied = self.puller.copy(&process, &description, len).await;
             // Another process may have the number of one that has ended, and was read instead.
             if !process.is_there() {
                 return Err(PullError::PeerGone);

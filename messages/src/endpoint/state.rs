@@ -17,7 +17,7 @@ use crate::matching::{Envelope, Pattern, Source};
 use crate::pacing::{Incoming, Outgoing, Reaction, Submitted};
 use crate::pull::{Connections, Lending, NearProcess};
 use crate::striping::Ordered;
-use crate::wire::{OVERHEAD, Packet};
+use crate::wire::{OVERHEAD, Packet, Proof};
 
 /// The state of an endpoint: its receives, its peers, and its sends that wait for the peers.
 #[derive(Debug)]
@@ -50,11 +50,9 @@ pub struct Known {
     /// The number by which further connections are known to be the same peer's, which only the peer
     /// knows; zero if the peer has not connected.
     pub joins: u64,
-    /// The number that this endpoint has told when it connected to the peer; zero if it has not.
+    /// The number that this endpoint has told when it connected to the peer, by the peer's name;
+    /// zero if it has not.
     pub told: u64,
-    /// The number that the peer tells when it connects, as it has said over a connection that was
-    /// made to it; zero if it has not.
-    pub proof: u64,
     /// The ways to the connections for long bodies, one for each device that both endpoints have.
     pub pulls: Connections,
     /// The packets that come by several connections.
@@ -65,8 +63,9 @@ pub struct Known {
     pub is_here: bool,
     /// The peer's process, if it is on this machine and this process may read its memory.
     pub near: Option<NearProcess>,
-    /// The tokens that the peer shows when it makes those connections, if it does.
-    pub tokens: Vec<u64>,
+    /// The token that the peer shows when it makes the connection for long bodies by a device, for
+    /// each device by which the peer has greeted.
+    pub tokens: Vec<Option<u64>>,
     /// The message of which a part has come.
     pub partial: Option<Partial>,
     /// How many long bodies are being pulled from the peer.
@@ -100,6 +99,18 @@ impl Known {
         comes || self.outgoing.holds_any() || self.lane.holds_any()
     }
 
+    /// Returns the token of the peer at a device, which is drawn when the peer greets by the device
+    /// for the first time: a peer that greets again and again has one all the same.
+    pub fn token(&mut self, device: usize, draw: impl FnOnce() -> u64) -> u64 {
+        if self.tokens.len() <= device {
+            self.tokens.resize(device + 1, None);
+        }
+        match self.tokens.get_mut(device) {
+            Some(token) => *token.get_or_insert_with(draw),
+            None => draw(),
+        }
+    }
+
     /// Sends a short message to the peer at once, if nothing holds it up. Returns whether it was
     /// sent.
     #[inline]
@@ -129,49 +140,53 @@ impl State {
         }
     }
 
-    /// Returns the number of a peer that is known by its first connection, or by its name if `same`
-    /// allows that. A peer that is not known becomes known. Until it was heard of, nothing is sent
-    /// to it.
-    pub fn meet(
-        &mut self,
-        link: &am::Peer,
-        name: Option<&str>,
-        eager: usize,
-        same: impl Fn(&Known) -> bool,
-    ) -> Source {
+    /// Returns the number of a peer by its first connection. A peer that is not known becomes known.
+    /// Until it was heard of, nothing is sent to it.
+    pub fn meet(&mut self, link: &am::Peer, name: Option<&str>, eager: usize) -> Source {
         if let Some(&(source, _)) = self.links.get(link) {
             return source;
         }
-        let is_same =
-            |known: &Known| name.is_some() && known.name.as_deref() == name && same(known);
-        let same = self.peers.iter().find(|(_, known)| is_same(known));
-        let source = same.map(|(&source, _)| source).unwrap_or_else(|| {
-            let source = self.next_source;
-            self.next_source += 1;
-            self.incoming.add_sender(source);
-            let known = Known {
-                outgoing: Outgoing::new(0),
-                lane: Lane::new(link.clone(), name, self.incoming.window()),
-                name: name.map(Arc::from),
-                eager,
-                is_greeted: false,
-                joins: 0,
-                told: 0,
-                proof: 0,
-                pulls: Vec::new(),
-                ordered: Ordered::default(),
-                is_handing_on: false,
-                is_here: false,
-                near: None,
-                tokens: Vec::new(),
-                partial: None,
-                pulling: 0,
-            };
-            self.peers.insert(source, known);
-            source
-        });
+        let source = self.next_source;
+        self.next_source += 1;
+        self.incoming.add_sender(source);
+        let known = Known {
+            outgoing: Outgoing::new(0),
+            lane: Lane::new(link.clone(), name, self.incoming.window()),
+            name: name.map(Arc::from),
+            eager,
+            is_greeted: false,
+            joins: 0,
+            told: 0,
+            pulls: Vec::new(),
+            ordered: Ordered::default(),
+            is_handing_on: false,
+            is_here: false,
+            near: None,
+            tokens: Vec::new(),
+            partial: None,
+            pulling: 0,
+        };
+        self.peers.insert(source, known);
         self.links.insert(link.clone(), (source, 0));
         source
+    }
+
+    /// Returns the peer that this endpoint has connected to, or is connecting to, by a name. A peer
+    /// that merely says that the name is its own is not found.
+    pub fn connected_by(&self, name: &str) -> Option<(Source, &Known)> {
+        let is_it = |known: &Known| known.told != 0 && known.name.as_deref() == Some(name);
+        self.peers.iter().find(|(_, known)| is_it(known)).map(|(&source, known)| (source, known))
+    }
+
+    /// Returns the peer that has connected to this endpoint by another connection than the one of
+    /// `but`, and of which the peer at the other end of that one has given proof, having been
+    /// greeted with the number `told`.
+    pub fn proved(&self, but: Source, proof: Proof, told: u64) -> Option<Source> {
+        let is_it = |known: &Known| {
+            known.is_greeted && known.joins != 0 && Proof::new(known.joins, told) == proof
+        };
+        let mut others = self.peers.iter().filter(|&(&source, _)| source != but);
+        others.find(|(_, known)| is_it(known)).map(|(&source, _)| source)
     }
 
     /// Remembers a peer that has gone. The last 1,024 are remembered.

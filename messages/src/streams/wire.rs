@@ -12,6 +12,8 @@
 //! A sender has a few slots at each receiver, and each message that is open has one. So a message
 //! is named by the number of its slot, and several ends of messages are told by a bit each.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 use doorbell_am::{ReplyId, RequestId};
 
 use super::limits::Limits;

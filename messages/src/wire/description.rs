@@ -53,12 +53,18 @@ pub fn describe(
 ) {
     debug_assert!(before.len() <= FEW && behind.len() <= FEW);
     let addressed = if address.is_some() { ADDRESSED } else { 0 };
-    into.push((before.len() << 4 | addressed | behind.len()) as u8);
-    into.push(remote.len() as u8);
+    into.push(few(before.len() << 4 | addressed | behind.len()));
+    into.push(few(remote.len()));
     into.extend_from_slice(before);
     remote.iter().for_each(|memory| into.extend_from_slice(&memory.to_bytes()));
     into.extend(address.into_iter().flat_map(u64::to_be_bytes));
     into.extend_from_slice(behind);
+}
+
+/// Returns a number that has room in a byte: there are few devices, and few bytes around a piece.
+fn few(number: usize) -> u8 {
+    debug_assert!(number <= usize::from(u8::MAX), "{number} is not a few");
+    u8::try_from(number).unwrap_or(u8::MAX)
 }
 
 impl Description {
@@ -84,7 +90,7 @@ impl Description {
                 Some(memory)
             })
             .collect();
-            let len = remote[0].len();
+            let len = remote.first()?.len();
             if remote.iter().any(|memory| memory.len() != len) {
                 return None;
             }

@@ -12,7 +12,7 @@ pub struct Greeting {
     pub pulls: Pulls,
     /// The connection that the greeting is about, of those between the two endpoints.
     pub rail: Rail,
-    /// Where the endpoint's process is, if the peer may be on the same machine.
+    /// Where in its memory the endpoint has a secret number, if the peer may be on the same machine.
     pub whereabouts: Option<Whereabouts>,
     /// The name by which others connect to the endpoint.
     pub name: String,
@@ -27,12 +27,11 @@ pub struct Pulls {
     pub token: u64,
 }
 
-/// The process of an endpoint, and where in its memory a secret number is. A peer on the same
-/// machine that can read the number there may read the process's memory.
+/// Where in the memory of an endpoint's process a secret number is. A peer on the same machine that
+/// can read the number there may read the process's memory. Which process that is, the kernel tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Whereabouts {
-    pub process: u32,
-    /// The address of a secret number in the process's memory.
+    /// The address of the secret number, which is never zero.
     pub address: u64,
     pub secret: [u8; 16],
 }
@@ -44,9 +43,9 @@ pub struct Rail {
     pub place: u16,
     /// The number of connections.
     pub count: u16,
-    /// A number by which the accepting side knows that the connections belong together. In the
-    /// answer it is the number that the accepting side tells when it connects itself, by which two
-    /// endpoints that connect to each other at once know so; zero if it does not connect.
+    /// A number by which the accepting side knows that the connections belong together, and which no
+    /// other peer knows. In the answer it is a [`Proof`](super::Proof) that the accepting side has
+    /// connected, too; zero if it has not.
     pub joins: u64,
 }
 
@@ -55,18 +54,17 @@ pub const MOST_RAILS: usize = 8;
 
 impl Greeting {
     /// The version of everything between endpoints.
-    const VERSION: u64 = 1;
+    const VERSION: u64 = 2;
     /// The longest name that is taken.
     const LONGEST_NAME: usize = 400;
 
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { window, eager, pulls: Pulls { service, token }, rail, whereabouts, name } = self;
         let places = u64::from(rail.place) << 16 | u64::from(rail.count);
-        let nowhere = Whereabouts { process: 0, address: 0, secret: [0; 16] };
-        let Whereabouts { process, address, secret } = whereabouts.unwrap_or(nowhere);
-        let process = u64::from(process);
+        let nowhere = Whereabouts { address: 0, secret: [0; 16] };
+        let Whereabouts { address, secret } = whereabouts.unwrap_or(nowhere);
         let limits = [Self::VERSION, *window, *eager, *service, *token];
-        let words = limits.into_iter().chain([places, rail.joins, process, address]);
+        let words = limits.into_iter().chain([places, rail.joins, address]);
         let mut bytes: Vec<_> = words.flat_map(u64::to_be_bytes).collect();
         bytes.extend_from_slice(&secret);
         bytes.extend_from_slice(name.as_bytes());
@@ -75,18 +73,19 @@ impl Greeting {
 
     /// Decodes a greeting, or returns `None` if no endpoint of this version wrote it.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (words, rest) = bytes.split_first_chunk::<72>()?;
+        let (words, rest) = bytes.split_first_chunk::<64>()?;
+        let (words, _) = words.as_chunks();
+        let words: &[[u8; 8]; 8] = words.try_into().ok()?;
+        let [version, window, eager, service, token, places, joins, address] =
+            words.map(u64::from_be_bytes);
         let (&secret, name) = rest.split_first_chunk()?;
-        let word = |at: usize| u64::from_be_bytes(words.as_chunks().0[at]);
-        let [version, window, eager, service, token, places, joins, process, address] =
-            std::array::from_fn(word);
-        let (place, count) = ((places >> 16) as u16, places as u16);
+        let [place, count] = [places >> 16, places & 0xffff].map(u16::try_from);
+        let (place, count) = (place.ok()?, count.ok()?);
         let is_rail = place < count && usize::from(count) <= MOST_RAILS;
         let rail = Rail { place, count, joins };
         let name =
             std::str::from_utf8(name).ok().filter(|name| name.len() <= Self::LONGEST_NAME)?;
-        let whereabouts = u32::try_from(process).ok().filter(|&process| process != 0);
-        let whereabouts = whereabouts.map(|process| Whereabouts { process, address, secret });
+        let whereabouts = (address != 0).then_some(Whereabouts { address, secret });
         let pulls = Pulls { service, token };
         let name = name.to_owned();
         let is_known = version == Self::VERSION && is_rail;

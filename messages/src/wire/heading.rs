@@ -22,6 +22,7 @@ impl Heading {
 
     pub fn from_word(word: u64) -> Self {
         let is = |flag| word & flag != 0;
-        Self { len: (word >> 8) as usize, last: is(Self::LAST), long: is(Self::LONG) }
+        let len = usize::try_from(word >> 8).unwrap_or(usize::MAX);
+        Self { len, last: is(Self::LAST), long: is(Self::LONG) }
     }
 }

@@ -14,8 +14,8 @@
 //! | `Take`, `Leave` | an order | |
 //! | `Done` | the number of a message, and whether the message was received | |
 //!
-//! Endpoints that meet greet each other by [`GREET`], a call whose payload and answer are
-//! [`Greeting`]s. Between endpoints with several devices, each packet is in a [`STRIPED`], with its
+//! Endpoints that meet greet each other by [`GREET`], a call whose payload is a [`Greeting`] and
+//! whose answer an [`Answer`]. Between endpoints with several devices, each packet is in a [`STRIPED`], with its
 //! sequence number and its kind, and [`ACKNOWLEDGED`] says which have come.
 //!
 //! A long message has no body in `Eager` or `Taken`, but a [`Description`] of where the body is,
@@ -23,10 +23,13 @@
 //!
 //! What the words about windows, searches and offers mean is said in [`pacing`](crate::pacing).
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 mod description;
 mod greeting;
 mod heading;
 mod packet;
+mod proof;
 mod short;
 
 use bytes::Bytes;
@@ -36,6 +39,7 @@ pub use description::{Description, Memory, Part, describe, most_pieces};
 pub use greeting::{Greeting, MOST_RAILS, Pulls, Rail, Whereabouts};
 pub use heading::Heading;
 pub use packet::{Kind, Packet};
+pub use proof::{Answer, Proof};
 pub use short::{SHORT, short_of_words, short_words};
 
 /// The greeting of an endpoint, and the answer to it.

@@ -16,18 +16,21 @@ pub fn short_words(bits: u64, body: &[u8]) -> Option<Words> {
         return None;
     }
     let mut words = [0; MOST_WORDS];
-    words[0] = bits;
-    words[1] = body.len() as u64;
+    let [first, second, carried @ ..] = &mut words;
+    (*first, *second) = (bits, body.len() as u64);
     let (whole, rest) = body.as_chunks::<8>();
-    for (word, bytes) in words[2..].iter_mut().zip(whole) {
+    let mut carried = carried.iter_mut();
+    for (bytes, word) in whole.iter().zip(carried.by_ref()) {
         *word = u64::from_le_bytes(*bytes);
     }
-    if !rest.is_empty() {
+    if !rest.is_empty()
+        && let Some(word) = carried.next()
+    {
         let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        words[2 + whole.len()] = u64::from_le_bytes(last);
+        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        *word = u64::from_le_bytes(last);
     }
-    Words::new(&words[..2 + body.len().div_ceil(8)])
+    Words::new(words.get(..2 + body.len().div_ceil(8))?)
 }
 
 /// Returns the match bits and the body of a short message, or `None` if the words are none.
@@ -42,7 +45,7 @@ pub fn short_of_words(words: &[u64]) -> Option<(u64, Bytes)> {
     let mut bytes = Vec::with_capacity(len);
     let (whole, rest) = body.split_at(len / 8);
     whole.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-    rest.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()[..len % 8]));
+    rest.iter().for_each(|word| bytes.extend(word.to_le_bytes().into_iter().take(len % 8)));
     Some((*bits, bytes.into()))
 }
 
@@ -53,7 +56,7 @@ mod tests {
     #[test]
     fn short_bodies_come_out_of_words_as_they_went_in() {
         for len in 0..=MOST {
-            let body: Vec<_> = (1..=len as u8).collect();
+            let body: Vec<_> = (1..=u8::MAX).take(len).collect();
             let words = short_words(7, &body).expect("the body is short");
             assert_eq!(short_of_words(&words), Some((7, body.into())), "{len} bytes");
         }

@@ -47,13 +47,27 @@ pub const SHORT: RequestId<Words> = RequestId::new(22, "messages: short");
 pub const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");
 
 /// The length of a greeting before the name.
-pub const GREETING: usize = 88;
+pub const GREETING: usize = 80;
 
 /// Makes the greeting of an endpoint with one device, a window and a name.
 pub fn greeting(window: u64, name: &str) -> Bytes {
-    let words = [1, window, 32 << 10, 0, 0, 1, 7, 0, 0, 0, 0];
+    let words = [2, window, 32 << 10, 0, 0, 1, 7, 0, 0, 0];
     let words = words.into_iter().flat_map(u64::to_be_bytes);
     words.chain(name.bytes()).collect()
+}
+
+/// Where in a greeting an endpoint tells where its secret number is; the number follows.
+const ADDRESS: usize = 56;
+
+/// Returns where an endpoint says that its secret number is, and the number.
+pub fn whereabouts(greeting: &[u8]) -> (u64, &[u8]) {
+    let (address, rest) = greeting[ADDRESS..].split_first_chunk().expect("it is a greeting");
+    (u64::from_be_bytes(*address), &rest[..16])
+}
+
+/// Makes a greeting that tells, by another name, what the greeting of another endpoint tells.
+pub fn tells_as_its_own(greeting: &[u8], name: &str) -> Bytes {
+    greeting[..GREETING].iter().copied().chain(name.bytes()).collect()
 }
 
 /// Makes the word of a message's length and properties.

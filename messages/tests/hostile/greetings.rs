@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use doorbell::am::{self, Handlers};
-use doorbell::messages::Match;
-use doorbell_kit::Luck;
+use doorbell::messages::{Endpoint, Match};
+use doorbell_kit::{Luck, effort};
 
-use crate::stage::{Requests, Stage, Stranger};
+use crate::stage::{Bounded, Requests, Stage, Stranger};
 use crate::wire::{EAGER, FREED, GREETING, greeting, heading};
 
 pub async fn bytes_that_are_no_greeting_are_answered_by_none(device: &str) {
@@ -62,6 +62,42 @@ pub async fn a_stranger_by_another_peers_name_is_not_that_peer(device: &str) {
     stranger.say(EAGER, &[1 << 40, heading(0, false, false), 0], &[]).await;
     stranger.is_heard().await;
     assert!(receive.test().is_none(), "the good peer has sent nothing");
+    drop(stranger);
+    stage.is_well().await;
+}
+
+// Each greeting was given a token of its own, which was kept for as long as the peer was there.
+pub async fn greetings_without_end_take_the_memory_of_one(device: &str) {
+    let stage = Stage::open(device, Requests::Handled).await;
+    let whole = greeting(4096, "udp:127.0.0.1:1#2");
+    let greets = async || assert!(!stage.stranger.greet(whole.clone()).await.is_empty());
+    for _ in 0..500 {
+        greets().await;
+    }
+    let bounded = Bounded::to(128 << 10);
+    for number in 0..effort(8_000, 500_000) {
+        greets().await;
+        bounded.check(format_args!("after greeting {number}"));
+    }
+    stage.is_well().await;
+}
+
+// Whoever greeted by the name first was taken for the endpoint, and got the messages to it.
+pub async fn an_endpoint_is_connected_to_although_a_stranger_has_its_name(device: &str) {
+    let stage = Stage::open(device, Requests::Handled).await;
+    let open = || Endpoint::builder().endpoint(|below| below.service(77));
+    let named = open().open(device).await.expect("it opens");
+    let stranger = am::Endpoint::open(device, Handlers::new()).await.expect("the device opens");
+    let to_victim = stranger.connect(stage.victim.name()).await.expect("it is there");
+    let stranger = Stranger::new(stranger, to_victim);
+    stranger.greet(greeting(4096, &named.name().to_string())).await;
+    let peer = stage.victim.connect(named.name()).await.expect("it is there");
+    let (sent, received) = tokio::join!(
+        peer.send_synchronously(5, "for the endpoint"),
+        named.receive(Match::exactly(5)),
+    );
+    sent.expect("the endpoint has received it");
+    assert_eq!(received.expect("it was sent").body, "for the endpoint");
     drop(stranger);
     stage.is_well().await;
 }

@@ -2,6 +2,7 @@
 //! other peers go on, and memory is bounded.
 
 mod crafted;
+mod elsewhere;
 mod greetings;
 mod long;
 mod random;
@@ -12,7 +13,7 @@ mod wire;
 
 use std::time::Duration;
 
-use doorbell_kit::Allocated;
+use doorbell_kit::{Allocated, effort};
 use tokio::sync::Mutex;
 
 #[global_allocator]
@@ -22,7 +23,9 @@ static ALLOCATED: Allocated = Allocated::nothing();
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// The longest that anything here may take.
-const LONG: Duration = Duration::from_secs(30);
+fn long() -> Duration {
+    Duration::from_secs(effort(30, 600))
+}
 
 /// Declares each test, an async function of a device, over shared memory in a runtime of one
 /// thread, and over sockets in one of several threads.
@@ -34,7 +37,7 @@ macro_rules! on_each_device {
             async fn $test() {
                 let _alone = super::ALONE.lock().await;
                 let test = super::$from::$test("shm");
-                tokio::time::timeout(super::LONG, test).await.expect("it ends");
+                tokio::time::timeout(super::long(), test).await.expect("it ends");
             })+
         }
         mod over_sockets {
@@ -43,7 +46,7 @@ macro_rules! on_each_device {
             async fn $test() {
                 let _alone = super::ALONE.lock().await;
                 let test = super::$from::$test("udp:127.0.0.1:0");
-                tokio::time::timeout(super::LONG, test).await.expect("it ends");
+                tokio::time::timeout(super::long(), test).await.expect("it ends");
             })+
         }
     };
@@ -66,6 +69,8 @@ on_each_device! {
     greetings::a_window_without_bounds_grows_no_further
     greetings::a_stranger_that_has_not_greeted_is_not_heard
     greetings::a_stranger_by_another_peers_name_is_not_that_peer
+    greetings::greetings_without_end_take_the_memory_of_one
+    greetings::an_endpoint_is_connected_to_although_a_stranger_has_its_name
     long::descriptions_of_other_lengths_are_malformed
     long::memory_that_is_not_there_fails_its_receive
     long::parts_that_belong_to_no_message_are_malformed

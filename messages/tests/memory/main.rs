@@ -1,11 +1,12 @@
-//! How much memory messages take, of floods and of peers that have gone. Of these tests one runs after
-//! the other, since the memory of the whole process is counted.
+//! How much memory messages take, of floods, of peers that have gone, and of streams. Of these tests
+//! one runs after the other, since the memory of the whole process is counted.
 
 #[allow(dead_code, reason = "the other tests use more")]
 #[path = "../common/ends.rs"]
 mod ends;
 mod floods;
 mod peers;
+mod streams;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use doorbell_am::Peer;
+use doorbell_am::{Credit, Peer, SendError};
 
+use crate::owed::Word;
 use crate::wire::{CallKey, WRITTEN};
 
 /// How long a `WRITTEN` message waits for a credit. A peer that gives no credit for as long does
@@ -18,8 +19,13 @@ pub async fn send_written(peer: &Peer, (session, call): CallKey, whole: bool) {
     let _ = peer.within(PATIENCE).request(WRITTEN, words).await;
 }
 
-/// Starts a task that sends the receiver of a body a `WRITTEN`, as [`send_written`] does.
-pub fn spawn_written(peer: &Peer, key: CallKey, whole: bool) {
-    let to = peer.clone();
-    peer.runtime().spawn(async move { send_written(&to, key, whole).await });
+/// A `WRITTEN` that the receiver of a body is owed, which says that the body is incomplete.
+#[derive(Debug)]
+pub struct Unwritten(pub CallKey);
+
+impl Word for Unwritten {
+    fn send(self, credit: Credit<'_>) -> Result<(), SendError> {
+        let Self((session, call)) = self;
+        credit.request(WRITTEN, [session, call, 0])
+    }
 }

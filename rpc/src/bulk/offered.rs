@@ -9,7 +9,7 @@ use doorbell_verbs::RemoteMemory;
 use tokio::sync::oneshot;
 
 use super::connection::BulkConnection;
-use super::notice::{send_written, spawn_written};
+use super::notice::send_written;
 use super::transfers::Transfers;
 use crate::status::Status;
 use crate::wire::CallKey;
@@ -49,7 +49,8 @@ impl Offered {
         let gone =
             |why: &dyn std::fmt::Display| Status::unavailable(format!("sending a body: {why}"));
         let memory = (&mut self.lent).await.map_err(|_| gone(&"the connection has ended"))?;
-        let owes = WrittenNotice { peer: self.peer.clone(), key: self.key, is_told: false };
+        let (transfers, peer) = (self.transfers.clone(), self.peer.clone());
+        let owes = WrittenNotice { transfers, peer, key: self.key, is_told: false };
         let connection = connection.await?;
         let given_up = GivenUp::default();
         let (body, seen) = (self.body.clone(), given_up.0.clone());
@@ -70,7 +71,7 @@ impl Drop for Offered {
             // Memory may have been lent that nothing has taken yet.
             self.lent.close();
             if self.lent.try_recv().is_ok() {
-                spawn_written(&self.peer, self.key, false);
+                self.transfers.is_not_written(&self.peer, self.key);
             }
         }
     }
@@ -90,6 +91,7 @@ impl Drop for GivenUp {
 /// The `WRITTEN` message that the receiver of a body waits for. If it was not sent by the time this
 /// is dropped, it is sent then, and says that the body is incomplete.
 struct WrittenNotice {
+    transfers: Arc<Transfers>,
     peer: Peer,
     key: CallKey,
     is_told: bool,
@@ -106,7 +108,7 @@ impl WrittenNotice {
 impl Drop for WrittenNotice {
     fn drop(&mut self) {
         if !self.is_told {
-            spawn_written(&self.peer, self.key, false);
+            self.transfers.is_not_written(&self.peer, self.key);
         }
     }
 }

@@ -9,10 +9,11 @@ use doorbell_verbs::{Registered, RemoteMemory};
 use tokio::sync::oneshot;
 
 use super::connection::BulkConnection;
-use super::notice::spawn_written;
+use super::notice::Unwritten;
 use super::pool::{Lent, Pool, Share};
 use super::time_for;
 use crate::meters;
+use crate::owed::Owed;
 use crate::status::Status;
 use crate::wire::{CallKey, LEND, WRITTEN};
 
@@ -20,6 +21,8 @@ use crate::wire::{CallKey, LEND, WRITTEN};
 #[derive(Debug)]
 pub struct Transfers {
     table: Mutex<Table>,
+    /// Words about bodies that are not written, which wait for their receivers' credits.
+    owed: Arc<Owed<Unwritten>>,
     pool: Pool,
     longest: usize,
 }
@@ -53,7 +56,8 @@ impl Transfers {
     /// Makes an empty table, for bodies of at most `longest` bytes each and `memory` bytes
     /// together.
     pub fn new(longest: usize, memory: usize) -> Arc<Self> {
-        Arc::new(Self { table: Mutex::default(), pool: Pool::new(memory), longest })
+        let (table, owed) = (Mutex::default(), Arc::default());
+        Arc::new(Self { table, owed, pool: Pool::new(memory), longest })
     }
 
     /// Adds the handlers of the messages about bodies to those of an endpoint.
@@ -67,16 +71,22 @@ impl Transfers {
                 // A body that was given up is not written; the receiver must be told so.
                 let taken = body.is_some_and(|body| body.send(memory).is_ok());
                 if !taken {
-                    spawn_written(&peer, key, false);
+                    lent.is_not_written(&peer, key);
                 }
                 request.note_woken();
             })
             .request(WRITTEN, move |request, [session, call, whole]| {
-                if let Some((_, body)) = written.lock().coming.remove(&(session, call)) {
+                let body = take(&mut written.lock().coming, (session, call), &request.peer());
+                if let Some(body) = body {
                     let _ = body.send(whole == 1);
                     request.note_woken();
                 }
             })
+    }
+
+    /// Tells the receiver of a body, which has lent memory for it, that the body is not written.
+    pub fn is_not_written(&self, peer: &Peer, key: CallKey) {
+        self.owed.put(peer, Unwritten(key));
     }
 
     /// The share of the memory for one peer of an end that has many peers.

@@ -2,21 +2,25 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use doorbell_am::{self as am, Handlers, Peer};
+use doorbell_am::{self as am, Credit, Handlers, Peer, SendError};
 
 use super::incoming::{Effects, Feedback, Incoming, Reader};
 use super::partial::MemoryRequest;
 use super::window::Window;
 use crate::bulk::Share;
 use crate::message::Body;
+use crate::owed::{Owed, Word};
 use crate::status::{Code, Status};
 use crate::wire::{CallKey, GRANT, GRANTED, PIECE, PieceKind};
 
 /// The streams of all calls of an endpoint.
 #[derive(Debug, Default)]
-pub struct Streams(Mutex<HashMap<CallKey, Halves>>);
+pub struct Streams {
+    table: Mutex<HashMap<CallKey, Halves>>,
+    /// What readers tell the senders of their streams, and waits for credits.
+    owed: Arc<Owed<Message>>,
+}
 
 /// The two directions of a call, as far as they are streams.
 #[derive(Debug)]
@@ -208,7 +212,7 @@ impl Streams {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CallKey, Halves>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -220,49 +224,41 @@ struct PeerFeedback {
     peer: Peer,
 }
 
-/// How long a message about a stream waits for a credit. A peer that gives no credit for as long
-/// does not take any other message either.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 impl PeerFeedback {
     /// Sends a message about the stream, at once or as soon as there is a credit.
     fn say(&self, message: Message) {
         match self.peer.try_credit() {
-            Ok(Some(credit)) => {
-                let (session, call) = self.key;
-                // Sending fails only if the peer has gone, and then nobody needs the message.
-                let _ = match message {
-                    Message::Grant(part) => credit.request(GRANT, [session, call, part]),
-                    Message::Stop => credit.request(PIECE, [session, call, PieceKind::Stop.word()]),
-                };
-            }
-            Ok(None) => {
-                let (peer, (session, call)) = (self.peer.within(PATIENCE), self.key);
-                self.peer.runtime().spawn(async move {
-                    match message {
-                        Message::Grant(part) => peer.request(GRANT, [session, call, part]).await,
-                        Message::Stop => {
-                            peer.request(PIECE, [session, call, PieceKind::Stop.word()]).await
-                        }
-                    }
-                });
-            }
+            // Sending fails only if the peer has gone, and then nobody needs the message.
+            Ok(Some(credit)) => drop(message.send(credit)),
+            Ok(None) => self.streams.owed.put(&self.peer, message),
             Err(_) => {}
         }
     }
 }
 
 /// A message of a stream's reader to its sender.
+#[derive(Debug)]
 enum Message {
     /// The sender may send this many more bytes.
-    Grant(u64),
+    Grant(CallKey, u64),
     /// The reader wants no more pieces.
-    Stop,
+    Stop(CallKey),
+}
+
+impl Word for Message {
+    fn send(self, credit: Credit<'_>) -> Result<(), SendError> {
+        match self {
+            Self::Grant((session, call), part) => credit.request(GRANT, [session, call, part]),
+            Self::Stop((session, call)) => {
+                credit.request(PIECE, [session, call, PieceKind::Stop.word()])
+            }
+        }
+    }
 }
 
 impl Feedback for PeerFeedback {
     fn grant(&self, part: usize) {
-        self.say(Message::Grant(part as u64));
+        self.say(Message::Grant(self.key, part as u64));
     }
 
     fn wants(&self, incoming: &Arc<Incoming>, wanted: MemoryRequest) {
@@ -273,7 +269,7 @@ impl Feedback for PeerFeedback {
     fn leave(&self, ended: bool) {
         self.streams.forget(self.key, &self.peer, |halves| halves.incoming = None);
         if !ended {
-            self.say(Message::Stop);
+            self.say(Message::Stop(self.key));
         }
     }
 }

@@ -61,8 +61,8 @@ impl TraceContext {
     /// recorded.
     #[must_use]
     pub fn root() -> Self {
-        let high = u128::from(crate::random());
-        let trace_id = NonZero::new(high << 64 | u128::from(crate::random()));
+        let high = u128::from(unlike_others());
+        let trace_id = NonZero::new(high << 64 | u128::from(unlike_others()));
         Self {
             trace_id: trace_id.expect("random numbers are not zero"),
             span_id: random_span(),
@@ -150,7 +150,14 @@ impl TraceContext {
 }
 
 fn random_span() -> NonZero<u64> {
-    NonZero::new(crate::random()).expect("random numbers are not zero")
+    NonZero::new(unlike_others()).expect("random numbers are not zero")
+}
+
+/// Draws a number for a trace or a span, which no other has and which is not zero. It is no secret,
+/// and costs no system call.
+fn unlike_others() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()).max(1)
 }
 
 /// The length of a `traceparent` of version 0, in bytes.

@@ -28,14 +28,14 @@ impl Content {
     /// When the metadata is too long.
     pub fn new(metadata: &Metadata, body: Bytes, most: usize) -> Result<Self, Status> {
         let (front, allowed) = (metadata.encoded_len(), Self::most_metadata(most));
-        if front > allowed {
+        let Some(length) = u16::try_from(front).ok().filter(|_| front <= allowed) else {
             return Err(Status::resource_exhausted(format!(
                 "the metadata takes {front} bytes, with 4 for each pair, and {allowed} are allowed: put what \
                  is longer into the body"
             )));
-        }
+        };
         let long = front + body.len() > most;
-        let flags = Flags { metadata: front as u16, long, ..Flags::default() };
+        let flags = Flags { metadata: length, long, ..Flags::default() };
         if front == 0 && !long {
             return Ok(Self { flags, payload: body, long: None });
         }

@@ -112,12 +112,13 @@ impl Flags {
     }
 
     pub fn unpack(word: u64) -> Self {
+        let [a, b, code, bits, ..] = word.to_le_bytes();
         Self {
-            metadata: word as u16,
-            code: (word >> 16) as u8,
-            streams: word >> 24 & 1 == 1,
-            accepted: word >> 25 & 1 == 1,
-            long: word >> 26 & 1 == 1,
+            metadata: u16::from_le_bytes([a, b]),
+            code,
+            streams: bits & 1 == 1,
+            accepted: bits >> 1 & 1 == 1,
+            long: bits >> 2 & 1 == 1,
         }
     }
 }

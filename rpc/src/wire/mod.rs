@@ -13,6 +13,8 @@
 //! `head` has the words of hellos, calls and answers, `content` the payloads of calls and answers,
 //! and `piece` those of streams. The folder encodes and decodes, and sends nothing.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 mod content;
 mod head;
 pub mod piece;

@@ -38,8 +38,8 @@ impl PieceKind {
             2 => Some(Self::Stop),
             4 => Some(Self::Several),
             more if more & 0xff == 1 => usize::try_from(more >> 8).ok().map(Self::More),
-            end if end & 0xff == 3 && end >> 16 == 0 => {
-                Some(Self::End(Code::from_number((end >> 8) as u8)))
+            end if end & 0xff == 3 => {
+                u8::try_from(end >> 8).ok().map(|code| Self::End(Code::from_number(code)))
             }
             _ => None,
         }
@@ -53,12 +53,11 @@ const LENGTH: usize = 4;
 /// Returns whether the piece was appended.
 pub fn put(piece: &[u8], most: usize, pieces: &mut Vec<u8>) -> bool {
     let fits = pieces.len() + LENGTH + piece.len() <= most;
-    if fits {
-        // Messages of Active Messages are shorter than this length can express.
-        pieces.extend_from_slice(&(piece.len() as u32).to_be_bytes());
-        pieces.extend_from_slice(piece);
-    }
-    fits
+    // Messages of Active Messages are shorter than this length can express.
+    let Some(length) = u32::try_from(piece.len()).ok().filter(|_| fits) else { return false };
+    pieces.extend_from_slice(&length.to_be_bytes());
+    pieces.extend_from_slice(piece);
+    true
 }
 
 /// Takes the first piece off; `None` if the bytes are not as [`put`] writes them.

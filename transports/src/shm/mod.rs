@@ -49,6 +49,7 @@ use crate::grant::{Grant, GrantError, SharedMemory, Waiting};
 use crate::open::OpenError;
 use crate::sys;
 use crate::sys::limit::Limit;
+use crate::sys::process::PeerProcess;
 use crate::sys::sentry::Sentry;
 use crate::sys::unix::{self, Received, Socket};
 use crate::sys::watch::Watch;
@@ -642,6 +643,10 @@ impl Device for Shm {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(GrantError::NoLink(to)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn peer_process(&mut self, link: PathId) -> Option<PeerProcess> {
+        PeerProcess::behind(self.links.get(link)?.socket.raw())
     }
 
     fn granted(&mut self) -> Option<Grant> {

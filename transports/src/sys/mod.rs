@@ -9,6 +9,7 @@ pub(crate) mod limit;
 pub(crate) mod mapping;
 pub(crate) mod memfd;
 pub(crate) mod packet;
+pub(crate) mod process;
 pub(crate) mod sentry;
 pub(crate) mod thread;
 pub(crate) mod udp;

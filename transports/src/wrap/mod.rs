@@ -98,6 +98,13 @@ macro_rules! leave_to_inside {
             self.inside.grant(to, tag, memory)
         }
 
+        fn peer_process(
+            &mut self,
+            link: doorbell_core::encap::PathId,
+        ) -> Option<$crate::PeerProcess> {
+            self.inside.peer_process(link)
+        }
+
         fn granted(&mut self) -> Option<$crate::Grant> {
             self.inside.granted()
         }

@@ -7,7 +7,8 @@ use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Copied, SendQueue, Way};
 use doorbell_core::time::Time;
 use doorbell_transports::{
-    Address, Capabilities, Device, GrantError, ReachError, SharedMemory, Statistics, Trouble,
+    Address, Capabilities, Device, GrantError, PeerProcess, ReachError, SharedMemory, Statistics,
+    Trouble,
 };
 
 use super::closed::Closed;
@@ -324,6 +325,10 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
                 return;
             }
         }
+    }
+
+    fn peer_process(&mut self, link: PathId) -> Option<PeerProcess> {
+        self.device.peer_process(link)
     }
 
     fn close(&mut self) -> Result<Box<dyn Adapter>, NicError> {

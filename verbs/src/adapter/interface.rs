@@ -7,7 +7,7 @@ use doorbell_core::encap::PathId;
 use doorbell_core::nic::{Copied, SendQueue, Way};
 use doorbell_core::time::Time;
 use doorbell_transports::{
-    Address, Capabilities, GrantError, ReachError, SharedMemory, Statistics, Trouble,
+    Address, Capabilities, GrantError, PeerProcess, ReachError, SharedMemory, Statistics, Trouble,
 };
 
 use crate::control::Control;
@@ -92,6 +92,9 @@ pub(crate) trait Adapter: Send {
     /// Takes in what peers have granted so far, if a task waits for a grant. Of very many grants,
     /// some are left for later turns.
     fn look_for_grants(&mut self);
+
+    /// Returns the process at the other end of a link of the device, if the kernel tells.
+    fn peer_process(&mut self, link: PathId) -> Option<PeerProcess>;
 
     /// Moves the NIC to a closed device. When the old adapter is dropped, its device is closed.
     fn close(&mut self) -> Result<Box<dyn Adapter>, NicError>;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use doorbell_core::nic::{Change, QueuePairEnds, ResourceError};
 use doorbell_core::wire::{Pkey, Qpn};
+use doorbell_transports::PeerProcess;
 use tracing::Instrument;
 use tracing::field::{DisplayValue, display};
 
@@ -62,6 +63,15 @@ impl Connection {
     /// made. There is none on a device whose peers have no such addresses, as `shm`.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.link.peer_address()
+    }
+
+    /// Returns the process at the other end, as the kernel tells: on a device whose peers are
+    /// processes of this machine, as `shm`. There is none on other devices, nor where the kernel
+    /// does not tell, nor when the connection is over. For layers of this workspace.
+    #[doc(hidden)]
+    pub fn peer_process(&self) -> Option<PeerProcess> {
+        let path = self.link.nic_side(|side| side.path.as_ref().map(|&(_, path)| path))?;
+        self.nic.engine().with(|adapter| adapter.peer_process(path))
     }
 
     /// Returns the state of the connection.

@@ -9,6 +9,10 @@ use crate::frames::engine::common::windowed;
 use crate::frames::engine::timing::{RoundTrips, Time, Timing};
 use crate::frames::wire::{Clear, Flags, MessageHeader};
 
+/// The most frames of a message that are cleared and wait to be sent: four windows. A receiver that
+/// clears more before it has any is asked by the last frame of these, and clears the others again.
+const MOST_QUEUED: usize = 256;
+
 /// The frames of a message in windows.
 #[derive(Debug)]
 pub struct Windows {
@@ -179,6 +183,9 @@ impl Windows {
         let (low, mut again) = (self.high, 0);
         for frame in (0..64).filter(|bit| clear.wanted >> bit & 1 == 1).map(|bit| clear.base + bit)
         {
+            if self.queue.len() >= MOST_QUEUED {
+                break;
+            }
             if self.queue.contains(&frame) {
                 continue;
             }

@@ -2,7 +2,8 @@
 
 use super::host::{Faults, Random, World};
 use super::{MILLI, policies};
-use crate::frames::wire::Frame;
+use crate::frames::policy::Rmpp;
+use crate::frames::wire::{Clear, Frame, Head, Kind};
 
 #[test]
 fn frames_that_nobody_has_sent_change_no_bytes_outside_of_a_place_and_panic_nowhere() {
@@ -34,4 +35,22 @@ fn frames_that_nobody_has_sent_change_no_bytes_outside_of_a_place_and_panic_nowh
             world.pass(100 * MILLI);
         }
     }
+}
+
+// All that was cleared waited to be sent, and each clear to send was compared with all of it.
+#[test]
+fn a_receiver_that_clears_frames_without_end_has_few_of_them_wait() {
+    let mut world = World::new(1, Rmpp::default().into(), Faults::NONE);
+    world.send(0, 7, 4_000_000);
+    let sender = &mut world.hosts[0].pair;
+    assert!(sender.poll_transmit(world.now).is_some(), "the request to send leaves");
+    for turn in 1..=40 {
+        let clear = Clear { turn, base: 64 * u32::from(turn), wanted: u64::MAX, memory: None };
+        let head = Head { epoch: 0, number: 0, kind: Kind::Clear(clear) };
+        world.handle(0, &Frame { sender: 1, name: None, head, data: &[] });
+    }
+    let sender = &mut world.hosts[0].pair;
+    assert_eq!(sender.statistics().malformed, 0);
+    let waited = std::iter::from_fn(|| sender.poll_transmit(world.now).map(drop)).count();
+    assert!((64..=320).contains(&waited), "{waited} frames have waited");
 }

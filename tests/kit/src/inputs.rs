@@ -1,0 +1,82 @@
+//! Bodies of fuzz targets, tried briefly on inputs that are the same each time.
+
+use std::panic;
+use std::path::PathBuf;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::luck::Luck;
+
+/// The longest input that is drawn.
+const LONGEST: u64 = 700;
+
+/// Panics of this process, by any thread or task.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Gives the body of a fuzz target whatever lies in the target's folder of artifacts, and then
+/// `count` inputs that are drawn from a seed. An input that fails is kept there, as the fuzzer keeps
+/// its own: `fuzz/README.md` says how to replay one.
+///
+/// # Panics
+/// When the body panics, or anything else does meanwhile, as tasks that nobody waits for.
+pub fn try_body(target: &str, body: fn(&[u8]), count: u64) {
+    count_panics();
+    for file in std::fs::read_dir(artifacts(target)).into_iter().flatten() {
+        let path = file.expect("a file").path();
+        attempt(target, body, &std::fs::read(&path).expect("it can be read"), "artifact");
+    }
+    let mut luck = Luck::new(0x0DB_5EED);
+    for number in 0..count {
+        let len = 1 + luck.below(LONGEST) as usize;
+        let mut input = bytes(&mut luck, len);
+        // What the first byte chooses comes up in turn.
+        input[0] = number as u8;
+        attempt(target, body, &input, &format!("input-{number}"));
+    }
+}
+
+/// Makes `len` bytes, parts of which are often repeated, as the parts of a script are.
+fn bytes(luck: &mut Luck, len: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..len).map(|_| luck.draw() as u8).collect();
+    for _ in 0..luck.below(8) {
+        let [from, to] = [0; 2].map(|_| luck.below(len as u64 + 1) as usize);
+        let part = bytes[from..len.min(from + 24)].to_vec();
+        let end = len.min(to + part.len());
+        bytes[to..end].copy_from_slice(&part[..end - to]);
+    }
+    bytes
+}
+
+/// Gives the body an input, and keeps the input if it fails.
+fn attempt(target: &str, body: fn(&[u8]), input: &[u8], origin: &str) {
+    let before = PANICS.load(Ordering::SeqCst);
+    let outcome = panic::catch_unwind(|| {
+        body(input);
+        assert_eq!(PANICS.load(Ordering::SeqCst), before, "something has panicked meanwhile");
+    });
+    let Err(why) = outcome else { return };
+    let file = artifacts(target).join(format!("cargo-test-{origin}"));
+    let kept =
+        std::fs::create_dir_all(artifacts(target)).and_then(|()| std::fs::write(&file, input));
+    let (len, file) = (input.len(), file.display());
+    eprintln!(
+        "\nbody `{target}` failed on {origin}: {len} bytes\n\
+         kept ({kept:?}), to be replayed by: cargo +nightly fuzz run {target} {file}\n"
+    );
+    panic::resume_unwind(why);
+}
+
+fn artifacts(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/artifacts").join(target)
+}
+
+fn count_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let prints = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            PANICS.fetch_add(1, Ordering::SeqCst);
+            prints(panic);
+        }));
+    });
+}
