@@ -102,6 +102,8 @@ mod lock;
 mod name;
 mod peer;
 mod progress;
+#[doc(hidden)]
+pub mod proof;
 mod receives;
 pub mod schedule;
 mod shared;

@@ -8,4 +8,5 @@ mod flood;
 mod gone;
 mod hostile;
 mod liars;
+mod strangers;
 mod wire;

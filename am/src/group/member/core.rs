@@ -185,8 +185,8 @@ struct Refused {
 
 impl From<MapError> for Refused {
     fn from(why: MapError) -> Self {
-        use MapError::{Handlers, Name, Tag};
-        let is_final = matches!(why, Tag { .. } | Handlers { .. } | Name(_));
+        use MapError::{Handlers, Name, Tag, Unproved};
+        let is_final = matches!(why, Tag { .. } | Unproved { .. } | Handlers { .. } | Name(_));
         let mut text = why.to_string();
         let mut next = std::error::Error::source(&why);
         while let Some(source) = next {
