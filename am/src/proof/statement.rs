@@ -68,6 +68,16 @@ impl Statement {
         Proof(half(self.mac(key)))
     }
 
+    /// Hides 20 bytes, or shows hidden ones, from whoever does not know the key. A statement hides
+    /// bytes once: hidden by the same key a second time, bytes show what differs from the first.
+    pub fn hide(&self, key: u64, bytes: [u8; 20]) -> [u8; 20] {
+        // The proof of the statement is the MAC of other bytes.
+        let pad: [u8; 32] = self.mac(key).chain_update(b"hides").finalize().into_bytes().into();
+        let mut hidden = bytes;
+        hidden.iter_mut().zip(pad).for_each(|(byte, pad)| *byte ^= pad);
+        hidden
+    }
+
     /// Returns whether somebody has made the proof who knows the key. How long that takes does not
     /// depend on where the proof is wrong.
     pub fn is_proven(&self, proof: Proof, key: u64) -> bool {
