@@ -100,6 +100,8 @@ mod kinds;
 mod link;
 mod lock;
 mod name;
+#[doc(hidden)]
+pub mod parsers;
 mod peer;
 mod progress;
 #[doc(hidden)]

@@ -91,6 +91,7 @@ mod failure;
 mod handle;
 mod mailbox;
 mod member;
+pub(crate) mod parsers;
 mod split;
 mod team;
 mod wire;

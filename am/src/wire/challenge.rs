@@ -1,5 +1,6 @@
 //! What comes before a greeting that shows a tag: a knock, and the challenge that answers it.
 
+use super::bytes::{laid, take};
 use crate::proof::{Nonce, Proof, Statement};
 use crate::wire::{Hello, Size};
 
@@ -24,19 +25,6 @@ pub struct Challenge {
     pub nonce: Nonce,
     /// The proof that the challenging endpoint knows the tag, if the endpoint demands one.
     pub proof: Option<Proof>,
-}
-
-/// Takes as many bytes off the front.
-pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    bytes.split_off(..N)?.first_chunk().copied()
-}
-
-/// Lays parts in a row, with zeros behind them. What does not fit is cut.
-pub(super) fn laid<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
-    let mut bytes = [0; N];
-    let all = parts.iter().copied().flatten();
-    bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
-    bytes
 }
 
 impl Knock {

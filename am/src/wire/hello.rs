@@ -2,7 +2,7 @@
 
 use doorbell_verbs::{RemoteAddr, RemoteMemory, Rkey};
 
-use super::challenge::{laid, take};
+use super::bytes::{laid, take};
 use crate::proof::{Nonce, Proof};
 use crate::wire::{MOST_CREDITS, Size};
 

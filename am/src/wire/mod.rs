@@ -4,6 +4,17 @@
 //! credits or handlers. Bytes that a peer sent come in as slices; each parser returns `None` for
 //! bytes that no endpoint writes.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "a test that slices wrongly fails"
+    )
+)]
+
+mod bytes;
 mod challenge;
 mod content;
 mod header;

@@ -62,8 +62,11 @@ pub fn packed(calls: &[u16]) -> impl Iterator<Item = u64> {
 
 /// Unpacks the numbers of calls that [`packed`] has put into words.
 pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
-    let four = |&word: &u64| [0, 16, 32, 48].map(|shift| (word >> shift) as u16);
-    words.iter().flat_map(four).take(CALLS_ASKED)
+    let four = |word: &u64| {
+        let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
+        [[a, b], [c, d], [e, f], [g, h]]
+    };
+    words.iter().flat_map(four).map(u16::from_le_bytes).take(CALLS_ASKED)
 }
 
 impl Ask {
