@@ -100,8 +100,12 @@ mod kinds;
 mod link;
 mod lock;
 mod name;
+#[doc(hidden)]
+pub mod parsers;
 mod peer;
 mod progress;
+#[doc(hidden)]
+pub mod proof;
 mod receives;
 pub mod schedule;
 mod shared;

@@ -63,6 +63,21 @@ pub enum JobError {
         /// The error of the system.
         why: io::Error,
     },
+    /// The secret is too short to have been drawn at random. Whoever gets a proof that somebody
+    /// knows it could find it by trying.
+    #[error(
+        "the job's secret of {from} has {found} characters, and must have at least {least} that \
+         were drawn at random: whoever reaches the rendezvous could find a shorter one by trying. \
+         Draw one by `head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \\n'`"
+    )]
+    WeakSecret {
+        /// The variable or the file that has the secret.
+        from: String,
+        /// The number of characters of the secret.
+        found: usize,
+        /// The fewest characters that a secret may have.
+        least: usize,
+    },
     /// The launcher does not answer as PMI-1 has it.
     #[error("asking the launcher by PMI-1 `{asked}`: {found}")]
     Pmi {

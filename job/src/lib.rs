@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `DOORBELL_RANK`, `DOORBELL_SIZE` | the number of this process, and how many there are |
 //! | `DOORBELL_RENDEZVOUS` | `HOST:PORT`, where process 0 serves the others |
-//! | `DOORBELL_SECRET`, or `DOORBELL_SECRET_FILE` | what only processes of the job know |
+//! | `DOORBELL_SECRET`, or `DOORBELL_SECRET_FILE` | what only processes of the job know: drawn at random, at least 16 characters |
 //! | `DOORBELL_WITHIN` | how many seconds all processes together may take to come |
 //! | `DOORBELL_DEVICE` | the [devices](Devices) by which processes may reach each other, as `shm,udp` |
 //! | `DOORBELL_INTERFACE` | the network interface of devices that are named without one |
@@ -44,6 +44,7 @@ mod pmi;
 mod rendezvous;
 mod report;
 mod routes;
+mod secret;
 mod spawned;
 mod start;
 #[allow(unsafe_code)]

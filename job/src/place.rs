@@ -4,8 +4,6 @@ use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 use crate::card::{Card, check_builds};
 use crate::environment::Environment;
 use crate::error::JobError;
@@ -13,6 +11,7 @@ use crate::members::{Members, Way as Met};
 use crate::pmi::Pmi;
 use crate::rendezvous::{LONGEST, Service, Terms, join, nonce};
 use crate::report::warn;
+use crate::secret::{checked, key_of};
 use crate::start::{By, Meeting, Seat, Secret, Start};
 
 /// The key of PMI's table by which process 0 tells where the processes meet.
@@ -285,14 +284,15 @@ fn key(seat: Seat, secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<
             found: text.clone(),
             expected: "a text that is not blank",
         }),
-        Some(Secret::Text(text)) => Ok(text.trim().as_bytes().to_vec()),
+        Some(Secret::Text(text)) => checked(text, "DOORBELL_SECRET".to_owned()),
         Some(Secret::File(path)) => {
             let read = std::fs::read_to_string(path);
             let read = read.and_then(|text| match text.trim() {
                 "" => Err(io::Error::other("the file is empty")),
-                text => Ok(text.as_bytes().to_vec()),
+                _ => Ok(text),
             });
-            read.map_err(|why| JobError::Secret { path: path.clone(), why })
+            let text = read.map_err(|why| JobError::Secret { path: path.clone(), why })?;
+            checked(&text, path.display().to_string())
         }
         None => {
             let (host, port) = at.places.first().cloned().unwrap_or_default();
@@ -305,10 +305,4 @@ fn key(seat: Seat, secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<
             Ok(format!("none {by} {host} {port}").into_bytes())
         }
     }
-}
-
-/// A number that all processes of a job have, and others can't guess unless they know its secret.
-fn key_of(secret: &[u8]) -> u64 {
-    let hash = Sha256::new().chain_update(b"doorbell key ").chain_update(secret).finalize();
-    u64::from_be_bytes(hash[..8].try_into().expect("a hash has more than 8 bytes"))
 }

@@ -18,7 +18,7 @@ const STACK: usize = 128 << 10;
 /// that took.
 fn messages(size: usize) -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let terms = Terms { size, secret: b"secret".to_vec(), within: LONG };
+    let terms = Terms { size, secret: b"a secret that was drawn".to_vec(), within: LONG };
     let service = Service::start(listener, terms).expect("threads are to be had");
     let port = service.address().port();
     let plays = move |rank: usize| {
@@ -26,7 +26,7 @@ fn messages(size: usize) -> u64 {
             ("DOORBELL_RANK", rank.to_string()),
             ("DOORBELL_SIZE", size.to_string()),
             ("DOORBELL_RENDEZVOUS", format!("127.0.0.1:{port},served")),
-            ("DOORBELL_SECRET", "secret".to_owned()),
+            ("DOORBELL_SECRET", "a secret that was drawn".to_owned()),
         ];
         let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
         let environment: Environment = variables.collect();

@@ -12,6 +12,9 @@ use doorbell_job::{Environment, JobError, MOST_TEXT, Members, Place, Service, St
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
+/// The secret of the jobs.
+const SECRET: &str = "a secret that was drawn";
+
 /// The environment of a process, by its rank, of a job that somebody else serves.
 fn environment(rank: usize, size: usize, port: u16, secret: &str) -> Environment {
     let variables = [
@@ -25,7 +28,7 @@ fn environment(rank: usize, size: usize, port: u16, secret: &str) -> Environment
 
 fn service(size: usize, within: Duration) -> Service {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let secret = b"secret".to_vec();
+    let secret = SECRET.into();
     Service::start(listener, Terms { size, secret, within }).expect("threads are to be had")
 }
 
@@ -40,7 +43,7 @@ fn both_meet_and_finish(port: u16) {
     thread::scope(|scope| {
         for rank in 0..2 {
             scope.spawn(move || {
-                let members = meets(environment(rank, 2, port, "secret"), LONG);
+                let members = meets(environment(rank, 2, port, SECRET), LONG);
                 members.expect("both come").finish().expect("both finish");
             });
         }
@@ -56,7 +59,7 @@ fn all_processes_learn_the_addresses_of_all_and_end_together() {
         let all: Vec<_> = (0..SIZE)
             .map(|rank| {
                 scope.spawn(move || {
-                    let members = meets(environment(rank, SIZE, port, "secret"), LONG);
+                    let members = meets(environment(rank, SIZE, port, SECRET), LONG);
                     let members = members.expect("all come");
                     assert_eq!(members.rank(), rank);
                     assert!(members.are_on_one_machine());
@@ -108,7 +111,7 @@ fn a_process_that_does_not_come_is_named_to_all_others() {
     thread::scope(|scope| {
         for rank in [0, 2] {
             scope.spawn(move || {
-                let why = meets(environment(rank, 4, port, "secret"), SHORT).unwrap_err();
+                let why = meets(environment(rank, 4, port, SECRET), SHORT).unwrap_err();
                 let text = why.to_string();
                 assert!(matches!(why, JobError::Refused { .. }), "{text}");
                 assert!(
@@ -127,13 +130,13 @@ fn a_process_with_another_secret_is_refused_and_the_others_hear_of_it() {
     let port = service.address().port();
     thread::scope(|scope| {
         scope.spawn(move || {
-            let why = meets(environment(0, 2, port, "secret"), SHORT).unwrap_err().to_string();
+            let why = meets(environment(0, 2, port, SECRET), SHORT).unwrap_err().to_string();
             assert!(why.contains("1 of 2 processes have not come"), "{why}");
             assert!(why.contains("process 1 at 127.0.0.1:"), "{why}");
             assert!(why.contains("came with another secret"), "{why}");
         });
         scope.spawn(move || {
-            let why = meets(environment(1, 2, port, "another"), SHORT).unwrap_err();
+            let why = meets(environment(1, 2, port, "another that was drawn"), SHORT).unwrap_err();
             let text = why.to_string();
             assert!(matches!(why, JobError::NoRendezvous { .. }), "{text}");
             assert!(text.contains("secrets differ"), "{text}");
@@ -149,7 +152,7 @@ fn a_process_that_counts_others_differently_ends_the_job_for_all() {
         let whys: Vec<_> = [(0, 3), (1, 5)]
             .map(|(rank, size)| {
                 scope.spawn(move || {
-                    meets(environment(rank, size, port, "secret"), LONG).unwrap_err().to_string()
+                    meets(environment(rank, size, port, SECRET), LONG).unwrap_err().to_string()
                 })
             })
             .into_iter()
@@ -167,13 +170,13 @@ fn the_second_of_two_processes_with_one_rank_is_refused_and_the_first_goes_on() 
     let port = service.address().port();
     thread::scope(|scope| {
         let twice: Vec<_> = (0..2)
-            .map(|_| scope.spawn(move || meets(environment(0, 2, port, "secret"), LONG)))
+            .map(|_| scope.spawn(move || meets(environment(0, 2, port, SECRET), LONG)))
             .collect();
         // One of the two ends before the other process comes.
         while !twice.iter().any(thread::ScopedJoinHandle::is_finished) {
             thread::yield_now();
         }
-        let other = scope.spawn(move || meets(environment(1, 2, port, "secret"), LONG));
+        let other = scope.spawn(move || meets(environment(1, 2, port, SECRET), LONG));
         let mut came = 0;
         for one in twice {
             match one.join().expect("none panics") {
@@ -197,7 +200,7 @@ fn the_end_of_a_process_is_told_to_the_others_at_once() {
         for rank in 0..3 {
             scope.spawn(move || {
                 let (told, hears) = mpsc::channel();
-                let place = Place::find_in(&environment(rank, 3, port, "secret"), LONG);
+                let place = Place::find_in(&environment(rank, 3, port, SECRET), LONG);
                 let place = place.expect("it makes sense").expect("it is in a job");
                 let members = place.meet_and_watch(move |who| _ = told.send(who));
                 let members = members.expect("all come");
@@ -244,7 +247,7 @@ fn a_process_that_was_cut_off_in_the_midst_of_its_proof_is_no_stranger() {
     let mut answer = BufReader::new(cut_off);
     answer.read_line(&mut String::new()).expect("the service proves itself");
     drop(answer);
-    let why = meets(environment(0, 2, port, "secret"), SHORT).unwrap_err().to_string();
+    let why = meets(environment(0, 2, port, SECRET), SHORT).unwrap_err().to_string();
     assert!(why.contains("1 of 2 processes have not come within 500ms: 1"), "{why}");
     assert!(!why.contains("another secret"), "{why}");
 }
@@ -265,7 +268,7 @@ fn a_text_may_be_as_long_as_is_said_and_no_longer() {
     thread::scope(|scope| {
         for rank in 0..2 {
             scope.spawn(move || {
-                let members = meets(environment(rank, 2, port, "secret"), LONG);
+                let members = meets(environment(rank, 2, port, SECRET), LONG);
                 let members = members.expect("both come");
                 let longest = "%".repeat(MOST_TEXT);
                 let why = members.exchange(&format!("{longest}%")).unwrap_err();
@@ -285,7 +288,7 @@ fn whoever_starts_a_job_learns_which_process_failed_first() {
     thread::scope(|scope| {
         for rank in 0..4 {
             scope.spawn(move || {
-                let members = meets(environment(rank, 4, port, "secret"), LONG);
+                let members = meets(environment(rank, 4, port, SECRET), LONG);
                 let members = members.expect("all come");
                 match rank {
                     0 => assert!(matches!(members.finish(), Err(JobError::Ended { rank: 2 }))),
@@ -321,7 +324,7 @@ fn the_environment_says_how_long_all_may_take() {
         ("DOORBELL_RANK", "0"),
         ("DOORBELL_SIZE", "2"),
         ("DOORBELL_RENDEZVOUS", "localhost:1,served"),
-        ("DOORBELL_SECRET", "secret"),
+        ("DOORBELL_SECRET", SECRET),
     ];
     let environment = |within: &'static str| {
         let all = variables.into_iter().chain([("DOORBELL_WITHIN", within)]);
@@ -337,6 +340,26 @@ fn the_environment_says_how_long_all_may_take() {
 fn a_blank_secret_is_none() {
     let why = meets(environment(0, 2, 1, " "), LONG).unwrap_err().to_string();
     assert!(why.contains("DOORBELL_SECRET is ` `: a text that is not blank"), "{why}");
+}
+
+/// The secret could be found by trying, by whoever had asked the rendezvous for its proof.
+#[test]
+fn a_secret_that_is_too_short_to_be_random_is_refused_by_the_name_of_where_it_is() {
+    let why = meets(environment(0, 2, 1, "s3cr3t"), LONG).unwrap_err();
+    assert!(matches!(why, JobError::WeakSecret { found: 6, least: 16, .. }), "{why}");
+    assert!(why.to_string().contains("DOORBELL_SECRET has 6 characters"), "{why}");
+    let path = std::env::temp_dir().join(format!("doorbell-weak-secret-{}", std::process::id()));
+    std::fs::write(&path, "s3cr3t\n").expect("a file");
+    let mut environment: Vec<_> = [("DOORBELL_RANK", "0"), ("DOORBELL_SIZE", "2")].into();
+    let file = path.display().to_string();
+    environment.extend([("DOORBELL_RENDEZVOUS", "localhost:1"), ("DOORBELL_SECRET_FILE", &file)]);
+    let owned = environment.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let why = meets(owned.collect(), LONG).unwrap_err().to_string();
+    std::fs::remove_file(&path).expect("it is there");
+    for said in [file.as_str(), "has 6 characters", "/dev/urandom"] {
+        assert!(why.contains(said), "{why}");
+    }
+    assert!(!why.contains("s3cr3t"), "{why}");
 }
 
 /// Answers as a launcher does, with the messages that were recorded: Hydra's, or Slurm's.

@@ -16,7 +16,7 @@ fn meets(rank: usize, at: &str) -> Members {
         ("DOORBELL_RANK", rank.to_string()),
         ("DOORBELL_SIZE", "2".to_owned()),
         ("DOORBELL_RENDEZVOUS", format!("{at}:7007")),
-        ("DOORBELL_SECRET", "secret".to_owned()),
+        ("DOORBELL_SECRET", "a secret that was drawn".to_owned()),
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value));
     let environment: Environment = variables.collect();

@@ -86,10 +86,19 @@ pub struct Config {
     pub progress: Progress,
     /// How long a waiting process polls before it sleeps: 50 µs by default.
     pub spin: Duration,
-    /// The number that processes show each other to be admitted, known only to processes of the
-    /// same job. `Job` makes one up for [threads](crate::Job::threads) and
-    /// [processes](crate::Job::processes); members that are [given their
-    /// addresses](crate::Job::member) have zero unless told otherwise.
+    /// The number that only processes of the same job know, and that each process proves to the
+    /// others that it knows before it is told anything or admitted. `Job` makes one up for
+    /// [threads](crate::Job::threads) and [processes](crate::Job::processes), and derives one from
+    /// the secret of a launcher's job. Members that are [given their addresses](crate::Job::member)
+    /// have zero unless told otherwise, which is no key: it serves only where all addresses are of
+    /// this host, `shm` or the loopback's. At any other address, [`World::join`](crate::World::join)
+    /// refuses it, and numbers below 2³², which nobody has drawn.
+    ///
+    /// The key never goes over the network. But whoever has got a proof, by recording how two
+    /// processes connect or by asking one of them, can try numbers on it at leisure. So draw the key
+    /// from all 64 bits: `head -c 8 /dev/urandom | od -An -tx8 | tr -d ' '` prints one, for
+    /// `DOORBELL_KEY`. Somebody on the way between two processes who passes on, and changes, what
+    /// they say to each other is not kept out.
     pub key: u64,
 }
 

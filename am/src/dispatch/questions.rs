@@ -9,7 +9,7 @@ use crate::arguments::Room;
 use crate::error::Undeliverable;
 use crate::link::{Link, To};
 use crate::receives::Arrival;
-use crate::wire::{Ask, Content, SYSTEM, Tag, words_of_memory};
+use crate::wire::{Ask, Content, SYSTEM, proof_of_words, words_of_memory};
 
 impl Dispatcher {
     /// Answers the question of another endpoint.
@@ -27,8 +27,9 @@ impl Dispatcher {
                 let difference = handlers.differs(payload).map(|found| found.to_bytes());
                 reply(&[], difference.as_deref().unwrap_or_default());
             }
-            (Some(Ask::Show), _) if words.len() <= 2 => {
-                let admitted = link.admit_anew(words.get(1).copied().map(Tag));
+            (Some(Ask::Show), _) if matches!(words.len(), 1 | 3) => {
+                let proof = words.get(1..).and_then(proof_of_words);
+                let admitted = link.admit_anew(proof);
                 let segment = words_of_memory(link.offered_segment());
                 reply(if admitted { &segment[..] } else { &[] }, &[]);
             }

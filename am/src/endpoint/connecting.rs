@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_verbs::{ConnectError, Incoming, Listener};
+use doorbell_verbs::{ConnectError, Incoming, Listener, Qpn, RemoteMemory, ServiceId};
 
 use super::core::Core;
 use super::user::User;
@@ -13,11 +13,18 @@ use crate::handlers::Difference;
 use crate::link::Link;
 use crate::name::Name;
 use crate::peer::ask_within;
-use crate::wire::{Ask, Hello, Nature, Refusal, Size, Tag, memory_of_words};
+use crate::proof::{Claim, Nonce, Posed, Proof};
+use crate::wire::{
+    Admits, Ask, Challenge, Hello, Knock, Meeting, NOWHERE, Nature, Refusal, Shown, Side, Size,
+    Tag, memory_of_words, words_of_proof,
+};
 
 /// The time that an answer is waited for by a link that is there already, before a connection is
 /// made instead.
 const FOUND_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a peer is asked for a challenge, if the challenge is too old when it is answered.
+const CHALLENGES: u32 = 3;
 
 impl Core {
     /// Becomes a user of a link to a peer, of one that there is or of a new one.
@@ -62,7 +69,13 @@ impl Core {
     /// with that tag.
     fn user_of(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Option<User> {
         let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
-        let there = |link: &&Arc<Link>| link.peer().is_some_and(is) && link.ending().is_none();
+        // By a new connection, the peer has to prove that it knows the tag.
+        let proved = |link: &Arc<Link>| {
+            link.is_admitted() || !tag.is_some_and(|tag| self.local.demands(tag))
+        };
+        let there = |link: &&Arc<Link>| {
+            link.peer().is_some_and(is) && proved(link) && link.ending().is_none()
+        };
         self.find_link(|link| there(&link).then(|| User::of(self, link, tag)).flatten())
     }
 
@@ -73,25 +86,75 @@ impl Core {
         tag: Option<Tag>,
         size: Size,
     ) -> Result<User, MapError> {
+        let mut tries = CHALLENGES;
+        loop {
+            tries -= 1;
+            let introduced = match tag {
+                Some(tag) => self.knock(name, tag, size).await?,
+                None => Introduction::without_tag(),
+            };
+            match self.greet(name, &introduced, size).await {
+                // Whoever has posed the challenge knows the tag. So the challenge has become too
+                // old on the way.
+                Err(MapError::Tag { .. }) if tries > 0 && introduced.claim.is_some() => {}
+                Err(MapError::Refused { why, .. }) if tries > 0 && why == Refusal::Stale.text() => {
+                }
+                found => return found,
+            }
+        }
+    }
+
+    /// Asks a peer for the challenge that a greeting with a tag answers, and makes sure that the
+    /// peer knows the tag if it demands one.
+    async fn knock(&self, name: &Name, tag: Tag, size: Size) -> Result<Introduction, MapError> {
+        let no_room = |why| MapError::NoRoom { name: name.to_string(), why };
+        let unconnected = self.knocker().await.map_err(no_room)?;
+        let knock = Knock { size, service: self.name.service().0, nonce: Nonce::draw() };
+        let knocked = unconnected.connect(name.address(), name.service(), &knock.to_bytes()).await;
+        let challenge = match knocked {
+            Err(ConnectError::Refused { ref private, .. }) => Challenge::from_bytes(private),
+            // A connection for a knock is no endpoint's.
+            Ok(_) => return Err(MapError::NoEndpoint(name.to_string())),
+            Err(_) => None,
+        };
+        let Some(challenge) = challenge else {
+            let why = knocked.map(drop).expect_err("it was not connected");
+            return Err(refused(name, Some(tag), why));
+        };
+        let statement = knock.challenged(challenge.nonce, name.service().0);
+        let claim = challenge.proof.map(|proof| Claim { statement, proof });
+        let (name, Tag(number)) = (name.to_string(), tag);
+        match claim {
+            Some(claim) if !claim.is_of(number) => Err(MapError::Tag { name, shown: Some(tag) }),
+            None if self.local.demands(tag) => Err(MapError::Unproved { name, tag }),
+            _ => Ok(Introduction { nonce: knock.nonce, answers: Some((tag, challenge)), claim }),
+        }
+    }
+
+    /// Makes a connection to a peer, and a link of which this side is the first user.
+    async fn greet(
+        self: &Arc<Self>,
+        name: &Name,
+        introduced: &Introduction,
+        size: Size,
+    ) -> Result<User, MapError> {
         let text = || name.to_string();
         let no_room = |why| MapError::NoRoom { name: text(), why };
         let (unconnected, fresh) = self.prepare(size).await.map_err(no_room)?;
-        let hello = self.hello(tag, &fresh.link).to_bytes();
-        let connected = unconnected.connect(name.address(), name.service(), &hello).await;
-        let refused = |why| match why {
-            ConnectError::Refused { ref private, .. } => match Refusal::from_private(private) {
-                Some(Refusal::Tag) => MapError::Tag { name: text(), shown: tag },
-                Some(why) => MapError::Refused { name: text(), why: why.text() },
-                None => MapError::Connect { name: text(), why },
-            },
-            why => MapError::Connect { name: text(), why },
-        };
-        let (queues, private) = connected.map_err(refused)?;
+        let own = self.hello(introduced.nonce, NOWHERE, &fresh.link);
+        let own = introduced.shown_by(own, unconnected.qpn(), name.service());
+        let tag = introduced.answers.map(|(tag, _)| tag);
+        let connected = unconnected.connect(name.address(), name.service(), &own.asking()).await;
+        let (queues, private) = connected.map_err(|why| refused(name, tag, why))?;
         let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
         let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
+        let far = fresh.link.connection.peer_qpn().ok_or_else(|| MapError::NoEndpoint(text()))?;
+        let meeting = Meeting::of(Side::Connects, [own, hello], [fresh.link.qpn(), far]);
+        let claim = introduced.repeated(hello, meeting, name)?;
         // Before other tasks can find the link.
         let user = User::of(self, &fresh.link, tag).expect("nobody has used the link before");
-        fresh.link.greeted(hello);
+        fresh.link.admit_as(claim);
+        fresh.link.greeted(hello, meeting);
         fresh.link.set_name(name);
         self.open_link(&fresh.stays(), queues);
         Ok(user)
@@ -126,10 +189,10 @@ impl Core {
 
     /// Shows a peer a tag, or none, from now on, and learns where payloads may be placed.
     async fn show(&self, link: &Arc<Link>, name: &Name, tag: Option<Tag>) -> Result<(), MapError> {
-        let words = [Ask::Show as u64, tag.map_or(0, |Tag(tag)| tag)];
-        let words = &words[..1 + usize::from(tag.is_some())];
+        let mut words = vec![Ask::Show as u64];
+        words.extend(tag.and_then(|tag| link.shows(tag)).into_iter().flat_map(words_of_proof));
         let lost = |why| MapError::Lost { name: name.to_string(), why };
-        let reply = ask_within(link, words, &[], Some(FOUND_PATIENCE)).await.map_err(lost)?;
+        let reply = ask_within(link, &words, &[], Some(FOUND_PATIENCE)).await.map_err(lost)?;
         let segment = memory_of_words(reply.words());
         let refused = || MapError::Tag { name: name.to_string(), shown: tag };
         link.send_side().segment = segment.ok_or_else(refused)?;
@@ -163,8 +226,8 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the greeting of this endpoint for a link, with the tag that it shows.
-    fn hello(&self, tag: Option<Tag>, link: &Link) -> Hello {
+    /// Makes the greeting of this endpoint for a link, without a tag.
+    fn hello(&self, nonce: Nonce, segment: RemoteMemory, link: &Link) -> Hello {
         let nature = Nature {
             // A link for messages of one size does not serve a map of the other side.
             unique: self.local.config.service.is_none() && link.size == Size::Any,
@@ -175,35 +238,146 @@ impl Core {
             payload: link.payload() as u32,
             patience: u32::try_from(self.local.config.patience.as_millis()).unwrap_or(u32::MAX),
         };
-        let segment = link.offered_segment();
-        Hello { size: link.size, tag, segment, handlers: self.local.digest, nature }
+        Hello { size: link.size, handlers: self.local.digest, nature, nonce, segment, shows: None }
     }
 
-    /// Accepts or refuses a connection of a peer.
+    /// Accepts or refuses a connection of a peer. A peer that does not prove that it knows the tag
+    /// which this endpoint demands is refused before anything is made for it.
     async fn accept(self: Arc<Self>, incoming: Incoming) {
         let refuse = |incoming: Incoming, why: Refusal| {
             tracing::debug!(%why, "a peer is refused");
             let _ = incoming.reject(why.text().as_bytes());
         };
+        if let Some(knock) = Knock::from_bytes(incoming.private()) {
+            return match self.challenge(knock) {
+                Ok(challenge) => drop(incoming.reject(&challenge.to_bytes())),
+                Err(why) => refuse(incoming, why),
+            };
+        }
         let Some(hello) = Hello::from_bytes(incoming.private()) else {
             return refuse(incoming, Refusal::NoHello);
         };
-        if (hello.size == Size::Any) == (self.local.config.policy == Policy::PerSize) {
+        if !self.has_policy_of(hello.size) {
             return refuse(incoming, Refusal::Policy);
         }
-        if !self.local.admits().admits(hello.tag) {
-            return refuse(incoming, Refusal::Tag);
-        }
+        let claim = match self.claim(hello, incoming.request().qpn) {
+            Ok(claim) => claim,
+            Err(why) => return refuse(incoming, why),
+        };
         let Ok((unconnected, fresh)) = self.prepare(hello.size).await else {
             return refuse(incoming, Refusal::NoRoom);
         };
+        fresh.link.admit_as(claim);
+        let mut own = self.hello(Nonce::draw(), fresh.link.offered_segment(), &fresh.link);
+        let demanded = claim.and_then(|_| self.local.admits().demanded());
+        own.shows = demanded.map(|_| Shown { epoch: false, proof: Proof::default() });
+        let qpns = [incoming.request().qpn, fresh.link.qpn()];
+        let meeting = Meeting::of(Side::Accepts, [hello, own], qpns);
+        own.shows = demanded.map(|Tag(tag)| {
+            let proof = meeting.accepted().proven_by(tag);
+            Shown { epoch: false, proof }
+        });
         // A map of the peer finds this link from here on, and makes no second connection.
-        fresh.link.greeted(hello);
-        let hello = self.hello(None, &fresh.link).to_bytes();
-        match unconnected.accept(incoming, &hello).await {
+        fresh.link.greeted(hello, meeting);
+        match unconnected.accept(incoming, &own.to_bytes()).await {
             Ok((queues, _)) => self.open_link(&fresh.stays(), queues),
             Err(why) => tracing::debug!(qpn = %fresh.link.qpn(), %why, "a peer was not accepted"),
         }
+    }
+
+    /// Returns whether both sides have a connection for each size class, or both one for all
+    /// messages.
+    fn has_policy_of(&self, size: Size) -> bool {
+        (size == Size::Any) != (self.local.config.policy == Policy::PerSize)
+    }
+
+    /// Poses a challenge to a peer that is to show a tag.
+    fn challenge(&self, knock: Knock) -> Result<Challenge, Refusal> {
+        if !self.has_policy_of(knock.size) {
+            return Err(Refusal::Policy);
+        }
+        let admits = self.local.admits();
+        if admits == Admits::Nobody {
+            return Err(Refusal::Tag);
+        }
+        let Posed { odd, nonce } = self.challenges.pose(knock.nonce);
+        let statement = knock.challenged(nonce, self.name.service().0);
+        let proof = admits.demanded().map(|Tag(tag)| statement.proven_by(tag));
+        Ok(Challenge { epoch: odd, nonce, proof })
+    }
+
+    /// Returns what a greeting claims that came from the queue pair of this number, if the endpoint
+    /// admits the peer by that.
+    fn claim(&self, hello: Hello, qpn: Qpn) -> Result<Option<Claim>, Refusal> {
+        let admits = self.local.admits();
+        let Some(Shown { epoch, proof }) = hello.shows else {
+            return if admits.admits(None) { Ok(None) } else { Err(Refusal::Tag) };
+        };
+        let nonce = self.challenges.posed(epoch, hello.nonce).ok_or(Refusal::Stale)?;
+        let challenge = Challenge { epoch, nonce, proof: None };
+        let statement = challenge.answered(hello, qpn.get(), self.name.service().0);
+        let claim = Some(Claim { statement, proof });
+        if !admits.admits(claim) {
+            return Err(Refusal::Tag);
+        }
+        // Not before, or whoever has heard the greeting could use the challenge up.
+        let first = self.challenges.is_answered_first(epoch, hello.nonce);
+        if first { Ok(claim) } else { Err(Refusal::Stale) }
+    }
+}
+
+/// What two endpoints know of each other before the greeting of the side that connects.
+struct Introduction {
+    /// The number that this side has drawn.
+    nonce: Nonce,
+    /// The tag that this side shows, and the challenge that it answers by that.
+    answers: Option<(Tag, Challenge)>,
+    /// The peer's claim to know the tag, if the peer demands one.
+    claim: Option<Claim>,
+}
+
+impl Introduction {
+    fn without_tag() -> Self {
+        Self { nonce: Nonce::draw(), answers: None, claim: None }
+    }
+
+    /// Adds the tag, if one is shown, to the greeting that is sent by a queue pair to a service.
+    fn shown_by(&self, hello: Hello, qpn: Qpn, to: ServiceId) -> Hello {
+        let Some((Tag(tag), challenge)) = self.answers else { return hello };
+        let shown = |proof| Hello { shows: Some(Shown { epoch: challenge.epoch, proof }), ..hello };
+        let statement = challenge.answered(shown(Proof::default()), qpn.get(), to.0);
+        shown(statement.proven_by(tag))
+    }
+
+    /// Returns what the greeting of the accepting side claims. A peer that has posed a challenge
+    /// which shows that it knows the tag must show that by its greeting, too: whoever has passed
+    /// on the challenge of another can't.
+    fn repeated(
+        &self,
+        hello: Hello,
+        meeting: Meeting,
+        name: &Name,
+    ) -> Result<Option<Claim>, MapError> {
+        let (Some((tag, _)), Some(_)) = (self.answers, self.claim) else { return Ok(None) };
+        let statement = meeting.accepted();
+        let claim = hello.shows.map(|Shown { proof, .. }| Claim { statement, proof });
+        match claim.filter(|claim| claim.is_of(tag.0)) {
+            Some(claim) => Ok(Some(claim)),
+            None => Err(MapError::Unproved { name: name.to_string(), tag }),
+        }
+    }
+}
+
+/// Returns the error of a peer that did not connect.
+fn refused(name: &Name, shown: Option<Tag>, why: ConnectError) -> MapError {
+    let name = name.to_string();
+    let ConnectError::Refused { ref private, .. } = why else {
+        return MapError::Connect { name, why };
+    };
+    match Refusal::from_private(private) {
+        Some(Refusal::Tag) => MapError::Tag { name, shown },
+        Some(why) => MapError::Refused { name, why: why.text() },
+        None => MapError::Connect { name, why },
     }
 }
 

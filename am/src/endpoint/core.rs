@@ -18,6 +18,7 @@ use crate::link::{Link, LocalEndpoint, Owner};
 use crate::lock::locked;
 use crate::name::Name;
 use crate::progress::{Engine, Update};
+use crate::proof::Challenges;
 use crate::receives::Buffers;
 use crate::shared::Tasks;
 use crate::wire::{Admits, LISTED, MOST_CREDITS, buffer_len, pack};
@@ -36,6 +37,8 @@ pub(super) struct Core {
     pub shorter: Mutex<[Option<Arc<Buffers>>; 2]>,
     pub domain: Domain,
     pub name: Name,
+    /// The challenges that are posed to peers that are to show a tag.
+    pub challenges: Challenges,
     /// The listing of the handlers whose places the program has chosen, in pieces that fit
     /// messages.
     pub listing: Vec<Vec<u8>>,
@@ -107,6 +110,7 @@ impl Core {
                 shorter: Mutex::default(),
                 domain,
                 name,
+                challenges: Challenges::default(),
                 listing,
                 events: broadcast::Sender::new(EVENTS),
                 recalling: AtomicBool::new(false),

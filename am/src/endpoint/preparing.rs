@@ -104,6 +104,14 @@ impl Core {
         }
     }
 
+    /// Makes a queue pair to ask a peer for a challenge by. It never gets a connection.
+    pub(super) async fn knocker(&self) -> Result<Unconnected<Queues>, OpenError> {
+        // Of its own, since the queue pair takes up room of a completion queue while it rests.
+        let completions = self.engine.nic.completion_queue(2)?;
+        let shallow = QueuesConfig::new(&completions);
+        self.queue_pair(&QueuesConfig { send_depth: 1, receive_depth: 1, ..shallow }).await
+    }
+
     /// Makes a queue pair. If all are taken, some by connections that are over, this waits until
     /// the numbers of one have rested.
     async fn queue_pair(&self, config: &QueuesConfig) -> Result<Unconnected<Queues>, OpenError> {

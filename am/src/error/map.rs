@@ -52,6 +52,19 @@ pub enum MapError {
         /// The tag that this side has shown, if any.
         shown: Option<Tag>,
     },
+    /// What answers there does not know the tag by which it was mapped, though it is the tag that
+    /// this endpoint demands of its own peers. So it is none of them, whatever it is.
+    #[error(
+        "mapping {name}: what answers there has not proved that it knows {tag}, which this endpoint \
+         demands of its peers: it is another program, or an endpoint that demands no tag; have it \
+         demand the same (`EndpointBuilder::tag`)"
+    )]
+    Unproved {
+        /// The name of the peer.
+        name: String,
+        /// The tag by which the peer was mapped.
+        tag: Tag,
+    },
     /// The text names no endpoint.
     #[error(transparent)]
     Name(#[from] NameError),

@@ -92,6 +92,7 @@ mod failure;
 mod handle;
 mod mailbox;
 mod member;
+pub(crate) mod parsers;
 mod split;
 mod team;
 mod wire;

@@ -1,5 +1,15 @@
 //! The messages between members of a group, and the encoding of their words.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "a test that slices wrongly fails"
+    )
+)]
+
 use bytes::Bytes;
 
 use crate::group::collective::{Collective, Operation};
@@ -107,7 +117,7 @@ pub(super) fn words_of_failure(context: u64, failure: &Failure) -> BrokenWords {
     };
     /// The most bytes of a text: a message may have room for as few as 512 bytes in all.
     const LONGEST: usize = 256;
-    let text = &text[..text.floor_char_boundary(LONGEST)];
+    let (text, _) = text.split_at(text.floor_char_boundary(LONGEST));
     let word = code << 32 | u64::from(failure.whole);
     (context, word, failure.after, details[0], details[1], text.to_owned())
 }
@@ -120,7 +130,7 @@ pub(super) fn failure_of_words(
     text: String,
     size: usize,
 ) -> Option<Failure> {
-    let whole = word as u32;
+    let whole = (word & 0xFFFF_FFFF) as u32;
     let cause = match word >> 32 {
         0 => Cause::Gone(text.into()),
         1 => Cause::Left,

@@ -9,12 +9,18 @@ use super::{Link, LocalEndpoint};
 use crate::kinds::Names;
 use crate::lock::locked;
 use crate::name::Name;
+use crate::proof::{Claim, Proof};
 use crate::wire::{Admits, NOWHERE, Nature, Tag};
 
 impl LocalEndpoint {
     /// Returns which peers the endpoint admits.
     pub fn admits(&self) -> Admits {
         *locked(&self.admits)
+    }
+
+    /// Returns whether peers must show this tag to be admitted.
+    pub fn demands(&self, tag: Tag) -> bool {
+        self.admits().demanded() == Some(tag)
     }
 
     /// Returns the length of the endpoint's segment.
@@ -142,21 +148,31 @@ impl Link {
         self.admission.is_admitted()
     }
 
-    /// Notes the tag that the peer shows, or that it shows none.
-    pub fn admit_as(&self, tag: Option<Tag>) {
+    /// Notes which tag the peer claims to know, or that it shows none.
+    pub fn admit_as(&self, claim: Option<Claim>) {
         let admits = locked(&self.endpoint.admits);
-        self.admission.show(tag, *admits);
+        self.admission.show(claim, *admits);
     }
 
-    /// Notes that the peer shows another tag, or none, if the endpoint admits that. Returns whether
-    /// the endpoint does; otherwise the peer keeps what it showed before.
-    pub fn admit_anew(&self, tag: Option<Tag>) -> bool {
+    /// Notes that the peer shows another tag, by this proof, or none, if the endpoint admits that.
+    /// Returns whether the endpoint does; otherwise the peer keeps what it showed before.
+    pub fn admit_anew(&self, proof: Option<Proof>) -> bool {
+        let claim = match (proof, self.meeting.get()) {
+            (Some(proof), Some(met)) => Some(Claim { statement: met.shown_there(), proof }),
+            (Some(_), None) => return false,
+            (None, _) => None,
+        };
         let admits = locked(&self.endpoint.admits);
-        let admitted = admits.admits(tag);
+        let admitted = admits.admits(claim);
         if admitted {
-            self.admission.show(tag, *admits);
+            self.admission.show(claim, *admits);
         }
         admitted
+    }
+
+    /// Returns the proof by which this side shows the peer a tag, once the link was greeted.
+    pub fn shows(&self, Tag(tag): Tag) -> Option<Proof> {
+        self.meeting.get().map(|met| met.shown_here().proven_by(tag))
     }
 
     /// Returns where the peer may place payloads: nowhere, unless the endpoint admits the peer.

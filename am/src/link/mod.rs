@@ -35,7 +35,7 @@ use crate::error::{SendError, Undeliverable};
 use crate::kinds::{Names, Reply};
 use crate::receives::{Buffers, OwnReceives, Reassembly};
 use crate::shared::{Counters, Signals, Tasks};
-use crate::wire::{Admission, Admits, Nature, Size};
+use crate::wire::{Admission, Admits, Meeting, Nature, Size};
 use outbox::Outbox;
 pub(crate) use placing::fragments;
 
@@ -118,6 +118,8 @@ pub(crate) struct Link {
     reassembly: OnceLock<Box<Mutex<Reassembly>>>,
     /// The properties of the peer from its greeting, once the link is open.
     peer: OnceLock<Nature>,
+    /// What is proved by the connection is about this meeting. Set before the peer's properties.
+    meeting: OnceLock<Meeting>,
     /// Whether both sides have the same handlers at the places that programs have chosen.
     same_handlers: AtomicBool,
     /// The peer's named handlers, once one of them was called.

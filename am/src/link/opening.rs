@@ -14,7 +14,7 @@ use crate::credits::{PendingTable, Usage};
 use crate::error::SendError;
 use crate::lock::locked;
 use crate::receives::Buffers;
-use crate::wire::{Admission, Hello, MOST_CREDITS, NOWHERE, Size, Taken};
+use crate::wire::{Admission, Hello, MOST_CREDITS, Meeting, NOWHERE, Size, Taken};
 
 impl Link {
     /// Makes a link whose connection is being made, with `grants` receives for the peer's requests
@@ -45,6 +45,7 @@ impl Link {
             endpoint,
             connection,
             peer: OnceLock::new(),
+            meeting: OnceLock::new(),
             same_handlers: AtomicBool::new(false),
             names: OnceLock::new(),
             admission: Admission::default(),
@@ -68,9 +69,9 @@ impl Link {
         }
     }
 
-    /// Takes in the greeting of the peer.
-    pub fn greeted(&self, hello: Hello) {
-        self.admit_as(hello.tag);
+    /// Takes in the greeting of the peer, and the meeting that the greetings of both sides make.
+    pub fn greeted(&self, hello: Hello, meeting: Meeting) {
+        let _ = self.meeting.set(meeting);
         let same = hello.handlers == self.endpoint.digest;
         self.same_handlers.store(same, Ordering::Relaxed);
         self.send_side().segment = hello.segment;

@@ -5,8 +5,11 @@
 
 mod contained;
 mod counters;
+#[cfg(all(test, am_loom))]
+mod interleavings;
 mod running;
 mod signals;
+mod sync;
 mod tasks;
 
 pub(crate) use contained::contained;

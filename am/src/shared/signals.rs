@@ -1,13 +1,12 @@
 //! Signals from links and handlers to the progress engine of their bundle.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Waker;
 
 use doorbell_verbs::CompletionQueue;
 use doorbell_verbs::floor::CompletionGauge;
 
-use crate::lock::locked;
+use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, locked};
 use crate::shared::handles;
 
 /// Signals to the progress engine of a bundle, from links of type `L` and from handlers.
@@ -68,9 +67,9 @@ impl<L> Signals<L> {
             ready: AtomicBool::new(false),
             woken_by_handlers: AtomicBool::new(false),
             looks: AtomicU64::new(0),
-            holding: Mutex::default(),
+            holding: Mutex::new(Vec::new()),
             any_holding: AtomicBool::new(false),
-            driver: Mutex::default(),
+            driver: Mutex::new(None),
         }
     }
 

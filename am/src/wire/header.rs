@@ -30,14 +30,14 @@
 
 use doorbell_verbs::{Imm, Metadata};
 
-/// The most handlers of a table. Two more indices are for messages between endpoints.
-pub const MOST_HANDLERS: usize = (1 << 12) - 2;
+/// The handler index of a reply whose payload is the text of the error that the handler returned.
+pub const FAILED: u16 = (1 << 12) - 2;
 /// The handler index of questions between endpoints.
-pub const SYSTEM: u16 = MOST_HANDLERS as u16 + 1;
+pub const SYSTEM: u16 = FAILED + 1;
 /// The handler index of a reply that answers a call by name.
 pub const ANSWER: u16 = SYSTEM;
-/// The handler index of a reply whose payload is the text of the error that the handler returned.
-pub const FAILED: u16 = MOST_HANDLERS as u16;
+/// The most handlers of a table. Two more indices are for messages between endpoints.
+pub const MOST_HANDLERS: usize = FAILED as usize;
 /// The most requests that may be under way to a peer.
 pub const MOST_CREDITS: usize = (1 << 12) - 1;
 
@@ -70,17 +70,20 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kinds in the order of their numbers in the header.
-    const ALL: [Self; 8] = [
-        Self::Request,
-        Self::Reply,
-        Self::Returned,
-        Self::Done,
-        Self::Unanswered,
-        Self::Grant,
-        Self::Placed,
-        Self::Fragment,
-    ];
+    /// Returns the kind of the number in the upper three bits of a header.
+    #[inline]
+    fn of(imm: u32) -> Self {
+        match imm >> 29 {
+            0 => Self::Request,
+            1 => Self::Reply,
+            2 => Self::Returned,
+            3 => Self::Done,
+            4 => Self::Unanswered,
+            5 => Self::Grant,
+            6 => Self::Placed,
+            _ => Self::Fragment,
+        }
+    }
 
     /// Returns the number of words in front of those of the handler.
     #[inline]
@@ -124,7 +127,9 @@ impl Header {
     /// Encodes the header as an immediate.
     #[inline]
     pub fn imm(self) -> Imm {
-        let (kind, words) = (self.kind as u32, self.words.min(WIDE) as u32);
+        #[expect(clippy::cast_possible_truncation, reason = "31 at most")]
+        let words = self.words.min(WIDE) as u32;
+        let kind = self.kind as u32;
         let (handler, call) = (u32::from(self.handler), u32::from(self.call));
         debug_assert!(handler < 4096 && call < 4096);
         Imm(kind << 29 | words << 24 | handler << 12 | call)
@@ -134,7 +139,7 @@ impl Header {
     /// the caller's to read.
     #[inline]
     pub fn from_imm(Imm(imm): Imm) -> Self {
-        let kind = Kind::ALL[(imm >> 29) as usize];
+        let kind = Kind::of(imm);
         let words = (imm >> 24 & 0x1F) as usize;
         let (handler, call) = ((imm >> 12 & 0xFFF) as u16, (imm & 0xFFF) as u16);
         Self { kind, words, handler, call }
@@ -151,11 +156,10 @@ pub struct Placement {
 
 impl Placement {
     pub fn metadata(self) -> Metadata {
-        let mut bytes = [0; 12];
         let Imm(imm) = self.header.imm();
-        bytes[..4].copy_from_slice(&imm.to_be_bytes());
-        bytes[4..].copy_from_slice(&self.offset.to_be_bytes());
-        Metadata::new(&bytes).expect("it has room for them")
+        let ([a, b, c, d], [e, f, g, h, i, j, k, l]) =
+            (imm.to_be_bytes(), self.offset.to_be_bytes());
+        Metadata::new(&[a, b, c, d, e, f, g, h, i, j, k, l]).expect("it has room for them")
     }
 
     pub fn from_metadata(metadata: &Metadata) -> Option<Self> {

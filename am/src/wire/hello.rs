@@ -2,20 +2,35 @@
 
 use doorbell_verbs::{RemoteAddr, RemoteMemory, Rkey};
 
-use crate::wire::{MOST_CREDITS, Size, Tag};
+use super::bytes::{laid, take};
+use crate::proof::{Nonce, Proof};
+use crate::wire::{MOST_CREDITS, Size};
 
 /// The greeting of an endpoint that connects or accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// The size class of messages that the connection is for.
     pub size: Size,
-    /// The tag that the endpoint shows, if any.
-    pub tag: Option<Tag>,
-    /// The memory in which the other side may place payloads.
-    pub segment: RemoteMemory,
     /// The digest of the handlers whose places the program has chosen.
     pub handlers: u64,
     pub nature: Nature,
+    /// The number that the endpoint has drawn for the connection.
+    pub nonce: Nonce,
+    /// The memory in which the other side may place payloads. The side that connects tells it later,
+    /// when it is asked.
+    pub segment: RemoteMemory,
+    /// The proof that the endpoint knows the tag that it shows, if it shows one. The side that
+    /// accepts shows the tag that it demands, if it demands one.
+    pub shows: Option<Shown>,
+}
+
+/// A tag that a greeting shows, by a proof.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// The epoch of the [challenge](crate::wire::Challenge) that the proof of the connecting side
+    /// answers.
+    pub epoch: bool,
+    pub proof: Proof,
 }
 
 /// The properties of an endpoint that do not change while a peer is connected to it.
@@ -38,62 +53,64 @@ pub struct Nature {
 }
 
 impl Hello {
-    const MAGIC: [u8; 3] = *b"AM\x04";
+    const MAGIC: [u8; 3] = *b"AM\x05";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
     /// The flag of a greeting that shows a tag.
-    const TAGGED: u8 = 16;
+    const SHOWS: u8 = 16;
+    /// The flag for the epoch of the challenge that the shown tag's proof answers.
+    const EPOCH: u8 = 32;
     /// The lowest of the two bits for the size class.
     const SIZE: u32 = 2;
-    const LEN: usize = 40 + RemoteMemory::ENCODED;
+    /// The number of bytes of a greeting without a segment. More than 76 would leave no room in a
+    /// REQ for extensions of the standard.
+    const SHORT: usize = 32 + Nonce::LEN + Proof::LEN;
+    const LEN: usize = Self::SHORT + RemoteMemory::ENCODED;
+
+    /// Encodes the greeting of the side that connects, which has no segment.
+    pub fn asking(self) -> [u8; Self::SHORT] {
+        const { assert!(Self::SHORT <= 76) };
+        debug_assert_eq!(self.segment, NOWHERE, "the answer would be that there is none");
+        laid(&[&self.to_bytes()])
+    }
 
     pub fn to_bytes(self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
         let flag = |is: bool, flag| if is { flag } else { 0 };
-        let Self { nature, .. } = self;
+        let Self { nature, shows, .. } = self;
         let flags = flag(nature.unique, Self::UNIQUE)
             | flag(nature.metadata, Self::METADATA)
-            | flag(self.tag.is_some(), Self::TAGGED)
-            | (self.size as u8) << Self::SIZE;
-        let parts: [&[u8]; 10] = [
+            | flag(shows.is_some(), Self::SHOWS)
+            | flag(shows.is_some_and(|shown| shown.epoch), Self::EPOCH)
+            | self.size.code() << Self::SIZE;
+        laid(&[
             &Self::MAGIC,
             &[flags],
             &nature.service.to_be_bytes(),
-            &self.tag.map_or(0, |Tag(tag)| tag).to_be_bytes(),
             &nature.credits.to_be_bytes(),
             &nature.limit.to_be_bytes(),
             &nature.payload.to_be_bytes(),
             &self.handlers.to_be_bytes(),
             &nature.patience.to_be_bytes(),
+            &self.nonce.0,
+            &shows.map_or(Proof::default(), |shown| shown.proof).0,
             &self.segment.to_bytes(),
-        ];
-        let mut rest = &mut bytes[..];
-        for part in parts {
-            let (head, tail) = rest.split_at_mut(part.len());
-            head.copy_from_slice(part);
-            rest = tail;
-        }
-        bytes
+        ])
     }
 
     /// Decodes private data, or returns `None` if no endpoint of this version wrote it.
     pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
-        fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-            bytes.split_off(..N)?.first_chunk().copied()
-        }
         let bytes = &mut bytes;
         if take(bytes)? != Self::MAGIC {
             return None;
         }
         let [flags] = take(bytes)?;
-        let size = Size::ALL[usize::from(flags >> Self::SIZE & 3)];
-        let service = u64::from_be_bytes(take(bytes)?);
-        let tag = Tag(u64::from_be_bytes(take(bytes)?));
-        let tag = (flags & Self::TAGGED != 0).then_some(tag);
+        let known = Self::UNIQUE | Self::METADATA | Self::SHOWS | Self::EPOCH | 3 << Self::SIZE;
+        let size = flags >> Self::SIZE & 3;
+        let size = Size::ALL.into_iter().find(|known| known.code() == size)?;
         let nature = Nature {
             unique: flags & Self::UNIQUE != 0,
             metadata: flags & Self::METADATA != 0,
-            service,
+            service: u64::from_be_bytes(take(bytes)?),
             credits: u16::from_be_bytes(take(bytes)?),
             limit: u16::from_be_bytes(take(bytes)?),
             payload: u32::from_be_bytes(take(bytes)?),
@@ -101,10 +118,15 @@ impl Hello {
         };
         let handlers = u64::from_be_bytes(take(bytes)?);
         let nature = Nature { patience: u32::from_be_bytes(take(bytes)?), ..nature };
-        let segment = RemoteMemory::from_bytes(take(bytes)?);
-        let takes = nature.payload as usize >= size.least_payload();
+        let (nonce, proof) = (Nonce(take(bytes)?), Proof(take(bytes)?));
+        // The side that connects has none, and private data may have zeros behind what was said.
+        let segment = take(bytes).map_or(NOWHERE, RemoteMemory::from_bytes);
+        let shown = Shown { epoch: flags & Self::EPOCH != 0, proof };
+        let shows = (flags & Self::SHOWS != 0).then_some(shown);
+        let takes = usize::try_from(nature.payload).is_ok_and(|most| most >= size.least_payload());
         let sound = takes && (1..=MOST_CREDITS).contains(&nature.credits.into());
-        sound.then_some(Self { size, tag, segment, handlers, nature })
+        let is_known = flags & !known == 0;
+        (sound && is_known).then_some(Self { size, segment, handlers, nature, nonce, shows })
     }
 }
 
@@ -141,13 +163,25 @@ mod tests {
             patience: 4,
         };
         let segment = "10+4096@0000000b".parse().expect("memory");
-        let hello = |tag| Hello { size: Size::Medium, tag, segment, handlers: 3, nature };
-        for tag in [None, Some(Tag(0)), Some(Tag(u64::MAX))] {
-            assert_eq!(Hello::from_bytes(&hello(tag).to_bytes()), Some(hello(tag)));
+        let nonce = Nonce([5; 16]);
+        let hello =
+            |shows| Hello { size: Size::Medium, segment, handlers: 3, nature, nonce, shows };
+        let shown = |epoch, byte| Some(Shown { epoch, proof: Proof([byte; 16]) });
+        for shows in [None, shown(false, 0), shown(true, 0xFF)] {
+            assert_eq!(Hello::from_bytes(&hello(shows).to_bytes()), Some(hello(shows)));
         }
+        let asks = Hello { segment: NOWHERE, ..hello(None) };
+        for zeros in [0, 12, 28] {
+            let private = [&asks.asking()[..], &vec![0; zeros]].concat();
+            assert_eq!(
+                Hello::from_bytes(&private),
+                Some(asks),
+                "with the zeros of a REQ behind it"
+            );
+        }
+        assert_eq!(Hello::from_bytes(&asks.asking()[..63]), None);
         let mut bytes = hello(None).to_bytes().to_vec();
-        assert_eq!(Hello::from_bytes(&bytes[..bytes.len() - 1]), None);
-        bytes[20..22].fill(0);
+        bytes[12..14].fill(0);
         assert_eq!(Hello::from_bytes(&bytes), None, "without credits");
         bytes[0] = b'a';
         assert_eq!(Hello::from_bytes(&bytes), None);

@@ -97,7 +97,8 @@ impl Pack {
             return false;
         }
         let _ = self.buffer.set_len(end);
-        put(&mut self.buffer[start..], header, content, taken);
+        let Some(free) = self.buffer.get_mut(start..) else { return false };
+        put(free, header, content, taken);
         true
     }
 
@@ -105,8 +106,8 @@ impl Pack {
     /// leave as one run of packets.
     pub fn filled(mut self, taken: Taken) -> Self {
         let rest = self.most() - self.buffer.len();
-        if (HEAD..=MOST_ZEROS).contains(&rest) {
-            self.put(FILLING, Content::encoded(&ZEROS[HEAD..rest]), taken);
+        if let Some(zeros) = ZEROS.get(HEAD..rest) {
+            self.put(FILLING, Content::encoded(zeros), taken);
         }
         self
     }
@@ -125,15 +126,16 @@ impl Pack {
 /// Parses the message at an offset. Returns `None` if the bytes are no message, or end within one.
 #[inline]
 pub(crate) fn message(bytes: &[u8], at: usize) -> Option<Message> {
-    let both = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
-    let mut header = Header::from_imm(Imm(both as u32));
+    let &[a, b, c, d, ref above @ ..] = bytes.get(at..)?.first_chunk::<HEAD>()?;
+    let mut header = Header::from_imm(Imm(u32::from_le_bytes([a, b, c, d])));
     let mut start = at + HEAD;
     if header.is_wide() {
-        let count = usize::try_from(u64::from_le_bytes(*bytes[start..].first_chunk()?)).ok()?;
+        let count =
+            usize::try_from(u64::from_le_bytes(*bytes.get(start..)?.first_chunk()?)).ok()?;
         header.words = Some(count).filter(|count| (WIDE..bytes.len()).contains(count))?;
         start += 8;
     }
-    let above = (both >> 32) as u32;
+    let above = u32::from_le_bytes(*above);
     let taken = Taken((above >> LENGTH) as u16);
     let end = start + 8 * header.words + (above & ((1 << LENGTH) - 1)) as usize;
     let next = start + (end - start).next_multiple_of(8);

@@ -1,5 +1,6 @@
 //! Questions that endpoints ask each other, beside the messages of programs.
 
+use crate::proof::Proof;
 use crate::wire::MOST_WORDS;
 
 /// A question of an endpoint to another. The first word of a request to the handler
@@ -9,9 +10,9 @@ pub enum Ask {
     /// Are the handlers listed in the payload the same as yours, as far as both sides have them?
     /// The answer's payload is the first difference, if there is one.
     Compare = 1,
-    /// Do you admit the tag in the second word, or no tag if there is no second word? A yes says
-    /// where payloads may be placed: an address, a key and a length. A no has no words, and leaves
-    /// the tag that was shown before.
+    /// Do you admit the tag that this side knows, of which the second and third words are a proof,
+    /// or no tag if there are no such words? A yes says where payloads may be placed: an address, a
+    /// key and a length. A no has no words, and leaves the tag that was shown before.
     Show = 2,
     /// Do you still use the link, which has no users on this side any more? The answer is 1 for a
     /// yes. After a 0 the link is to be ended: see [`Usage`](crate::credits::Usage).
@@ -38,6 +39,18 @@ pub mod awaits {
     pub const TOLD: u16 = 2;
 }
 
+/// Encodes a proof as words.
+pub fn words_of_proof(Proof(bytes): Proof) -> [u64; 2] {
+    let number = u128::from_be_bytes(bytes);
+    [number >> 64, number & u128::from(u64::MAX)].map(|half| u64::try_from(half).unwrap_or(0))
+}
+
+/// Decodes the words of [`words_of_proof`]. Returns `None` for any other number of words.
+pub fn proof_of_words(words: &[u64]) -> Option<Proof> {
+    let &[high, low] = words else { return None };
+    Some(Proof((u128::from(high) << 64 | u128::from(low)).to_be_bytes()))
+}
+
 /// The most calls that one question is about. Their numbers fit the words of any message.
 pub const CALLS_ASKED: usize = 4 * MOST_WORDS;
 
@@ -49,8 +62,11 @@ pub fn packed(calls: &[u16]) -> impl Iterator<Item = u64> {
 
 /// Unpacks the numbers of calls that [`packed`] has put into words.
 pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
-    let four = |&word: &u64| [0, 16, 32, 48].map(|shift| (word >> shift) as u16);
-    words.iter().flat_map(four).take(CALLS_ASKED)
+    let four = |word: &u64| {
+        let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
+        [[a, b], [c, d], [e, f], [g, h]]
+    };
+    words.iter().flat_map(four).map(u16::from_le_bytes).take(CALLS_ASKED)
 }
 
 impl Ask {
@@ -64,6 +80,15 @@ impl Ask {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proof_is_read_as_it_was_put_into_words() {
+        let proof = Proof([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+        let words = words_of_proof(proof);
+        assert_eq!(words, [0x0102_0304_0506_0708, 0x090a_0b0c_0d0e_0f10]);
+        assert_eq!(proof_of_words(&words), Some(proof));
+        assert_eq!((proof_of_words(&words[..1]), proof_of_words(&[0; 3])), (None, None));
+    }
 
     #[test]
     fn the_numbers_of_calls_are_read_as_they_were_packed() {

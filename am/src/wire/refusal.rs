@@ -12,12 +12,14 @@ pub(crate) enum Refusal {
     Policy,
     /// The endpoint does not admit the tag that was shown.
     Tag,
+    /// The challenge that the greeting answers is too old, or was answered before.
+    Stale,
     /// The endpoint has no room for another peer.
     NoRoom,
 }
 
 impl Refusal {
-    const ALL: [Self; 4] = [Self::NoHello, Self::Policy, Self::Tag, Self::NoRoom];
+    const ALL: [Self; 5] = [Self::NoHello, Self::Policy, Self::Tag, Self::Stale, Self::NoRoom];
 
     /// Decodes the private data of a REJ, which may end with zeros.
     pub fn from_private(private: &[u8]) -> Option<Self> {
@@ -31,6 +33,7 @@ impl Refusal {
                 "of `Policy::PerSize` and the other policies, both endpoints must have the same"
             }
             Self::Tag => "the endpoint does not admit the tag that was shown",
+            Self::Stale => "the endpoint's challenge is too old, or was answered before",
             Self::NoRoom => {
                 "it has no queue pair or no receive left for another peer: close others, or \
                  configure it with more `queue_pairs` or `receives`"

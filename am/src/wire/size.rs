@@ -29,6 +29,11 @@ impl Size {
     /// The classes in the order of their numbers in greetings.
     pub const ALL: [Self; 4] = [Self::Any, Self::Short, Self::Medium, Self::Long];
 
+    /// Returns the number of the class in greetings, of two bits.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
     /// Returns the payload that every endpoint takes in messages of this class.
     pub fn least_payload(self) -> usize {
         if self == Self::Short { SHORT } else { LISTED }

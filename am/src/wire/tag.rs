@@ -1,11 +1,25 @@
 //! Tags that peers show, and the peers that an endpoint admits by them.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::lock::locked;
+use crate::proof::Claim;
 
 /// A number that a peer shows when it maps an endpoint, and that the endpoint may demand: see
 /// [`Admits`]. Every number is a tag like any other. To show none, pass `None` to
 /// [`Endpoint::map`](crate::Endpoint::map).
+///
+/// The number never goes over the network. A peer shows it by a proof, which is an HMAC over random
+/// numbers that both sides have drawn for the connection, and an endpoint that demands a tag proves
+/// first that it knows the tag itself. So neither who listens to the network nor who waits at the
+/// address of another learns a tag, or can use what it has heard elsewhere. But whoever has got a
+/// proof can try numbers on it: by recording a connection, by asking an endpoint that demands the
+/// tag, or by waiting where an endpoint shows a tag that it does not demand itself. A tag that is to
+/// keep strangers out must be drawn at random, from all 64 bits:
+/// `head -c 8 /dev/urandom | od -An -tx8` prints one. A small number, such as `Tag(7)`, only keeps
+/// programs apart that mean no harm.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tag(pub u64);
@@ -38,18 +52,28 @@ pub enum Admits {
     /// Every peer, whichever tag it shows, and without one.
     #[default]
     Everybody,
-    /// Peers that show this tag.
+    /// Peers that show this tag, by a proof that they know it. A peer that does not is refused
+    /// before it gets a connection.
     Tagged(Tag),
     /// No peer, for an endpoint that only sends requests and gets their answers.
     Nobody,
 }
 
 impl Admits {
-    pub(crate) fn admits(self, shown: Option<Tag>) -> bool {
+    /// Returns whether a peer is admitted that claims to know a tag, or none.
+    pub(crate) fn admits(self, claim: Option<Claim>) -> bool {
         match self {
             Self::Everybody => true,
-            Self::Tagged(tag) => shown == Some(tag),
+            Self::Tagged(Tag(tag)) => claim.is_some_and(|claim| claim.is_of(tag)),
             Self::Nobody => false,
+        }
+    }
+
+    /// Returns the tag that peers must know to be admitted.
+    pub(crate) fn demanded(self) -> Option<Tag> {
+        match self {
+            Self::Tagged(tag) => Some(tag),
+            Self::Everybody | Self::Nobody => None,
         }
     }
 }
@@ -65,10 +89,10 @@ impl From<Tag> for Admits {
 /// [`LocalEndpoint::admits`](crate::link::LocalEndpoint::admits).
 #[derive(Default, Debug)]
 pub(crate) struct Admission {
-    tag: AtomicU64,
-    /// Whether the peer shows a tag.
-    tagged: AtomicBool,
     admitted: AtomicBool,
+    /// What the peer claims. Whether that is a certain tag is found out when the tag is known that
+    /// it should be.
+    claim: Mutex<Option<Box<Claim>>>,
 }
 
 impl Admission {
@@ -78,31 +102,34 @@ impl Admission {
     }
 
     /// Notes the tag that the peer shows from now on, or that it shows none.
-    pub fn show(&self, shown: Option<Tag>, admits: Admits) {
-        self.tag.store(shown.map_or(0, |Tag(tag)| tag), Ordering::Relaxed);
-        self.tagged.store(shown.is_some(), Ordering::Relaxed);
+    pub fn show(&self, claim: Option<Claim>, admits: Admits) {
+        *locked(&self.claim) = claim.map(Box::new);
         self.decide(admits);
     }
 
     /// Decides again, since the endpoint admits other peers from now on.
     pub fn decide(&self, admits: Admits) {
-        let tag = Tag(self.tag.load(Ordering::Relaxed));
-        let shown = self.tagged.load(Ordering::Relaxed).then_some(tag);
-        self.admitted.store(admits.admits(shown), Ordering::Relaxed);
+        let claim = locked(&self.claim).as_deref().copied();
+        self.admitted.store(admits.admits(claim), Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::Statement;
 
     #[test]
     fn an_endpoint_with_a_tag_admits_that_tag_alone() {
+        let claim = |number| {
+            let statement = Statement::of("knows", &[]);
+            Some(Claim { statement, proof: statement.proven_by(number) })
+        };
         for number in [0, 1, u64::MAX] {
-            let (tag, other) = (Tag(number), Tag(number ^ 2));
-            assert!(Admits::Tagged(tag).admits(Some(tag)), "{tag}");
-            assert!(!Admits::Tagged(tag).admits(Some(other)) && !Admits::Tagged(tag).admits(None));
-            assert!(Admits::Everybody.admits(Some(tag)) && !Admits::Nobody.admits(Some(tag)));
+            let (shown, other, tagged) = (claim(number), claim(number ^ 2), Tag(number).into());
+            assert!(Admits::admits(tagged, shown), "{tagged:?}");
+            assert!(!tagged.admits(other) && !tagged.admits(None));
+            assert!(Admits::Everybody.admits(shown) && !Admits::Nobody.admits(shown));
         }
         assert!(Admits::Everybody.admits(None) && !Admits::Nobody.admits(None));
     }

@@ -72,7 +72,7 @@ impl Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        &self.words[..self.len]
+        self.words.get(..self.len).unwrap_or_default()
     }
 }
 

@@ -15,14 +15,15 @@ const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 
 /// Makes the greeting of an endpoint that asks for a connection, as any program can.
 pub fn hello() -> Vec<u8> {
-    let mut hello = b"AM\x04\x12".to_vec();
+    let mut hello = b"AM\x05\x02".to_vec();
     hello.extend(1_u64.to_be_bytes()); // its service
-    hello.extend(5_u64.to_be_bytes()); // the tag that it shows
     hello.extend(8_u16.to_be_bytes()); // credits
     hello.extend(8_u16.to_be_bytes()); // how many of the other's it uses
     hello.extend(4096_u32.to_be_bytes()); // the longest payload
     hello.extend(0_u64.to_be_bytes()); // its handlers
     hello.extend(1000_u32.to_be_bytes()); // its patience
+    hello.extend([7; 16]); // the number that it has drawn
+    hello.extend([0; 16]); // the proof of a tag, which it does not show
     hello.extend([0; 20]); // its segment
     hello
 }
@@ -128,7 +129,7 @@ async fn a_peer_that_answers_without_a_sound_greeting_is_not_mapped() {
     let mut listener = nic.listen(ServiceId(9)).await.expect("nobody else listens");
     let name = Name::at(nic.address().to_string(), 9);
     let mut short = hello();
-    short[24..28].fill(0);
+    short[16..20].fill(0);
     for (endpoint, hello) in [(&together, &short), (&per_size, &short), (&per_size, &hello())] {
         let completions = nic.completion_queue(64).expect("room");
         let own = nic.domain().queues(&QueuesConfig::new(&completions)).expect("room");

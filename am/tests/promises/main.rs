@@ -8,5 +8,6 @@ mod flood;
 mod gone;
 mod hostile;
 mod liars;
+mod strangers;
 mod unasked;
 mod wire;

@@ -1,7 +1,7 @@
 //! Whom endpoints admit, where peers map them.
 
 use doorbell_am::{
-    Admits, CallError, EndpointConfig, Handlers, MapError, SendError, Tag, Undeliverable,
+    Admits, CallError, EndpointConfig, Event, Handlers, MapError, SendError, Tag, Undeliverable,
 };
 
 use crate::common::{ADD, SUM, endpoint, endpoint_with, everywhere};
@@ -87,5 +87,30 @@ fn entries_with_different_tags_do_not_take_from_each_other_what_is_admitted() {
             other => panic!("{other:?}"),
         }
         assert!(matches!(near.map(2, far.name(), Tag(2)).await.err(), Some(MapError::Tag { .. })));
+    });
+}
+
+/// Whoever answered at a name was taken for the peer, and sent whatever its peers are sent.
+#[test]
+fn an_endpoint_that_demands_the_tag_that_it_shows_maps_nobody_who_does_not_know_it() {
+    everywhere(|over| async move {
+        let member = || EndpointConfig { shows: Some(Tag(1)), ..admitting(Tag(1)) };
+        let near = endpoint_with(over, adds(), member()).await;
+        let open = endpoint(over, adds()).await;
+        let refused = near.connect(open.name()).await.expect_err("it knows no tag");
+        assert!(matches!(refused, MapError::Unproved { tag: Tag(1), .. }), "{refused:?}");
+        let text = refused.to_string();
+        assert!(text.contains(&open.name().to_string()) && text.contains("tag 0x1"), "{text}");
+        // By the tag that the other demands, whatever this one demands.
+        let other = endpoint_with(over, adds(), admitting(Tag(2))).await;
+        near.map(0, other.name(), Tag(2)).await.expect("it is admitted");
+        // Both know the tag: so either may call the other by the one connection.
+        let far = endpoint_with(over, adds(), member()).await;
+        let mut events = far.events();
+        let peer = near.connect(far.name()).await.expect("it knows the tag");
+        let Ok(Event::Linked(back)) = events.recv().await else { panic!("it is connected") };
+        for peer in [peer, back] {
+            assert_eq!(peer.call(ADD, (2, 3)).await.expect("it is").arguments(SUM), Ok(5));
+        }
     });
 }

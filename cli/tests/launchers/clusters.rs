@@ -34,7 +34,8 @@ fn open_mpi_starts_the_same_program() {
     }
     let mut command = Command::new("mpiexec.openmpi");
     command.args(["--allow-run-as-root", "--oversubscribe", "-n", "3"]);
-    let (output, said) = finished(command.env("DOORBELL_SECRET", "a secret").args(program("sum")));
+    let (output, said) =
+        finished(command.env("DOORBELL_SECRET", "a secret that was drawn").args(program("sum")));
     assert!(output.status.success(), "{said}");
     assert_eq!(lines(&said), sums(3), "{said}");
 }
@@ -173,7 +174,9 @@ fn slurm_starts_the_same_program_with_pmi_and_without() {
     for mpi in ["pmi2", "none"] {
         let mut command = slurm.command("srun");
         command.args(["-n", "3", "--overcommit", &format!("--mpi={mpi}")]);
-        let (output, said) = finished(command.env("DOORBELL_SECRET", "it").args(program("sum")));
+        let (output, said) = finished(
+            command.env("DOORBELL_SECRET", "a secret that was drawn").args(program("sum")),
+        );
         assert!(output.status.success(), "{mpi}: {said}");
         assert_eq!(lines(&said), sums(3), "{mpi}: {said}");
     }

@@ -27,7 +27,9 @@ fn job(lab: &Lab, (part, at): (&str, &str), more: [&[(&str, &str)]; 2]) -> Vec<(
             };
             command.args(&words[1..]);
             command.env("DOORBELL_RANK", rank.to_string()).env("DOORBELL_SIZE", "4");
-            command.env("DOORBELL_RENDEZVOUS", format!("{at}:7007")).env("DOORBELL_SECRET", "s");
+            command
+                .env("DOORBELL_RENDEZVOUS", format!("{at}:7007"))
+                .env("DOORBELL_SECRET", "a secret that was drawn");
             command.env("DOORBELL_ROUTES", "1").env("DOORBELL_WITHIN", "20");
             command.envs(more[usize::from(!is_near)].iter().copied());
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")

@@ -88,7 +88,8 @@ impl Job {
     }
 
     /// A job that makes this process a member of a world that others started: `rank` is its rank,
-    /// and `addresses` are the addresses of all processes in the order of their ranks.
+    /// and `addresses` are the addresses of all processes in the order of their ranks. Unless all of
+    /// them are of this host, the members must be given a [key](Config::key).
     pub fn member(rank: usize, addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let addresses = addresses.into_iter().map(Into::into).collect();
         Self::new(Mode::Member(Membership { rank, addresses, device: None }))
@@ -104,7 +105,7 @@ impl Job {
     /// | `DOORBELL_THREADS` | how many [threads](Self::threads); as many as there are processors, if nothing is said |
     /// | `DOORBELL_DEVICE` | the [device](Self::device); for processes that a launcher has started, several with commas between, by preference: `shm,udp` if nothing is said |
     /// | `DOORBELL_INTERFACE`, `DOORBELL_ROUTES` | the interface of [devices](doorbell_job::Devices) that are named without one; whether each process prints by which device it reaches the others |
-    /// | `DOORBELL_KEY` | the [key](Config::key) of members, a hexadecimal number |
+    /// | `DOORBELL_KEY` | the [key](Config::key) of members, a hexadecimal number of 64 bits; `head -c 8 /dev/urandom \| od -An -tx8 \| tr -d ' '` draws one |
     /// | `DOORBELL_SPIN` | for how many microseconds a process that waits [spins](Config::spin) |
     /// | `DOORBELL_WITHIN` | how many seconds all processes together may take to [start](Config::start) |
     /// | `DOORBELL_STALL` | after how many seconds a process that waits [reports](Config::stall) for whom |

@@ -11,7 +11,7 @@ use doorbell_am::{Bundle, BundleConfig, Endpoint, Handlers, Name, Peer, ReplyId,
 use doorbell_kit::{Luck, effort};
 use doorbell_verbs::Nic;
 
-use crate::common::{config, in_time};
+use crate::common::{KEY, config, in_time};
 
 /// The service by which process 0 of a world takes operations in messages, as `world/join/mod.rs`
 /// numbers it.
@@ -23,7 +23,6 @@ const ENDED: RequestId<u64> = RequestId::new(3, "ended");
 const ANSWERS: ReplyId<u64> = ReplyId::new(0, "answers");
 const REFUSALS: ReplyId<[u64; 9]> = ReplyId::new(1, "refusals");
 
-const KEY: u64 = 0x5eed;
 const HEAP: u64 = 1 << 20;
 
 fn word(code: u64, len: u64, offset: u64) -> u64 {
@@ -214,7 +213,7 @@ fn attacked(name: &str, count: u64, make: fn(&mut Luck) -> Vec<u8>, program: Pro
     let name = format!("{name}-{}", std::process::id());
     let addresses: Vec<_> = (0..2).map(|rank| format!("shm:{name}/{rank}")).collect();
     let attack = Arc::new(Attack::default());
-    let config = Config { key: KEY, heap: HEAP as usize, ..config() };
+    let config = Config { heap: HEAP as usize, ..config() };
     let program = {
         let attack = attack.clone();
         async move |world: World| program(world, attack.clone()).await

@@ -41,6 +41,40 @@ fn a_member_of_a_job_in_which_an_address_is_empty_is_told_which_at_once() {
     assert!(in_time(move || job.run(async |_| Ok(()))).is_err(), "no device has an empty name");
 }
 
+/// Without a key, whoever reached a process could take part, and had its heap.
+#[test]
+fn a_member_that_other_hosts_reach_is_refused_without_a_key_and_told_how_to_set_one() {
+    let far = || ["udp:192.0.2.7:5000", "udp:192.0.2.8:5000"];
+    for (key, found) in [(0, "has no key"), (0xC0FFEE, "c0ffee, which nobody has drawn")] {
+        // Whoever waited for as long as the start may take would wait for too long.
+        let config = Config { key, start: Duration::from_secs(3600), ..config() };
+        let job = Job::member(1, far()).device("udp:127.0.0.1:0").config(config);
+        let why = in_time(move || job.run(async |_| Ok(()))).expect_err("it needs a key");
+        let why = why.to_string();
+        for said in [found, "process 0", "udp:192.0.2.7:5000", "DOORBELL_KEY", "/dev/urandom"] {
+            assert!(why.contains(said), "{why}");
+        }
+    }
+}
+
+#[test]
+fn members_of_one_host_need_no_key() {
+    let addresses = ["shm", "udp"].map(|device| crate::strangers::addresses(device, 2));
+    for addresses in addresses {
+        let config = Config { key: 0, ..config() };
+        in_time(move || {
+            std::thread::scope(|scope| {
+                for rank in 0..2 {
+                    let job = Job::member(rank, &addresses).config(config.clone());
+                    scope.spawn(move || {
+                        job.run(async |world| Ok(works(&world).await?)).expect("a job")
+                    });
+                }
+            });
+        });
+    }
+}
+
 #[test]
 fn durations_without_an_end_are_as_good_as_any_others() {
     let longest = Duration::MAX;

@@ -6,6 +6,7 @@ mod epochs;
 mod functions;
 mod heap;
 mod hostile;
+mod imposters;
 mod jobs;
 mod mismatches;
 mod panicking;

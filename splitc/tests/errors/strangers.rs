@@ -10,7 +10,7 @@ use doorbell::splitc::{Config, Job, JoinError, RunError};
 use crate::common::{config, in_time};
 
 /// Addresses on a device that nobody has for now.
-fn addresses(device: &str, count: usize) -> Vec<String> {
+pub fn addresses(device: &str, count: usize) -> Vec<String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (own, run) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let bound: Vec<_> =

@@ -245,7 +245,7 @@ const TESTS: &[(&str, fn())] = &[
         };
         let without = said(&mut alone);
         assert!(without.contains("doorbell: this job of Doorbell has no secret"), "{without}");
-        assert!(!said(alone.env("DOORBELL_SECRET", "some")).contains("secret"));
+        assert!(!said(alone.env("DOORBELL_SECRET", "a secret that was drawn")).contains("secret"));
     }),
     ("members_meet_over_udp_by_their_addresses", || {
         let addresses = free_addresses(3);

@@ -158,6 +158,13 @@ impl Connection {
         Ok(self.ended().await)
     }
 
+    /// Returns the number of the peer's queue pair, from the time when the two sides have agreed.
+    /// For layers of this workspace whose peers prove who they are.
+    #[doc(hidden)]
+    pub fn peer_qpn(&self) -> Option<Qpn> {
+        self.link.nic_side(|side| side.peer)
+    }
+
     /// Returns the number of the peer's queue pair for tracing spans, where it is known.
     pub(super) fn peer(&self) -> Option<DisplayValue<Qpn>> {
         self.link.nic_side(|side| side.peer).map(display)

@@ -33,14 +33,6 @@ impl Mailbox {
         }
     }
 
-    /// Records a connection to a member by which nothing is sent, so that its end is noticed.
-    pub fn is_watched(&self, whole: u32, peer: &Peer) {
-        locked(&self.ranks).insert(peer.clone(), whole);
-        if let Some(ending) = peer.ending() {
-            self.has_ended(peer, &ending.to_string());
-        }
-    }
-
     /// Handles the end of a connection: its member has gone, unless the member left in order.
     pub fn has_ended(&self, peer: &Peer, why: &str) {
         let rank = locked(&self.ranks).remove(peer);

@@ -59,7 +59,7 @@ impl Core {
         config.check()?;
         let bundle = &bundles[0];
         let own = config.endpoint();
-        let GroupConfig { rank, members, patience, stall, longest, tag, .. } = config;
+        let GroupConfig { rank, members, patience, stall, longest, .. } = config;
         let digest = members
             .iter()
             .fold(members.len() as u64, |digest, name| mixed(digest ^ name.service().0));
@@ -73,9 +73,7 @@ impl Core {
         }));
         let mut endpoints = Vec::new();
         for bundle in bundles {
-            let opened = bundle
-                .endpoint(handlers(mailbox.clone(), digest, tag.is_some()), own.clone())
-                .await;
+            let opened = bundle.endpoint(handlers(mailbox.clone(), digest), own.clone()).await;
             endpoints.push(opened.map_err(|why| GroupError::Open(Arc::new(why)))?);
         }
         let watchers = endpoints.iter().map(|endpoint| {
@@ -185,8 +183,8 @@ struct Refused {
 
 impl From<MapError> for Refused {
     fn from(why: MapError) -> Self {
-        use MapError::{Handlers, Name, Tag};
-        let is_final = matches!(why, Tag { .. } | Handlers { .. } | Name(_));
+        use MapError::{Handlers, Name, Tag, Unproved};
+        let is_final = matches!(why, Tag { .. } | Unproved { .. } | Handlers { .. } | Name(_));
         let mut text = why.to_string();
         let mut next = std::error::Error::source(&why);
         while let Some(source) = next {
@@ -210,7 +208,7 @@ async fn watch(mailbox: Arc<Mailbox>, mut events: broadcast::Receiver<Event>) {
 }
 
 /// The message handlers of a group's endpoint, which put what arrives into the mailbox.
-fn handlers(mailbox: Arc<Mailbox>, digest: u64, tagged: bool) -> Handlers<WithState<Arc<Mailbox>>> {
+fn handlers(mailbox: Arc<Mailbox>, digest: u64) -> Handlers<WithState<Arc<Mailbox>>> {
     let returns = mailbox.clone();
     Handlers::with(mailbox)
         .returned(move |returned| {
@@ -246,12 +244,8 @@ fn handlers(mailbox: Arc<Mailbox>, digest: u64, tagged: bool) -> Handlers<WithSt
                 (false, _) => Verdict::OtherGroup,
                 (true, true) => Verdict::Leaving,
                 (true, false) => {
-                    // Only the side that connects shows its tag. So with a tag, this side sends by
-                    // a connection that it makes itself, and only watches the end of this one.
-                    match tagged {
-                        true => mailbox.is_watched(rank, &request.peer()),
-                        false => mailbox.is_connected(rank, request.peer()),
-                    }
+                    // With a tag, both sides have proved that they know it. So either may send.
+                    mailbox.is_connected(rank, request.peer());
                     Verdict::Welcome
                 }
             };

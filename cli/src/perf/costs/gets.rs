@@ -21,7 +21,9 @@ pub struct Gets {
 impl Gets {
     pub async fn new([near, far]: &[Nic; 2], by_messages: bool) -> anyhow::Result<Self> {
         let carrier = if by_messages { Carrier::Messages } else { Carrier::OneSided };
-        let config = Config { carrier: Some(carrier), heap: HEAP, ..Config::default() };
+        // Whatever these devices are, nobody else is to take part.
+        let key = VALUE;
+        let config = Config { carrier: Some(carrier), heap: HEAP, key, ..Config::default() };
         let addresses = [near, far].map(|nic| nic.address().to_string());
         let (near, far) = tokio::try_join!(
             World::join_on(near, 0, &addresses, &config),

@@ -76,9 +76,9 @@ pub async fn run(
     peer: &mut Peer,
     place: &Place<'_>,
 ) -> anyhow::Result<Option<(u64, Known)>> {
-    let addresses = meet(nic, peer)?;
-    let config =
-        Config { carrier: plan.carrier, progress: progress(plan, place), ..Config::default() };
+    let (addresses, key) = meet(nic, peer)?;
+    let (carrier, progress) = (plan.carrier, progress(plan, place));
+    let config = Config { carrier, progress, key, ..Config::default() };
     let rank = usize::from(!peer.leads());
     let joined = async { Ok(World::join_on(nic, rank, &addresses, &config).await?) };
     let world = guard.run(joined).await?;

@@ -48,8 +48,9 @@ async fn play(
 ) -> anyhow::Result<Option<Figures>> {
     let nic = open(plan, place)?;
     let guard = Guard::over(&nic, peer)?;
-    let addresses = meet(&nic, peer)?;
+    let (addresses, key) = meet(&nic, peer)?;
     let config = Config {
+        key,
         carrier: plan.carrier,
         credits: plan.credits,
         progress: progress(plan, place),
@@ -82,10 +83,13 @@ async fn play(
     Ok(found.map(|(iters, found)| Figures { device, iters, found }))
 }
 
-/// Exchanges the addresses of the NICs with the other end, and returns both in the order of ranks.
-pub fn meet(nic: &Nic, peer: &mut Peer) -> anyhow::Result<[String; 2]> {
+/// Exchanges the addresses of the NICs with the other end, and numbers that both draw. Returns the
+/// addresses in the order of ranks, and the key of the world that follows from both numbers.
+pub fn meet(nic: &Nic, peer: &mut Peer) -> anyhow::Result<([String; 2], u64)> {
     let address = nic.address().to_string();
-    let mine = json!({ "device": nic.capabilities().name, "address": address });
+    let drawn = doorbell_job::secret();
+    let mine =
+        json!({ "device": nic.capabilities().name, "address": address, "key": drawn.clone() });
     let theirs = peer.swap_while(&mine, || {
         nic.turn();
         Ok(())
@@ -95,5 +99,10 @@ pub fn meet(nic: &Nic, peer: &mut Peer) -> anyhow::Result<[String; 2]> {
         bail!("the other end's device is {there}, and this one's {here}");
     }
     let other = theirs["address"].as_str().context("the other end's address")?.to_owned();
-    Ok(if peer.leads() { [address, other] } else { [other, address] })
+    let number =
+        |text: &str| text.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let keys = [&drawn, theirs["key"].as_str().unwrap_or_default()].map(number);
+    let [Some(own), Some(others)] = keys else { bail!("the other end has drawn no key") };
+    let addresses = if peer.leads() { [address, other] } else { [other, address] };
+    Ok((addresses, own ^ others))
 }

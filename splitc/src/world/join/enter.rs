@@ -32,7 +32,8 @@ impl World {
     ///
     /// # Errors
     /// When the device can't be opened, or another process can't be connected to in
-    /// [time](Config::start), or is of another world.
+    /// [time](Config::start), or is of another world; and when an address is not of this host, and
+    /// the world has no [key](Config::key).
     pub async fn join(membership: &Membership, config: &Config) -> Result<Self, JoinError> {
         let Membership { rank, addresses, device } = membership;
         let own = addresses.get(*rank).ok_or_else(|| {

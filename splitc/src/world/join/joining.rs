@@ -8,6 +8,7 @@ use doorbell_job::Route;
 use doorbell_verbs::{KeepAlive, Nic};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::key;
 use super::membership::{Attempt, JoinError};
 use crate::config::Config;
 use crate::heap::Heap;
@@ -91,6 +92,9 @@ impl<'j> Joining<'j> {
         }
         if config.heap as u64 >= LONGEST_HEAP {
             return Err(wrong(format!("a heap of {} bytes: 16 TiB is the most", config.heap)));
+        }
+        if let Some(why) = key::refused(config.key, routes) {
+            return Err(wrong(why));
         }
         let failed =
             |nic: &Nic, why| JoinError::Device { rank, device: nic.address().to_string(), why };

@@ -8,12 +8,14 @@
 //! | `joining` | is the process that joins, with what it has opened, and repeats attempts |
 //! | `watch` | records which processes have gone, once all are connected |
 //! | `told`, `membership` | the data that two processes exchange, and the errors of joining |
+//! | `key` | whether a world needs a key, and whether its key can have been drawn |
 //!
 //! Each file uses only those below it. The folder is given NICs, routes and a configuration, and
 //! returns a [`World`](crate::World) or a [`JoinError`].
 
 mod enter;
 mod joining;
+mod key;
 mod membership;
 mod messages;
 mod pairs;

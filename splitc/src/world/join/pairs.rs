@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use doorbell_am::proof::{Challenges, Nonce, Posed, Proof};
 use doorbell_job::Route;
 use doorbell_verbs::{
-    ConnectError, Connection, Listener, Mapped, Queues, QueuesConfig, RemoteMemory, ResourceError,
-    ServiceId, Unconnected,
+    ConnectError, Connection, Incoming, Listener, Mapped, Private, Queues, QueuesConfig,
+    RemoteMemory, ResourceError, ServiceId, Unconnected,
 };
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
@@ -15,7 +16,7 @@ use tokio::time::{sleep, timeout_at};
 
 use super::joining::{Joining, Purpose, service};
 use super::membership::{Attempt, JoinError};
-use super::told::{MAGIC, Told};
+use super::told::{Asked, Between, Challenge, DIFFERENT_KEY, Knock, MAGIC, Same, Told};
 use crate::world::port::REQUESTS;
 
 /// The queue pair between this process and another, and access to the other's heap.
@@ -94,6 +95,7 @@ impl Joining<'_> {
     /// Accepts or refuses the processes that ask this one at one of its NICs, until every process
     /// of higher rank that is reached by that NIC has asked.
     async fn answer(&self, nic: usize, mut listener: Listener, met: &Met) {
+        let challenges = Challenges::default();
         let mut above = self.rank + 1..self.size();
         let awaited = |rank: &usize| self.routes[*rank].device == nic && !met.knows(*rank);
         while let Some(missing) = above.clone().find(awaited) {
@@ -102,67 +104,164 @@ impl Joining<'_> {
                 let why = self.missing(missing, "it did not come".to_owned());
                 return met.note(missing, Err(why));
             };
-            let Some(told) = Told::read(incoming.private()) else { continue };
-            let (rank, own) = (told.rank as usize, self.told(nic));
-            if let Some(why) = own.differs(&told) {
-                tracing::warn!(rank, why, "a process was refused");
+            match Asked::read(incoming.private()) {
+                None => {}
                 // It may have gone meanwhile.
-                let _ = incoming.reject(&refusal(&told.differs(&own).unwrap_or_default()));
-                if !met.knows(rank) {
-                    // Of ranks beyond the world's only that there was one is kept.
-                    met.note(rank.min(self.size()), Err(self.stranger(rank, why)));
+                Some(Asked::Knocks(knock)) => {
+                    let _ = incoming.reject(&self.challenge(&challenges, knock).to_bytes());
                 }
-                continue;
+                Some(Asked::OtherKey(rank)) => {
+                    let _ = incoming.reject(&refusal(DIFFERENT_KEY));
+                    self.is_stranger(rank, DIFFERENT_KEY, met);
+                }
+                Some(Asked::Tells(told)) => {
+                    self.answer_told(nic, (incoming, told), &challenges, met).await;
+                }
             }
-            if rank <= self.rank || rank >= self.size() || met.knows(rank) {
-                continue;
-            }
-            if self.routes[rank].device != nic {
-                let why = "it and this process have chosen different devices for each other";
-                let _ = incoming.reject(&refusal(why));
-                met.note(rank, Err(self.stranger(rank, why.to_owned())));
-                continue;
-            }
-            let Ok(queues) = self.queues(nic) else {
-                let why = self.missing(rank, "this NIC has no queue pair left".to_owned());
-                met.note(rank, Err(why));
-                continue;
-            };
-            // If this process can't accept, the other one asks again.
-            if let Ok((queues, _)) = queues.accept(incoming, &own.to_bytes()).await {
-                met.note(rank, Ok((queues, told.heap())));
-            }
+        }
+    }
+
+    /// The challenge to a process that asks, with a proof that this one knows the key.
+    fn challenge(&self, challenges: &Challenges, knock: Knock) -> Challenge {
+        let Posed { odd, nonce } = challenges.pose(knock.nonce);
+        let ranks = [knock.rank, self.rank as u32];
+        let between = Between { ranks, nonces: [knock.nonce, nonce] };
+        Challenge { odd, nonce, proof: between.challenged().proven_by(self.config.key) }
+    }
+
+    /// Notes that a process is not of this world.
+    fn is_stranger(&self, rank: u32, why: &str, met: &Met) {
+        tracing::warn!(rank, why, "a process was refused");
+        let rank = rank as usize;
+        if !met.knows(rank) {
+            // Of ranks beyond the world's only that there was one is kept.
+            met.note(rank.min(self.size()), Err(self.stranger(rank, why.to_owned())));
+        }
+    }
+
+    /// Accepts or refuses a process that has told about itself. One that does not prove that it
+    /// knows the key is told nothing but that.
+    async fn answer_told(
+        &self,
+        nic: usize,
+        (incoming, told): (Incoming, Told),
+        challenges: &Challenges,
+        met: &Met,
+    ) {
+        let (rank, key) = (told.rank as usize, self.config.key);
+        let refuse = |incoming: Incoming, why: &str| drop(incoming.reject(&refusal(why)));
+        // Without an answer, whoever asked asks for another challenge.
+        let Some(nonce) = challenges.posed(told.odd, told.nonce) else { return };
+        let ranks = [told.rank, self.rank as u32];
+        let between = Between { ranks, nonces: [told.nonce, nonce] };
+        let from = incoming.request().qpn;
+        if !between.asks(told, from).is_proven(told.proof, key) {
+            refuse(incoming, DIFFERENT_KEY);
+            return self.is_stranger(told.rank, DIFFERENT_KEY, met);
+        }
+        if !challenges.is_answered_first(told.odd, told.nonce) {
+            return;
+        }
+        let heap = RemoteMemory::from_bytes(between.hide(told.rank, key, told.heap));
+        let (own, theirs) = (self.same(), Same { size: told.size, heap: heap.len() });
+        if let Some(why) = own.differs(&theirs) {
+            refuse(incoming, &theirs.differs(&own).unwrap_or_default());
+            return self.is_stranger(told.rank, &why, met);
+        }
+        if rank <= self.rank || rank >= self.size() || met.knows(rank) {
+            return;
+        }
+        if self.routes[rank].device != nic {
+            let why = "it and this process have chosen different devices for each other";
+            refuse(incoming, why);
+            return met.note(rank, Err(self.stranger(rank, why.to_owned())));
+        }
+        let Ok(queues) = self.queues(nic) else {
+            let why = self.missing(rank, "this NIC has no queue pair left".to_owned());
+            return met.note(rank, Err(why));
+        };
+        let answer = self.told(nic, &between, told.odd);
+        let proves = between.accepts([told, answer], [from, queues.qpn()]).proven_by(key);
+        let answer = Told { proof: proves, ..answer }.to_bytes();
+        // If this process can't accept, the other one asks again.
+        if let Ok((queues, _)) = queues.accept(incoming, &answer).await {
+            met.note(rank, Ok((queues, heap)));
         }
     }
 
     /// Asks a process for a queue pair. Returns the queues, and that process's heap.
     async fn ask(&self, rank: usize) -> Result<(Queues, RemoteMemory), JoinError> {
-        let Route { device: nic, address, .. } = &self.routes[rank];
-        let (own, asked) = (self.told(*nic), ServiceId(service(rank, Purpose::OneSided)));
-        let told = own.to_bytes();
-        let (queues, answer) = self
-            .again(rank, async || {
-                let queues = self.queues(*nic);
-                let queues = queues.map_err(|why| Attempt::Again(why.to_string()))?;
-                let connected = queues.connect(address, asked, &told).await;
-                connected.map_err(|why| match why {
-                    ConnectError::Refused { ref private, .. } => match refused(private) {
-                        Some(text) => Attempt::Stranger(text),
-                        None => Attempt::Again(why.to_string()),
-                    },
-                    why => Attempt::Again(why.to_string()),
-                })
-            })
-            .await?;
-        let differs = match Told::read(&answer) {
-            Some(told) if told.rank as usize == rank => match own.differs(&told) {
-                None => return Ok((queues, told.heap())),
-                Some(why) => why,
-            },
-            Some(told) => format!("it says that it is process {}", told.rank),
-            None => "it has another version of this library".to_owned(),
+        self.again(rank, async || {
+            let between = self.knock(rank).await?;
+            self.tell(rank, between).await
+        })
+        .await
+    }
+
+    /// Asks a process for a challenge, and makes sure that it knows the key.
+    async fn knock(&self, rank: usize) -> Result<(Between, bool), Attempt> {
+        let knock = Knock { rank: self.rank as u32, nonce: Nonce::draw() };
+        let why = match self.connect_to(rank, &knock.to_bytes()).await {
+            Ok(_) => return Err(Attempt::Stranger(ANOTHER_VERSION.to_owned())),
+            Err(why) => why,
         };
-        Err(self.stranger(rank, differs))
+        let ConnectError::Refused { ref private, .. } = why else {
+            return Err(Attempt::Again(why.to_string()));
+        };
+        let Some(Challenge { odd, nonce, proof }) = Challenge::read(private) else {
+            return Err(refused(why));
+        };
+        let ranks = [knock.rank, rank as u32];
+        let between = Between { ranks, nonces: [knock.nonce, nonce] };
+        if !between.challenged().is_proven(proof, self.config.key) {
+            // So that the other process learns it, too. It learns nothing else.
+            let tells = Asked::other_key(knock.rank);
+            let _ = timeout_at(self.deadline, self.connect_to(rank, &tells)).await;
+            return Err(Attempt::Stranger(DIFFERENT_KEY.to_owned()));
+        }
+        Ok((between, odd))
+    }
+
+    /// Tells a process that knows the key about this one, and connects to it.
+    async fn tell(
+        &self,
+        rank: usize,
+        (between, odd): (Between, bool),
+    ) -> Result<(Queues, RemoteMemory), Attempt> {
+        let Route { device: nic, address, .. } = &self.routes[rank];
+        let (key, service) = (self.config.key, ServiceId(service(rank, Purpose::OneSided)));
+        let queues = self.queues(*nic).map_err(|why| Attempt::Again(why.to_string()))?;
+        let from = queues.qpn();
+        let own = self.told(*nic, &between, odd);
+        let own = Told { proof: between.asks(own, from).proven_by(key), ..own };
+        let connected = queues.connect(address, service, &own.to_bytes()).await;
+        let (queues, answer) = connected.map_err(refused)?;
+        let (told, to) = (Told::read(&answer), queues.connection.peer_qpn());
+        let Some((told, to)) = told.zip(to) else {
+            return Err(Attempt::Stranger(ANOTHER_VERSION.to_owned()));
+        };
+        if told.rank as usize != rank {
+            return Err(Attempt::Stranger(format!("it says that it is process {}", told.rank)));
+        }
+        if !between.accepts([own, told], [from, to]).is_proven(told.proof, key) {
+            return Err(Attempt::Stranger(DIFFERENT_KEY.to_owned()));
+        }
+        let heap = RemoteMemory::from_bytes(between.hide(told.rank, key, told.heap));
+        match self.same().differs(&Same { size: told.size, heap: heap.len() }) {
+            None => Ok((queues, heap)),
+            Some(why) => Err(Attempt::Stranger(why)),
+        }
+    }
+
+    /// Connects to the service of a process that takes one-sided requests, with this data.
+    async fn connect_to(
+        &self,
+        rank: usize,
+        private: &[u8],
+    ) -> Result<(Queues, Private), ConnectError> {
+        let Route { device: nic, address, .. } = &self.routes[rank];
+        let service = ServiceId(service(rank, Purpose::OneSided));
+        self.queues(*nic)?.connect(address, service, private).await
     }
 
     /// Makes the queues for one-sided requests by a NIC.
@@ -175,11 +274,18 @@ impl Joining<'_> {
         })
     }
 
-    /// The data about this process that others get when they connect to one of its NICs.
-    fn told(&self, nic: usize) -> Told {
-        let (rank, size) = (self.rank as u32, self.size() as u32);
+    /// The data about this process that another gets when they connect by one of its NICs, without
+    /// a proof.
+    fn told(&self, nic: usize, between: &Between, odd: bool) -> Told {
+        let (rank, Same { size, .. }) = (self.rank as u32, self.same());
         let heap = self.ports[nic].registered.remote().to_bytes();
-        Told { rank, size, key: self.config.key, heap }
+        let heap = between.hide(rank, self.config.key, heap);
+        Told { odd, rank, size, heap, nonce: between.nonces[0], proof: Proof::default() }
+    }
+
+    /// What all processes of the world must have.
+    fn same(&self) -> Same {
+        Same { size: self.size() as u32, heap: self.heap.region().len() as u64 }
     }
 
     /// Maps the heap of another process, and grants it the mapping of this process's heap; `None`
@@ -197,7 +303,14 @@ impl Joining<'_> {
         let failed = |why: String| self.missing(rank, format!("its memory can't be mapped: {why}"));
         connection.grant(&port.registered).map_err(|why| failed(why.to_string()))?;
         match timeout_at(self.deadline, connection.map(heap)).await {
-            Ok(Ok(mapped)) => Ok(Some(mapped)),
+            Ok(Ok(mapped)) => {
+                let (len, all) = (mapped.region().len() as u64, heap.len());
+                if len != all {
+                    let why = format!("it granted {len} bytes of its heap of {all}");
+                    return Err(self.stranger(rank, why));
+                }
+                Ok(Some(mapped))
+            }
             Ok(Err(ending)) => Err(failed(ending.to_string())),
             Err(_) => Err(failed("it did not grant it".to_owned())),
         }
@@ -210,8 +323,17 @@ fn refusal(why: &str) -> Vec<u8> {
 }
 
 /// Why this process was refused, if the data of the refusal says so.
-fn refused(private: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(private.strip_prefix(&MAGIC)?).ok()?;
-    // The data of a refusal has zeros behind it.
-    Some(text.trim_end_matches('\0').to_owned())
+fn refused(why: ConnectError) -> Attempt {
+    let text = match &why {
+        ConnectError::Refused { private, .. } => private.strip_prefix(&MAGIC),
+        _ => None,
+    };
+    match text.and_then(|text| std::str::from_utf8(text).ok()) {
+        // The data of a refusal has zeros behind it.
+        Some(text) => Attempt::Stranger(text.trim_end_matches('\0').to_owned()),
+        None => Attempt::Again(why.to_string()),
+    }
 }
+
+/// Why a process is a stranger whose answers are not those of this version.
+const ANOTHER_VERSION: &str = "it has another version of this library";
