@@ -67,7 +67,7 @@ fn members_of_one_host_need_no_key() {
                 for rank in 0..2 {
                     let job = Job::member(rank, &addresses).config(config.clone());
                     scope.spawn(move || {
-                        job.run(async |world| Ok(works(&world).await?)).expect("a job")
+                        job.run(async |world| Ok(works(&world).await?)).expect("a job");
                     });
                 }
             });
