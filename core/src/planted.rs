@@ -38,6 +38,8 @@ pub enum Bug {
     TakesReadsForAnswered,
     /// A key that was to be taken back is still good.
     KeepsInvalidated,
+    /// Memory whose registration was taken back is still reached by its keys.
+    KeepsRevoked,
     /// A request that waits for reads before it does not.
     IgnoresFences,
     /// A write into mapped memory ends with what was written in one turn.

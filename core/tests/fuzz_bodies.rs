@@ -16,8 +16,8 @@ use doorbell_core::wire::*;
 #[path = "../../fuzz/src/lib.rs"]
 mod bodies;
 
-const MUTATIONS: usize = 20_000;
-const TRUNCATIONS: usize = 5_000;
+const MUTATIONS: usize = if cfg!(miri) { 20 } else { 20_000 };
+const TRUNCATIONS: usize = if cfg!(miri) { 5 } else { 5_000 };
 /// Beyond this a mutated input is cut: what parsers do with more is what they do with this much.
 const LONGEST: usize = 8 << 10;
 

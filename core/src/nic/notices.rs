@@ -224,3 +224,25 @@ impl Nic {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// There are 256 notices at the most. Those of a link that brings more become one, which stands
+    /// for all of them.
+    #[test]
+    fn a_link_that_sends_in_vain_without_end_pushes_out_no_notice_but_its_own() {
+        let (flooder, honest) = (PathId(1), PathId(2));
+        let mut notices = Notices::default();
+        notices.add(honest, Qpn::new(5), Psn::new(7));
+        for number in 0..10_000 {
+            notices.add(flooder, Qpn::new(number % 3000), Psn::new(2 * number));
+            assert!(notices.waiting.len() <= MOST_RUNS, "{}", notices.waiting.len());
+        }
+        let of = |link| notices.waiting.iter().filter(move |(other, _)| *other == link);
+        let run = Untaken::Run { number: Qpn::new(5), first: Psn::new(7), last: Psn::new(7) };
+        assert!(of(honest).eq(&[(honest, run)]));
+        assert!(of(flooder).eq(&[(flooder, Untaken::Anything)]));
+    }
+}

@@ -151,3 +151,63 @@ impl OfLink {
         self.pushed_out.push_back(pushed_out.rkey);
     }
 }
+
+#[cfg(all(test, not(verbs_loom)))]
+mod tests {
+    use super::*;
+
+    const FLOODER: PathId = PathId(1);
+    const HONEST: PathId = PathId(2);
+
+    fn grant(from: PathId, rkey: u32) -> Grant {
+        Grant { from, tag: rkey.into(), memory: Region::new(8) }
+    }
+
+    fn is_absent(grants: &mut Grants, link: PathId, rkey: u32) -> Option<bool> {
+        match grants.take(link, Rkey(rkey), &Arc::new(Notify::new())) {
+            Ok(_) => None,
+            Err(why) => Some(matches!(why, Absent::PushedOut)),
+        }
+    }
+
+    #[test]
+    fn a_link_keeps_64_grants_and_256_keys_and_what_it_forgot_is_not_waited_for() {
+        let mut grants = Grants::default();
+        grants.arrive(grant(HONEST, 7));
+        let all = (MOST_UNTAKEN + MOST_REMEMBERED) as u32;
+        for rkey in 0..all {
+            grants.arrive(grant(FLOODER, rkey));
+        }
+        let kept = |grants: &Grants| {
+            let link = &grants.links[&FLOODER];
+            (link.arrived.len(), link.pushed_out.len())
+        };
+        assert_eq!(kept(&grants), (MOST_UNTAKEN, MOST_REMEMBERED));
+        assert_eq!(is_absent(&mut grants, FLOODER, all), Some(false), "it may come yet");
+        grants.arrive(grant(FLOODER, all));
+        assert_eq!(kept(&grants), (MOST_UNTAKEN, MOST_REMEMBERED));
+        assert_eq!(is_absent(&mut grants, FLOODER, 0), Some(true), "it was forgotten");
+        assert_eq!(is_absent(&mut grants, FLOODER, all), None);
+        assert_eq!(
+            (is_absent(&mut grants, HONEST, 7), is_absent(&mut grants, HONEST, 8)),
+            (None, Some(false))
+        );
+    }
+
+    #[test]
+    fn of_each_key_as_many_grants_are_kept_as_tasks_wait_for() {
+        let (mut grants, tasks) = (Grants::default(), [(); 100].map(|()| Arc::new(Notify::new())));
+        for (task, rkey) in tasks.iter().zip(0..) {
+            assert!(grants.take(FLOODER, Rkey(rkey), task).is_err());
+        }
+        for rkey in (0..100).chain(1000..2000).chain([5; 200]) {
+            grants.arrive(grant(FLOODER, rkey));
+        }
+        for (task, rkey) in tasks.iter().zip(0..) {
+            assert!(grants.take(FLOODER, Rkey(rkey), task).is_ok(), "grant {rkey}");
+        }
+        assert!(grants.links[&FLOODER].arrived.len() <= MOST_UNTAKEN);
+        drop(tasks);
+        assert!(!grants.are_awaited());
+    }
+}

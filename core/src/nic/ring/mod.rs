@@ -6,6 +6,12 @@
 //!
 //! The unsafe part is the slots: the indices say whose each is. A slot is the writer's from when
 //! the reader's head has passed it until the writer's tail passes it, and the reader's otherwise.
+//!
+//! Both ends reach the slots by a pointer that was made of a shared reference to all of their cells,
+//! so it may write, and writing by it invalidates no other copy of it: neither as a stack of borrows
+//! has it nor as a tree. References to a value are made of it anew each time, and borrow the end that
+//! they belong to, so they are over before the slot is the other's. Only the reader makes exclusive
+//! ones, one at a time.
 
 mod reading;
 mod writing;
