@@ -40,7 +40,7 @@ const END: u32 = 1 << 31;
 /// What is there for all inputs.
 struct World {
     runtime: Runtime,
-    listener: RefCell<Listener>,
+    listener: Listener,
     good: Endpoint,
     stranger: Nic,
 }
@@ -57,7 +57,7 @@ impl World {
             let good = Endpoint::open("shm").await.expect("it opens");
             (listener.expect("nobody else listens"), good, nic().await.expect("it opens"))
         });
-        Self { runtime, listener: listener.into(), good, stranger }
+        Self { runtime, listener, good, stranger }
     }
 }
 
@@ -68,25 +68,27 @@ thread_local! {
 /// Gives the messages of an input to a listener and its stream.
 pub fn byte_stream(data: &[u8]) {
     WORLD.with_borrow_mut(|world| {
-        let world = world.get_or_insert_with(World::new);
-        world.runtime.block_on(async {
-            timeout(LONG, hears(world, &mut Input(data))).await.expect("each end goes on");
+        let World { runtime, listener, good, stranger } = world.get_or_insert_with(World::new);
+        let mut input = Input(data);
+        runtime.block_on(async {
+            let all = async {
+                hears(listener, stranger, &mut input).await;
+                is_well(listener, good).await;
+            };
+            timeout(LONG, all).await.expect("each end goes on");
         });
     });
 }
 
-async fn hears(world: &World, input: &mut Input<'_>) {
-    let mut listener = world.listener.borrow_mut();
+async fn hears(listener: &mut Listener, stranger: &Nic, input: &mut Input<'_>) {
     let hello = hello(input);
-    if let Some(pair) = asks(world, &listener, &hello).await {
-        let mut stream = listener.accept().await.expect("a peer asks");
-        says(&pair, &mut stream, input).await;
-        drop(pair);
-        // The stream has come to an end by now, or does so when its peer has gone.
-        let mut rest = Vec::new();
-        let _ = stream.read_to_end(&mut rest).await;
-    }
-    is_well(world, &mut listener).await;
+    let Some(pair) = asks(stranger, listener, &hello).await else { return };
+    let mut stream = listener.accept().await.expect("a peer asks");
+    says(&pair, &mut stream, input).await;
+    drop(pair);
+    // The stream has come to an end by now, or does so when its peer has gone.
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
 }
 
 /// A hello that is often a proper one.
@@ -104,8 +106,8 @@ fn hello(input: &mut Input<'_>) -> Vec<u8> {
 }
 
 /// Asks the listener for a stream. Returns `None` if the listener refuses.
-async fn asks(world: &World, listener: &Listener, hello: &[u8]) -> Option<QueuePair> {
-    let pair = world.stranger.domain().queue_pair(&QueuePairConfig::default());
+async fn asks(stranger: &Nic, listener: &Listener, hello: &[u8]) -> Option<QueuePair> {
+    let pair = stranger.domain().queue_pair(&QueuePairConfig::default());
     let pair = pair.expect("there is room");
     for _ in 0..16 {
         pair.post_receive(Buf::with_capacity(4096)).expect("there is room");
@@ -157,9 +159,9 @@ async fn says(pair: &QueuePair, stream: &mut Stream, input: &mut Input<'_>) {
 }
 
 /// The listener takes a stream of a peer that keeps the rules, and the two talk.
-async fn is_well(world: &World, listener: &mut Listener) {
+async fn is_well(listener: &mut Listener, good: &Endpoint) {
     let name = listener.local_name().to_owned();
-    let (asked, taken) = tokio::join!(world.good.connect(&name), listener.accept());
+    let (asked, taken) = tokio::join!(good.connect(&name), listener.accept());
     let (mut asked, mut taken) = (asked.expect("it listens"), taken.expect("a peer asks"));
     let (body, mut found) = ([9; 3000], [0; 3000]);
     for _ in 0..2 {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doorbell_verbs::{ConnectionState, Domain, Listener, QueuePair};
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// The connections for pulls that peers have made, by the tokens that they were given.
 #[derive(Debug, Default)]
@@ -39,8 +39,8 @@ impl PullService {
     /// The memory that they read is registered in `domain`.
     pub async fn serve(&self, domain: Domain, mut listener: Listener) {
         // A peer that goes away in the middle of connecting must not hold up others, so each
-        // connection is accepted by a task of its own.
-        let mut half_made = JoinSet::new();
+        // connection is accepted by a task of its own, and a peer has one such task at most.
+        let (mut half_made, mut by_token) = (JoinSet::new(), HashMap::<u64, AbortHandle>::new());
         loop {
             let incoming = tokio::select! {
                 incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => incoming,
@@ -48,6 +48,7 @@ impl PullService {
                     if let Ok((token, Ok(pair))) = made {
                         self.add(token, pair);
                     }
+                    by_token.retain(|_, task| !task.is_finished());
                     continue;
                 }
             };
@@ -57,7 +58,10 @@ impl PullService {
                 continue;
             };
             let domain = domain.clone();
-            half_made.spawn(async move { (token, incoming.accept(&domain).await) });
+            let task = half_made.spawn(async move { (token, incoming.accept(&domain).await) });
+            if let Some(before) = by_token.insert(token, task) {
+                before.abort();
+            }
         }
     }
 

@@ -65,6 +65,13 @@ pub fn whereabouts(greeting: &[u8]) -> (u64, &[u8]) {
     (u64::from_be_bytes(*address), &rest[..16])
 }
 
+/// Returns the service at which an endpoint takes connections for long messages, and the token that
+/// it has given the peer whose greeting it answers.
+pub fn pulls(greeting: &[u8]) -> (u64, [u8; 8]) {
+    let (words, _) = greeting.as_chunks();
+    (u64::from_be_bytes(words[3]), words[4])
+}
+
 /// Makes a greeting that tells, by another name, what the greeting of another endpoint tells.
 pub fn tells_as_its_own(greeting: &[u8], name: &str) -> Bytes {
     greeting[..GREETING].iter().copied().chain(name.bytes()).collect()

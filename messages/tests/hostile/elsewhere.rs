@@ -2,11 +2,13 @@
 
 use doorbell::am::{self, Handlers};
 use doorbell::messages::{ConnectError, Endpoint, Match};
+use doorbell::verbs::{QueuePairConfig, ServiceId};
 use doorbell_kit::child::{self, Child};
+use futures_util::FutureExt;
 
 use crate::ALONE;
 use crate::stage::Stranger;
-use crate::wire::{EAGER, GREET, greeting, heading, tells_as_its_own, whereabouts};
+use crate::wire::{EAGER, GREET, greeting, heading, pulls, tells_as_its_own, whereabouts};
 
 const MINE: &str = "elsewhere::memory_of_this_process_does_not_arrive_as_a_peers_message";
 const THIRD: &str = "elsewhere::memory_of_a_third_process_does_not_arrive_as_a_peers_message";
@@ -127,5 +129,68 @@ fn a_peer_that_tells_of_others_memory_is_not_connected_to() {
             other => panic!("the stranger tells of memory that is not its own: {other:?}"),
         }
         drop(stranger);
+    });
+}
+
+const HALF_MADE: &str = "elsewhere::connections_that_a_peer_does_not_confirm_hold_up_no_others";
+
+/// More connections than an endpoint accepts at a time.
+const MANY: usize = 80;
+
+/// The part of a stranger that asks for many connections for long messages, and is stopped before
+/// it confirms any.
+async fn asks_for_many(victim: &str) {
+    let stranger = am::Endpoint::open("udp:127.0.0.1:0", Handlers::new()).await;
+    let stranger = stranger.expect("it opens");
+    let to_victim = stranger.connect(victim).await.expect("the victim is there");
+    let answer = to_victim.call(GREET, greeting(4096, "udp:127.0.0.1:1#2")).await;
+    let (service, token) = pulls(&answer.expect("it is answered"));
+    child::tell("greeted");
+    child::listen();
+    let (address, _) = victim.rsplit_once('#').expect("a name");
+    let domain = stranger.nic().domain();
+    let mut asked: Vec<_> = (0..MANY)
+        .map(|_| {
+            let pair = domain.queue_pair(&QueuePairConfig::default()).expect("there is room");
+            Box::pin(async move { pair.connect(address, ServiceId(service), &token).await })
+        })
+        .collect();
+    for asks in &mut asked {
+        assert!(asks.as_mut().now_or_never().is_none(), "nobody answers yet");
+    }
+    // The requests leave when the NIC has its turn.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    child::tell("asked");
+    child::listen();
+}
+
+// The peer's connections took all places of those that are accepted at a time, and those of others
+// waited until the peer's were given up.
+#[test]
+fn connections_that_a_peer_does_not_confirm_hold_up_no_others() {
+    if let Some(victim) = child::part() {
+        return run(asks_for_many(&victim));
+    }
+    let _alone = ALONE.blocking_lock();
+    run(async {
+        let open = || Endpoint::open("udp:127.0.0.1:0");
+        let (victim, good) = (open().await.expect("it opens"), open().await.expect("it opens"));
+        let peer = good.connect(victim.name()).await.expect("the victim is there");
+        let mut stranger = Child::start(HALF_MADE, &victim.name().to_string(), None);
+        let heard = tokio::task::spawn_blocking(move || (stranger.hear(), stranger));
+        let (_, mut stranger) = heard.await.expect("it tells");
+        // From here on this thread runs no NIC, until the stranger is stopped.
+        stranger.say("go on");
+        stranger.hear();
+        stranger.stop();
+        let receive = victim.receive(Match::exactly(BITS));
+        let (sent, received) = tokio::join!(peer.send(BITS, vec![7; 200_000]), receive);
+        assert_eq!(received.expect("it was sent").body.len(), 200_000);
+        sent.expect("it was received");
+        let given_up = victim.nic().statistics().connections.timed_out;
+        assert!(given_up <= 1, "{given_up} connections of the stranger were waited for before");
+        stranger.resume();
     });
 }

@@ -41,7 +41,7 @@ async fn handles(mut message: Incoming, receives: Receives) {
     message.receive_into(&mut number).await.expect("each message begins with its number");
     let (number, mut at) = (u64::from_be_bytes(number), 0);
     // Where the place of the next byte is known, what comes must be right.
-    let (mut is_known, mut slices): (bool, Vec<(Vec<u8>, Vec<u8>)>) = (true, Vec::new());
+    let (mut is_known, mut slices) = (true, Vec::<[Vec<u8>; 2]>::new());
     for (len, count) in receives {
         let mut slice = vec![0xa5; len];
         let filled = tokio::select! {
@@ -59,12 +59,12 @@ async fn handles(mut message: Incoming, receives: Receives) {
             // Part of the slice may have been filled, and what that was is lost.
             None => is_known = len == 0,
         }
-        slices.push((slice.clone(), slice));
+        slices.push([slice.clone(), slice]);
         turns(count).await;
-        assert!(slices.iter().all(|(slice, then)| slice == then), "a slice has changed");
+        assert!(slices.iter().all(|[slice, then]| slice == then), "a slice has changed");
     }
     while let Ok(Some(_)) = message.receive_some().await {}
-    assert!(slices.iter().all(|(slice, then)| slice == then), "a slice has changed");
+    assert!(slices.iter().all(|[slice, then]| slice == then), "a slice has changed");
 }
 
 /// Plays a program, and has all messages handled.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorbell_verbs::{Listener, Nic};
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::connection::BulkConnection;
 use crate::status::Status;
@@ -38,8 +38,9 @@ impl BulkConnections {
     pub async fn serve(&self, nic: Nic, mut listener: Listener, is_session: impl Fn(u64) -> bool) {
         let domain = nic.domain();
         // A client that goes away in the middle of connecting must not hold up others, so each
-        // connection is accepted by a task of its own.
+        // connection is accepted by a task of its own, and a client has one such task at most.
         let (mut half_made, mut orders) = (JoinSet::new(), 0_u64..);
+        let mut by_session = HashMap::<u64, AbortHandle>::new();
         loop {
             let incoming = tokio::select! {
                 incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => incoming,
@@ -51,8 +52,10 @@ impl BulkConnections {
                         Ok((_, _, Err(why))) => {
                             tracing::debug!(%why, "a client's connection for bodies was not accepted");
                         }
+                        Err(why) if why.is_cancelled() => {}
                         Err(why) => tracing::error!(%why, "accepting a connection for bodies"),
                     }
+                    by_session.retain(|_, task| !task.is_finished());
                     continue;
                 }
             };
@@ -62,10 +65,13 @@ impl BulkConnections {
                 continue;
             };
             let (domain, order) = (domain.clone(), orders.next().unwrap_or(u64::MAX));
-            half_made.spawn(async move {
+            let task = half_made.spawn(async move {
                 let accepted = incoming.accept(&domain).await;
                 (session, order, accepted.map(|pair| Arc::new(BulkConnection::of(pair, domain))))
             });
+            if let Some(before) = by_session.insert(session, task) {
+                before.abort();
+            }
         }
     }
 
