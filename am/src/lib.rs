@@ -71,6 +71,7 @@
 //!
 //! | folder | what it is for |
 //! |---|---|
+//! | `proof` | proofs that a peer knows a tag, and challenges |
 //! | `wire`, `arguments`, `config`, `error` | data: formats, values, settings, errors |
 //! | `receives`, `kinds`, `credits` | bookkeeping: buffers, kinds of messages, credits and calls under way |
 //! | `shared` | signals between links, handlers and the progress engine |

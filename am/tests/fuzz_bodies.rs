@@ -9,22 +9,26 @@ use std::path::Path;
 
 use doorbell_kit::effort;
 
-#[path = "../../fuzz/src/am.rs"]
-mod bodies;
+#[path = "../../fuzz/src/am/group.rs"]
+mod group;
+#[path = "../../fuzz/src/am/hello.rs"]
+mod hello;
+#[path = "../../fuzz/src/am/pack.rs"]
+mod pack;
 
 #[test]
 fn the_messages_of_a_send_lie_within_it() {
-    explore("am_pack", bodies::am_pack, &sends());
+    explore("am_pack", pack::am_pack, &sends());
 }
 
 #[test]
 fn greetings_are_written_as_they_were_read() {
-    explore("am_hello", bodies::am_hello, &greetings());
+    explore("am_hello", hello::am_hello, &greetings());
 }
 
 #[test]
 fn the_words_of_a_group_are_written_as_they_were_read() {
-    explore("am_group", bodies::am_group, &words());
+    explore("am_group", group::am_group, &words());
 }
 
 /// Sends of one message and of several, with few words and with many, with payloads and without.

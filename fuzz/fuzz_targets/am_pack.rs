@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../src/am.rs"]
-mod am;
+#[path = "../src/am/pack.rs"]
+mod body;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| am::am_pack(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| body::am_pack(data));

@@ -11,11 +11,13 @@ pub struct EndpointConfig {
     /// The service number by which peers know the endpoint at its NIC's address. Without one, the
     /// endpoint draws a number that nobody can guess.
     pub service: Option<u64>,
-    /// The peers that the endpoint admits: all, those that show a [tag](Tag), or none. Peers that
-    /// are not admitted can't [map](crate::Endpoint::map) the endpoint.
+    /// The peers that the endpoint admits: all, those that prove that they know a [tag](Tag), or
+    /// none. Peers that are not admitted can't [map](crate::Endpoint::map) the endpoint.
     pub admits: Admits,
     /// The tag that the endpoint shows to peers that it [connects](crate::Endpoint::connect) to, if
-    /// any.
+    /// any. A tag that the endpoint demands itself, by [`admits`](Self::admits), is shown only to
+    /// peers that prove that they know it; others are
+    /// [refused](crate::MapError::Unproved).
     pub shows: Option<Tag>,
     /// The most requests that each peer may have under way to the endpoint: at least 1, at most
     /// 4095.

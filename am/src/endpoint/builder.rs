@@ -84,8 +84,9 @@ impl EndpointBuilder {
         self.with(|config| config.service = Some(service))
     }
 
-    /// Sets the tag of a group of endpoints. The endpoint admits peers that show the tag, and shows
-    /// it to peers that it [connects](Endpoint::connect) to.
+    /// Sets the tag of a group of endpoints. The endpoint admits peers that prove that they know the
+    /// tag, and [connects](Endpoint::connect) to no others. The tag never goes over the network. A
+    /// tag that is to keep strangers out is [drawn](Tag).
     pub fn tag(self, tag: Tag) -> Self {
         self.with(|config| (config.admits, config.shows) = (tag.into(), Some(tag)))
     }

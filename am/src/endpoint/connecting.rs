@@ -326,7 +326,8 @@ impl Core {
     }
 }
 
-/// What two endpoints know of each other before the greeting of the side that connects.
+/// The state of a connection before the greeting of the side that connects: what the two endpoints
+/// know of each other.
 struct Introduction {
     /// The number that this side has drawn.
     nonce: Nonce,

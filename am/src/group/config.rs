@@ -19,7 +19,9 @@ pub struct GroupConfig {
     /// reachable by the address in the member's name, and no other endpoint of that NIC may have
     /// the service number there.
     pub members: Vec<Name>,
-    /// The tag that members show each other to be admitted. Without a tag, every peer is admitted.
+    /// The tag that members prove to each other that they know, before anything is sent either way.
+    /// Without a tag, every peer is admitted. A tag that is to keep strangers out is
+    /// [drawn](Tag).
     pub tag: Option<Tag>,
     /// How long attempts to connect to a member are repeated before a collective fails.
     pub patience: Duration,

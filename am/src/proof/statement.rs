@@ -11,7 +11,7 @@ impl Nonce {
     /// The number of bytes of a nonce.
     pub const LEN: usize = 16;
 
-    /// Draws a nonce.
+    /// Draws a nonce from the random numbers of the system.
     pub fn draw() -> Self {
         Self(drawn())
     }

@@ -26,8 +26,8 @@ impl Side {
 pub struct Meeting {
     /// The side that this endpoint is on.
     own: Side,
-    /// What both greetings said, of which each has a number that its side has drawn, and by which
-    /// queue pairs: half of a hash, since each link has one.
+    /// Half of a hash of both greetings, each of which has a number that its side has drawn, and of
+    /// the numbers of the queue pairs. Half, since each link has such a hash.
     greetings: [u8; 16],
 }
 

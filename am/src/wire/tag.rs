@@ -90,8 +90,8 @@ impl From<Tag> for Admits {
 #[derive(Default, Debug)]
 pub(crate) struct Admission {
     admitted: AtomicBool,
-    /// What the peer claims. Whether that is a certain tag is found out when the tag is known that
-    /// it should be.
+    /// The peer's claim to know a tag. Whether it is a certain tag is found out when the endpoint
+    /// demands one.
     claim: Mutex<Option<Box<Claim>>>,
 }
 

@@ -283,7 +283,7 @@ impl Joining<'_> {
         Told { odd, rank, size, heap, nonce: between.nonces[0], proof: Proof::default() }
     }
 
-    /// What all processes of the world must have.
+    /// Returns the properties that all processes of the world must have.
     fn same(&self) -> Same {
         Same { size: self.size() as u32, heap: self.heap.region().len() as u64 }
     }

@@ -41,7 +41,7 @@ pub(super) struct Challenge {
     pub proof: Proof,
 }
 
-/// What a process tells about itself.
+/// The data of a process about itself: its rank, its heap, and a proof that it knows the key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Told {
     pub odd: bool,
@@ -161,18 +161,20 @@ impl Between {
         Statement::of(label, &[&own, parts].concat())
     }
 
-    /// What the process that is asked proves by its challenge.
+    /// Returns the statement that the process that is asked proves by its challenge.
     pub fn challenged(&self) -> Statement {
         self.statement("doorbell split-c: the challenging side", &[])
     }
 
-    /// What the process that asks proves by what it tells, by the queue pair of this number.
+    /// Returns the statement that the process that asks proves when it tells about itself, by the
+    /// queue pair of this number.
     pub fn asks(&self, told: Told, qpn: Qpn) -> Statement {
         let (told, qpn) = (told.unproven(), qpn.get().to_be_bytes());
         self.statement("doorbell split-c: the asking side", &[&told, &qpn])
     }
 
-    /// What the process that is asked proves by what it tells, when it was told that by the other.
+    /// Returns the statement that the process that is asked proves when it tells about itself, after
+    /// the other has done so.
     pub fn accepts(&self, [asks, told]: [Told; 2], qpns: [Qpn; 2]) -> Statement {
         let [from, to] = qpns.map(|qpn| qpn.get().to_be_bytes());
         let parts: [&[u8]; 4] = [&asks.to_bytes(), &told.unproven(), &from, &to];
@@ -185,7 +187,7 @@ impl Between {
     }
 }
 
-/// What must be the same in all processes of a world, beside the key.
+/// The properties that all processes of a world must have in common, beside the key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Same {
     /// The number of processes.
