@@ -353,7 +353,7 @@ const BEHIND_ID: usize = Ipv4::LEN - 6 + Udp::LEN + STEADY_BTH;
 /// rest of the IPv4 header, UDP, and the steady part of the BTH.
 static ID_EFFECT: [ByByte<u32>; 2] = [effects(BEHIND_ID + 1), effects(BEHIND_ID)];
 
-/// What each value of a byte does to a CRC that has since taken in so many bytes.
+/// The differences that a byte's values make to a CRC which has since taken in so many bytes.
 #[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
 const fn effects(behind: usize) -> ByByte<u32> {
     let (mut effects, mut byte) = ([0; 256], 0u8);

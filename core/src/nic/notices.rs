@@ -229,8 +229,8 @@ impl Nic {
 mod tests {
     use super::*;
 
-    /// There are 256 notices at the most. Those of a link that brings more become one, which stands
-    /// for all of them.
+    /// At most 256 notices wait. Those of a link that brings more become one, which stands for all of
+    /// them.
     #[test]
     fn a_link_that_sends_in_vain_without_end_pushes_out_no_notice_but_its_own() {
         let (flooder, honest) = (PathId(1), PathId(2));

@@ -46,7 +46,7 @@ pub(crate) fn put<const N: usize>(out: &mut [u8], bytes: [u8; N]) -> &mut [u8] {
     }
 }
 
-/// What is encoded has been given too little room.
+/// Ends an encoding that was given too little room.
 #[cold]
 #[inline(never)]
 pub(crate) fn no_room() -> ! {

@@ -101,7 +101,7 @@ impl fmt::Debug for Syndrome {
     }
 }
 
-/// What a code of five bits stands for.
+/// Looks up a code of five bits.
 #[expect(clippy::indexing_slicing, reason = "five bits name no more than the table has")]
 const fn of_code(table: &[u16; 32], code: u8) -> u16 {
     table[(code & 0x1F) as usize]

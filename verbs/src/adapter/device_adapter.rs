@@ -50,7 +50,7 @@ pub(crate) struct DeviceAdapter<D> {
     /// Whether nothing was received since the clock was read, while the device is armed. If so, no
     /// state of the NIC carries an outdated time.
     asleep: bool,
-    /// Whether there may be more grants to take in than the last look took.
+    /// Whether the device may have more grants than the last look has taken in.
     more_grants: bool,
 }
 

@@ -186,7 +186,7 @@ mod tests {
         assert!(!wakers.any());
     }
 
-    /// What a waker does when it is dropped.
+    /// A task that takes another one off the list when its waker is dropped.
     struct Leaves(Arc<Wakers>, Mutex<Place>);
 
     impl Wake for Leaves {

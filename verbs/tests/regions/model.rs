@@ -11,36 +11,37 @@ pub const CELL: usize = 8;
 /// The cells that each NIC has in each region.
 pub const CELLS: usize = 4;
 
-/// What is known of one word.
+/// The values that one word may have.
 #[derive(Clone, Default)]
 struct Word {
-    /// What it may hold now.
+    /// The values that the word may have now.
     may: Vec<u64>,
-    /// All that it was ever to hold, in order.
+    /// The values that were ever written to the word, in order.
     ever: Vec<u64>,
 }
 
-/// What is known of one region.
+/// The contents that one region may have.
 pub struct Model {
     words: Vec<Word>,
     last: u64,
     counter: Counter,
 }
 
-/// What is known of the counter behind the words, which every NIC adds one to.
+/// The values that the counter behind the words may have, which every NIC adds one to.
 #[derive(Default)]
 struct Counter {
-    /// What it has at least, and at the most.
+    /// The counter's least value, and its greatest.
     least: u64,
     most: u64,
-    /// What was found there before an addition.
+    /// The values that were found in the counter before an addition.
     found: HashSet<u64>,
     /// How often its value was known for sure. Of additions that were begun before the last time,
     /// those that were carried out are counted in.
     epoch: u64,
 }
 
-/// What a reader may find: what could be there when it began, and what was written since.
+/// The words that a reader may find: those that could be there when it began, and those that were
+/// written since.
 pub struct Sight {
     first: usize,
     seen: Vec<(Vec<u64>, usize)>,

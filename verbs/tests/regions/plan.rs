@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-/// What the NICs of a plan are over.
+/// The devices that the NICs of a plan are over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
     /// A simulated Ethernet that loses, doubles and delays frames.
@@ -49,11 +49,11 @@ pub enum Tree {
     Select(Vec<Tree>),
     /// Dropped after so many polls.
     Dropped(Box<Tree>, u8),
-    /// One after another.
+    /// The next begins when one has ended.
     Then(Vec<Tree>),
 }
 
-/// A whole program.
+/// A program of several NICs, which does something in each of its rounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     pub over: Over,

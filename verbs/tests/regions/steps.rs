@@ -9,7 +9,7 @@ use crate::model::{CELL, CELLS, place};
 use crate::plan::{Over, Step};
 use crate::world::{Node, World};
 
-/// What a NIC does with another.
+/// The two NICs of a step: the first does something with the second.
 #[derive(Clone, Copy)]
 pub struct Ends<'w> {
     pub world: &'w World,

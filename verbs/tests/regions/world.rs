@@ -17,7 +17,7 @@ use doorbell_verbs::{
 use crate::model::{CELL, CELLS, Model};
 use crate::plan::{Over, Plan};
 
-/// One NIC, its domain, and its memory that all peers may use.
+/// A NIC with its domain, and its memory that all peers may use.
 pub struct Node {
     pub nic: Nic,
     pub domain: Domain,

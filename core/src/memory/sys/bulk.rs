@@ -58,7 +58,7 @@ unsafe fn moved(from: *const u8, to: *const u8, words: usize) -> bool {
     true
 }
 
-/// Other processors have their loop.
+/// Does nothing: other processors have their loop.
 ///
 /// # Safety
 /// None is needed.

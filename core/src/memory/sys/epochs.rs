@@ -74,7 +74,7 @@ impl Private {
 pub struct PrivatePart {
     first: NonNull<u8>,
     len: usize,
-    /// Keeps the memory.
+    /// The region, which keeps the memory.
     _region: Region,
 }
 

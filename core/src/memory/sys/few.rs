@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::num::NonZero;
 use std::slice;
 
-/// So many bytes are put at a time.
+/// The number of bytes that are put at a time.
 const UNIT: usize = 16;
 type Unit = MaybeUninit<[u64; UNIT / 8]>;
 
@@ -23,7 +23,7 @@ pub(crate) struct Few {
 }
 
 impl Few {
-    /// The most bytes.
+    /// The most bytes that there is room for.
     pub const MOST: usize = 4 * UNIT;
 
     /// A copy of `bytes`, if they are not too many.
@@ -67,7 +67,7 @@ impl Few {
         self.len.get() as usize - 1
     }
 
-    /// The bytes.
+    /// Returns the bytes that were put.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the invariant; and any bytes of words are bytes.
@@ -75,7 +75,7 @@ impl Few {
     }
 }
 
-/// With one store.
+/// Puts a unit with one store.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn put(unit: &mut Unit, [low, high]: [u64; 2]) {

@@ -16,7 +16,7 @@ use crate::sync::AtomicU64;
 #[derive(Clone)]
 pub(in crate::memory) struct Held {
     pub(super) first: NonNull<AtomicU64>,
-    /// In bytes; the last word may be a part only.
+    /// The length in bytes; of the last word, perhaps only a part belongs to the region.
     pub(super) len: usize,
     #[cfg_attr(loom, allow(dead_code))]
     owner: Arc<Owner>,
@@ -52,7 +52,7 @@ unsafe impl Send for Heap {}
 unsafe impl Sync for Heap {}
 
 impl Held {
-    /// Zeros.
+    /// Makes memory of zeros.
     pub fn new(len: usize) -> Self {
         let words: Box<[_]> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
         let words = NonNull::from(Box::leak(words));

@@ -106,7 +106,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Whether it panicked.
+/// Returns whether a function panicked.
 fn panics(does: impl FnOnce()) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(does)).is_err()
 }

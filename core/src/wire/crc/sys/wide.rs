@@ -46,7 +46,8 @@ pub fn update(register: u32, bytes: &[u8]) -> (u32, usize) {
     (unsafe { take::<false>(register, bytes.as_ptr(), [].as_mut_ptr(), taken) }, taken)
 }
 
-/// The same, copying them to the front of `to`, which is as long.
+/// Takes the front of `bytes` into a register, and copies it to the front of `to`, which is as long;
+/// how many bytes they were.
 #[inline]
 pub fn copy(register: u32, bytes: &[u8], to: &mut [u8]) -> (u32, usize) {
     let taken = takes(bytes.len());
@@ -58,7 +59,8 @@ pub fn copy(register: u32, bytes: &[u8], to: &mut [u8]) -> (u32, usize) {
     (unsafe { take::<true>(register, bytes.as_ptr(), to.as_mut_ptr(), taken) }, taken)
 }
 
-/// The same of words that others write, each of them loaded whole.
+/// Takes words that others write into a register, each of them loaded whole, and copies them to the
+/// front of `to`; how many bytes they were.
 #[inline]
 pub fn copy_words(register: u32, words: &[AtomicU64], to: &mut [u8]) -> (u32, usize) {
     let taken = takes(size_of_val(words));
@@ -111,7 +113,7 @@ unsafe fn take<const COPY: bool>(register: u32, from: *const u8, to: *mut u8, le
     finish(sum)
 }
 
-/// Loads a block.
+/// Loads a block of 64 bytes.
 ///
 /// # Safety
 /// It can be read: memory that is borrowed, or aligned atomic words.
