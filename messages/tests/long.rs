@@ -184,6 +184,68 @@ async fn both_sides_may_connect_at_once(device: &str) {
     }
 }
 
+/// Two endpoints whose names stay the same whenever they are opened, so that connections which are
+/// there are not found by a name.
+async fn named(device: &str) -> [Endpoint; 2] {
+    let open = |service| Endpoint::builder().endpoint(move |below| below.service(service));
+    let ends = [open(71).open(device).await, open(72).open(device).await];
+    ends.map(|end| end.expect("it opens"))
+}
+
+/// Messages go both ways between two peers, each of which is the one that the other sends to.
+async fn talk([near, far]: &[Endpoint; 2], there: &Peer, back: &Peer) {
+    for len in [10, 100_000] {
+        let (ping, sent) = (far.receive(Match::any().from(back)), there.send(1, pattern(len)));
+        let ping = in_time(ping).await.expect("it was sent");
+        assert!(ping.body == pattern(len) && ping.from == *back);
+        let (pong, back) = (near.receive(Match::any().from(there)), back.send(2, pattern(len)));
+        assert!(in_time(pong).await.expect("it was sent").body == pattern(len));
+        in_time(sent).await.expect("it was received");
+        in_time(back).await.expect("it was received");
+    }
+}
+
+async fn endpoints_that_connect_to_each_other_at_once_have_one_peer_each(device: &str) {
+    for _ in 0..20 {
+        let ends = named(device).await;
+        let [near, far] = &ends;
+        let (there, back) = tokio::join!(near.connect(far.name()), far.connect(near.name()));
+        let (there, back) = (there.expect("it is there"), back.expect("it is there"));
+        in_time(talk(&ends, &there, &back)).await;
+    }
+}
+
+async fn an_endpoint_that_is_connected_to_later_is_the_peer_that_has_connected(device: &str) {
+    let ends = named(device).await;
+    let [near, far] = &ends;
+    let there = near.connect(far.name()).await.expect("it is there");
+    in_time(there.send(3, "hello")).await.expect("it is sent");
+    let hello = in_time(far.receive(Match::any())).await.expect("it was sent");
+    let back = far.connect(near.name()).await.expect("it is there");
+    assert_eq!(hello.from, back);
+    in_time(talk(&ends, &there, &back)).await;
+    let again = near.connect(far.name()).await.expect("it is there");
+    assert_eq!(again, there);
+}
+
+async fn an_endpoint_connects_to_itself(device: &str) {
+    for service in [None, Some(73)] {
+        let builder = Endpoint::builder();
+        let builder = match service {
+            None => builder,
+            Some(service) => builder.endpoint(|below| below.service(service)),
+        };
+        let own = builder.open(device).await.expect("it opens");
+        let peer = in_time(own.connect(own.name())).await.expect("it is there");
+        for len in [10, 100_000] {
+            let (received, sent) =
+                tokio::join!(own.receive(Match::any().from(&peer)), peer.send(1, pattern(len)));
+            assert!(received.expect("it was sent").body == pattern(len));
+            sent.expect("it was received");
+        }
+    }
+}
+
 on_each_device!(
     messages_of_all_lengths_arrive_whole_in_both_directions,
     long_and_short_messages_keep_their_order,
@@ -194,4 +256,7 @@ on_each_device!(
     a_send_that_is_held_can_be_cancelled,
     a_message_that_is_held_is_probed_and_received,
     both_sides_may_connect_at_once,
+    endpoints_that_connect_to_each_other_at_once_have_one_peer_each,
+    an_endpoint_that_is_connected_to_later_is_the_peer_that_has_connected,
+    an_endpoint_connects_to_itself,
 );

@@ -44,8 +44,8 @@ fn keeps() -> Handlers {
         .fold(handlers, |handlers, id| handlers.request(id, move |request, _| keep(request.keep())))
 }
 
-/// Says something `count` times that the server owes an answer to by a message of its own, and
-/// checks what the server holds.
+/// Has a stranger send a server `count` messages, each of which the server answers by a message of
+/// its own, and checks the memory of the server.
 async fn owes_little(count: u64, says: impl AsyncFn(&doorbell::am::Peer, u64, u64) -> bool) {
     let _alone = ALONE.lock().await;
     let router = Router::new().client_streaming(NEVER, |request| async move {

@@ -37,7 +37,7 @@ const MOST: usize = 64;
 /// The bit of an immediate that ends a stream.
 const END: u32 = 1 << 31;
 
-/// What is there for all inputs.
+/// A runtime with a listener, a peer that keeps the rules, and a NIC, which serve all inputs.
 struct World {
     runtime: Runtime,
     listener: Listener,
@@ -116,7 +116,7 @@ async fn asks(stranger: &Nic, listener: &Listener, hello: &[u8]) -> Option<Queue
     pair.connect(address, SERVICE, hello).await.ok().map(|(pair, _)| pair)
 }
 
-/// Says what the input has, while the stream's program reads and writes.
+/// Sends the messages of an input, while the stream's program reads and writes.
 async fn says(pair: &QueuePair, stream: &mut Stream, input: &mut Input<'_>) {
     let (mut sent, mut read) = (0_usize, 0_usize);
     for _ in 0..MOST {

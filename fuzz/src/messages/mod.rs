@@ -32,7 +32,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// The most packets of an input.
 const MOST: usize = 64;
 
-/// What is there for all inputs of a target: a runtime, and what lives in it.
+/// A runtime and the endpoints that live in it, which serve all inputs of a target.
 type World<T> = RefCell<Option<(T, Runtime)>>;
 
 /// Runs a test of an input in a world, which is made for the first input.

@@ -109,7 +109,7 @@ fn number_of(stream: StreamId) -> u64 {
     })
 }
 
-/// Says a packet, of which what follows in the input tells the rest.
+/// Sends a packet that is made of the next bytes of the input.
 async fn say(peer: &am::Peer, input: &mut Input<'_>) {
     let kind = input.u8();
     let slot = match input.u8() {

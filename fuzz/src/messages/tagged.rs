@@ -161,7 +161,7 @@ async fn hello(to_victim: &am::Peer, victim: &Endpoint) -> Option<Peer> {
     receive.test().map(|message| message.expect("it has come").from)
 }
 
-/// Says a packet, of which what follows in the input tells the rest.
+/// Sends a packet that is made of the next bytes of the input.
 async fn say(peer: &am::Peer, kind: u8, heard: &Heard, input: &mut Input<'_>) {
     let long = |len: u64| len << 8 | 2;
     let heard = heard.lock().expect("nobody panics").clone();

@@ -2,10 +2,10 @@
 
 use super::input::Input;
 
-/// The longest payload.
+/// The most bytes of a payload.
 const LONGEST: usize = 4096;
 
-/// A word: a small number, one of some that mean something, one at an edge, or any.
+/// Reads a word of a packet: a small number, a number of `some`, a number at an edge, or any.
 pub fn word(input: &mut Input<'_>, some: &[u64]) -> u64 {
     let byte = input.u8();
     match byte {
@@ -20,7 +20,7 @@ pub fn words<const N: usize>(input: &mut Input<'_>, some: &[u64]) -> [u64; N] {
     std::array::from_fn(|_| word(input, some))
 }
 
-/// A payload: as many bytes as the input says, or as many of one byte.
+/// Reads the payload of a packet: bytes of the input, or one byte many times.
 pub fn payload(input: &mut Input<'_>) -> Vec<u8> {
     match input.u8() {
         len @ 200.. => vec![len; usize::from(input.u16()) % LONGEST],

@@ -187,9 +187,15 @@ impl Shared {
         greeting: &Greeting,
     ) -> Result<(Source, u64), Answer> {
         let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
+        let joins = greeting.rail.joins;
+        if let Some(source) = state.told(joins).filter(|_| !state.links.contains_key(link)) {
+            // The endpoint connects to itself: both ends of the connection are the same peer.
+            state.links.insert(link.clone(), (source, 0));
+            return Ok((source, 0));
+        }
         let mut proof = 0;
         if let Some((_, connected)) = name.and_then(|name| state.connected_by(name)) {
-            let of_this = Proof::new(connected.told, greeting.rail.joins);
+            let of_this = Proof::new(connected.told, joins);
             let own = self.rails.first().and_then(|rail| rail.name.get());
             let goes_on = own.is_some_and(|own| *own < greeting.name);
             if !connected.is_greeted && goes_on && !state.links.contains_key(link) {

@@ -178,6 +178,12 @@ impl State {
         self.peers.iter().find(|(_, known)| is_it(known)).map(|(&source, known)| (source, known))
     }
 
+    /// Returns the peer that this endpoint has told a number when it connected to it.
+    pub fn told(&self, number: u64) -> Option<Source> {
+        let is_it = |known: &Known| number != 0 && known.told == number;
+        self.peers.iter().find(|(_, known)| is_it(known)).map(|(&source, _)| source)
+    }
+
     /// Returns the peer that has connected to this endpoint by another connection than the one of
     /// `but`, and of which the peer at the other end of that one has given proof, having been
     /// greeted with the number `told`.

@@ -1,11 +1,11 @@
 //! Datagrams that no endpoint sends: they are counted, and messages of honest peers arrive.
 
-use doorbell::messages::frames::{Endpoint, Match};
+use doorbell::messages::frames::{Endpoint, Match, Peer};
 use doorbell::verbs::work::Datagram;
-use doorbell::verbs::{Config, DatagramsConfig, Nic, Qkey, Qpn};
+use doorbell::verbs::{Config, Datagrams, DatagramsConfig, Destination, Nic, Qkey, Qpn};
 use doorbell_kit::Luck;
 
-use crate::common::{body, emp, receive_offloaded, received, rmpp, sent};
+use crate::common::{body, emp, in_time, receive_offloaded, received, rmpp, sent};
 use crate::everywhere::run;
 
 /// A frame with headers as they should be, of a sender that says that it is `name`.
@@ -36,6 +36,71 @@ fn frame(luck: &mut Luck, name: &str, sender: u64) -> Vec<u8> {
     bytes
 }
 
+/// A NIC that sends datagrams to an endpoint.
+struct Forger {
+    nic: Nic,
+    datagrams: Datagrams,
+    to: Destination,
+}
+
+impl Forger {
+    async fn to(far: &Endpoint) -> Self {
+        let nic = Nic::open("udp:127.0.0.1:0", Config::default()).expect("it opens");
+        let completions = nic.completion_queue(256).expect("there is room");
+        let config = DatagramsConfig::new(&completions, Qkey(7));
+        let datagrams = nic.domain().datagrams(&config).expect("there is room");
+        let target = far.name().to_string();
+        let (_, numbers) = target.rsplit_once('#').expect("a name");
+        let (qpn, key) = numbers.split_once('.').expect("a name");
+        let [qpn, key] = [qpn, key].map(|hex| u32::from_str_radix(hex, 16).expect("a number"));
+        let to = nic.destination(far.name().address(), Qpn::new(qpn), Qkey(key)).await;
+        Self { nic, datagrams, to: to.expect("there is a way") }
+    }
+}
+
+/// A name that a forger may have, and its identity.
+fn name(nic: &Nic, datagrams: &Datagrams, key: u32) -> (String, u64) {
+    let qpn = datagrams.qpn().get();
+    (format!("{}#{qpn:x}.{key:08x}", nic.address()), u64::from(qpn) << 32 | u64::from(key))
+}
+
+#[test]
+fn an_endpoint_knows_no_more_peers_than_it_may_and_those_go_on() {
+    run(async {
+        let open = || Endpoint::builder().policy(emp()).peers(4);
+        let near = open().open("udp:127.0.0.1:0").await.expect("it opens");
+        let far = open().open("udp:127.0.0.1:0").await.expect("it opens");
+        let peer = near.peer(far.name()).await.expect("there is a way");
+        sent_and_received(&peer, &far, 1).await;
+        let Forger { nic, mut datagrams, to } = Forger::to(&far).await;
+        for key in 0..20 {
+            let (own, identity) = name(&nic, &datagrams, key);
+            // The acknowledgement of a message, with the name of its sender.
+            let mut bytes = vec![6, 0x80, 0, 0, 0, 0, 0, 0];
+            bytes.extend(identity.to_be_bytes());
+            bytes.extend([0; 8]);
+            bytes.push(own.len() as u8);
+            bytes.extend(own.as_bytes());
+            let datagram = Datagram::new(bytes, &to).unsignalled();
+            datagrams.send.post(datagram).expect("there is room");
+        }
+        let refused = async {
+            while far.statistics().strangers < 17 {
+                tokio::task::yield_now().await;
+            }
+        };
+        in_time(refused).await;
+        sent_and_received(&peer, &far, 2).await;
+    });
+}
+
+async fn sent_and_received(peer: &Peer, far: &Endpoint, number: u64) {
+    let receiving = far.receive_at_most(1 << 20, Match::exactly(99));
+    let sending = peer.send(99, body(number, 5000));
+    assert!(received(receiving).await.body == body(number, 5000));
+    sent(sending).await;
+}
+
 #[test]
 fn forged_frames_are_counted_and_messages_of_others_arrive() {
     for policy in [emp(), rmpp(), receive_offloaded()] {
@@ -45,25 +110,15 @@ fn forged_frames_are_counted_and_messages_of_others_arrive() {
             let far = open().open("udp:127.0.0.1:0").await.expect("it opens");
             let peer = near.peer(far.name()).await.expect("there is a way");
 
-            let nic = Nic::open("udp:127.0.0.1:0", Config::default()).expect("it opens");
-            let completions = nic.completion_queue(256).expect("there is room");
-            let config = DatagramsConfig::new(&completions, Qkey(7));
-            let mut forger = nic.domain().datagrams(&config).expect("there is room");
-            let own = format!("{}#{:x}.{:08x}", nic.address(), forger.qpn().get(), 7);
-            let identity = u64::from(forger.qpn().get()) << 32 | 7;
-            let target = far.name().to_string();
-            let (_, numbers) = target.rsplit_once('#').expect("a name");
-            let (qpn, key) = numbers.split_once('.').expect("a name");
-            let [qpn, key] = [qpn, key].map(|hex| u32::from_str_radix(hex, 16).expect("a number"));
-            let to = nic.destination(far.name().address(), Qpn::new(qpn), Qkey(key)).await;
-            let to = to.expect("there is a way");
+            let Forger { nic, mut datagrams, to } = Forger::to(&far).await;
+            let (own, identity) = name(&nic, &datagrams, 7);
 
             let mut luck = Luck::new(3);
             // Without its name, nobody can be answered.
             let mut unnamed = vec![6, 0, 0, 0, 0, 0, 0, 0];
             unnamed.extend(identity.to_be_bytes());
             unnamed.extend([0; 8]);
-            let posted = forger.send.post(Datagram::new(unnamed, &to).unsignalled());
+            let posted = datagrams.send.post(Datagram::new(unnamed, &to).unsignalled());
             posted.expect("there is room");
             while far.statistics().strangers == 0 {
                 tokio::task::yield_now().await;
@@ -78,15 +133,12 @@ fn forged_frames_are_counted_and_messages_of_others_arrive() {
                         1 => bytes = (0..luck.below(90)).map(|_| luck.below(256) as u8).collect(),
                         _ => {}
                     }
-                    let _ = forger.send.post(Datagram::new(bytes, &to).unsignalled());
+                    let _ = datagrams.send.post(Datagram::new(bytes, &to).unsignalled());
                     tokio::task::yield_now().await;
                 }
                 drop(forged);
                 if round % 10 == 0 {
-                    let receiving = far.receive_at_most(1 << 20, Match::exactly(99));
-                    let sending = peer.send(99, body(round, 5000));
-                    assert!(received(receiving).await.body == body(round, 5000));
-                    sent(sending).await;
+                    sent_and_received(&peer, &far, round).await;
                 }
             }
             let counted = far.statistics();

@@ -17,6 +17,10 @@ pub async fn bytes_that_are_no_greeting_are_answered_by_none(device: &str) {
         let random: Bytes = (0..len).map(|_| luck.draw() as u8).collect();
         assert!(stage.stranger.greet(random).await.is_empty(), "{len} random bytes");
     }
+    for (len, is_refused) in [(400, false), (401, true), (3000, true)] {
+        let answer = stage.stranger.greet(greeting(4096, &"n".repeat(len))).await;
+        assert_eq!(answer.is_empty(), is_refused, "a name of {len} bytes");
+    }
     let mut other_version = whole.to_vec();
     other_version[7] = 99;
     assert!(stage.stranger.greet(other_version.into()).await.is_empty());

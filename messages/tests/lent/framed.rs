@@ -28,7 +28,8 @@ async fn turns(count: u32) {
     }
 }
 
-/// Plays a program: each message is received, or its receive is dropped and another takes it.
+/// Sends the messages of a program, each of which is received, by another receive if the first was
+/// dropped.
 pub fn plays(Program { policy, messages }: Program) {
     let policies: [Policy; 4] = [
         Emp::default().into(),

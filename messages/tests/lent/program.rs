@@ -120,7 +120,7 @@ struct Held {
     pieces: Vec<BytesMut>,
 }
 
-/// What the program has done, and what it holds.
+/// A record of the messages that a program has sent, received and cancelled, with those it holds.
 #[derive(Default)]
 struct Record {
     /// The lengths of all messages that were sent, by their numbers.

@@ -35,3 +35,24 @@ fn over_shared_memory_peers_that_come_and_go_leave_nothing_behind() {
     let test = peers_that_come_and_go_leave_nothing_behind;
     run(Runs::CurrentThread, Over::Shm, inline(), test);
 }
+
+#[test]
+fn memory_of_long_messages_that_programs_have_dropped_is_kept_to_64_mebibytes() {
+    const LEN: usize = 4 << 20;
+    let _alone = alone();
+    run(Runs::CurrentThread, Over::Shm, inline(), |ends: Ends| async move {
+        let pair = ends.pair(1 << 20).await;
+        let body = body(1, LEN);
+        let before = ALLOCATED.bytes();
+        let mut held = Vec::new();
+        for _ in 0..30 {
+            let (sent, received) =
+                tokio::join!(pair.peer.send(1, body.clone()), pair.far.receive(Match::any()));
+            sent.expect("it was received");
+            held.push(received.expect("it was sent"));
+        }
+        drop(held);
+        let kept = ALLOCATED.bytes() - before;
+        assert!((32 << 20..66 << 20).contains(&kept), "{kept} bytes are kept");
+    });
+}

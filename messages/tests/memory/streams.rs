@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use doorbell::am::{self, Handlers, Kept, RequestId};
 use doorbell::messages::streams::{Endpoint, StreamId};
@@ -77,5 +78,37 @@ fn a_rest_that_comes_in_packets_of_a_byte_takes_little_more_than_its_bytes() {
         }
         message.end_handled().await.expect("it is received");
         assert_eq!(TAKEN.load(Ordering::Relaxed), MOST);
+    });
+}
+
+#[test]
+fn a_receive_of_more_bytes_than_come_takes_a_mebibyte_ahead() {
+    static HELD: AtomicUsize = AtomicUsize::new(0);
+    run(async {
+        let server = Endpoint::builder().on(REST, |mut message| async move {
+            let mut first = [0];
+            message.receive_into(&mut first).await?;
+            let before = ALLOCATED.bytes();
+            let mut receives = Box::pin(message.receive(1 << 40));
+            let polled = std::future::poll_fn(|context| {
+                Poll::Ready(receives.as_mut().poll(context).is_pending())
+            });
+            assert!(polled.await, "not all of that has come");
+            HELD.store((ALLOCATED.bytes() - before).max(0) as usize, Ordering::Relaxed);
+            receives.await?;
+            Ok(())
+        });
+        let server = server.open("shm").await.expect("it opens");
+        let client = Endpoint::open("shm").await.expect("it opens");
+        let peer = client.connect(server.name()).await.expect("the server is there");
+        let mut message = peer.begin(REST).await.expect("the server is there");
+        message.send([7; 100]).await.expect("it is taken");
+        message.flush().await.expect("it is taken");
+        while HELD.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        message.end_handled().await.expect_err("the message has ended before");
+        let held = HELD.load(Ordering::Relaxed);
+        assert!(held < (1 << 20) + 100_000, "{held} bytes are held for 99 that have come");
     });
 }

@@ -18,7 +18,7 @@ use crate::wire::{CallKey, GRANT, GRANTED, PIECE, PieceKind};
 #[derive(Debug, Default)]
 pub struct Streams {
     table: Mutex<HashMap<CallKey, Halves>>,
-    /// What readers tell the senders of their streams, and waits for credits.
+    /// Messages of readers to the senders of their streams, which wait for credits.
     owed: Arc<Owed<Message>>,
 }
 
