@@ -62,7 +62,7 @@ fn message(input: &mut Input<'_>) -> Vec<u8> {
     let mut entries = Vec::new();
     for _ in 0..1 + input.u8() % 8 {
         let code = match input.u8() {
-            kind @ 0..128 => [1, 2, 3, 0x40, 0xc0][usize::from(kind) % 5] | input.u8() % 48,
+            kind @ 0..128 => [1, 2, 3, 0x40, 0xc0][usize::from(kind) % 5] | (input.u8() % 48),
             any => any,
         };
         let len = u64::from(input.choose(&[0_u16, 1, 7, 8, 9, 24, 64, 1024, 4088, 4095]));
