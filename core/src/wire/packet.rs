@@ -2,7 +2,7 @@
 
 use super::bth::Bth;
 use super::extensions::{Extensions, Layout};
-use super::fixed::put;
+use super::fixed::{no_room, put};
 use super::glance::Glance;
 use super::malformed::{Malformed, Part, split};
 
@@ -62,9 +62,11 @@ impl Headers {
     #[inline(always)]
     pub(crate) fn emit_with(&self, bth: Bth, out: &mut [u8]) {
         debug_assert_eq!(bth.opcode().layout(), self.extensions.layout(), "{self:?}");
+        let Some((front, extensions)) = out.split_first_chunk_mut::<{ Bth::LEN }>() else {
+            no_room()
+        };
         // In the pieces in which the CRC reads it.
-        let last = put(out, bth.steady());
-        let extensions = put(last, bth.last_word().to_le_bytes());
+        put(put(front, bth.steady()), bth.last_word().to_le_bytes());
         if !matches!(self.extensions, Extensions::None) {
             self.extensions.emit(extensions);
         }
