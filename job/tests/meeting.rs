@@ -467,7 +467,7 @@ fn environment_at(rank: usize, ports: [u16; 2]) -> Environment {
         ("DOORBELL_RANK", rank.to_string()),
         ("DOORBELL_SIZE", "2".to_owned()),
         ("DOORBELL_RENDEZVOUS", format!("{first},{second},served")),
-        ("DOORBELL_SECRET", "secret".to_owned()),
+        ("DOORBELL_SECRET", SECRET.to_owned()),
     ];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

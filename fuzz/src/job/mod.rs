@@ -34,7 +34,7 @@ pub use service::service;
 const LONG: Duration = Duration::from_secs(60);
 
 /// The secret of the jobs.
-const SECRET: &str = "secret";
+const SECRET: &str = "a secret that was drawn";
 
 /// Parses a process's card, and checks that a card which was written is parsed to the same card.
 pub fn card(data: &[u8]) {
