@@ -1,48 +1,9 @@
 //! The body of the fuzz target `shm`, run briefly on inputs that are the same each time.
-//!
-//! An input that fails is kept in `fuzz/artifacts/shm`, as the fuzzer keeps its own, and whatever
-//! lies there is tried first the next time: `fuzz/README.md` says how to replay one.
 
-use std::panic;
-use std::path::{Path, PathBuf};
-
-use doorbell_kit::effort;
+use doorbell_kit::{Luck, effort, try_inputs};
 
 #[path = "../../fuzz/src/shm/mod.rs"]
 mod body;
-
-/// The random number generator Splitmix64, which gives the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.next() as u8).collect()
-    }
-}
-
-fn artifacts() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/artifacts/shm")
-}
-
-/// Gives the body an input, and keeps the input if it fails.
-fn attempt(input: &[u8], origin: &str) {
-    let Err(panic) = panic::catch_unwind(|| body::shm(input)) else { return };
-    let file = artifacts().join(format!("cargo-test-{origin}"));
-    let kept = std::fs::create_dir_all(artifacts()).and_then(|()| std::fs::write(&file, input));
-    let (len, file) = (input.len(), file.display());
-    eprintln!(
-        "\nbody `shm` failed on {origin}: {len} bytes\n\
-         kept ({kept:?}), to be replayed by: cargo +nightly fuzz run shm {file}\n"
-    );
-    panic::resume_unwind(panic);
-}
 
 /// Messages of either kind of socket, and what is left when one is changed.
 fn messages() -> Vec<Vec<u8>> {
@@ -56,32 +17,31 @@ fn messages() -> Vec<Vec<u8>> {
 
 #[test]
 fn nothing_that_a_peer_writes_breaks_a_link_s_other_end() {
-    for file in std::fs::read_dir(artifacts()).into_iter().flatten() {
-        let path = file.expect("a file").path();
-        attempt(&std::fs::read(&path).expect("it can be read"), "artifact");
-    }
-    let mut random = Random(0x005E_ED0F);
-    for (index, message) in messages().into_iter().enumerate() {
+    let mut luck = Luck::new(0x005E_ED0F);
+    let mut inputs = Vec::new();
+    for message in messages() {
         assert!(is_message(&message), "{message:?}");
-        for change in 0..256 {
-            let mut changed = message.clone();
-            if change > 0 {
-                let at = random.next() as usize % changed.len();
-                changed[at] = random.next() as u8;
-                changed.truncate(1 + random.next() as usize % (2 * changed.len()));
-            }
-            attempt(&changed, &format!("message-{index}-{change}"));
-        }
+        inputs.push(message.clone());
+        inputs.extend((1..256).map(|_| changed(&message, &mut luck)));
     }
-    for iteration in 0..effort(300_000, 3_000_000) {
-        let len = 1 + (random.next() % 400) as usize;
-        let mut input = random.bytes(len);
+    let drawn = (0..effort(300_000, 3_000_000)).map(|number| {
+        let mut input: Vec<u8> = (0..=luck.below(400)).map(|_| luck.draw() as u8).collect();
         // Long rings take longer to make.
-        if iteration % 50 != 0 {
+        if number % 50 != 0 {
             input[0] &= 0x7F;
         }
-        attempt(&input, &format!("iteration-{iteration}"));
-    }
+        input
+    });
+    try_inputs("shm", body::shm, inputs.into_iter().chain(drawn));
+}
+
+/// A message of which a byte is another, and the end may be missing.
+fn changed(message: &[u8], luck: &mut Luck) -> Vec<u8> {
+    let mut changed = message.to_vec();
+    let len = changed.len() as u64;
+    changed[luck.below(len) as usize] = luck.draw() as u8;
+    changed.truncate(1 + luck.below(2 * len) as usize);
+    changed
 }
 
 /// Whether the body has something to read as a message in some bytes.

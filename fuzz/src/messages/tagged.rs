@@ -209,20 +209,18 @@ async fn say(peer: &am::Peer, kind: u8, heard: &Heard, input: &mut Input<'_>) {
 fn described(input: &mut Input<'_>) -> (u64, Vec<u8>) {
     let (mut len, mut bytes) = (0_u64, Vec::new());
     for _ in 0..1 + input.u8() % 3 {
-        let lengths = input.u8();
+        // 8 says that an address follows, and other flags have no meaning.
+        let flags = input.choose(&[0, 0, 8, 8, 8, 1, 0x88]);
         let devices = 1 + input.u8() % 3;
         let here = word(input, &[1, 100, 5000, 40_000]);
-        let (before, behind) = (lengths >> 4 & 7, lengths & 7);
-        len = len.wrapping_add(here).wrapping_add(u64::from(before + behind));
-        bytes.extend([before << 4 | lengths & 8 | behind, devices]);
-        bytes.extend((0..before).map(|_| 1));
+        len = len.wrapping_add(here);
+        bytes.extend([flags, devices]);
         for device in 0..devices {
             let address = word(input, &[4096, u64::MAX - 4]);
             bytes.extend([address, here].into_iter().flat_map(u64::to_be_bytes));
             bytes.extend(u32::from(device).to_be_bytes());
         }
-        bytes.extend((0..lengths & 8).map(|_| 2));
-        bytes.extend((0..behind).map(|_| 3));
+        bytes.extend((0..flags & 8).map(|_| 2));
     }
     match input.u8() {
         0..8 => bytes.truncate(input.u8().into()),

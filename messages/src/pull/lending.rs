@@ -32,8 +32,7 @@ pub fn lend(
         let lent = lent.collect::<Result<Vec<_>, _>>()?;
         let remote: Vec<_> = lent.iter().map(Lent::remote).collect();
         let address = tells_addresses.then(|| piece.as_ptr().addr() as u64);
-        // Every byte is lent, so that none goes along with the description.
-        describe(&mut description, &[], &remote, address, &[]);
+        describe(&mut description, &remote, address);
         pieces.extend(lent);
     }
     Ok((Lending { _pieces: pieces }, description))

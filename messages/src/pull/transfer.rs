@@ -14,7 +14,7 @@ use super::error::PullError;
 use super::near::NearProcess;
 use super::service::Accepted;
 use crate::limits::Limits;
-use crate::wire::{Description, Memory, Part};
+use crate::wire::{Description, Memory};
 
 /// Pulls bodies into memory that is used again when the program has dropped them.
 #[derive(Debug)]
@@ -72,17 +72,14 @@ impl Puller {
     pub async fn pull(
         &self,
         connections: &Connections,
-        Description(parts): &Description,
+        Description(pieces): &Description,
         len: usize,
     ) -> Result<Bytes, PullError> {
         let pooled = self.pool.take(len);
         let (region, mut at, mut blocks) = (pooled.region(), 0, Vec::new());
-        for part in parts {
-            match part {
-                Part::Here(bytes) => region.write_at(at, bytes).map_err(|why| no_room(&why))?,
-                Part::There(memory) => self.cut(at, memory, &mut blocks),
-            }
-            at += part.len() as usize;
+        for piece in pieces {
+            self.cut(at, piece, &mut blocks);
+            at += piece.len as usize;
         }
         let readers = self.readers(connections, &region).await?;
         let mut reads = Vec::new();
@@ -159,30 +156,21 @@ impl Puller {
     pub async fn copy(
         &self,
         process: &NearProcess,
-        Description(parts): &Description,
+        Description(pieces): &Description,
         len: usize,
     ) -> Result<Bytes, PullError> {
         let (mut pooled, mut at) = (self.pool.take(len), 0);
-        for part in parts {
-            match part {
-                Part::Here(bytes) => {
-                    pooled.write(|into| into[at..at + bytes.len()].copy_from_slice(bytes));
-                    at += bytes.len();
-                }
-                Part::There(Memory { len, address, .. }) => {
-                    let not_told = || PullError::Read("its address was not told".to_owned());
-                    let no_such = || PullError::Read("it has no such addresses".to_owned());
-                    let address = address.ok_or_else(not_told)?;
-                    for begin in (0..*len).step_by(COPIED) {
-                        let count = (len - begin).min(COPIED as u64) as usize;
-                        let place = address.checked_add(begin).ok_or_else(no_such)?;
-                        let copied =
-                            pooled.write(|into| process.read(place, &mut into[at..at + count]));
-                        copied.unwrap_or(Ok(())).map_err(|why| PullError::Read(why.to_string()))?;
-                        at += count;
-                        tokio::task::yield_now().await;
-                    }
-                }
+        let failed = |why: &str| PullError::Read(why.to_owned());
+        for Memory { len, address, .. } in pieces {
+            let address = address.ok_or_else(|| failed("its address was not told"))?;
+            for begin in (0..*len).step_by(COPIED) {
+                let count = (len - begin).min(COPIED as u64) as usize;
+                let place = address.checked_add(begin);
+                let place = place.ok_or_else(|| failed("it has no such addresses"))?;
+                let copied = pooled.write(|into| process.read(place, &mut into[at..at + count]));
+                copied.unwrap_or(Ok(())).map_err(|why| failed(&why.to_string()))?;
+                at += count;
+                tokio::task::yield_now().await;
             }
         }
         let in_use = || PullError::Read("the memory for it is in use".to_owned());

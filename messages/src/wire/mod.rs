@@ -35,7 +35,7 @@ mod short;
 use bytes::Bytes;
 use doorbell_am::{Call, RequestId};
 
-pub use description::{Description, Memory, Part, describe, most_pieces};
+pub use description::{Description, Memory, describe, most_pieces};
 pub use greeting::{Greeting, MOST_RAILS, Pulls, Rail, Whereabouts};
 pub use heading::Heading;
 pub use packet::{Kind, Packet};

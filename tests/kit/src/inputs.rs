@@ -13,25 +13,79 @@ const LONGEST: u64 = 700;
 /// Panics of this process, by any thread or task.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// Gives the body of a fuzz target whatever lies in the target's folder of artifacts, and then
-/// `count` inputs that are drawn from a seed. An input that fails is kept there, as the fuzzer keeps
-/// its own: `fuzz/README.md` says how to replay one.
+/// Gives the body of a fuzz target `count` inputs that are drawn from a seed, as
+/// [`try_inputs`] does.
+///
+/// # Panics
+/// As [`try_inputs`].
+pub fn try_body(target: &str, body: fn(&[u8]), count: u64) {
+    let mut luck = Luck::new(0x0DB_5EED);
+    let inputs = (0..count).map(|number| {
+        let len = 1 + luck.below(LONGEST) as usize;
+        let mut input = bytes(&mut luck, len);
+        // What the first byte chooses comes up in turn.
+        input[0] = number as u8;
+        input
+    });
+    try_inputs(target, body, inputs);
+}
+
+/// Gives the body of a fuzz target seeds, each of their truncations, and `count` mutations of them
+/// that are the same each time, as [`try_inputs`] does.
+///
+/// # Panics
+/// When there is no seed, and as [`try_inputs`].
+pub fn try_mutations(target: &str, body: fn(&[u8]), seeds: &[Vec<u8>], count: u64) {
+    assert!(!seeds.is_empty(), "a body is given mutations of seeds");
+    let cut = |seed: &Vec<u8>| (0..=seed.len()).map(|len| seed[..len].to_vec()).collect::<Vec<_>>();
+    let truncated = seeds.iter().flat_map(cut);
+    let mut luck = Luck::new(0x005E_ED0F);
+    let mutated = (0..count).map(|_| {
+        let mut input = seeds[luck.below(seeds.len() as u64) as usize].clone();
+        for _ in 0..=luck.below(4) {
+            mutate(&mut input, seeds, &mut luck);
+        }
+        input
+    });
+    try_inputs(target, body, truncated.chain(mutated));
+}
+
+/// Gives the body of a fuzz target whatever lies in the target's folder of artifacts, and then the
+/// inputs. An input that fails is kept there, as the fuzzer keeps its own: `fuzz/README.md` says how
+/// to replay one.
 ///
 /// # Panics
 /// When the body panics, or anything else does meanwhile, as tasks that nobody waits for.
-pub fn try_body(target: &str, body: fn(&[u8]), count: u64) {
+pub fn try_inputs(target: &str, body: fn(&[u8]), inputs: impl IntoIterator<Item = Vec<u8>>) {
     count_panics();
     for file in std::fs::read_dir(artifacts(target)).into_iter().flatten() {
         let path = file.expect("a file").path();
         attempt(target, body, &std::fs::read(&path).expect("it can be read"), "artifact");
     }
-    let mut luck = Luck::new(0x0DB_5EED);
-    for number in 0..count {
-        let len = 1 + luck.below(LONGEST) as usize;
-        let mut input = bytes(&mut luck, len);
-        // What the first byte chooses comes up in turn.
-        input[0] = number as u8;
+    for (number, input) in inputs.into_iter().enumerate() {
         attempt(target, body, &input, &format!("input-{number}"));
+    }
+}
+
+/// Changes an input in one way.
+fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], luck: &mut Luck) {
+    let at = luck.below(input.len() as u64) as usize;
+    match luck.below(5) {
+        _ if input.is_empty() => input.extend(luck.draw().to_le_bytes()),
+        0 => input[at] ^= 1 << luck.below(8),
+        1 => input[at] = luck.draw() as u8,
+        2 => input.truncate(at),
+        3 => {
+            // What may be a length, where one may be.
+            let extremes = [0, 1, 31, 64, u64::MAX / 8, u64::MAX, 1 << 21];
+            let number = extremes[luck.below(extremes.len() as u64) as usize];
+            input.iter_mut().skip(at).zip(number.to_le_bytes()).for_each(|(to, from)| *to = from);
+        }
+        _ => {
+            let other = &seeds[luck.below(seeds.len() as u64) as usize];
+            input.truncate(at);
+            input.extend(&other[luck.below(other.len() as u64 + 1) as usize..]);
+        }
     }
 }
 

@@ -105,7 +105,7 @@ pub use ether::{Ether, Pace, Station, Still};
 pub use fabric::{Fabric, NodeId};
 pub use faults::{Faults, corrupt};
 pub use forger::{Bounce, Forger};
-pub use inputs::try_body;
+pub use inputs::{try_body, try_inputs, try_mutations};
 pub use luck::{Luck, Odds};
 pub use network::{End, Event, LinkId, Network, StationId, SwitchId};
 pub use rig::{PATIENCE, Rig, is_ready, joined, reach, ready, sleep, turn, until};

@@ -6,6 +6,7 @@
 //! with wide words, which can copy them on the way. Elsewhere, and between, it is `crc32fast`,
 //! which folds them in parallel but takes ten nanoseconds to begin and to end.
 
+mod polynomial;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod sys;
@@ -34,6 +35,7 @@ mod wide {
 use crate::sync::AtomicU64;
 
 use super::fixed::{ByByte, low32};
+use polynomial::POLYNOMIAL;
 
 /// The state of a CRC-32 in the middle of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,8 +179,6 @@ impl Crc {
         difference
     }
 }
-
-const POLYNOMIAL: u32 = 0xEDB8_8320;
 
 /// The product of two registers as polynomials, of which the highest bit stands for x⁰.
 const fn multiply(a: u32, b: u32) -> u32 {

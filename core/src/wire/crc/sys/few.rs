@@ -14,7 +14,7 @@ use std::arch::x86_64::{
     _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi32, _mm_xor_si128,
 };
 
-use super::super::POLYNOMIAL;
+use super::super::polynomial::POLYNOMIAL;
 
 /// From this length on, multiplying is faster than the tables.
 const LEAST: usize = 16;
