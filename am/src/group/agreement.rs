@@ -47,7 +47,7 @@ impl Group {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Extremes {
     numbers: Vec<[u64; 2]>,
-    /// Whether some of the members have passed more numbers than others.
+    /// True if the members have not all passed equally many numbers.
     uneven: bool,
 }
 
@@ -77,7 +77,7 @@ impl Extremes {
         [u8::from(self.uneven)].into_iter().chain(numbers).collect()
     }
 
-    /// Decodes extremes. Bytes that no member of this version has sent count as numbers that
+    /// Decodes the least and greatest numbers that a member sent. Bytes that no member of this version has sent count as numbers that
     /// differ.
     fn from_bytes(bytes: &[u8]) -> Self {
         let different = Self { numbers: Vec::new(), uneven: true };

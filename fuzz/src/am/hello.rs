@@ -2,8 +2,8 @@
 
 use doorbell::am::parsers;
 
-/// What was read of a greeting is written and read again as the same, and is as long as private
-/// data may be.
+/// A greeting that was parsed and written again parses as the same, and is no longer than the
+/// private data of a connection may be.
 pub fn am_hello(data: &[u8]) {
     let Some(written) = parsers::greeting(data) else { return };
     assert!(written.len() <= 148, "{} bytes", written.len());

@@ -2,12 +2,12 @@
 //!
 //! Each tells the other a secret number over the connection that it has made, which leads to the
 //! endpoint of that name for sure. A number that came over a connection of the other side may be
-//! anybody's, who says that the name is his. So an endpoint answers a greeting with a hash of the
-//! number that it has told to whoever has that name, and of the number in the greeting. Only the
-//! endpoint that has told the one number and was told the other can check that; and who knows one of
-//! the two learns nothing of the other.
+//! anybody's, who says that the name is his. So an endpoint answers a greeting with a proof, about the
+//! number in the greeting, that it knows the number which it has told to whoever has that name. Only
+//! the endpoint that has told the one number and was told the other can check that; and who knows one
+//! of the two learns nothing of the other.
 
-use sha2::{Digest, Sha256};
+use doorbell_am::proof::Statement;
 
 /// A proof that an endpoint has told one number, and was told another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,12 +17,8 @@ impl Proof {
     /// Makes the proof of an endpoint that has told the number `told`, and has been greeted with
     /// the number `heard`.
     pub fn new(told: u64, heard: u64) -> Self {
-        let hash = Sha256::new()
-            .chain_update(b"doorbell messages: both connect")
-            .chain_update(told.to_be_bytes())
-            .chain_update(heard.to_be_bytes())
-            .finalize();
-        let first = hash.first_chunk().copied().map(u64::from_be_bytes);
+        let statement = Statement::of("doorbell messages: both connect", &[&heard.to_be_bytes()]);
+        let first = statement.proven_by(told).0.first_chunk().copied().map(u64::from_be_bytes);
         // Zero stands for no proof.
         Self(first.unwrap_or_default().max(1))
     }

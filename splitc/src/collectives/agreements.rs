@@ -9,7 +9,7 @@ use super::begun::Collective;
 use crate::error::{Error, HeapError};
 use crate::world::World;
 
-/// What processes agree about.
+/// The subject of an agreement among processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum About {
     /// The allocation of an array.

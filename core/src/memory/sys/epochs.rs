@@ -34,7 +34,7 @@ impl Region {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Frozen {
-    /// Invariant: the only handle, and all that leads to the memory.
+    /// Invariant: this is the only handle of the region, and nothing else leads to its memory.
     region: Region,
 }
 

@@ -71,7 +71,8 @@ impl Held {
         unsafe { slice::from_raw_parts(self.first.as_ptr(), words(self.len)) }
     }
 
-    /// Whether this is the only handle, and nobody but handles leads to the words.
+    /// Tells whether this is the only handle of the memory, and nothing but handles leads to its
+    /// words.
     #[cfg(not(loom))]
     pub fn is_alone(&mut self) -> bool {
         // The look is an acquire, and each drop of a handle was a release.
