@@ -51,7 +51,7 @@ impl Core {
         name: &Name,
         tag: Option<Tag>,
     ) -> Result<Option<User>, MapError> {
-        let Some(user) = self.user_of(name, tag) else { return Ok(None) };
+        let Some(user) = self.user_of(name, tag).await else { return Ok(None) };
         user.link().set_name(name);
         let alike = match self.show(user.link(), name, tag).await {
             Ok(()) => self.compare(user.link(), name, Some(FOUND_PATIENCE)).await,
@@ -66,17 +66,25 @@ impl Core {
     }
 
     /// Becomes a user of a link to an endpoint whose name no other can have, if a link takes a user
-    /// with that tag.
-    fn user_of(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Option<User> {
+    /// with that tag. What a peer says is its service number is believed only of a peer at the
+    /// address in the name.
+    async fn user_of(self: &Arc<Self>, name: &Name, tag: Option<Tag>) -> Option<User> {
         let is = |peer: &Nature| peer.unique && peer.service == name.service().0;
         // By a new connection, the peer has to prove that it knows the tag.
         let proved = |link: &Arc<Link>| {
             link.is_admitted() || !tag.is_some_and(|tag| self.local.demands(tag))
         };
-        let there = |link: &&Arc<Link>| {
+        let there = |link: &Arc<Link>| {
             link.peer().is_some_and(is) && proved(link) && link.ending().is_none()
         };
-        self.find_link(|link| there(&link).then(|| User::of(self, link, tag)).flatten())
+        for link in self.links_that(there) {
+            let known = link.is_named(name) || link.leads_to(name).await;
+            let user = || there(&link).then(|| User::of(self, &link, tag)).flatten();
+            if let Some(user) = known.then(user).flatten() {
+                return Some(user);
+            }
+        }
+        None
     }
 
     /// Makes a connection to a peer, and becomes the first user of its link.

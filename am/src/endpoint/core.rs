@@ -147,9 +147,10 @@ impl Core {
         locked(&self.links).clone().unwrap_or_default()
     }
 
-    /// Returns the first link that `pick` gives something for.
-    pub fn find_link<T>(&self, pick: impl FnMut(&Arc<Link>) -> Option<T>) -> Option<T> {
-        locked(&self.links).iter().flatten().find_map(pick)
+    /// Returns the links of which something holds.
+    pub fn links_that(&self, holds: impl Fn(&Arc<Link>) -> bool) -> Vec<Arc<Link>> {
+        let links = locked(&self.links);
+        links.iter().flatten().filter(|link| holds(link)).cloned().collect()
     }
 
     /// Adds a link, and runs `told` before anybody can say that the link or the endpoint is gone.

@@ -88,8 +88,8 @@ pub(super) fn watch(
         loop {
             match events.recv().await {
                 Ok(AsyncEvent::Ended(qpn)) => {
-                    let is = |link: &Arc<Link>| (link.qpn() == qpn).then(|| link.clone());
-                    core.find_link(is).iter().for_each(|link| core.check(link));
+                    let ended = core.links_that(|link| link.qpn() == qpn);
+                    ended.iter().for_each(|link| core.check(link));
                 }
                 // All messages of the link may be handled by now.
                 Ok(AsyncEvent::LastReceive(_)) => core.engine.signals.stir(),

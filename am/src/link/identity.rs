@@ -95,6 +95,11 @@ impl Link {
         service == Some(name.service().0) && self.address.get() == Some(name.shared_address())
     }
 
+    /// Tells whether the peer is at the address in a name.
+    pub async fn leads_to(&self, name: &Name) -> bool {
+        self.connection.leads_to(name.address()).await.unwrap_or(false)
+    }
+
     /// Returns the peer's name for errors, or its number if only the peer has mapped this endpoint.
     #[cold]
     pub fn peer_text(&self) -> Box<str> {

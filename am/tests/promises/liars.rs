@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, MapError, Name};
+use doorbell_am::{Bundle, BundleConfig, Call, EndpointConfig, Handlers, MapError, Name};
 use doorbell_verbs::{
     Attachment, Buf, CompletionQueue, Done, Memory, Queues, QueuesConfig, ServiceId,
 };
@@ -16,6 +16,11 @@ const LONG: Duration = Duration::from_secs(600);
 /// The question which named handlers there are, and the reply to a question.
 const NAMES: u64 = 6;
 const REPLY: u32 = 1;
+
+const DOUBLE: Call<u64, u64> = Call::new("double");
+
+/// The bit of a greeting that says that no other endpoint can have the service number.
+const UNIQUE: u8 = 1;
 
 /// A false listing: for the number of bytes that the asking side knows, the length and more bytes.
 type Lie = dyn Fn(u64) -> (u64, Vec<u8>);
@@ -113,6 +118,41 @@ async fn a_false_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
         let why = std::error::Error::source(&why).expect("why it was lost").to_string();
         assert!(why.ends_with("its answer is no listing of handlers"), "{what}: {why}");
     }
+}
+
+/// Connects as a peer that says the service number of another endpoint, and answers what is asked
+/// over that connection meanwhile.
+async fn connects_in_the_name_of_another(devices: Devices) {
+    let open = async |nic| {
+        let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
+        let handlers = Handlers::new().on(DOUBLE, |_, number| 2 * number);
+        bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room")
+    };
+    let [asks, named, false_one] = &devices.nics[..] else { unreachable!("three") };
+    let (asks, named) = (open(asks).await, open(named).await);
+    let completions = false_one.completion_queue(64).expect("room");
+    let config = QueuesConfig::new(&completions);
+    let mut own = false_one.domain().queues(&config).expect("room");
+    (0..16).for_each(|_| own.post_receive(0, Buf::with_capacity(8192)).expect("room"));
+    let mut said = hello();
+    said[3] |= UNIQUE;
+    said[4..12].copy_from_slice(&named.name().service().0.to_be_bytes());
+    let connected = own.connect(asks.name().address(), asks.name().service(), &said).await;
+    let answers = answer((connected.expect("all are admitted").0, completions), &|_| (0, vec![]));
+    let connects = async {
+        let peer = asks.connect(named.name()).await.expect("the one of that name is there");
+        assert_eq!(peer.call(DOUBLE, 21).await.expect("it is alive"), 42);
+    };
+    tokio::select! {
+        () = answers => panic!("the connection of the false one ended"),
+        () = connects => {}
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_says_the_service_number_of_another_is_not_connected_to_in_its_place() {
+    connects_in_the_name_of_another(Devices::udp(3)).await;
+    connects_in_the_name_of_another(Devices::shm(3)).await;
 }
 
 #[tokio::test]

@@ -39,6 +39,15 @@ impl Way {
         }
     }
 
+    /// Tells whether two ways end at the same device.
+    pub fn ends_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Link(own), Self::Link(others)) => own == others,
+            (Self::Network(own), Self::Network(others)) => own.hosts().1 == others.hosts().1,
+            _ => false,
+        }
+    }
+
     /// The way as one to send along; `id` tells it from others, where it has no number of its own.
     pub fn path(&self, id: PathId) -> Path {
         match self {

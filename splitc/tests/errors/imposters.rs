@@ -187,6 +187,43 @@ fn whoever_asks_a_process_without_the_key_learns_nothing_but_that() {
     }
 }
 
+/// The first such stranger ended the start.
+#[test]
+fn whoever_asks_without_the_key_from_another_address_keeps_nobody_from_starting() {
+    let all = addresses("udp", 2);
+    let ended = in_time(move || {
+        let (first, to) = (all.clone(), all[0].clone());
+        let joins = std::thread::spawn(move || member(0, &first));
+        let imposter = Imposter::at("udp:127.0.0.1:0");
+        let heap = RemoteMemory::from_bytes([0; 20]);
+        let answer = block_on(tells(&imposter, &to, KEY ^ 1, heap));
+        assert!(matches!(answer, Err(ConnectError::Refused { .. })), "{answer:?}");
+        let says = [&MAGIC[..], &[4], &1_u32.to_be_bytes()].concat();
+        let answer = block_on(imposter.queues().connect(&to, services(0)[0], &says));
+        assert!(matches!(answer, Err(ConnectError::Refused { .. })), "{answer:?}");
+        [member(1, &all), joins.join().expect("no panic")]
+    });
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+}
+
+#[test]
+fn a_process_that_is_missing_and_was_said_to_be_elsewhere_is_reported_so() {
+    let all = addresses("udp", 2);
+    let ended = in_time(move || {
+        let to = all[0].clone();
+        let config = Config { start: Duration::from_secs(2), ..config() };
+        let joins = Job::member(0, &all).config(config);
+        let joins = std::thread::spawn(move || joins.run(async |_| Ok(())));
+        let imposter = Imposter::at("udp:127.0.0.1:0");
+        let answer = block_on(tells(&imposter, &to, KEY ^ 1, RemoteMemory::from_bytes([0; 20])));
+        assert!(matches!(answer, Err(ConnectError::Refused { .. })), "{answer:?}");
+        joins.join().expect("no panic")
+    });
+    let why = refused(ended);
+    assert!(matches!(why, JoinError::Missing { rank: 1, .. }), "{why:?}");
+    assert!(why.to_string().contains("somebody at another address"), "{why}");
+}
+
 /// A process that told a whole heap and granted a part was let in, and an access beyond the part
 /// panicked.
 #[test]

@@ -9,7 +9,7 @@ use doorbell_transports::Address;
 
 use super::connection::Connection;
 use super::incoming::Incoming;
-use super::reach::reach;
+use super::reach::{leads_to, reach};
 use crate::error::{ConnectError, Target};
 use crate::link::Private;
 use crate::nic::find;
@@ -46,6 +46,18 @@ impl Connection {
         tracing::debug!("connects");
         let given_up = |_| Err(ConnectError::GivenUp { peer, service });
         with_progress(engine, answered).await.unwrap_or_else(given_up)
+    }
+
+    /// Tells whether the device at this address is the one at the other end of the connection. A
+    /// connection that is over leads nowhere. For layers of this workspace, which must not take a
+    /// peer's word for who it is.
+    #[doc(hidden)]
+    pub async fn leads_to(&self, address: &str) -> Result<bool, ConnectError> {
+        let way = self.link().nic_side(|side| side.path.as_ref().map(|(way, _)| way.clone()));
+        match way {
+            Some(way) => leads_to(self.nic(), way.way(), address).await,
+            None => Ok(false),
+        }
     }
 
     /// Accepts a peer's request for a connection, and waits for the peer's confirmation. Returns

@@ -5,6 +5,7 @@ use std::fmt;
 use doorbell_core::cm::Request;
 use doorbell_core::wire::cm::RejectReason;
 
+use super::reach::leads_to;
 use crate::control::{ConnectionRequest, ControlOp};
 use crate::error::ConnectError;
 use crate::link::Private;
@@ -47,6 +48,17 @@ impl Incoming {
     /// Never panics, for the same reason as [`request`](Self::request).
     pub fn private(&self) -> &Private {
         &self.asked.as_ref().expect("deciding consumes this value").private
+    }
+
+    /// Tells whether the request comes from the device at this address. For layers of this
+    /// workspace, which must not take a peer's word for who it is.
+    ///
+    /// # Panics
+    /// Never panics, for the same reason as [`request`](Self::request).
+    #[doc(hidden)]
+    pub async fn comes_from(&self, address: &str) -> Result<bool, ConnectError> {
+        let asked = self.asked.as_ref().expect("deciding consumes this value");
+        leads_to(&self.nic, asked.way.way(), address).await
     }
 
     /// Rejects the request, with up to 148 bytes of private data for the peer's program.

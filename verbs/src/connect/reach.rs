@@ -4,7 +4,7 @@ use doorbell_core::nic::Way;
 use doorbell_transports::Address;
 
 use crate::error::ConnectError;
-use crate::nic::Nic;
+use crate::nic::{Nic, find};
 use crate::progress::yield_to_others;
 
 /// Returns the route to a peer's device, which the device may have to look for.
@@ -24,4 +24,10 @@ pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> 
             .await;
         }
     }
+}
+
+/// Tells whether a route leads to the device at an address.
+pub(super) async fn leads_to(nic: &Nic, way: &Way, address: &str) -> Result<bool, ConnectError> {
+    let address = find(nic.address(), address).await?;
+    Ok(way.ends_with(&reach(nic, &address).await?))
 }

@@ -31,6 +31,8 @@ pub(super) struct Pair {
 struct Met {
     pairs: RefCell<HashMap<usize, (Queues, RemoteMemory)>>,
     others: RefCell<HashSet<usize>>,
+    /// The ranks that somebody without the key has said, who is not at the address of that process.
+    said_elsewhere: RefCell<HashSet<usize>>,
     /// The first failure, and a notice of it.
     failure: RefCell<Option<JoinError>>,
     failed: Notify,
@@ -51,6 +53,16 @@ impl Met {
 
     fn knows(&self, rank: usize) -> bool {
         self.pairs.borrow().contains_key(&rank) || self.others.borrow().contains(&rank)
+    }
+
+    /// Why a process is missing that has not asked.
+    fn absence(&self, rank: usize) -> String {
+        match self.said_elsewhere.borrow().contains(&rank) {
+            true => "it did not come, and somebody at another address said to be this process, but \
+                     has another key: does the list have the right address of this process?"
+                .to_owned(),
+            false => "it did not come".to_owned(),
+        }
     }
 }
 
@@ -101,7 +113,7 @@ impl Joining<'_> {
         while let Some(missing) = above.clone().find(awaited) {
             above.start = missing;
             let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
-                let why = self.missing(missing, "it did not come".to_owned());
+                let why = self.missing(missing, met.absence(missing));
                 return met.note(missing, Err(why));
             };
             match Asked::read(incoming.private()) {
@@ -110,10 +122,7 @@ impl Joining<'_> {
                 Some(Asked::Knocks(knock)) => {
                     let _ = incoming.reject(&self.challenge(&challenges, knock).to_bytes());
                 }
-                Some(Asked::OtherKey(rank)) => {
-                    let _ = incoming.reject(&refusal(DIFFERENT_KEY));
-                    self.is_stranger(rank, DIFFERENT_KEY, met);
-                }
+                Some(Asked::OtherKey(rank)) => self.has_other_key(incoming, rank, met).await,
                 Some(Asked::Tells(told)) => {
                     self.answer_told(nic, (incoming, told), &challenges, met).await;
                 }
@@ -139,6 +148,25 @@ impl Joining<'_> {
         }
     }
 
+    /// Refuses somebody without the key who says that it is the process of a rank. At the address of
+    /// that process, it is not of this world. Anywhere else it may be anybody, and the process of
+    /// that rank is still waited for.
+    async fn has_other_key(&self, incoming: Incoming, rank: u32, met: &Met) {
+        let said = rank as usize;
+        let there = match self.routes.get(said) {
+            Some(route) => incoming.comes_from(&route.address).await.unwrap_or(false),
+            None => false,
+        };
+        let _ = incoming.reject(&refusal(DIFFERENT_KEY));
+        if there {
+            return self.is_stranger(rank, DIFFERENT_KEY, met);
+        }
+        tracing::warn!(rank, "somebody without the key, who is not at this process's address");
+        if said < self.size() {
+            met.said_elsewhere.borrow_mut().insert(said);
+        }
+    }
+
     /// Accepts or refuses a process that has told about itself. One that does not prove that it
     /// knows the key is told nothing but that.
     async fn answer_told(
@@ -156,8 +184,7 @@ impl Joining<'_> {
         let between = Between { ranks, nonces: [told.nonce, nonce] };
         let from = incoming.request().qpn;
         if !between.asks(told, from).is_proven(told.proof, key) {
-            refuse(incoming, DIFFERENT_KEY);
-            return self.is_stranger(told.rank, DIFFERENT_KEY, met);
+            return self.has_other_key(incoming, told.rank, met).await;
         }
         if !challenges.is_answered_first(told.odd, told.nonce) {
             return;
