@@ -4,15 +4,20 @@
 //! A descriptor that a process has inherited is known by a number in an environment variable. That
 //! the number may be used is vouched for by whoever has started the process: the descriptor was
 //! open when the program began, and the variable gives it to whoever reads the variable. So the
-//! number is read here, from the environment of this process and from nowhere else. Safe code can't
-//! choose another number: changing the environment is unsafe (`std::env::set_var`), and
-//! [`Environment`](crate::Environment) is only a copy.
+//! number is read here, from the environment of this process and from nowhere else:
+//! [`Environment`](crate::Environment), which a program can fill with anything, is only a copy.
 //!
-//! A variable may be out of date, and then the number may be of nothing, or of a descriptor that
-//! another part of the program has opened since. So the descriptor is duplicated before anything
-//! else: the system does that for whatever has the number at that moment, or refuses. What is
-//! looked at and used after that is the duplicate, which nobody else closes. A duplicate that is no
-//! connected Unix socket is closed again without having been read or written.
+//! All this rests on the program leaving these variables as they were when it began. In a crate of
+//! edition 2024 no safe code can change them, since `std::env::set_var` is unsafe there. In a crate
+//! of an earlier edition `set_var` is safe, and safe code can have this module take a descriptor
+//! of any number that another part of the program owns.
+//!
+//! A variable may also be out of date, and then the number may be of nothing, or of a descriptor
+//! that another part of the program has opened since. For both reasons the descriptor is duplicated
+//! before anything else: the system does that for whatever has the number at that moment, or
+//! refuses. What is looked at and used after that is the duplicate, which nobody else closes. A
+//! duplicate that is no connected Unix stream socket is closed again without having been read or
+//! written.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -58,7 +58,7 @@ impl FromStr for Carrier {
 /// Job::threads(2).config(config).run(async |world| Ok(world.barrier().await?))?;
 /// # Ok::<(), doorbell::splitc::RunError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// The size in bytes of each process's heap, from which shared memory is allocated: 1 GiB by
     /// default. The system provides memory only for what is allocated.
@@ -92,14 +92,33 @@ pub struct Config {
     /// the secret of a launcher's job. Members that are [given their addresses](crate::Job::member)
     /// have zero unless told otherwise, which is no key: it serves only where all addresses are of
     /// this host, `shm` or the loopback's. At any other address, [`World::join`](crate::World::join)
-    /// refuses it, and numbers below 2³², which nobody has drawn.
+    /// refuses it, and numbers below 2³², which nobody has drawn. Over `udp` on the loopback, a
+    /// world without a key is open to every user of the machine.
     ///
     /// The key never goes over the network. But whoever has got a proof, by recording how two
-    /// processes connect or by asking one of them, can try numbers on it at leisure. So draw the key
+    /// processes connect or by asking one of them, can test guesses of the key on it. So draw the key
     /// from all 64 bits: `head -c 8 /dev/urandom | od -An -tx8 | tr -d ' '` prints one, for
     /// `DOORBELL_KEY`. Somebody on the way between two processes who passes on, and changes, what
     /// they say to each other is not kept out.
     pub key: u64,
+}
+
+/// Shows all but the key.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { heap, carrier, credits, start, patience, stall, progress, spin, key } = self;
+        f.debug_struct("Config")
+            .field("heap", heap)
+            .field("carrier", carrier)
+            .field("credits", credits)
+            .field("start", start)
+            .field("patience", patience)
+            .field("stall", stall)
+            .field("progress", progress)
+            .field("spin", spin)
+            .field("key", &if *key == 0 { "none" } else { "not shown" })
+            .finish()
+    }
 }
 
 impl Default for Config {

@@ -28,7 +28,7 @@
 //!         table.at(key).store_add(1)?;                        // one-sided; many share a message
 //!     }
 //!     world.all_store_sync().await?;                          // all of everybody's stores are in
-//!     let mine: u64 = table.private().await?.iter().sum();    // my part, a plain slice
+//!     let mine: u64 = table.private().await?.iter().sum();    // a copy of my part, a slice
 //!     let all = world.all_reduce(mine, |one, other| one + other).await?;
 //!     assert_eq!(all, 1000 * world.size() as u64);
 //!     Ok(())
@@ -46,7 +46,7 @@
 //! | [`run`], [`Job`] | how a program becomes processes |
 //! | [`World`] | the processes, from the view of one: its rank, the memory of all, and what they do together |
 //! | [`GlobalPtr`] | a process and a place in its memory: 16 bytes of plain data |
-//! | [`Spread`], [`Matrix`] | arrays that are spread over the processes, by index, or the [own part](Spread::private) as a slice |
+//! | [`Spread`], [`Matrix`] | arrays that are spread over the processes, by index, or a copy of the [own part](Spread::private) as a plain slice |
 //! | [`Place`], [`Span`] | one element, or many, and what can be done with them: read, write, get, put, store, atomic changes |
 //! | [`Get`], [`GetAll`], [`Done`] | handles to operations that are under way |
 //! | [`Apply`] | functions of the program's own that run atomically on a value |

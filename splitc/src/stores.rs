@@ -20,20 +20,19 @@ impl World {
     /// when the programs of all other processes have ended, and have not stored as many bytes.
     pub async fn store_sync(&self, bytes: u64) -> Result<(), Error> {
         let core = &*self.0;
-        core.flush().await?;
         let wanted = core.consumed.get() + bytes;
         let waits = |core: &Core| {
             let come = core.stored_here().saturating_sub(core.consumed.get());
             Waits::Stores { wanted: bytes, come }
         };
-        core.until(waits, |core| {
+        core.flush_until(waits, |core| {
             let nobody = core.nobody_writes();
             if core.stored_here() >= wanted {
                 return Some(Ok::<_, Error>(()));
             }
             nobody.map(|gone| Err(gone.into()))
         })
-        .await?;
+        .await??;
         core.consumed.set(wanted);
         Ok(())
     }

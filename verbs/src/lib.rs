@@ -182,7 +182,7 @@ pub use doorbell_core::wire::{
     Imm, Metadata, MetadataTooLong, NotNumber, NotPathMtu, PathMtu, Qkey, Qpn, RemoteAddr, Rkey,
     ServiceId,
 };
-pub use doorbell_transports::{Address, Capabilities, SharedMemory};
+pub use doorbell_transports::{Address, Capabilities, ReachError, SharedMemory};
 
 /// Items for the crates of this workspace that build on verbs, and of no use to programs. They are
 /// not part of the interface, and change without notice, as hidden methods do.

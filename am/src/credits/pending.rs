@@ -2,9 +2,14 @@
 
 use std::task::Waker;
 
+use crate::shared::{drop_later, wake_later};
+
 /// A table of operations under way, with the tasks that wait for their results: the reply table of
 /// calls, for example. Each operation has a number from 1 on, which messages carry. The table grows
 /// to the most operations that were under way at a time.
+///
+/// Wakers are the program's code, and the table is under the lock of a link. So tasks are woken, and
+/// wakers dropped, once the lock is released.
 pub(crate) struct PendingTable<T> {
     places: Vec<Place<T>>,
     /// The number of the first free place, which holds the number of the next; 0 if there is none.
@@ -72,7 +77,7 @@ impl<T> PendingTable<T> {
                 let waker = waker.take();
                 *place = Place::Here(what);
                 let woke = waker.is_some();
-                waker.into_iter().for_each(Waker::wake);
+                waker.into_iter().for_each(wake_later);
                 Some(woke)
             }
             Place::Abandoned => {
@@ -104,15 +109,21 @@ impl<T> PendingTable<T> {
 
     /// Has `waker` woken when the result comes.
     pub fn wait(&mut self, number: u16, waker: &Waker) {
-        if let Some(Place::Awaited(there)) = self.place(number) {
-            there.get_or_insert_with(|| waker.clone()).clone_from(waker);
+        if let Some(Place::Awaited(there)) = self.place(number)
+            && !there.as_ref().is_some_and(|there| there.will_wake(waker))
+        {
+            there.replace(waker.clone()).into_iter().for_each(drop_later);
         }
     }
 
     /// Notes that no task waits for the result any more.
     pub fn abandon(&mut self, number: u16) {
         match self.place(number) {
-            Some(place @ Place::Awaited(_)) => *place = Place::Abandoned,
+            Some(place @ Place::Awaited(_)) => {
+                if let Place::Awaited(Some(waker)) = std::mem::replace(place, Place::Abandoned) {
+                    drop_later(waker);
+                }
+            }
             _ => drop(self.take(number)),
         }
     }
@@ -140,7 +151,7 @@ impl<T> PendingTable<T> {
         let waits = |place| {
             if let &mut Place::Awaited(ref mut waker) = place { waker.take() } else { None }
         };
-        self.places.iter_mut().filter_map(waits).for_each(Waker::wake);
+        self.places.iter_mut().filter_map(waits).for_each(wake_later);
     }
 }
 

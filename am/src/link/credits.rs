@@ -1,12 +1,12 @@
 //! Credits of a link, and the receives that stand behind them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 use std::task::Waker;
 
 use doorbell_verbs::Buf;
 
-use super::{Answer, Link, SendSide};
+use super::{Answer, Link, SendSide, Sending};
 use crate::costs::{Cost, span};
 use crate::error::{Credits, SendError};
 use crate::wire::MOST_CREDITS;
@@ -122,7 +122,7 @@ impl Link {
     /// Takes off requests that were answered or not sent, and releases receives that are not needed
     /// for their answers any more. Returns whether a task was woken.
     #[inline]
-    fn come_back(&self, mut out: MutexGuard<'_, SendSide>, count: u16) -> bool {
+    fn come_back(&self, mut out: Sending<'_>, count: u16) -> bool {
         let _flow = span(Cost::FlowControl);
         if out.ending.is_some() {
             return false;

@@ -21,9 +21,10 @@ mod retained;
 mod sends;
 
 use std::num::NonZeroU16;
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use doorbell_verbs::floor::HeldNic;
 use doorbell_verbs::{Connection, Data, Ending, Mapped, Memory, Nic, Registered, RemoteMemory};
@@ -34,7 +35,7 @@ use crate::credits::{PendingTable, RetainedRequests, Starving, Usage, Waiters};
 use crate::error::{SendError, Undeliverable};
 use crate::kinds::{Names, Reply};
 use crate::receives::{Buffers, OwnReceives, Reassembly};
-use crate::shared::{Counters, Signals, Tasks};
+use crate::shared::{Counters, Deferral, Signals, Tasks};
 use crate::wire::{Admission, Admits, Meeting, Nature, Size};
 use outbox::Outbox;
 pub(crate) use placing::fragments;
@@ -206,6 +207,29 @@ pub(crate) struct SendSide {
     pub retained: Option<Box<RetainedRequests>>,
     /// Tasks that wait for a credit. Allocated apart, since most links never have any.
     waiters: Option<Box<Waiters>>,
+}
+
+/// The lock of a link's sending side, while a thread holds it. Tasks that are woken under the lock
+/// are woken behind it: the fields are dropped in their order.
+pub(crate) struct Sending<'l> {
+    out: MutexGuard<'l, SendSide>,
+    _deferral: Deferral,
+}
+
+impl Deref for Sending<'_> {
+    type Target = SendSide;
+
+    #[inline]
+    fn deref(&self) -> &SendSide {
+        &self.out
+    }
+}
+
+impl DerefMut for Sending<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut SendSide {
+        &mut self.out
+    }
 }
 
 /// The siblings of a link: the links to the same peer for other size classes.

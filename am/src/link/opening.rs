@@ -2,18 +2,19 @@
 
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use doorbell_verbs::{Connection, ConnectionState, Ending, Queues};
 use tokio::task::AbortHandle;
 
 use super::outbox::Outbox;
-use super::{Link, LocalEndpoint, SendSide};
+use super::{Link, LocalEndpoint, SendSide, Sending};
 use crate::config::Flow;
 use crate::credits::{PendingTable, Usage};
 use crate::error::SendError;
 use crate::lock::locked;
 use crate::receives::Buffers;
+use crate::shared::Deferral;
 use crate::wire::{Admission, Hello, MOST_CREDITS, Meeting, NOWHERE, Size, Taken};
 
 impl Link {
@@ -152,14 +153,17 @@ impl Link {
 
     /// Locks the sending side of the link.
     #[inline]
-    pub fn send_side(&self) -> MutexGuard<'_, SendSide> {
-        locked(&self.sending)
+    pub fn send_side(&self) -> Sending<'_> {
+        let deferral = Deferral::new();
+        Sending { out: locked(&self.sending), _deferral: deferral }
     }
 
     /// Ends the link, and wakes all tasks that wait for something of it. Returns the number of
     /// requests that are lost and that no caller waits for, or `None` if the link was over before.
     #[cold]
     pub fn end(&self, ending: Ending) -> Option<usize> {
+        // Tasks are woken once the link holds nothing any more.
+        let _deferral = Deferral::new();
         let mut out = self.send_side();
         if out.ending.is_some() {
             return None;

@@ -9,6 +9,7 @@ use doorbell_verbs::floor::{HeldNic, Look};
 
 use super::deadline::Deadline;
 use crate::link::{Awaiting, Link, SendSide};
+use crate::shared::Deferring;
 
 /// A result that a task waits for on a link.
 pub(super) trait Awaited {
@@ -66,11 +67,11 @@ pub(super) async fn found_since<'l, A: Awaited>(
     deadline: &mut Deadline<'l>,
 ) {
     let look = OnLink { link, awaited, seen, sleeps: false, woke: false, kept };
-    let mut wait = link.endpoint.nic.wait_for(look);
+    let mut wait = Deferring(link.endpoint.nic.wait_for(look));
     let mut pended = 0;
     // Not a future of its own, since all of this would have to be moved into that.
     std::future::poll_fn(|context| match Pin::new(&mut wait).poll(context) {
-        Poll::Pending => pends(&mut pended, wait.look().sleeps, link, deadline, context),
+        Poll::Pending => pends(&mut pended, wait.0.look().sleeps, link, deadline, context),
         found => found,
     })
     .await;

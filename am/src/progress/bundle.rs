@@ -19,7 +19,7 @@ use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::error::OpenError;
 use crate::lock::locked;
-use crate::shared::{Counters, handles};
+use crate::shared::{Counters, Deferral, Deferring, handles};
 
 /// A bundle of endpoints of one NIC that are served together: by any task that waits for something
 /// of one of them, by [polling](Self::poll), and when nobody does either, by a task of the runtime
@@ -158,6 +158,7 @@ impl Bundle {
             return looked.handled;
         }
         let _base = span(Cost::Base);
+        let _deferral = Deferral::new();
         let found = engine.nic.turn_and_find(|nic| {
             let handled = engine.look(requests, nic, None).handled;
             (handled > 0).then_some(handled)
@@ -216,7 +217,7 @@ impl Bundle {
         arm: impl FnMut(&Waker),
     ) -> impl Future<Output = T> {
         let engine = &*self.0.engine;
-        engine.nic.wait_for(Conditional { engine, condition, arm, woke: false })
+        Deferring(engine.nic.wait_for(Conditional { engine, condition, arm, woke: false }))
     }
 
     /// Waits for `condition`, by polls that keep their state in `wait`, for futures that borrow
@@ -231,6 +232,7 @@ impl Bundle {
         arm: impl FnMut(&Waker),
     ) -> Poll<T> {
         let engine = &*self.0.engine;
+        let _deferral = Deferral::new();
         wait.poll(context, &mut Armed { engine, condition, arm, woke: false })
     }
 

@@ -17,7 +17,9 @@ use crate::costs::{Cost, span};
 use crate::dispatch::{Looked, Looking};
 use crate::link::{Awaiting, Link, Progress};
 use crate::lock::locked;
-use crate::shared::{Counters, Gauge, Signals, handles};
+use crate::shared::{
+    Counters, Deferral, Deferring, Gauge, Signals, handles, wake_later, wake_without_nic,
+};
 
 /// The progress engine of a bundle.
 pub(crate) struct Engine {
@@ -109,12 +111,17 @@ impl Engine {
         nic: HeldNic<'r>,
         awaits: Option<Awaiting<'r>>,
     ) -> Looked {
-        let looked = self.look_alone(requests, nic, awaits);
-        if !self.companions.are_there() {
-            return looked;
+        let is_held = nic.is_held();
+        let mut looked = self.look_alone(requests, nic, awaits);
+        if self.companions.are_there() {
+            let beyond = self.companions.look(requests);
+            looked.handled += beyond.handled;
+            looked.woke |= beyond.woke;
         }
-        let beyond = self.companions.look(requests);
-        Looked { handled: looked.handled + beyond.handled, woke: looked.woke | beyond.woke }
+        if looked.woke && !is_held {
+            wake_without_nic();
+        }
+        looked
     }
 
     /// Handles what has come to this bundle, unless another thread does so. Fast path: most looks
@@ -134,6 +141,8 @@ impl Engine {
 
     fn handle(&self, requests: bool, looking: Looking<'_>) -> Looked {
         let _notification = span(Cost::Notification);
+        // Ends behind the poller's lock.
+        let _deferral = Deferral::new();
         let mut poller = match self.poller.try_lock() {
             Ok(poller) => poller,
             Err(TryLockError::WouldBlock) => {
@@ -204,12 +213,15 @@ impl Engine {
         self.wake_all();
     }
 
+    /// Wakes all tasks that wait for a handler's doing, outside of all locks. Returns whether there
+    /// were any.
     #[cold]
     fn wake_all(&self) -> bool {
+        let _deferral = Deferral::new();
         self.any_waiting.store(false, Ordering::SeqCst);
         let waiting = std::mem::take(&mut *locked(&self.waiting));
         let any = !waiting.is_empty();
-        waiting.into_iter().for_each(Waker::wake);
+        waiting.into_iter().for_each(wake_later);
         any
     }
 
@@ -221,7 +233,8 @@ impl Engine {
         const MOST_AT_ONCE: u32 = 64;
         let (mut turns_to_yield, mut at_once) = (None, 0);
         loop {
-            self.nic.wait_for(Driver { engine: self, woke: false, turns_to_yield }).await;
+            let driver = Driver { engine: self, woke: false, turns_to_yield };
+            Deferring(self.nic.wait_for(driver)).await;
             self.signals.take_ready();
             let woke = self.runners.run();
             turns_to_yield = Some(TURNS[usize::from(woke)]);
@@ -239,7 +252,7 @@ impl Engine {
         match self.poller.try_lock() {
             Ok(mut poller) => poller.arm(waker),
             // The thread that holds the poller may be done before anything else comes.
-            Err(_) => waker.wake_by_ref(),
+            Err(_) => wake_later(waker.clone()),
         }
         self.close_if_closed();
     }
@@ -275,7 +288,10 @@ impl Served for Engine {
     fn wake_behind_handlers(&self, waker: &Waker) {
         let mut waiting = locked(&self.waiting);
         if !waiting.iter().any(|there| there.will_wake(waker)) {
-            waiting.push(waker.clone());
+            drop(waiting);
+            let waker = waker.clone();
+            waiting = locked(&self.waiting);
+            waiting.push(waker);
         }
         self.any_waiting.store(true, Ordering::Release);
     }

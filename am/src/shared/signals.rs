@@ -7,7 +7,7 @@ use doorbell_verbs::CompletionQueue;
 use doorbell_verbs::floor::CompletionGauge;
 
 use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, locked};
-use crate::shared::handles;
+use crate::shared::{contained, handles};
 
 /// Signals to the progress engine of a bundle, from links of type `L` and from handlers.
 pub(crate) struct Signals<L> {
@@ -197,13 +197,17 @@ impl<L> Signals<L> {
 
     /// Sets the waker of the task that serves the bundle when nobody else does.
     pub fn set_driver(&self, waker: &Waker) {
-        *locked(&self.driver) = Some(waker.clone());
+        let waker = waker.clone();
+        let old = locked(&self.driver).replace(waker);
+        drop(old);
     }
 
     /// Has the task that serves the bundle run once other tasks are let run.
     fn wake_driver(&self) {
-        if let Some(driver) = locked(&self.driver).take() {
-            driver.wake();
+        let driver = locked(&self.driver).take();
+        // The waker is Tokio's, and not the program's, so that it may run under locks of callers.
+        if let Some(driver) = driver {
+            contained(|| driver.wake());
         }
     }
 }

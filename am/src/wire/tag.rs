@@ -18,9 +18,9 @@ use crate::proof::Claim;
 /// proof can try numbers on it: by recording a connection, by asking an endpoint that demands the
 /// tag, or by waiting where an endpoint shows a tag that it does not demand itself. A tag that is to
 /// keep strangers out must be drawn at random, from all 64 bits:
-/// `head -c 8 /dev/urandom | od -An -tx8` prints one. A small number, such as `Tag(7)`, only keeps
-/// programs apart that mean no harm.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// `head -c 8 /dev/urandom | od -An -tx8 | tr -d ' '` prints one. A small number, such as `Tag(7)`, only keeps
+/// programs apart that mean no harm. Errors and logs show numbers below 2³² and no others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tag(pub u64);
 
@@ -32,9 +32,24 @@ impl From<u64> for Tag {
 
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tag {:#x}", self.0)
+        match self.0 < LEAST_SECRET {
+            true => write!(f, "tag {:#x}", self.0),
+            false => f.write_str("a secret tag"),
+        }
     }
 }
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 < LEAST_SECRET {
+            true => f.debug_tuple("Tag").field(&self.0).finish(),
+            false => f.write_str("Tag(secret)"),
+        }
+    }
+}
+
+/// Numbers below this one were not drawn at random from all 64 bits, but for one of four billion.
+const LEAST_SECRET: u64 = 1 << 32;
 
 /// The rule by which an endpoint admits peers, so that they may map it and it takes their messages.
 ///

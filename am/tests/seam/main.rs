@@ -13,3 +13,4 @@ mod passing;
 mod polling;
 mod tags;
 mod typed;
+mod wakers;

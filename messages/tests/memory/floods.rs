@@ -49,9 +49,10 @@ fn is_flooded(test: &str, device: &str, len: usize) {
         let child = child.await.expect("it tells");
         for number in 0..COUNT {
             if number % 1000 == 0 {
-                // Payloads that are kept hold up to four times their bytes.
+                // Payloads that are kept hold up to four times their bytes, and the tables of
+                // messages without bytes hold more than the 128 bytes that each counts for.
                 let holds = ALLOCATED.bytes() - before;
-                assert!(holds < 6 * WINDOW as isize, "{holds} bytes before message {number}");
+                assert!(holds < 8 * WINDOW as isize, "{holds} bytes before message {number}");
             }
             check(&far.receive(Match::exactly(1)).await.expect("it was sent"), number, len);
         }

@@ -92,7 +92,9 @@ impl<T: Atomic> Place<'_, T> {
         let (peer, _) = self.resolve_number()?;
         let full = |far: &Far| !far.outbox.borrow().has_room_to_store(8);
         match peer.route(Shape::Split, size_of::<T>()) {
-            Route::OneSided(far) | Route::Messages(far) if full(far) => core.flush().await?,
+            Route::OneSided(far) | Route::Messages(far) if full(far) => {
+                core.flush_to((peer.rank, far)).await?;
+            }
             _ => core.breathe().await?,
         }
         self.store_add(value)
@@ -251,6 +253,8 @@ impl<T: Element> Place<'_, T> {
     ) -> Result<Get<R>, Error> {
         let (peer, offset) = self.resolve()?;
         let core = &self.world.0;
+        // The function may poll a future of this process that makes the array private.
+        let _amid = core.amid();
         let (number, is_same) = core.function(&function)?;
         let in_a_word = is_in_a_word(size_of::<T>());
         if in_a_word {

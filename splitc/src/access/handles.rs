@@ -50,8 +50,7 @@ impl<T: Element> Get<T> {
                 State::Coming { world, .. } | State::InPieces(GetAll { world, .. }) => world,
                 State::Here(_) => unreachable!("it is done"),
             };
-            world.0.flush().await?;
-            world.0.until(|_| Waits::Operations, |_| self.is_done().then_some(())).await;
+            world.0.flush_until(|_| Waits::Operations, |_| self.is_done().then_some(())).await?;
         }
         self.value()
     }
@@ -122,8 +121,7 @@ impl<T: Element> GetAll<T> {
     pub async fn done(self) -> Result<Vec<T>, Error> {
         if !self.is_done() {
             let core = &*self.world.0;
-            core.flush().await?;
-            core.until(|_| Waits::Operations, |_| self.is_done().then_some(())).await;
+            core.flush_until(|_| Waits::Operations, |_| self.is_done().then_some(())).await?;
         }
         self.values()
     }
@@ -216,8 +214,7 @@ impl Done {
     pub async fn done(self) -> Result<(), Error> {
         if !self.is_done() {
             let core = &*self.world.0;
-            core.flush().await?;
-            core.until(|_| Waits::Operations, |_| self.is_done().then_some(())).await;
+            core.flush_until(|_| Waits::Operations, |_| self.is_done().then_some(())).await?;
         }
         self.by.outcome(&self.world.0)
     }

@@ -150,7 +150,7 @@ impl<'w, T: Element> Place<'w, T> {
         if let Route::Messages(far) = peer.route(Shape::Split, size_of::<T>()) {
             let has_room = far.outbox.borrow().has_room_to_store(size_of::<T>());
             if !has_room {
-                core.flush().await?;
+                core.flush_to((peer.rank, far)).await?;
             }
         }
         core.breathe().await?;

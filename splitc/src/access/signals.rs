@@ -113,9 +113,8 @@ impl<T: Element> Place<'_, T> {
         if peer.rank != core.rank {
             return Err(AccessError::NotMine { owner: peer.rank }.into());
         }
-        core.flush().await?;
         let (memory, raw, len) = (core.heap.region(), self.ptr.raw(), size_of::<T>() as u64);
-        core.until(
+        let waited = core.flush_until(
             |_| Waits::Change { offset },
             |core| {
                 let nobody = core.nobody_writes();
@@ -125,6 +124,7 @@ impl<T: Element> Place<'_, T> {
                     return Some(Err(why.into()));
                 }
                 let value = load(memory, offset);
+                let _condition = core.condition();
                 match condition(value) {
                     true => {
                         // The load of a value that is not a whole word is not an acquire.
@@ -134,7 +134,7 @@ impl<T: Element> Place<'_, T> {
                     false => nobody.map(|gone| Err(gone.into())),
                 }
             },
-        )
-        .await
+        );
+        waited.await?
     }
 }

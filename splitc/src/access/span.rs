@@ -293,7 +293,7 @@ impl<T: Element> Span<'_, T> {
             for (at, offset, len) in pieces((0, offset, bytes), longest) {
                 let has_room = far.outbox.borrow().has_room_to_store(len);
                 if !has_room {
-                    core.flush().await?;
+                    core.flush_to((peer.rank, far)).await?;
                     // Other futures of this process have run, and may have made the array private.
                     self.resolve()?;
                 }

@@ -152,7 +152,9 @@ impl<T: Element> Spread<T> {
     ///
     /// # Errors
     /// When this process has its [`Private`] already, or waits for it or for the end of an epoch in
-    /// another future; when a process has no memory for the copy; or when a process has gone.
+    /// another future; when the system refuses a process the memory for the copy; or when a process
+    /// has gone. Where Linux promises more memory than it has, which is the default, it may end the
+    /// process when the copy is filled.
     pub async fn private(&self) -> Result<Private<'_, T>, Error> {
         let own = self.own_len();
         Private::open(&self.allocation, own).await

@@ -78,7 +78,7 @@ type Flush = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 /// The future of a collective that is awaited in place.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Awaited<T> {
-    /// The flush before the collective, if operations wait to be sent.
+    /// The flush that begins before the collective, if operations wait to be sent.
     flush: Option<Flush>,
     part: Part<T>,
 }
@@ -87,9 +87,12 @@ impl<T> Future for Awaited<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(flush) = &mut self.flush {
-            ready!(flush.as_mut().poll(context))?;
+        // While a process takes no messages, the collective goes on among those that do.
+        if let Some(flush) = &mut self.flush
+            && let Poll::Ready(flushed) = flush.as_mut().poll(context)
+        {
             self.flush = None;
+            flushed?;
         }
         let ended = ready!(self.part.as_mut().poll(context));
         Poll::Ready(ended.map_err(Error::from).and_then(outcome))
@@ -130,8 +133,7 @@ impl<T> Begun<T> {
     pub async fn done(self) -> Result<T, Error> {
         // Other processes may join the collective only after they have got what waits here to be
         // sent.
-        self.world.0.flush().await?;
-        match self.task.await {
+        match self.world.0.while_flushing(self.task).await? {
             Ok(ended) => outcome(ended?),
             Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
             Err(_) => Err(Error::invalid("the runtime of the world was shut down")),

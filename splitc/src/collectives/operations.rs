@@ -241,8 +241,7 @@ macro_rules! collectives {
             /// When a process has gone.
             pub async fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>, Error> {
                 let world = self.the_world();
-                world.0.flush().await?;
-                let group = self.group().split(colour, key).await?;
+                let group = world.0.while_flushing(self.group().split(colour, key)).await??;
                 Ok(group.map(|group| Team { world: world.clone(), group }))
             }
 

@@ -132,8 +132,13 @@ impl Job {
         let environment =
             |variable, found, expected| RunError::Environment { variable, found, expected };
         if let Some(found) = text("DOORBELL_KEY") {
-            let key = u64::from_str_radix(&found, 16);
-            let wrong = |_| environment("DOORBELL_KEY", found, "a hexadecimal number of 64 bits");
+            let key = u64::from_str_radix(found.trim(), 16);
+            // What was mistyped is a secret nearly.
+            let wrong = |_| {
+                let found = format!("{} characters, not shown here", found.chars().count());
+                let expected = "it must be a hexadecimal number of at most 16 digits, without 0x";
+                environment("DOORBELL_KEY", found, expected)
+            };
             job.config.key = key.map_err(wrong)?;
         }
         if let Some(micros) = number("DOORBELL_SPIN")? {

@@ -50,6 +50,11 @@ impl Core {
         }
     }
 
+    /// Whether changes are kept.
+    pub fn has_changes(&self) -> bool {
+        self.deferred.borrow().changes.iter().any(Option::is_some)
+    }
+
     /// Makes all changes that are kept.
     pub fn make_changes(&self) {
         let mut deferred = self.deferred.borrow_mut();

@@ -5,6 +5,7 @@
 //! | `join` | connects all processes, and makes the world |
 //! | `progress`, `serving` | wait for operations, and serve other processes meanwhile |
 //! | `sending`, `one_sided`, `deferred` | carry operations by messages, by RDMA, and in mapped memory |
+//! | `flushing` | sends everything that waits to be aggregated with more |
 //! | `stall` | reports waits that take long |
 //! | `keeper` | answers for a process that computes for long |
 //! | `port` | has what a world has opened on one NIC |
@@ -13,6 +14,7 @@
 //! world, which does not know them.
 
 mod deferred;
+mod flushing;
 mod join;
 mod keeper;
 mod one_sided;
@@ -93,6 +95,8 @@ pub(crate) struct Core {
     /// How many calls have checked a range, are yet to access or enqueue it, and may run code of
     /// the program's in between, such as a waker: see [`Core::amid`].
     pub amid: Cell<u32>,
+    /// Whether the condition of a wait runs, which is the program's code, and must not wait itself.
+    pub in_condition: Cell<bool>,
     /// The turn, 0 or 1, in which stores are counted: see [`stores`](crate::stores).
     pub turn: Cell<u64>,
     pub functions: RefCell<Vec<Defined>>,
@@ -239,6 +243,23 @@ impl Core {
         Amid(&self.amid)
     }
 
+    /// Begins the condition of a wait. While the guard lives, nothing waits until a peer takes
+    /// messages or the NIC has room: the wait that runs the condition makes the progress which that
+    /// would take.
+    pub fn condition(&self) -> Condition<'_> {
+        self.in_condition.set(true);
+        Condition(&self.in_condition)
+    }
+
+    /// An error if the condition of a wait runs, which can't wait for a peer to take something.
+    #[inline]
+    pub fn may_wait_for(&self, rank: usize) -> Result<(), Error> {
+        match self.in_condition.get() {
+            true => Err(waits_in_condition(rank)),
+            false => Ok(()),
+        }
+    }
+
     /// The peer whose memory a pointer points to, and the offset in its heap, if `len` bytes may be
     /// accessed there. The error says what is wrong with the pointer, or why the peer has gone.
     #[inline(always)]
@@ -259,6 +280,23 @@ impl Core {
             return Err(self.fates.of(rank).into());
         }
         Ok((peer, raw.offset as usize))
+    }
+}
+
+#[cold]
+fn waits_in_condition(rank: usize) -> Error {
+    Error::invalid(format!(
+        "the condition of a wait can't wait until process {rank} takes more: have the condition \
+         compute, and send what it finds behind the wait"
+    ))
+}
+
+/// A guard of [`Core::condition`].
+pub(crate) struct Condition<'c>(&'c Cell<bool>);
+
+impl Drop for Condition<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }
 

@@ -57,6 +57,10 @@ impl Core {
                 // The refusal says that the queue was full. Its room would not do as a condition:
                 // by now there may be some again.
                 Err(refused) if matches!(refused.why, PostError::Full { .. }) => {
+                    if let Err(why) = self.may_wait_for(rank) {
+                        self.flights.borrow_mut().remove(key);
+                        return Err(why);
+                    }
                     let _amid = self.amid();
                     request = *refused.request;
                     self.settle();

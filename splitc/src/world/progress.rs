@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::heap::sleepers;
 use crate::landing::Slot;
 use crate::messages::{Answer, Batch, Refusals, Target};
-use crate::peers::Far;
+use crate::peers::{Far, Peer};
 
 /// How long a process that waits for a change of its memory sleeps at a time: at first and, as
 /// `LONGEST_NAP` says, at most. Peers that change the memory by the library's signals and counts
@@ -101,17 +101,27 @@ impl Core {
     /// a range checks it after the last `await` before the access, and whoever may run code of the
     /// program's in between holds [`amid`](Self::amid).
     pub async fn all_done(&self) -> Result<(), Error> {
-        self.flush().await?;
-        self.confirm().await?;
-        self.make_changes();
-        if self.outstanding.get() > 0 || self.amid.get() > 0 {
+        loop {
+            self.flush().await?;
+            self.confirm().await?;
+            self.make_changes();
             let done = |core: &Self| core.outstanding.get() == 0 && core.amid.get() == 0;
+            if done(self) && !self.has_to_send() {
+                break;
+            }
+            // Meanwhile other futures of this process may begin more, or leave more to be sent.
             self.until(|_| Waits::Operations, |core| done(core).then_some(())).await;
         }
         match self.fates.any() {
             true => self.failure.take().map_or(Ok(()), Err),
             false => Ok(()),
         }
+    }
+
+    /// Whether anything waits to be sent, to be confirmed, or to be changed in mapped memory.
+    fn has_to_send(&self) -> bool {
+        let unconfirmed = |peer: &Peer| peer.far.as_ref().is_some_and(|far| far.unconfirmed.get());
+        self.has_to_flush() || self.has_changes() || self.peers.iter().any(unconfirmed)
     }
 
     /// Waits until `condition` returns a value, and serves peers meanwhile. The condition may

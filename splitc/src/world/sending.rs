@@ -26,14 +26,6 @@ pub(crate) enum What {
 }
 
 impl Core {
-    /// Notes that something waits to be sent to a peer, for the next flush.
-    #[inline]
-    pub fn waits(&self, peer: &Peer) {
-        if !peer.dirty.replace(true) {
-            self.dirty.borrow_mut().push(peer.rank);
-        }
-    }
-
     /// Sends the operations or the stores that wait for a peer, and lets no other task run: while
     /// there is no credit, the call makes progress and, after a while, sleeps between its attempts.
     pub fn send_now(&self, (rank, far): (usize, &Far), what: What) -> Result<(), Error> {
@@ -45,6 +37,7 @@ impl Core {
             if let Some(credit) = self.credit_now((rank, far))? {
                 return self.send_by(credit, (rank, far), what);
             }
+            self.may_wait_for(rank)?;
             self.bundle.poll(true);
             self.settle();
             // The endpoint learns of the end of a peer by a task, which can't run now, so the
@@ -67,9 +60,30 @@ impl Core {
         far.messages.try_credit().map_err(|why| self.unsent((rank, far), why))
     }
 
+    /// Sends the operations or the stores that wait for a peer, if there is a credit. Returns whether
+    /// none wait any more.
+    #[inline]
+    pub(super) fn send_at_once(
+        &self,
+        (rank, far): (usize, &Far),
+        what: What,
+    ) -> Result<bool, Error> {
+        if is_empty(far, what) {
+            return Ok(true);
+        }
+        match self.credit_now((rank, far))? {
+            Some(credit) => self.send_by(credit, (rank, far), what).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// Sends the operations or the stores that wait for a peer, and lets other tasks run while
     /// there is no credit.
-    async fn send_soon(&self, (rank, far): (usize, &Far), what: What) -> Result<(), Error> {
+    pub(super) async fn send_soon(
+        &self,
+        (rank, far): (usize, &Far),
+        what: What,
+    ) -> Result<(), Error> {
         if is_empty(far, what) {
             return Ok(());
         }
@@ -156,75 +170,6 @@ impl Core {
             }
             // The messages that use up all credits wake the peer as well.
             None => Ok(()),
-        }
-    }
-
-    /// Whether operations, stores or counts wait to be sent to any peer.
-    #[inline]
-    pub fn has_to_flush(&self) -> bool {
-        !self.dirty.borrow().is_empty()
-    }
-
-    /// Sends everything that waits, to all peers. The future waits for credits, and for nothing
-    /// else. If a peer has gone, the other peers are still sent what waits for them, and the first
-    /// error is returned.
-    ///
-    /// Several futures of this process may flush at the same time. A peer stays in the list until
-    /// everything is sent, so none of them overlooks what another is about to send.
-    pub async fn flush(&self) -> Result<(), Error> {
-        let mut outcome = Ok(());
-        while let Some(peer) = self.next_dirty() {
-            let sent = self.flush_one(peer).await;
-            self.flushed(peer, &sent);
-            outcome = outcome.and(sent);
-        }
-        outcome
-    }
-
-    async fn flush_one(&self, peer: &Peer) -> Result<(), Error> {
-        if let Some(far) = &peer.far {
-            self.send_soon((peer.rank, far), What::Stores).await?;
-            self.send_soon((peer.rank, far), What::Operations).await?;
-        }
-        self.tell(peer)
-    }
-
-    /// Sends everything that waits, to all peers, and blocks the thread while there is no credit.
-    pub fn flush_now(&self) -> Result<(), Error> {
-        let _semantics = span(Cost::Semantics);
-        let mut outcome = Ok(());
-        while let Some(peer) = self.next_dirty() {
-            let sent = match &peer.far {
-                Some(far) => self
-                    .send_now((peer.rank, far), What::Stores)
-                    .and_then(|()| self.send_now((peer.rank, far), What::Operations)),
-                None => Ok(()),
-            };
-            let sent = sent.and_then(|()| self.tell(peer));
-            self.flushed(peer, &sent);
-            outcome = outcome.and(sent);
-        }
-        outcome
-    }
-
-    /// A peer for which something waits to be sent. It stays in the list.
-    #[inline]
-    fn next_dirty(&self) -> Option<&Peer> {
-        let rank = self.dirty.borrow().last().copied()?;
-        Some(&self.peers[rank])
-    }
-
-    /// Takes a peer off the list of those for which something waits, unless something was added
-    /// meanwhile. What could not be sent is given up.
-    #[inline]
-    fn flushed(&self, peer: &Peer, sent: &Result<(), Error>) {
-        if let (Err(why), Some(far)) = (sent, &peer.far) {
-            peer.untold.set(0);
-            self.give_up(far, || why.clone());
-        }
-        if peer.dirty.get() && !peer.holds_back() {
-            peer.dirty.set(false);
-            self.dirty.borrow_mut().retain(|&rank| rank != peer.rank);
         }
     }
 

@@ -54,6 +54,6 @@ impl Core {
     async fn take_breath(&self) -> Result<(), Error> {
         self.breathed.set(self.counted.get());
         tokio::task::yield_now().await;
-        self.flush().await
+        self.flush_ready()
     }
 }

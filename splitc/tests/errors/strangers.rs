@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use doorbell::splitc::{Config, Job, JoinError, RunError};
+use doorbell_kit::{child, stranger};
+use doorbell_verbs::Nic;
 
 use crate::common::{config, in_time};
 
@@ -111,4 +113,26 @@ fn of_three_members_one_of_which_differs_each_is_told_at_once() {
             assert_ne!(*rank, odd);
         }
     }
+}
+
+/// Both processes waited for as long as the start may take, and then did not say why.
+#[test]
+fn a_name_that_another_user_has_is_reported_at_once_with_the_user() {
+    const TEST: &str = "strangers::a_name_that_another_user_has_is_reported_at_once_with_the_user";
+    if child::part().is_some() {
+        let name = child::listen().expect("the parent says which");
+        let _nic = Nic::open(&name, doorbell_verbs::Config::default()).expect("nobody has it");
+        child::tell("has it");
+        child::listen();
+        return;
+    }
+    let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
+    let all = addresses("shm", 2);
+    stranger.say(&all[1]);
+    assert_eq!(stranger.hear(), "has it");
+    let why = join_all(vec![(0, all, config())]).remove(0);
+    let user = stranger::user().expect("the stranger runs as one");
+    says(&why, 1, &[&format!("of user {user}"), "run as the same user"]);
+    stranger.say("over");
+    stranger.end();
 }

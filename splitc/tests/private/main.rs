@@ -5,6 +5,7 @@ mod awaited;
 #[path = "../common/mod.rs"]
 mod common;
 mod forged;
+mod nested;
 mod quiet;
 mod random;
 

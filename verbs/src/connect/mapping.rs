@@ -42,7 +42,9 @@ impl Connection {
     /// written without packets by queue pairs.
     ///
     /// Grants that come before they are waited for are kept, 64 of each peer process. What other
-    /// peers grant takes nothing from these.
+    /// peers grant takes nothing from these. Where a peer has made more than 320 grants that nobody
+    /// mapped, nobody can tell whether one that is asked for has been dropped, and the call waits
+    /// for 3 seconds at most.
     ///
     /// # Errors
     /// Returns why the connection ended, if it ends before; or that the grant was dropped, since

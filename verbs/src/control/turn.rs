@@ -24,6 +24,7 @@ impl Control {
     pub fn advance(&mut self, now: Time) {
         self.nic.advance(now);
         self.manager.advance(now);
+        self.grants.advance(now);
         if self.sharing.is_some() && now >= self.sharing_due {
             self.sharing_due = now + SHARES_EVERY;
             self.poll_sharing();
@@ -39,9 +40,12 @@ impl Control {
         self.sharing_due = Time::ZERO;
     }
 
-    /// Returns the time of the next time-out of the NIC or of its connection manager.
+    /// Returns the time of the next time-out of the NIC, of its connection manager, or of a task that
+    /// waits for a grant.
     pub fn next_timeout(&self) -> Option<Time> {
-        [self.nic.next_timeout(), self.manager.next_timeout()].into_iter().flatten().min()
+        let Self { nic, manager, grants, .. } = self;
+        let all = [nic.next_timeout(), manager.next_timeout(), grants.next_timeout()];
+        all.into_iter().flatten().min()
     }
 
     /// Hands completions of futures' requests to the futures, and returns whether a task was woken.

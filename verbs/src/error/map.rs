@@ -10,7 +10,10 @@ pub enum MapError {
     /// The connection ended before the grant came.
     #[error("the peer has not granted the memory, and never will: {0}")]
     Ended(#[from] Ending),
-    /// The grant was dropped, since the peer granted more than this program has mapped.
+    /// The grant was dropped, since the peer granted more than this program has mapped. Or the grant
+    /// may have been dropped: of a peer whose grants were dropped by hundreds, not all keys are
+    /// remembered, and a grant of such a peer that has not come is waited for only for three
+    /// seconds.
     #[error(
         "the grant was dropped, or may have been: of the grants of a peer that nobody waits for, \
          {most} are kept, and the peer made more. Wait for grants while the peer makes them, and have \

@@ -102,6 +102,30 @@ fn a_map_whose_grant_was_pushed_out_by_the_same_peer_fails_until_the_peer_grants
     });
 }
 
+/// Regression test for a bug: once a peer had granted hundreds of memories that nobody mapped, each
+/// map that came before its grant failed as if the grant had been dropped.
+#[test]
+fn a_map_waits_for_a_grant_that_comes_later_however_many_grants_of_the_peer_were_dropped() {
+    run(Runs::CurrentThread, || async {
+        let (here, flooder) = (another(), another());
+        let (to, from) = connected(&here, &flooder).await;
+        let (late, never) = (shared(&from), shared(&from));
+        flood(&from, &to, never.remote(), &shared(&from)).await;
+        for _ in 0..400 {
+            let dropped = shared(&from);
+            while from.pair.connection().grant(&dropped).is_err() {
+                take_in(&to, never.remote()).await;
+            }
+        }
+        take_in(&to, never.remote()).await;
+        let mut waits = std::pin::pin!(to.pair.connection().map(late.remote()));
+        let sleeps = tokio::time::timeout(Duration::from_millis(500), waits.as_mut());
+        assert!(sleeps.await.is_err(), "it was not granted");
+        from.pair.connection().grant(&late).expect("it may");
+        assert_eq!(waits.await.expect("it was granted").len(), 64);
+    });
+}
+
 #[test]
 fn what_a_peer_has_granted_goes_when_its_link_ends_and_a_map_that_waits_fails() {
     run(Runs::CurrentThread, || async {

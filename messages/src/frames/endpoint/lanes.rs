@@ -74,22 +74,30 @@ pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
             let state = strong.lock();
             state.accepted.len() < state.settings.most_peers
         };
-        if has_room {
-            strong.runtime.spawn(take(shared.clone(), incoming));
+        if !has_room {
+            continue;
+        }
+        if let Some(prepared) = prepare(&strong, &incoming) {
+            strong.runtime.spawn(take(shared.clone(), incoming, prepared));
         }
     }
 }
 
-/// Takes a peer's lane, and watches it.
-async fn take(shared: Weak<Shared>, incoming: Incoming) {
-    let Some(strong) = shared.upgrade() else { return };
-    let Some(identity) = incoming.private().first_chunk().copied() else { return };
-    let identity = u64::from_be_bytes(identity);
-    let (domain, queues) = &strong.lanes;
-    let Ok(mut unconnected) = domain.queues(&config(queues)) else { return };
+/// Makes the queues of a lane that a peer asks for, and takes its place among those of all peers.
+fn prepare(shared: &Shared, incoming: &Incoming) -> Option<Unconnected<Queues>> {
+    let identity = u64::from_be_bytes(*incoming.private().first_chunk()?);
+    let (domain, queues) = &shared.lanes;
+    let mut unconnected = domain.queues(&config(queues)).ok()?;
     fill(&mut unconnected);
     let qpn = unconnected.qpn().get();
-    strong.lock().accepted.insert(qpn, Accepted { identity, queues: None });
+    shared.lock().accepted.insert(qpn, Accepted { identity, queues: None });
+    Some(unconnected)
+}
+
+/// Takes a peer's lane, and watches it.
+async fn take(shared: Weak<Shared>, incoming: Incoming, unconnected: Unconnected<Queues>) {
+    let Some(strong) = shared.upgrade() else { return };
+    let qpn = unconnected.qpn().get();
     let accepted = unconnected.accept(incoming, &[]).await;
     let Ok((queues, _)) = accepted else {
         strong.lock().accepted.remove(&qpn);

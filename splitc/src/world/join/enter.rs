@@ -136,6 +136,7 @@ impl Joining<'_> {
             counted: Cell::new(0),
             breathed: Cell::new(0),
             amid: Cell::new(0),
+            in_condition: Cell::new(false),
             turn: Cell::new(0),
             functions: RefCell::default(),
             stall: self.config.stall,

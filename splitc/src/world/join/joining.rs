@@ -1,11 +1,15 @@
 //! A process that is joining a world: what it has opened so far, and attempts to reach others.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::error::Error;
+use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Tag};
 use doorbell_job::Route;
-use doorbell_verbs::{KeepAlive, Nic};
+use doorbell_verbs::{ConnectError, KeepAlive, Nic, ReachError};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::key;
@@ -66,6 +70,8 @@ pub(super) struct Joining<'j> {
     pub ports: Vec<Port>,
     pub heap: Heap,
     pub served: Arc<Served>,
+    /// The ranks that somebody without the key has said, who is not at the address of that process.
+    pub said_elsewhere: RefCell<HashSet<usize>>,
 }
 
 impl<'j> Joining<'j> {
@@ -93,7 +99,8 @@ impl<'j> Joining<'j> {
         if config.heap as u64 >= LONGEST_HEAP {
             return Err(wrong(format!("a heap of {} bytes: 16 TiB is the most", config.heap)));
         }
-        if let Some(why) = key::refused(config.key, routes) {
+        let own: Vec<_> = nics.iter().map(|nic| nic.address().to_string()).collect();
+        if let Some(why) = key::refused(config.key, routes, (rank, &own)) {
             return Err(wrong(why));
         }
         let failed =
@@ -107,7 +114,8 @@ impl<'j> Joining<'j> {
         Bundle::unite(&bundles);
         let served = Served::new(heap.region().clone(), heap.guards.clone());
         let deadline = Instant::now() + config.start.min(LONGEST);
-        Ok(Self { rank, routes, config, deadline, ports, heap, served })
+        let said_elsewhere = RefCell::default();
+        Ok(Self { rank, routes, config, deadline, ports, heap, served, said_elsewhere })
     }
 
     pub fn size(&self) -> usize {
@@ -161,8 +169,32 @@ impl<'j> Joining<'j> {
         }
     }
 
+    /// What an attempt that has failed to connect says about further ones. A process of another
+    /// user that has the address will keep it.
+    pub fn unreached(why: &(dyn Error + 'static)) -> Attempt {
+        let mut texts: Vec<_> = causes(why).map(ToString::to_string).collect();
+        // A transparent error says what its cause says.
+        texts.dedup();
+        let text = texts.join(": ");
+        let is_anothers = |why: &(dyn Error + 'static)| {
+            let connect = why.downcast_ref::<ConnectError>();
+            matches!(connect, Some(ConnectError::Reach(ReachError::Stranger { .. })))
+        };
+        match causes(why).any(is_anothers) {
+            true => Attempt::Stranger(text),
+            false => Attempt::Again(text),
+        }
+    }
+
     pub fn missing(&self, rank: usize, why: String) -> JoinError {
         let (address, within) = (self.address(rank).to_owned(), self.config.start);
+        let why = match self.said_elsewhere.borrow().contains(&rank) {
+            true => format!(
+                "{why}; somebody at another address said to be this process, but has another key: \
+                 does the list have the right address of this process?"
+            ),
+            false => why,
+        };
         JoinError::Missing { rank, address, within, why }
     }
 
@@ -171,4 +203,9 @@ impl<'j> Joining<'j> {
         let address = address.unwrap_or_else(|| "an address that is not in the list".to_owned());
         JoinError::Stranger { rank, address, why }
     }
+}
+
+/// An error, and all that it came from.
+fn causes<'w>(why: &'w (dyn Error + 'static)) -> impl Iterator<Item = &'w (dyn Error + 'static)> {
+    successors(Some(why), |why| (*why).source())
 }

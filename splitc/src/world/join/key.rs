@@ -12,11 +12,17 @@ const DRAWS: &str = "head -c 8 /dev/urandom | od -An -tx8 | tr -d ' '";
 const LEAST: u64 = 1 << 32;
 
 /// Returns why a world with these routes can't have this key, if it can't: processes that other
-/// hosts may reach need one that was drawn.
-pub(super) fn refused(key: u64, routes: &[Route]) -> Option<String> {
-    let is_far = |route: &Route| !is_of_this_host(&route.address);
-    let far = routes.iter().position(is_far).filter(|_| key < LEAST)?;
-    let address = &routes[far].address;
+/// hosts may reach need one that was drawn. Process `rank` may be reached at its NICs, too, which
+/// need not have the address by which others know it.
+pub(super) fn refused(
+    key: u64,
+    routes: &[Route],
+    (rank, nics): (usize, &[String]),
+) -> Option<String> {
+    let known = routes.iter().map(|route| &route.address).enumerate();
+    let own = nics.iter().map(|address| (rank, address));
+    let is_far = |(_, address): &(usize, &String)| !is_of_this_host(address);
+    let (far, address) = known.chain(own).find(is_far).filter(|_| key < LEAST)?;
     let found = match key {
         0 => "this world has no key".to_owned(),
         weak => format!("the key of this world is {weak:x}, which nobody has drawn at random"),
@@ -52,7 +58,17 @@ mod tests {
 
     fn refused_at(key: u64, addresses: &[&str]) -> Option<String> {
         let routes: Vec<_> = addresses.iter().map(|address| Route::by_first(*address)).collect();
-        refused(key, &routes)
+        refused(key, &routes, (0, &[]))
+    }
+
+    /// The address that others know is not always that of the NIC.
+    #[test]
+    fn a_world_of_this_host_whose_nic_other_hosts_reach_needs_a_key() {
+        let routes = [Route::by_first("udp:127.0.0.1:5000")];
+        let nics = ["udp:192.0.2.7:5000".to_owned()];
+        assert_eq!(refused(LEAST, &routes, (0, &nics)), None);
+        let why = refused(0, &routes, (0, &nics)).expect("it needs one");
+        assert!(why.contains("process 0 is at udp:192.0.2.7:5000"), "{why}");
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Joining<'_> {
                 am::MapError::Handlers { .. } => {
                     Attempt::Stranger(format!("it is another program: {why}"))
                 }
-                why => Attempt::Again(why.to_string()),
+                why => Self::unreached(&why),
             })
         })
         .await

@@ -12,7 +12,7 @@ use doorbell_verbs::{
 };
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use super::joining::{Joining, Purpose, service};
 use super::membership::{Attempt, JoinError};
@@ -31,8 +31,6 @@ pub(super) struct Pair {
 struct Met {
     pairs: RefCell<HashMap<usize, (Queues, RemoteMemory)>>,
     others: RefCell<HashSet<usize>>,
-    /// The ranks that somebody without the key has said, who is not at the address of that process.
-    said_elsewhere: RefCell<HashSet<usize>>,
     /// The first failure, and a notice of it.
     failure: RefCell<Option<JoinError>>,
     failed: Notify,
@@ -54,22 +52,16 @@ impl Met {
     fn knows(&self, rank: usize) -> bool {
         self.pairs.borrow().contains_key(&rank) || self.others.borrow().contains(&rank)
     }
-
-    /// Why a process is missing that has not asked.
-    fn absence(&self, rank: usize) -> String {
-        match self.said_elsewhere.borrow().contains(&rank) {
-            true => "it did not come, and somebody at another address said to be this process, but \
-                     has another key: does the list have the right address of this process?"
-                .to_owned(),
-            false => "it did not come".to_owned(),
-        }
-    }
 }
 
 /// How long a process that has found another one not to be of its world still meets the rest: they
 /// are to learn of that one, too, rather than to miss this process. A process that asked before
 /// this one was there asks again after a second.
 const PARTING: Duration = Duration::from_millis(2500);
+
+/// How long the address of a process is looked up to find out whether somebody without the key is
+/// there. Other processes that ask meanwhile wait, so whoever takes longer is not believed.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 impl Joining<'_> {
     /// Connects a queue pair with each other process: this process asks the processes of lower
@@ -113,7 +105,7 @@ impl Joining<'_> {
         while let Some(missing) = above.clone().find(awaited) {
             above.start = missing;
             let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
-                let why = self.missing(missing, met.absence(missing));
+                let why = self.missing(missing, "it did not come".to_owned());
                 return met.note(missing, Err(why));
             };
             match Asked::read(incoming.private()) {
@@ -154,7 +146,10 @@ impl Joining<'_> {
     async fn has_other_key(&self, incoming: Incoming, rank: u32, met: &Met) {
         let said = rank as usize;
         let there = match self.routes.get(said) {
-            Some(route) => incoming.comes_from(&route.address).await.unwrap_or(false),
+            Some(route) => {
+                let comes_from = timeout(LOOK_UP, incoming.comes_from(&route.address)).await;
+                comes_from.is_ok_and(|comes_from| comes_from.unwrap_or(false))
+            }
             None => false,
         };
         let _ = incoming.reject(&refusal(DIFFERENT_KEY));
@@ -163,7 +158,7 @@ impl Joining<'_> {
         }
         tracing::warn!(rank, "somebody without the key, who is not at this process's address");
         if said < self.size() {
-            met.said_elsewhere.borrow_mut().insert(said);
+            self.said_elsewhere.borrow_mut().insert(said);
         }
     }
 
@@ -233,7 +228,7 @@ impl Joining<'_> {
             Err(why) => why,
         };
         let ConnectError::Refused { ref private, .. } = why else {
-            return Err(Attempt::Again(why.to_string()));
+            return Err(Self::unreached(&why));
         };
         let Some(Challenge { odd, nonce, proof }) = Challenge::read(private) else {
             return Err(refused(why));
