@@ -34,6 +34,7 @@ mod processors;
 mod run;
 mod runs;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Error;
@@ -51,41 +52,73 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
-    #[command(name = run::NAME)]
-    RunProcess(run::ExecArgs),
-    #[command(name = run::KEEPER)]
-    RunJob(run::KeeperArgs),
     Logp(logp::Args),
     Paper(paper::Args),
-    #[command(name = paper::EXCHANGE)]
-    PaperExchange(paper::ExchangeArgs),
     Doctor(doctor::Args),
     Perf(perf::Args),
     Pingpong(pingpong::Args),
 }
 
-fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Run(_) => return run::run().unwrap_or_else(|why| failed(&why)),
-        Command::RunJob(args) => return run::keep(&args).unwrap_or_else(|why| failed(&why)),
-        Command::RunProcess(args) => run::become_process(&args),
-        Command::Logp(args) => logp::run(&args),
-        Command::Paper(args) => paper::run(&args),
-        Command::PaperExchange(args) => paper::exchange(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Perf(args) => perf::run(&args),
-        Command::Pingpong(args) => pingpong::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => failed(&why),
+/// The commands by which this program starts itself again. They are apart from the others, so that
+/// nobody who mistypes one of those is shown them.
+#[derive(Parser)]
+#[command(name = "doorbell", version)]
+struct OwnCli {
+    #[command(subcommand)]
+    command: OwnCommand,
+}
+
+#[derive(Subcommand)]
+enum OwnCommand {
+    #[command(name = run::NAME)]
+    RunProcess(run::ExecArgs),
+    #[command(name = run::KEEPER)]
+    RunJob(run::KeeperArgs),
+    #[command(name = paper::EXCHANGE)]
+    PaperExchange(paper::ExchangeArgs),
+}
+
+impl OwnCommand {
+    /// Tells whether this program was started with one of these commands.
+    fn is_given() -> bool {
+        let first = std::env::args_os().nth(1);
+        first.is_some_and(|first| Self::has_subcommand(&first.to_string_lossy()))
     }
+}
+
+fn main() -> ExitCode {
+    let done = match OwnCommand::is_given() {
+        true => own(OwnCli::parse().command),
+        false => asked(Cli::parse().command),
+    };
+    done.unwrap_or_else(|why| failed(&why))
+}
+
+fn asked(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(_) => return run::run(),
+        Command::Logp(args) => logp::run(&args)?,
+        Command::Paper(args) => paper::run(&args)?,
+        Command::Doctor(args) => doctor::run(&args)?,
+        Command::Perf(args) => perf::run(&args)?,
+        Command::Pingpong(args) => pingpong::run(&args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn own(command: OwnCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        OwnCommand::RunJob(args) => return run::keep(&args),
+        OwnCommand::RunProcess(args) => run::become_process(&args)?,
+        OwnCommand::PaperExchange(args) => paper::exchange(&args)?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints an error, and returns the exit status for it.
 fn failed(why: &Error) -> ExitCode {
-    // In one piece: the two ends of a pair speak at once.
-    eprint!("{}", told(why));
+    // In one piece: the two ends of a pair speak at once. Where nobody reads it, the status says it.
+    let _ = std::io::stderr().lock().write_all(told(why).as_bytes());
     ExitCode::FAILURE
 }
 

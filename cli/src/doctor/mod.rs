@@ -11,6 +11,8 @@ use anyhow::{Context, bail};
 use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces, shared_memory};
 use serde_json::{Value, json};
 
+use crate::out;
+
 /// Tells what works on this machine, what does not, why, and what to do about it.
 ///
 /// Each device is opened for a moment on each interface. Nothing is sent, and nothing stays
@@ -55,11 +57,10 @@ impl Findings {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let findings = Findings::gather()?;
-    if args.json {
-        println!("{}", json(&findings));
-    } else {
-        print!("{}", words::of(&findings));
-    }
+    out::print(&match args.json {
+        true => format!("{}\n", json(&findings)),
+        false => words::of(&findings),
+    })?;
     if !findings.trials().any(|trial| trial.outcome.is_ok()) {
         bail!("no device works here; what is said of each tells what to do");
     }

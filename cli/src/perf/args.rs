@@ -1,7 +1,7 @@
 //! The arguments of `doorbell perf`.
 
-use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ValueEnum, value_parser};
 use doorbell_splitc::Carrier;
 
 use super::test::Test;
@@ -38,7 +38,7 @@ pub struct Args {
 
     /// Number of round trips, messages or accesses, or of rounds of LogP and of costs [default:
     /// 100000 round trips, 10000 for wake_lat, 31 rounds of LogP, 61 of costs]
-    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = value_parser!(u64).range(1..))]
     pub iters: Option<u64>,
 
     /// How many seconds to measure [default: 1 for streams, get_lat and put_lat, 2 for idle_cpu]

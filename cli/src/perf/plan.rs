@@ -67,7 +67,7 @@ impl Plan {
     pub fn of(args: &Args) -> anyhow::Result<Self> {
         let test = args.test;
         let amount = match (args.iters, args.seconds) {
-            (Some(times), _) => Amount::Times(times.max(1)),
+            (Some(times), _) => Amount::Times(times),
             (_, Some(seconds)) => {
                 let time = Duration::try_from_secs_f64(seconds);
                 Amount::For(time.with_context(|| format!("--seconds {seconds}"))?)

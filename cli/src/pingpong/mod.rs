@@ -17,6 +17,8 @@ use serde_json::json;
 use meeting::Meeting;
 use rally::Counted;
 
+use crate::out;
+
 pub use args::Args;
 
 /// Plays, and says how it went.
@@ -26,12 +28,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let mut end = Meeting::prepare(args)?.join(args).await?;
         let (took, confirmed) = end.play(args).await?;
         let counted = end.counted();
-        match args.json {
-            true => println!("{}", json(args, took, confirmed, &counted)),
-            false => print!("{}", words(args, took, confirmed, &counted)),
-        }
+        let printed = out::print(&match args.json {
+            true => format!("{}\n", json(args, took, confirmed, &counted)),
+            false => words(args, took, confirmed, &counted),
+        });
         end.linger(args.patience()).await;
-        Ok(())
+        printed
     })
 }
 

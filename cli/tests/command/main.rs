@@ -15,6 +15,7 @@ mod rpc;
 mod split_c;
 mod streams;
 mod tags;
+mod usage;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};

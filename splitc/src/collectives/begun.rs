@@ -17,7 +17,8 @@ pub(super) type Part<T> = Pin<Box<dyn Future<Output = Result<Outcome<T>, GroupEr
 /// The result of a collective, or that the values of the processes do not fit together.
 pub(super) type Outcome<T> = Result<T, Mixed>;
 
-/// The error that processes gave values of different types or lengths to a collective.
+/// The error that processes gave values of different types or lengths to a collective, or different
+/// operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mixed;
 
@@ -107,7 +108,10 @@ impl<T> fmt::Debug for Awaited<T> {
 
 fn outcome<T>(outcome: Outcome<T>) -> Result<T, Error> {
     outcome.map_err(|Mixed| {
-        Error::invalid("the processes gave values of different types or lengths to a collective")
+        Error::invalid(
+            "the processes gave values of different types or lengths to a collective, or different \
+             operators",
+        )
     })
 }
 

@@ -161,7 +161,7 @@ macro_rules! collectives {
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<Option<T>> {
-                let part = self.group().reduce(root, to_combine(&[value]), combine(operator));
+                let part = self.group().reduce(root, to_combine(&[value], &operator), combine(operator));
                 self.collective(async move {
                     Ok(part.await?.map(|bytes| combined_one(&bytes)).transpose())
                 })
@@ -178,12 +178,16 @@ macro_rules! collectives {
             /// # })?;
             /// # Ok::<(), doorbell::splitc::RunError>(())
             /// ```
+            ///
+            /// Processes that pass values of different types, or different ones of the
+            /// [`operators`](crate::operators), get an error. Whether operators of the program's
+            /// own are the same is for the program to see to.
             pub fn all_reduce<T: Element + Send>(
                 &self,
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<T> {
-                let part = self.group().all_reduce(to_combine(&[value]), combine(operator));
+                let part = self.group().all_reduce(to_combine(&[value], &operator), combine(operator));
                 self.collective(async move { part.await.map(|bytes| combined_one(&bytes)) })
             }
 
@@ -195,7 +199,7 @@ macro_rules! collectives {
                 values: &[T],
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<Vec<T>> {
-                let part = self.group().all_reduce(to_combine(values), combine(operator));
+                let part = self.group().all_reduce(to_combine(values, &operator), combine(operator));
                 self.collective(async move { part.await.map(|bytes| combined(&bytes)) })
             }
 
@@ -206,7 +210,7 @@ macro_rules! collectives {
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<T> {
-                let part = self.group().scan(to_combine(&[value]), combine(operator));
+                let part = self.group().scan(to_combine(&[value], &operator), combine(operator));
                 self.collective(async move { part.await.map(|bytes| combined_one(&bytes)) })
             }
 
@@ -217,7 +221,7 @@ macro_rules! collectives {
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<Option<T>> {
-                let part = self.group().exclusive_scan(to_combine(&[value]), combine(operator));
+                let part = self.group().exclusive_scan(to_combine(&[value], &operator), combine(operator));
                 self.collective(async move {
                     Ok(part.await?.map(|bytes| combined_one(&bytes)).transpose())
                 })

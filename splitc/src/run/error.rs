@@ -1,5 +1,7 @@
 //! The errors of a job.
 
+use std::error::Error as _;
+use std::fmt;
 use std::io;
 use std::process::ExitStatus;
 
@@ -13,7 +15,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The reason why a job did not succeed. If several processes failed, the error is that of the
 /// first process that did not merely notice the end of another.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The process could not find the others of its job, or not end with them.
@@ -88,6 +90,26 @@ pub enum RunError {
     SecondJob,
 }
 
+/// Says what `Display` says, and behind that the causes which are not named there: `fn main() ->
+/// Result` shows an error in this way.
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.to_string();
+        let why: Option<&dyn std::error::Error> = match self {
+            Self::Join { why, .. } => Some(why),
+            Self::Failed { why, .. } => Some(&**why),
+            _ => self.source(),
+        };
+        for cause in std::iter::successors(why, |why| (*why).source()) {
+            let cause = cause.to_string();
+            if !said.contains(&cause) {
+                said = format!("{said}: {cause}");
+            }
+        }
+        f.write_str(&said)
+    }
+}
+
 impl RunError {
     /// The rank of the process that has gone, if that is why this one has failed.
     pub fn gone(&self) -> Option<usize> {
@@ -111,6 +133,6 @@ impl RunError {
 /// The rank of the process that has gone, if that is at the root of an error, to which a program
 /// may have added what it was about.
 fn gone(why: &(dyn std::error::Error + 'static)) -> Option<usize> {
-    let mut causes = std::iter::successors(Some(why), |why| why.source());
+    let mut causes = std::iter::successors(Some(why), |why| (*why).source());
     causes.find_map(|why| why.downcast_ref::<crate::Error>()?.gone())
 }

@@ -28,6 +28,47 @@ fn values_of_different_lengths_or_types_are_an_error_of_each_process() {
     });
 }
 
+/// Each process got a value, which was garbage.
+#[test]
+fn values_of_different_types_of_one_size_are_an_error_of_each_process_that_gets_some() {
+    by_each(async |world| {
+        let odd = world.rank() == 1;
+        let mixed = match odd {
+            true => world.all_reduce(1_u64, operators::sum).await.map(drop),
+            false => world.all_reduce(1.0_f64, operators::sum).await.map(drop),
+        };
+        invalid(mixed);
+        let mixed = match odd {
+            true => world.all_to_all(&vec![1_i32; world.size()]).await.map(drop),
+            false => world.all_to_all(&vec![1_u32; world.size()]).await.map(drop),
+        };
+        invalid(mixed);
+        match odd {
+            true => drop(invalid(world.broadcast(0, 1_u64).await.map(drop))),
+            false => assert_eq!(world.broadcast(0, 1.0_f64).await?, 1.0),
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn different_operators_of_the_library_are_an_error_of_each_process() {
+    by_each(async |world| {
+        let odd = world.rank() == 1;
+        invalid(match odd {
+            true => world.all_reduce(1_u64, operators::sum).await,
+            false => world.all_reduce(1_u64, operators::max).await,
+        });
+        // Nobody can tell what an operator of the program's own computes.
+        let own = match odd {
+            true => world.all_reduce(1_u64, operators::sum).await?,
+            false => world.all_reduce(1_u64, |one, other| one + other).await?,
+        };
+        assert_eq!(own, world.size() as u64);
+        Ok(())
+    });
+}
+
 #[test]
 fn a_root_that_no_process_is_gives_an_error_to_each() {
     by_each(async |world| {
