@@ -110,7 +110,7 @@ mod tests {
             assert_eq!((back, hash(back)), (there, hash(there)));
             let path = back.path(PathId(1));
             let Outer::V2Ipv4(_, ip, _) = path.outer() else { panic!() };
-            assert_eq!((ip.ttl, ip.tos), (64, 2), "as if nothing had happened to it");
+            assert_eq!((ip.ttl, ip.tos), (64, 0), "as if nothing had happened to it");
         }
         assert_ne!(Route::back(&received(outer(3, 1, 0))), there);
         assert_ne!(Route::back(&received(outer(1, 2, 0))), there);

@@ -54,8 +54,9 @@ impl Outer {
 
     /// As many hops as a sender customarily allows.
     pub(crate) const HOPS: u8 = 64;
-    /// What a sender customarily sets of a traffic class: that switches may mark congestion.
-    pub(crate) const ECT0: u8 = 2;
+    /// The traffic class of a sender that does not slow down where switches mark congestion: the two
+    /// bits which would ask them to mark packets rather than drop them stay clear.
+    const TRAFFIC_CLASS: u8 = 0;
 
     /// RoCE v1's, from one station of an Ethernet to another, each with the identifier that belongs
     /// to its address. Lengths are left to who knows them.
@@ -78,7 +79,7 @@ impl Outer {
         match (source.ip(), destination.ip()) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let ip = Ipv4 {
-                    tos: Self::ECT0,
+                    tos: Self::TRAFFIC_CLASS,
                     total_length: 0,
                     id: IpId(0),
                     dont_fragment: true,
@@ -294,7 +295,7 @@ impl Outer {
 #[inline]
 const fn ipv6(next_header: IpProtocol, (source, destination): (Gid, Gid)) -> Ipv6 {
     Ipv6 {
-        traffic_class: Outer::ECT0,
+        traffic_class: Outer::TRAFFIC_CLASS,
         flow_label: FlowLabel::new(0),
         payload_length: 0,
         next_header,

@@ -59,10 +59,9 @@ impl Way {
 
 /// Headers as a sender makes them, of those that a receiver saw.
 fn fresh(outer: Outer) -> Outer {
-    let unmarked = |class: u8| match class & ECN {
-        ECN => class & !ECN | Outer::ECT0,
-        _ => class,
-    };
+    // A peer may ask switches to mark its packets. This side does not act on marks, and asks for
+    // none.
+    let unmarked = |class: u8| class & !ECN;
     let ipv6 =
         |ip: Ipv6| Ipv6 { traffic_class: unmarked(ip.traffic_class), hop_limit: Outer::HOPS, ..ip };
     match outer {
