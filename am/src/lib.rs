@@ -121,7 +121,8 @@ pub use config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
 pub use doorbell_macros::{Arguments, Plain, Word};
 pub use endpoint::{Endpoint, EndpointBuilder, Event};
 pub use error::{
-    CallError, Called, Credits, MapError, OpenError, SendError, Undeliverable, WaitedFor,
+    CallError, Called, CloseError, Credits, GivenUp, MapError, OpenError, SendError, Undeliverable,
+    WaitedFor, WhyGivenUp,
 };
 pub use handlers::{Handlers, Kept, Received, Replied, Request, Returned, Stateless, WithState};
 pub use kinds::{

@@ -10,6 +10,8 @@ use crate::wire::{LISTED, MOST_CREDITS};
 
 /// The most entries of a queue.
 const DEEPEST: usize = 1 << 24;
+/// The longest time for which an endpoint lingers.
+const LONGEST_LINGER: Duration = Duration::from_secs(60);
 /// The longest payload of a message.
 const LONGEST: usize = 1 << 20;
 
@@ -53,6 +55,8 @@ impl EndpointConfig {
             "peers are told it in milliseconds, in 32 bits",
         );
         within("EndpointConfig::patience", patience, times, why)?;
+        let why = ("a program may give up at once", "its thread may be blocked for as long");
+        within("EndpointConfig::linger", self.linger, Duration::ZERO..=LONGEST_LINGER, why)?;
         if let Flow::Nic { receives } = flow {
             let why = ("without any, no message of a peer would ever arrive", LONGEST_QUEUE);
             within("Flow::Nic::receives", receives, 1..=DEEPEST, why)?;

@@ -56,6 +56,10 @@ pub struct EndpointConfig {
     /// call waits until the [`patience`](Self::patience) is over, which is all the time that
     /// handlers have.
     pub deadline: Option<Duration>,
+    /// The longest time for which messages go on to peers that were sent before the last handle to
+    /// the endpoint was dropped, or its runtime ended; none if it is zero. Dropping the last handle
+    /// to the NIC waits for them, and blocks its thread meanwhile. At most a minute.
+    pub linger: Duration,
     /// The policy by which messages travel.
     pub policy: Policy,
     /// The flow control that keeps peers from sending too much.
@@ -64,7 +68,8 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     /// Returns a configuration with eight credits at first and up to 256, payloads of 4096 bytes,
-    /// no segment, 64 asynchronous handlers, 1024 peers, half a minute of patience and no deadline.
+    /// no segment, 64 asynchronous handlers, 1024 peers, half a minute of patience, no deadline, and
+    /// a second of lingering.
     fn default() -> Self {
         Self {
             service: None,
@@ -79,6 +84,7 @@ impl Default for EndpointConfig {
             receives: 4096,
             patience: Duration::from_secs(30),
             deadline: None,
+            linger: Duration::from_secs(1),
             policy: Policy::Together,
             flow: Flow::Credits,
         }

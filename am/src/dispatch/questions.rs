@@ -44,6 +44,10 @@ impl Dispatcher {
                 let more = names.get(known..).unwrap_or_default();
                 reply(&[names.len() as u64], &more[..more.len().min(link.longest())]);
             }
+            (Some(Ask::Close), _) => {
+                reply(&[], &[]);
+                link.peer_closes();
+            }
             (Some(Ask::Leave), _) => reply(&[link.usage.is_asked().into()], &[]),
             _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
         }

@@ -150,6 +150,12 @@ impl EndpointBuilder {
         self.with(|config| config.deadline = Some(deadline))
     }
 
+    /// Sets how long messages [go on](EndpointConfig::linger) to peers once the endpoint is dropped;
+    /// a second by default.
+    pub fn linger(self, linger: Duration) -> Self {
+        self.with(|config| config.linger = linger)
+    }
+
     /// Sets the [policy](Policy) by which messages travel.
     pub fn policy(self, policy: Policy) -> Self {
         self.with(|config| config.policy = policy)

@@ -168,9 +168,14 @@ impl Core {
         }
     }
 
+    /// Refuses peers that would connect from here on.
+    pub fn stop_listening(&self) {
+        self.listening.stop();
+    }
+
     /// Takes all links from the endpoint, which takes no more of them.
     pub fn take_links(&self) -> Vec<Arc<Link>> {
-        self.listening.stop();
+        self.stop_listening();
         locked(&self.links).take().unwrap_or_default()
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use doorbell_verbs::{AsyncEvent, ConnectionState, Ending, Queues};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -39,23 +40,31 @@ impl Core {
     /// Ends a link, and the links that are of no use without it. Does nothing if it is over
     /// already.
     pub(super) fn end(&self, link: &Arc<Link>, ending: Ending) {
-        let Some(lost) = link.end(ending.clone()) else { return };
-        let promised = link.take_promised();
-        link.buffers.retire(promised);
-        if !link.is_for_shorter() {
-            self.send_event(Event::Gone(Peer::of(link.clone()), ending.clone()));
-        }
-        self.remove_link(link);
-        self.engine.tell(Update::LinkGone(Departure::new(link.clone(), lost, promised)));
-        link.siblings().iter().for_each(|other| self.end(other, ending.clone()));
+        self.end_within(link, ending, Duration::ZERO);
     }
 
-    /// Closes the endpoint. All links end, and none is made any more. Another endpoint may get the
-    /// service number.
+    /// Ends a link as [`end`](Self::end) does, and lets what was sent go on to the peer for a time.
+    fn end_within(&self, link: &Arc<Link>, ending: Ending, lingers: Duration) {
+        let Some(lost) = link.end(ending.clone(), lingers) else { return };
+        let promised = link.take_promised();
+        link.buffers.retire(promised);
+        self.remove_link(link);
+        self.engine.tell(Update::LinkGone(Departure::new(link.clone(), lost, promised)));
+        let siblings = link.siblings();
+        siblings.iter().for_each(|other| self.end_within(other, ending.clone(), lingers));
+    }
+
+    /// Closes the endpoint. All links end, and none is made any more. What was sent goes on to
+    /// peers for the time that is [configured](crate::EndpointConfig::linger). Another endpoint may
+    /// get the service number.
     pub(super) fn close(&self) {
         let links = self.take_links();
         self.engine.tell(Update::EndpointGone(self.local.number));
-        links.into_iter().for_each(|link| self.end(&link, left()));
+        let lingers = self.local.config.linger;
+        for link in links {
+            self.end_within(&link, left(), lingers);
+            link.departs();
+        }
         self.places_mut().clear();
         // The links on that list would keep the endpoint's state.
         self.local.starving.clear();

@@ -10,7 +10,8 @@ use crate::peer::Peer;
 pub enum Event {
     /// A connection to a peer stands, since one side has mapped the other.
     Linked(Peer),
-    /// The connection to a peer is over, for the given reason.
+    /// The connection to a peer is over, for the given reason, and all messages of the peer are
+    /// handled.
     Gone(Peer, Ending),
     /// A peer was cut off, since it had more requests under way than it may, or broke the rules of
     /// a layer above.

@@ -5,6 +5,7 @@
 //! program what has become of which peer.
 
 mod builder;
+mod closing;
 mod connecting;
 mod core;
 mod ending;
@@ -28,7 +29,7 @@ use self::core::Core;
 use self::ending::watch;
 use crate::arguments::Arguments;
 use crate::config::EndpointConfig;
-use crate::error::{CallError, Called, MapError, OpenError, SendError};
+use crate::error::{CallError, Called, CloseError, MapError, OpenError, SendError};
 use crate::handlers::{Handlers, Tables};
 use crate::kinds::{Callable, Notice, RequestId};
 use crate::name::{Name, NameError};
@@ -40,11 +41,10 @@ pub use event::Event;
 
 /// A set of handlers with a name, from which requests are sent and to which they come.
 ///
-/// Clones are handles to the same endpoint. When the last is dropped, the endpoint is closed, and
-/// its peers are told. Requests that are not answered by then may be lost:
-/// [`unmap_all`](Self::unmap_all) waits for them.
-///
-/// An endpoint is closed, too, when the runtime ends in which its bundle was made.
+/// Clones are handles to the same endpoint. A program that is to end [closes](Self::close) the
+/// endpoint, which waits until peers have handled what was sent to them. When the last handle is
+/// dropped instead, or the runtime ends in which the bundle was made, what was sent goes on to
+/// peers in the background, for [a second](EndpointConfig::linger) at most.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Place>);
 
@@ -220,6 +220,36 @@ impl Endpoint {
     /// awaits this, so that all its requests are handled.
     pub async fn unmap_all(&self) {
         self.0.core.unmap_all().await;
+    }
+
+    /// Closes the endpoint, once all peers have handled what was sent to them before. Whoever sends
+    /// by another handle meanwhile may be too late. From then on, all handles to the endpoint and to
+    /// its peers fail.
+    ///
+    /// ```
+    /// use doorbell::am::{Endpoint, Handlers, Notice};
+    ///
+    /// const NEWS: Notice<u64> = Notice::new("news");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let reader = Endpoint::open("shm", Handlers::new().on(NEWS, |_, _| {})).await?;
+    /// # let name = reader.name();
+    /// let endpoint = Endpoint::open("shm", Handlers::new()).await?;
+    /// endpoint.connect(name).await?.notify(NEWS, 7).await?;
+    /// endpoint.close().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When a peer ends the connection before it has handled everything, dies, or does not handle
+    /// everything within the endpoint's [patience](EndpointConfig::patience). The endpoint is closed
+    /// all the same, and the error names the peers.
+    ///
+    /// If the future is dropped, the endpoint stays open.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        self.0.core.close_in_order().await
     }
 
     /// Returns the peer that is mapped at a place.

@@ -47,6 +47,14 @@ impl Owner for Core {
         self.end(link, left());
     }
 
+    fn departs(&self, link: &Arc<Link>) {
+        if !link.is_for_shorter()
+            && let Some(ending) = link.ending()
+        {
+            self.send_event(Event::Gone(Peer::of(link.clone()), ending));
+        }
+    }
+
     fn disconnect<'l>(self: Arc<Self>, link: &'l Arc<Link>) -> Disconnecting<'l> {
         Box::pin(async move { self.unmap_link(link).await })
     }

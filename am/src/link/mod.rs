@@ -10,6 +10,7 @@
 
 mod alive;
 mod answers;
+mod closing;
 mod credits;
 mod identity;
 mod lanes;
@@ -81,6 +82,9 @@ pub(crate) trait Owner: Send + Sync {
     /// Ends a link whose peer has sent more requests than it has credits for.
     fn end_overrun(&self, link: &Arc<Link>);
 
+    /// Tells the program that a link is over, all of whose messages are handled.
+    fn departs(&self, link: &Arc<Link>);
+
     /// Takes the link's peer off the endpoint's translation table.
     fn disconnect<'l>(self: Arc<Self>, link: &'l Arc<Link>) -> Disconnecting<'l>;
 }
@@ -131,6 +135,8 @@ pub(crate) struct Link {
     open: AtomicBool,
     /// Whether the link was cut off, so that nothing more of it is handled.
     cut_off: AtomicBool,
+    /// Whether the link is over, and all its messages are handled.
+    departed: AtomicBool,
     /// The requests of this side that have a receive for their answer, unless that is recalled. At
     /// least one, for which this side may have to wait.
     own_limit: u16,
@@ -199,6 +205,9 @@ pub(crate) struct SendSide {
     unreported: u16,
     /// The count of received requests when a request that is no call was sent last.
     heard: u32,
+    /// The count of posted requests when the peer was last told that this side has handled all that
+    /// it sent, since the peer is about to end the connection. The peer handles those before.
+    taken_by_closing: Option<u32>,
     /// Calls under way, and answers that have come.
     pub calls: PendingTable<Answer>,
     /// Memory that is being placed. Allocated apart, since most peers never place anything.

@@ -3,6 +3,7 @@
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use doorbell_verbs::{Connection, ConnectionState, Ending, Queues};
 use tokio::task::AbortHandle;
@@ -52,6 +53,7 @@ impl Link {
             admission: Admission::default(),
             open: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
+            departed: AtomicBool::new(false),
             // No more than there may be credits, which fit 16 bits.
             grants: AtomicU16::new(grants as u16),
             received: AtomicU32::new(0),
@@ -158,10 +160,12 @@ impl Link {
         Sending { out: locked(&self.sending), _deferral: deferral }
     }
 
-    /// Ends the link, and wakes all tasks that wait for something of it. Returns the number of
-    /// requests that are lost and that no caller waits for, or `None` if the link was over before.
+    /// Ends the link, and wakes all tasks that wait for something of it, above answers to calls: those
+    /// may have come, and not be handled yet, until the link [departs](Self::departs). What was sent goes on to
+    /// the peer for a time of at most `lingers`. Returns the number of requests that are lost and
+    /// that no caller waits for, or `None` if the link was over before.
     #[cold]
-    pub fn end(&self, ending: Ending) -> Option<usize> {
+    pub fn end(&self, ending: Ending, lingers: Duration) -> Option<usize> {
         // Tasks are woken once the link holds nothing any more.
         let _deferral = Deferral::new();
         let mut out = self.send_side();
@@ -174,12 +178,15 @@ impl Link {
         let outbox = out.outbox.take();
         let mapped = out.mapped.take();
         let waiters = std::mem::take(&mut out.waiters);
-        out.calls.end();
         out.placements.iter_mut().for_each(|placements| placements.end());
         let tasks = out.retained.as_mut().map(|retained| retained.end());
         self.changed(&mut out);
         drop(out);
-        drop((outbox, mapped));
+        match outbox {
+            Some(outbox) if !lingers.is_zero() => outbox.linger(lingers),
+            outbox => drop(outbox),
+        }
+        drop(mapped);
         tasks.iter().flatten().for_each(AbortHandle::abort);
         self.own_receives.iter().for_each(|own| own.close());
         waiters.into_iter().for_each(|waiters| waiters.wake_all());
@@ -223,6 +230,7 @@ impl SendSide {
             leases,
             unreported: 0,
             heard: 0,
+            taken_by_closing: None,
             calls: PendingTable::default(),
             placements: None,
             retained: None,

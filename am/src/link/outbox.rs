@@ -1,6 +1,7 @@
 //! The send queue of an open link: a lone message leaves at once, several leave together.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use doorbell_verbs::floor::{Copied, HeldNic};
 use doorbell_verbs::work::{Send, Write};
@@ -79,6 +80,21 @@ impl Outbox {
             posted,
             taken,
         }
+    }
+
+    /// Returns the count of the requests that were ever posted, which wraps around; `None` while
+    /// others wait to be posted.
+    pub fn posted(&self) -> Option<u32> {
+        (!self.holds() && self.backlog.is_empty()).then(|| self.posted.all())
+    }
+
+    /// Sends what is held, and drops the queue, whose requests are carried out for a time of at most
+    /// `within`.
+    #[cold]
+    pub fn linger(mut self, within: Duration) {
+        self.flush();
+        let Self { queue, backlog, .. } = self;
+        queue.linger(backlog, within);
     }
 
     /// Tells the NIC how many of the posted requests the peer has acknowledged by its messages.

@@ -61,6 +61,9 @@ pub(super) trait Pending: Sized {
         None
     }
 
+    /// Returns whether no result comes any more by a link that is over.
+    fn is_lost(link: &Link) -> bool;
+
     /// Returns the result of an operation that was lost with its link.
     fn lost(why: SendError) -> Self::Found;
 }
@@ -83,6 +86,11 @@ impl Pending for Answer {
         Some(kept)
     }
 
+    /// The answer may be among the last messages of the peer, which are handled behind the end.
+    fn is_lost(link: &Link) -> bool {
+        link.has_departed()
+    }
+
     fn lost(_: SendError) -> Self {
         Err(Undeliverable::PeerGone)
     }
@@ -97,6 +105,10 @@ impl Pending for Memory {
 
     fn found(self) -> Self::Found {
         Ok(self)
+    }
+
+    fn is_lost(_: &Link) -> bool {
+        true
     }
 
     fn lost(why: SendError) -> Self::Found {
@@ -152,7 +164,7 @@ impl<T: Pending> Awaited for Coming<T> {
                 self.number = None;
                 Some(what.found())
             }
-            None => link.gone(out).map(T::lost),
+            None => link.gone(out).filter(|_| T::is_lost(link)).map(T::lost),
         }
     }
 

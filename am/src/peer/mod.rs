@@ -27,7 +27,7 @@ use crate::name::Name;
 pub use credit::Credit;
 pub(crate) use lookup::learn;
 pub use placing::Placing;
-pub(crate) use question::{ask, ask_within, settle};
+pub(crate) use question::{ask, ask_within, settle, settle_last};
 
 /// A handle to a peer of an endpoint, by which programs call and send. Clones are handles to the
 /// same peer. A handle works for as long as the [`Endpoint`](crate::Endpoint) is there; a handle
@@ -111,6 +111,13 @@ impl Peer {
     /// Returns how the connection to the peer has ended, if it has.
     pub fn ending(&self) -> Option<Ending> {
         self.link.ending()
+    }
+
+    /// Returns how the connection to the peer has ended, if it has and all messages of the peer are
+    /// handled. For layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn departed(&self) -> Option<Ending> {
+        self.link.has_departed().then(|| self.link.ending()).flatten()
     }
 
     /// Returns the name by which this endpoint has connected to the peer, or `None` if only the

@@ -51,6 +51,20 @@ pub(crate) async fn ask_within(
     answer.map_err(|why| undelivered(link, which, why))
 }
 
+/// Waits until the peer has handled what was sent to it by a link, which this side is about to end.
+///
+/// # Errors
+/// When the connection ends before the peer has said so, unless the peer ends it itself and has all
+/// that was sent.
+pub(crate) async fn settle_last(link: &Arc<Link>) -> Result<(), CallError> {
+    for link in link.lanes().iter().chain([link]) {
+        if !link.is_taken_by_closing() {
+            ask(link, &[Ask::Close as u64], &[]).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Waits until the peer has handled what was sent to it by a link, or has gone. The peer answers a
 /// question in its turn, behind what was sent before.
 pub(crate) async fn settle(link: &Arc<Link>) {

@@ -225,11 +225,12 @@ impl Served {
         let over =
             |gone: &mut Departure| gone.is_over(receives) && !dispatcher.defers_any_of(&gone.link);
         let over: Vec<_> = departures.extract_if(.., over).collect();
-        for Departure { link, lost, promised, .. } in over {
-            self.dispatcher.lose(&link, lost);
+        for departure in over {
+            let Departure { ref link, lost, promised, .. } = departure;
+            self.dispatcher.lose(link, lost);
             link.retire_receives(promised);
             // No task waits for the memory of its sends any more.
-            self.links.remove(&link);
+            self.links.remove(link);
             looked.woke = true;
         }
     }

@@ -49,6 +49,13 @@ impl Departure {
     }
 }
 
+/// Whatever becomes of the poller, no task waits for answers any more.
+impl Drop for Departure {
+    fn drop(&mut self) {
+        self.link.departs();
+    }
+}
+
 /// Returns whether a wrapping count has reached another.
 pub(super) fn is_past(count: usize, until: usize) -> bool {
     count.wrapping_sub(until).cast_signed() >= 0

@@ -25,6 +25,9 @@ pub enum Ask {
     /// the listing that are known. The answer is the length of the listing, and the bytes that
     /// follow.
     Names = 6,
+    /// Have you handled what was sent before this question? The answer comes in its turn, and says
+    /// that. The side that asks sends nothing more, and ends the connection when it has the answer.
+    Close = 7,
 }
 
 /// The handler indices of messages of [`Kind::Unanswered`](crate::wire::Kind::Unanswered).
@@ -71,9 +74,9 @@ pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
 
 impl Ask {
     pub fn from_word(word: u64) -> Option<Self> {
-        [Self::Compare, Self::Show, Self::Leave, Self::Recall, Self::Lend, Self::Names]
-            .into_iter()
-            .find(|&ask| ask as u64 == word)
+        use Ask::{Close, Compare, Leave, Lend, Names, Recall, Show};
+        let all = [Compare, Show, Leave, Recall, Lend, Names, Close];
+        all.into_iter().find(|&ask| ask as u64 == word)
     }
 }
 

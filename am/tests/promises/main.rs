@@ -3,6 +3,7 @@
 //! waits for want of a buffer; nobody waits for ever.
 
 mod devices;
+mod ending;
 mod errors;
 mod flood;
 mod gone;

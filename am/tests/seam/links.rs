@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Event, Handlers, Name, Peer, Request, Tag,
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer, Request, Tag,
     Undeliverable,
 };
 use doorbell_kit::{PATIENCE, until};
-use doorbell_verbs::{Buf, Config, Nic, Progress, Region};
+use doorbell_verbs::{AsyncEvent, Buf, Config, Nic, Progress, Region};
 use tokio::sync::oneshot;
 
 use crate::common::{ADD, GO_ON, SUM, messages, runtime};
@@ -205,7 +205,8 @@ async fn have_come(near: &Nic, before: u64, count: u64) {
 
 /// A peer that sends all that it may, and goes.
 async fn comes_and_goes(name: &str, endpoint: &Endpoint, near: &Nic) {
-    let mut events = endpoint.events();
+    // The endpoint tells of it only when the messages are handled.
+    let mut events = near.events();
     let nic = Nic::open(name, restless()).expect("a name");
     let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
     let own = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
@@ -217,7 +218,7 @@ async fn comes_and_goes(name: &str, endpoint: &Endpoint, near: &Nic) {
     }
     have_come(near, before, 8).await;
     drop((peer, own, bundle, nic));
-    while !matches!(events.recv().await.expect("it goes"), Event::Gone(..)) {}
+    while !matches!(events.recv().await.expect("it goes"), AsyncEvent::Ended(_)) {}
 }
 
 /// Links that began and ended while a handler ran, which nobody looked at meanwhile. What had come

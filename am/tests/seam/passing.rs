@@ -5,9 +5,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Event, Handlers, Kept, Peer, Tag,
-};
+use doorbell_am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Peer, Tag};
 use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{AsyncEvent, Config, Nic, Progress};
 use tokio::runtime::Runtime;
@@ -21,7 +19,7 @@ struct Stage {
     here: Runtime,
     near: Nic,
     bundle: Bundle,
-    endpoint: Endpoint,
+    _endpoint: Endpoint,
     /// To whom it has sent a request, which is to be answered, and the peers' own runtime.
     asked: Peer,
     answer: Option<Kept>,
@@ -81,7 +79,7 @@ impl Stage {
         });
         here.block_on(asked.request(ADD, (1, 2))).expect("it is there");
         let answer = Some(kept.recv().expect("it is asked"));
-        Self { here, near, bundle, endpoint: own, asked, answer, there, passing, entered, goes_on }
+        Self { here, near, bundle, _endpoint: own, asked, answer, there, passing, entered, goes_on }
     }
 
     /// Has something sent, and waits until it has come.
@@ -115,10 +113,9 @@ impl Stage {
 
     /// The peer goes, and no more is received of it.
     fn is_left(&mut self) {
-        let (mut gone, mut last) = (self.endpoint.events(), self.near.events());
+        let mut last = self.near.events();
         drop(self.passing.take());
         self.here.block_on(async {
-            while !matches!(gone.recv().await.expect("it goes"), Event::Gone(..)) {}
             while !matches!(last.recv().await.expect("it is told"), AsyncEvent::LastReceive(_)) {}
         });
     }

@@ -368,6 +368,12 @@ impl Nic {
         }
     }
 
+    /// Returns how many requests of a queue pair were posted and have not completed; 0 if there is
+    /// no such queue pair.
+    pub fn unfinished(&mut self, qpn: Qpn) -> usize {
+        find(&mut self.pairs, self.numbers, qpn).map_or(0, |pair| pair.requester.outstanding())
+    }
+
     /// Takes a queue pair down whose ends were dropped: nobody can post any more, and all that was
     /// posted is flushed first.
     ///

@@ -76,7 +76,7 @@ impl Shared {
     /// Ends what waits for peers whose ends were missed.
     pub fn look_for_gone(&self) {
         let links: Vec<_> = self.lock().links.keys().cloned().collect();
-        links.iter().filter(|link| link.ending().is_some()).for_each(|link| self.gone(link));
+        links.iter().filter(|link| link.departed().is_some()).for_each(|link| self.gone(link));
     }
 
     /// Ends all sends and receives, because the endpoint has ended.

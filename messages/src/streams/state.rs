@@ -170,7 +170,7 @@ impl Shared {
     /// Ends the messages of peers whose ends were missed.
     pub fn look_for_gone(&self) {
         let peers: Vec<_> = locked(&self.links).all.keys().cloned().collect();
-        peers.iter().filter(|peer| peer.ending().is_some()).for_each(|peer| self.gone(peer));
+        peers.iter().filter(|peer| peer.departed().is_some()).for_each(|peer| self.gone(peer));
     }
 
     /// Ends all messages and drops all handlers, because the endpoint has ended.

@@ -81,7 +81,7 @@ impl<D: Device> DeviceAdapter<D> {
             false => self.control.nic.leap(self.now),
         }
         self.asleep = true;
-        self.control.manager.advance(self.now);
+        self.control.tell_time(self.now);
         // A grant may have ended the sleep, and no event tells of grants.
         self.take_grants();
         // The first turn that finds nothing reads the clock.

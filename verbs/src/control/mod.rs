@@ -4,13 +4,14 @@
 //! control operations, of time, and of the NIC's and the connection manager's events. It tells
 //! programs by the state of their connection, by one-shot channels, and by events; it tells its
 //! caller whether a task was woken. [`Control`] is the state. The tables that it
-//! consists of are `connections`, `listeners`, `grants`, `paths` and `operations`; the other files
+//! consists of are `connections`, `listeners`, `grants`, `lingering`, `paths` and `operations`; the other files
 //! are what it does: in each `turn`, in `management` of connections, in `connecting`, with
 //! `services`, and in `teardown`.
 
 mod connecting;
 mod connections;
 mod grants;
+mod lingering;
 mod listeners;
 mod management;
 mod operations;
@@ -21,6 +22,7 @@ mod teardown;
 mod turn;
 
 pub(crate) use grants::{Absent, Granted, MOST_UNTAKEN, granted_as};
+pub(crate) use lingering::LingeringQueue;
 pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
 pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair};
 pub(crate) use state::{Control, ControlConfig};

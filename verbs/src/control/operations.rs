@@ -9,6 +9,7 @@ use doorbell_core::nic::{
     AddressId, CompletionQueue, CompletionQueueId, Lkey, MappingId, SharedReceiveQueueId,
 };
 
+use super::lingering::LingeringQueue;
 use super::listeners::Listening;
 use crate::link::{Link, Way};
 use crate::sync::{AtomicBool, Mutex, Ordering, locked};
@@ -23,6 +24,8 @@ pub(crate) enum ControlOp {
     Probe(Arc<Link>),
     /// Unmap the memory of a peer.
     Unmap(MappingId),
+    /// Carry out the requests of a send queue that was dropped.
+    Linger(LingeringQueue),
     /// Take down a queue pair that was dropped.
     DropQueuePair(DroppedQueuePair),
     /// Take down a completion queue that was dropped.

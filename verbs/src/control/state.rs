@@ -18,6 +18,7 @@ use tokio::sync::broadcast;
 
 use super::connections::{ConnectionTable, Manager};
 use super::grants::Grants;
+use super::lingering::Lingering;
 use super::listeners::Listeners;
 use super::operations::ControlQueue;
 use super::paths::Paths;
@@ -49,6 +50,10 @@ pub(crate) struct Control {
     /// The memory that peers have granted, and the tasks that wait for grants.
     pub grants: Grants,
     pub(super) paths: Paths,
+    /// The send queues that their programs have dropped, and whose requests are carried out.
+    pub lingering: Lingering,
+    /// The time when the clock was read last.
+    pub(super) now: Time,
     /// Whether a message that ends a connection is about to be sent.
     pub disconnects: bool,
     /// Whether a task was woken since this was last taken.
@@ -107,6 +112,8 @@ impl Control {
             events: broadcast::Sender::new(EVENTS),
             grants: Grants::default(),
             paths: Paths::default(),
+            lingering: Lingering::default(),
+            now: Time::ZERO,
             disconnects: false,
             woke: false,
             sharing_due: Time::ZERO,

@@ -23,6 +23,7 @@ impl Control {
     /// Ends all connections, also those that are being made, and tells the peers.
     #[cold]
     pub fn end_all(&mut self) {
+        self.end_all_lingering();
         self.disconnects = true;
         let links: Vec<_> = self.links.values().cloned().collect();
         for link in links {

@@ -20,10 +20,16 @@ use crate::sync::contained;
 const SHARES_EVERY: Duration = Duration::from_millis(1);
 
 impl Control {
+    /// Tells the connection manager the time, and notes the time for what begins now.
+    pub fn tell_time(&mut self, now: Time) {
+        self.now = now;
+        self.manager.advance(now);
+    }
+
     /// Tells the NIC and the connection manager the time, and does what has become due.
     pub fn advance(&mut self, now: Time) {
         self.nic.advance(now);
-        self.manager.advance(now);
+        self.tell_time(now);
         self.grants.advance(now);
         if self.sharing.is_some() && now >= self.sharing_due {
             self.sharing_due = now + SHARES_EVERY;
@@ -40,12 +46,13 @@ impl Control {
         self.sharing_due = Time::ZERO;
     }
 
-    /// Returns the time of the next time-out of the NIC, of its connection manager, or of a task that
-    /// waits for a grant.
+    /// Returns the time of the next time-out of the NIC, of its connection manager, of a task that
+    /// waits for a grant, or of a send queue that lingers.
     pub fn next_timeout(&self) -> Option<Time> {
-        let Self { nic, manager, grants, .. } = self;
-        let all = [nic.next_timeout(), manager.next_timeout(), grants.next_timeout()];
-        all.into_iter().flatten().min()
+        let Self { nic, manager, grants, lingering, .. } = self;
+        let tables = [grants.next_timeout(), lingering.next_timeout()];
+        let all = [nic.next_timeout(), manager.next_timeout()].into_iter().chain(tables);
+        all.flatten().min()
     }
 
     /// Hands completions of futures' requests to the futures, and returns whether a task was woken.
@@ -70,6 +77,9 @@ impl Control {
         }
         if !self.broken_pairs.is_empty() {
             self.disconnect_broken();
+        }
+        if !self.lingering.is_empty() {
+            self.look_at_lingering();
         }
         while let Some(event) = self.nic.event() {
             self.handle_event(event);
@@ -167,7 +177,12 @@ impl Control {
                     self.nic.probe(link.qpn);
                 }
                 ControlOp::Unmap(id) => drop(self.nic.unmap(id)),
-                ControlOp::DropQueuePair(dropped) => self.drop_queue_pair(dropped),
+                ControlOp::Linger(left) => self.linger(left),
+                ControlOp::DropQueuePair(dropped) => {
+                    if let Some(dropped) = self.lingering.keep(dropped) {
+                        self.drop_queue_pair(dropped);
+                    }
+                }
                 ControlOp::DropCompletionQueue(queue, end) => {
                     self.readers.remove(&queue);
                     self.dropped_queues.push((queue, end));

@@ -1,16 +1,59 @@
 //! How a NIC ends: together with the last handle that programs have.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::engine::ProgressEngine;
+use super::engine::{Held, ProgressEngine};
 
 /// The longest that dropping the last handle waits for other threads that run the NIC. They release
 /// it after at most a turn, unless the handle is dropped within a turn of theirs.
 const MOMENT: Duration = Duration::from_secs(1);
 
+/// The longest that a device's clock stands still before it is taken for one of a simulated
+/// network, whose time passes only when other code runs.
+const STILL: Duration = Duration::from_millis(20);
+
+/// The progress engines of all NICs of the process, for a thread that waits for them.
+static OF_PROCESS: Mutex<Vec<Weak<ProgressEngine>>> = Mutex::new(Vec::new());
+
 impl ProgressEngine {
+    /// Makes the engine known to threads that wait for peers within the process.
+    pub(super) fn make_known(&self) {
+        let mut all = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|engine| engine.strong_count() > 0);
+        all.push(self.me.clone());
+    }
+
+    /// Runs all other NICs of the process for a turn, unless their programs have dropped them or
+    /// other threads run them.
+    fn turn_others(&self) {
+        let all = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = all.iter().filter(|engine| !Weak::ptr_eq(engine, &self.me));
+        let others: Vec<_> = others.filter_map(Self::upgrade).collect();
+        drop(all);
+        for engine in others {
+            engine.turn();
+        }
+    }
+
+    /// Carries out the requests of send queues that linger, for as long as they do. Peers may be
+    /// served by this thread, too, so their NICs are run meanwhile.
+    fn wait_for_lingering(&self, adapter: &mut Held<'_>) {
+        self.settle(adapter);
+        let (start, clock) = (Instant::now(), adapter.now());
+        while !adapter.control().lingering.is_empty() {
+            if !self.step(adapter).found {
+                self.turn_others();
+                std::thread::yield_now();
+            }
+            self.settle(adapter);
+            if start.elapsed() > STILL && adapter.now() == clock {
+                return;
+            }
+        }
+    }
+
     /// Notes that programs have one more handle.
     pub fn add_handle(&self) {
         self.handles.fetch_add(1, Ordering::Relaxed);
@@ -22,14 +65,17 @@ impl ProgressEngine {
     }
 
     /// Notes that a program has dropped a handle. With the last one, the device is closed when this
-    /// returns, so that its address is free.
+    /// returns, so that its address is free. Send queues that linger are waited for.
     pub fn drop_handle(self: Arc<Self>) {
         if self.handles.fetch_sub(1, Ordering::AcqRel) != 1 || self.lock.is_mine() {
             return;
         }
-        let start = Instant::now();
         // A thread that runs the NIC releases it for this one, and does not come back.
-        self.release(self.lock.claim());
+        let mut adapter = self.lock.claim();
+        adapter.refresh_clock();
+        self.wait_for_lingering(&mut adapter);
+        self.release(adapter);
+        let start = Instant::now();
         let mut own = self;
         while let Err(still) = Arc::try_unwrap(own) {
             if start.elapsed() > MOMENT {
@@ -41,7 +87,8 @@ impl ProgressEngine {
     }
 
     /// Ends all connections, tells their peers, and closes the device, whose address is free when
-    /// this returns. Handles that programs still have reach nobody any more.
+    /// this returns. Send queues that linger are waited for. Handles that programs still have reach
+    /// nobody any more.
     ///
     /// The device is closed with the last handle instead if this thread holds the NIC, as one that
     /// runs a handler may, or if no descriptor is left.
@@ -51,6 +98,7 @@ impl ProgressEngine {
         }
         let mut adapter = self.lock.claim();
         adapter.refresh_clock();
+        self.wait_for_lingering(&mut adapter);
         adapter.control().end_all();
         self.settle_all(&mut adapter);
         match adapter.close() {

@@ -75,7 +75,7 @@ impl ProgressEngine {
         watch: WatchTimer,
     ) -> Arc<Self> {
         let (capabilities, address) = (*adapter.capabilities(), adapter.address().clone());
-        Arc::new_cyclic(|me| Self {
+        let engine = Arc::new_cyclic(|me| Self {
             lock: LeaderLock::new(adapter),
             operations,
             pacing,
@@ -88,7 +88,9 @@ impl ProgressEngine {
             me: me.clone(),
             capabilities,
             address,
-        })
+        });
+        engine.make_known();
+        engine
     }
 
     /// Runs `does` with the adapter, for whose lock it waits if it must.

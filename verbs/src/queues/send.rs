@@ -1,13 +1,16 @@
 //! The send queue of a queue pair.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorbell_core::nic::{self, Copied, Refused, WorkRequest};
 use doorbell_core::wire::Qpn;
 
 use crate::adapter::Adapter;
 use crate::connect::QueuePairOwner;
+use crate::control::{ControlOp, LingeringQueue};
 use crate::nic::Nic;
 use crate::progress::ProgressEngine;
 
@@ -117,6 +120,18 @@ impl SendQueue {
         // those the NIC knows.
         engine.release_soon(adapter);
         sent
+    }
+
+    /// Drops the queue, whose requests and those of `rest` are still carried out, for a time of at
+    /// most `within`. Until then the connection stands. For layers of this workspace that end, and
+    /// whose last messages are to arrive.
+    #[doc(hidden)]
+    pub fn linger(self, rest: VecDeque<WorkRequest>, within: Duration) {
+        let Self { queue, nic, _keeps: keeps } = self;
+        let left = LingeringQueue { link: keeps.connection.link().clone(), queue, rest, within };
+        nic.engine().submit(ControlOp::Linger(left));
+        // The queue pair is dropped behind that.
+        drop(keeps);
     }
 
     pub(crate) fn nic(&self) -> &Nic {

@@ -26,7 +26,7 @@ impl Mailbox {
     pub fn is_connected(&self, whole: u32, peer: Peer) {
         locked(&self.ranks).insert(peer.clone(), whole);
         let is_first = self.peers[whole as usize].set(peer.clone()).is_ok();
-        if let Some(ending) = peer.ending() {
+        if let Some(ending) = peer.departed() {
             self.has_ended(&peer, &ending.to_string());
         } else if is_first {
             self.tell_all_failures(whole, &peer);
@@ -45,7 +45,7 @@ impl Mailbox {
     pub fn look_for_ended(&self) {
         let ended: Vec<_> = {
             let ranks = locked(&self.ranks);
-            ranks.keys().filter_map(|peer| Some((peer.clone(), peer.ending()?))).collect()
+            ranks.keys().filter_map(|peer| Some((peer.clone(), peer.departed()?))).collect()
         };
         for (peer, ending) in ended {
             self.has_ended(&peer, &ending.to_string());

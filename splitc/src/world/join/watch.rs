@@ -18,7 +18,7 @@ pub(super) fn watch(
     let peers: Vec<_> = messages.iter().map(|(rank, peer)| (*rank, peer.clone())).collect();
     let look = move |fates: &Fates| {
         for (rank, peer) in &peers {
-            if let Some(ending) = peer.ending() {
+            if let Some(ending) = peer.departed() {
                 fates.note(*rank, &ending.to_string());
             }
         }
