@@ -1,6 +1,7 @@
 //! Errors of sends and receives.
 
 use doorbell_am::MapError;
+pub use doorbell_am::{CloseError, GivenUp, WhyGivenUp};
 use doorbell_verbs::Ending;
 
 /// Why a message was not sent.

@@ -61,4 +61,6 @@ pub use endpoint::{
     Endpoint, EndpointBuilder, Match, Message, Peer, Probed, Receiving, Request, Sending,
     Statistics, wait_any,
 };
-pub use error::{ConnectError, OpenError, ReceiveError, SendError};
+pub use error::{
+    CloseError, ConnectError, GivenUp, OpenError, ReceiveError, SendError, WhyGivenUp,
+};

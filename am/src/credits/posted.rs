@@ -23,11 +23,6 @@ impl Posted {
         }
     }
 
-    /// Returns the count of all requests, which wraps around.
-    pub fn all(&self) -> u32 {
-        self.all
-    }
-
     /// Returns how many of all requests have arrived, if the peer has taken `taken` of those that
     /// it counts. The answer is unknown where a request that takes no receive is behind the last of
     /// them, and for a while whenever the count comes round.

@@ -68,6 +68,7 @@ impl Core {
         self.places_mut().clear();
         // The links on that list would keep the endpoint's state.
         self.local.starving.clear();
+        self.engine.drop_closed();
     }
 }
 

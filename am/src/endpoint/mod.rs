@@ -19,6 +19,7 @@ mod user;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorbell_verbs::{Region, RegisterError, Registered, Rights};
 use tokio::sync::broadcast;
@@ -97,6 +98,13 @@ impl Endpoint {
     /// does not take them loses the oldest, beyond 256.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.core.events.subscribe()
+    }
+
+    /// Returns the endpoint's [patience](EndpointConfig::patience). For layers of this workspace that
+    /// stand on Active Messages.
+    #[doc(hidden)]
+    pub fn patience(&self) -> Duration {
+        self.0.core.local.config.patience
     }
 
     /// Returns the NIC that the endpoint's bundle is on. For layers of this workspace that stand on

@@ -21,6 +21,7 @@ impl Link {
         if admitted {
             out.credits -= 1;
             out.under_way += 1;
+            out.asked = out.asked.wrapping_add(1);
         }
         Ok(admitted)
     }
@@ -58,6 +59,7 @@ impl Link {
     pub fn put_back(&self) {
         let mut out = self.send_side();
         out.credits += 1;
+        out.asked = out.asked.wrapping_sub(1);
         self.come_back(out, 1);
     }
 

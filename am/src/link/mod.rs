@@ -38,6 +38,7 @@ use crate::kinds::{Names, Reply};
 use crate::receives::{Buffers, OwnReceives, Reassembly};
 use crate::shared::{Counters, Deferral, Signals, Tasks};
 use crate::wire::{Admission, Admits, Meeting, Nature, Size};
+use closing::Closing;
 use outbox::Outbox;
 pub(crate) use placing::fragments;
 
@@ -205,9 +206,12 @@ pub(crate) struct SendSide {
     unreported: u16,
     /// The count of received requests when a request that is no call was sent last.
     heard: u32,
-    /// The count of posted requests when the peer was last told that this side has handled all that
-    /// it sent, since the peer is about to end the connection. The peer handles those before.
-    taken_by_closing: Option<u32>,
+    /// The count of requests, which a credit was taken for. It wraps around, and there are never as
+    /// many under way.
+    asked: u16,
+    /// What is known of the end once one side is about to end the connection. Allocated apart, since
+    /// most links stand.
+    closing: Option<Box<Closing>>,
     /// Calls under way, and answers that have come.
     pub calls: PendingTable<Answer>,
     /// Memory that is being placed. Allocated apart, since most peers never place anything.

@@ -172,6 +172,7 @@ impl Link {
         if out.ending.is_some() {
             return None;
         }
+        out.note_last_words(&ending);
         out.ending = Some(Box::new(ending));
         let lost = std::mem::take(&mut out.one_way);
         // The queue pair goes with its send queue.
@@ -183,7 +184,7 @@ impl Link {
         self.changed(&mut out);
         drop(out);
         match outbox {
-            Some(outbox) if !lingers.is_zero() => outbox.linger(lingers),
+            Some(outbox) if !lingers.is_zero() => outbox.linger(lingers, self.parting()),
             outbox => drop(outbox),
         }
         drop(mapped);
@@ -230,7 +231,8 @@ impl SendSide {
             leases,
             unreported: 0,
             heard: 0,
-            taken_by_closing: None,
+            asked: 0,
+            closing: None,
             calls: PendingTable::default(),
             placements: None,
             retained: None,

@@ -11,7 +11,7 @@ use crate::costs::{Cost, span};
 use crate::credits::{Posted, SelectiveSignalling};
 use crate::receives::Buffers;
 use crate::wire::pack::Pack;
-use crate::wire::{Content, Header, Taken, WIDE, pack, put_words};
+use crate::wire::{Content, Header, Parting, Taken, WIDE, pack, put_words};
 
 /// Encodes a message as inline data of a work request, if it is short enough.
 #[inline]
@@ -82,19 +82,13 @@ impl Outbox {
         }
     }
 
-    /// Returns the count of the requests that were ever posted, which wraps around; `None` while
-    /// others wait to be posted.
-    pub fn posted(&self) -> Option<u32> {
-        (!self.holds() && self.backlog.is_empty()).then(|| self.posted.all())
-    }
-
     /// Sends what is held, and drops the queue, whose requests are carried out for a time of at most
-    /// `within`.
+    /// `within`. The connection ends with these last words.
     #[cold]
-    pub fn linger(mut self, within: Duration) {
+    pub fn linger(mut self, within: Duration, parting: Parting) {
         self.flush();
         let Self { queue, backlog, .. } = self;
-        queue.linger(backlog, within);
+        queue.linger(backlog, within, &parting.to_bytes());
     }
 
     /// Tells the NIC how many of the posted requests the peer has acknowledged by its messages.

@@ -54,12 +54,16 @@ pub(crate) async fn ask_within(
 /// Waits until the peer has handled what was sent to it by a link, which this side is about to end.
 ///
 /// # Errors
-/// When the connection ends before the peer has said so, unless the peer ends it itself and has all
-/// that was sent.
+/// When the connection ends before the peer has said so, be it by its answer or by its last words.
 pub(crate) async fn settle_last(link: &Arc<Link>) -> Result<(), CallError> {
     for link in link.lanes().iter().chain([link]) {
-        if !link.is_taken_by_closing() {
-            ask(link, &[Ask::Close as u64], &[]).await?;
+        if link.is_taken_by_closing() {
+            continue;
+        }
+        link.begin_closing();
+        let asked = ask(link, &[Ask::Close as u64], &[]).await;
+        if !link.is_taken_at_end() {
+            asked?;
         }
     }
     Ok(())

@@ -92,6 +92,18 @@ impl Engine {
         self.signals.stir();
     }
 
+    /// Has the poller drop the handlers of an endpoint that was closed, unless a thread holds the
+    /// poller, which does so then. The handlers may own what keeps the bundle, and nobody looks at
+    /// a bundle any more whose runtime has ended.
+    #[cold]
+    pub fn drop_closed(&self) {
+        let _deferral = Deferral::new();
+        if let Ok(mut poller) = self.poller.try_lock() {
+            poller.take_in_quietly();
+        }
+        self.close_if_closed();
+    }
+
     /// Tells the poller of a link that is being made. No completion so far is the link's own.
     pub fn tell_of_link(&self, link: Arc<Link>) {
         let since = self.signals.gauges.each_ref().map(Gauge::came);

@@ -81,6 +81,22 @@ impl Poller {
         self.served.dispatcher.close();
     }
 
+    /// Takes in updates, up to the first by which messages would be handled.
+    pub fn take_in_quietly(&mut self) {
+        let mut updates = self.inbox.take().into_iter();
+        let mut looked = Looked::default();
+        let mut rest = Vec::new();
+        for update in updates.by_ref() {
+            if let Update::Opened(_) = update {
+                rest.push(update);
+                break;
+            }
+            self.served.update(update, &mut looked);
+        }
+        rest.extend(updates);
+        self.inbox.put_back(rest);
+    }
+
     /// Returns how many completions were ever taken, of receives and of sends.
     #[inline]
     pub fn taken(&self) -> [usize; 2] {

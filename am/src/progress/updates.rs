@@ -81,6 +81,17 @@ impl Inbox {
         !self.any.load(Ordering::Acquire)
     }
 
+    /// Puts updates back that were taken, in front of those that were put since.
+    pub fn put_back(&self, mut before: Vec<Update>) {
+        if before.is_empty() {
+            return;
+        }
+        let mut updates = locked(&self.updates);
+        before.append(&mut updates);
+        *updates = before;
+        self.any.store(true, Ordering::Release);
+    }
+
     /// Takes all updates at once. More may be put while these are taken in, since handlers may run
     /// meanwhile.
     pub fn take(&self) -> Vec<Update> {

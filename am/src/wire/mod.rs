@@ -21,6 +21,7 @@ mod header;
 mod hello;
 mod meeting;
 pub(crate) mod pack;
+mod parting;
 mod question;
 mod refusal;
 mod size;
@@ -35,6 +36,7 @@ pub(crate) use header::{
 };
 pub(crate) use hello::{Hello, NOWHERE, Nature, Shown, memory_of_words, words_of_memory};
 pub(crate) use meeting::{Meeting, Side};
+pub(crate) use parting::Parting;
 pub(crate) use question::{
     Ask, CALLS_ASKED, awaits, packed, proof_of_words, unpacked, words_of_proof,
 };

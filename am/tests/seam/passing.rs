@@ -120,6 +120,16 @@ impl Stage {
         });
     }
 
+    /// Waits until there is a receive for one more answer, as soon as the end of the peer is noted.
+    fn gets_a_receive(&self) {
+        until("its receive is free", || {
+            // The endpoint's tasks run here alone.
+            self.here.block_on(tokio::task::yield_now());
+            self.bundle.poll(true);
+            self.has_receive().then_some(())
+        });
+    }
+
     /// Returns whether there is a receive for one more answer than the one that was left.
     fn has_receive(&self) -> bool {
         let credit = || self.asked.try_credit().expect("it is there");
@@ -140,7 +150,7 @@ fn a_request_that_waits_to_be_run_keeps_its_receive_though_its_peer_has_gone() {
     assert_eq!(polls.join().expect("it ends"), 2);
     assert!(!stage.has_receive(), "the request has it");
     assert_eq!(stage.bundle.poll(true), 1);
-    assert!(stage.has_receive());
+    stage.gets_a_receive();
 }
 
 #[test]
@@ -154,5 +164,5 @@ fn the_receive_of_a_peer_that_has_gone_is_free_when_its_last_request_is_handled(
     assert_eq!(polls.join().expect("it ends"), 1);
     assert!(!stage.has_receive(), "the request has it");
     assert_eq!(stage.bundle.poll(true), 1);
-    assert!(stage.has_receive());
+    stage.gets_a_receive();
 }

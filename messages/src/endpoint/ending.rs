@@ -58,6 +58,7 @@ impl Shared {
         let Some(Known { mut outgoing, lane, tokens, .. }) = known else { return };
         tokens.into_iter().flatten().for_each(|token| self.service.forget(token));
         lane.close();
+        self.wake_closing();
         for Held { message, .. } in outgoing.drain() {
             if let Some(slot) = message.slot {
                 slot.fill(Err(lost(message.len)));

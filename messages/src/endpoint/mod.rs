@@ -15,10 +15,12 @@
 //! | `pulling`, `coming`, `greeting`, `ending` | what peers do |
 //! | `handlers` | the handlers of Active Messages by which peers do that |
 //! | `waiting`, `send`, `peer`, `receive` | requests and peers, as programs hold them |
+//! | `closing` | endpoints that end in order |
 //! | `builder`, and this file | endpoints, as programs see them |
 
 mod arrived;
 mod builder;
+mod closing;
 mod coming;
 mod effects;
 mod ending;
@@ -51,12 +53,16 @@ pub use receive::{Match, Message, Probed, Receiving};
 pub use send::Sending;
 pub use waiting::{Request, wait_any};
 
-use crate::error::{ConnectError, OpenError};
+use crate::error::{CloseError, ConnectError, OpenError};
 use shared::Shared;
 use slots::ReceiveSlot;
 
-/// An endpoint of tagged messages: receives, and connections to others. Clones are handles to the
-/// same endpoint, which ends when the last is dropped.
+/// An endpoint of tagged messages: receives, and connections to others.
+///
+/// Clones are handles to the same endpoint. A program that is to end [closes](Self::close) the
+/// endpoint, which waits until peers have what was sent to them. When the last handle is dropped
+/// instead, or the runtime ends, messages whose sends are done go on to peers in the background, for
+/// [a second](doorbell_am::EndpointConfig::linger) at most; others are lost.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Open>);
 
@@ -182,6 +188,23 @@ impl Endpoint {
     pub fn probe(&self, of: Match) -> Option<Probed> {
         let (bits, len, from) = self.0.shared.probe(of.pattern())?;
         Some(Probed { bits, len, from: Peer::of(&from, &self.0.shared) })
+    }
+
+    /// Closes the endpoint, once all messages that were sent before have left, and peers have them.
+    /// That includes messages whose futures were dropped. A receiver keeps messages that have come,
+    /// and may receive them behind the sender's end.
+    ///
+    /// # Errors
+    /// When a peer ends the connection before it has everything, dies, or does not take everything
+    /// within the [patience](doorbell_am::EndpointConfig::patience) of the endpoint of Active
+    /// Messages below: a message longer than the receiver's window needs a receive there. The
+    /// endpoint is closed all the same, and the error names the peers.
+    ///
+    /// If the future is dropped, the endpoint stays open.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        let closed = closing::close_in_order(&self.0.shared, &self.0.endpoints).await;
+        self.0.shared.close();
+        closed
     }
 
     /// Returns the counts of what the endpoint has seen.

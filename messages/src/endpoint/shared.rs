@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 
 use doorbell_am as am;
 use tokio::task::JoinSet;
@@ -29,6 +30,8 @@ pub struct Shared {
     pub(super) service: Arc<PullService>,
     /// Tasks that pull long bodies, or connect for that.
     pub(super) tasks: Mutex<JoinSet<()>>,
+    /// The tasks that close the endpoint, and wait until nothing is owed to any peer.
+    pub(super) closing: Mutex<Vec<Waker>>,
     pub(super) malformed: AtomicU64,
     pub(super) puller: Puller,
     /// A number that peers of this machine find in this process's memory, if there may be any.
@@ -65,6 +68,7 @@ impl Shared {
             rails,
             service: Arc::default(),
             tasks: Mutex::default(),
+            closing: Mutex::default(),
             malformed: AtomicU64::new(0),
             puller: Puller::new(domains, limits),
             secret,
@@ -174,6 +178,7 @@ impl Shared {
         drop(state);
         drop(forgotten);
         effects.finish();
+        self.wake_closing();
         true
     }
 

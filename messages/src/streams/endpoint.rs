@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use doorbell_am::{self as am, Bundle, Event, Name, NameError};
+use doorbell_am::{self as am, Bundle, CloseError, Event, Name, NameError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
@@ -14,8 +14,12 @@ use super::state::Shared;
 use super::wire::{HELLO, VERSION, WELCOME, limits_of, limits_word};
 use crate::alive::watch_over;
 
-/// An endpoint of streams: handlers of messages, and connections to others. Clones are handles to
-/// the same endpoint, which ends when the last is dropped.
+/// An endpoint of streams: handlers of messages, and connections to others.
+///
+/// Clones are handles to the same endpoint. A program that is to end [closes](Self::close) the
+/// endpoint, which waits until peers have what was sent to them. When the last handle is dropped
+/// instead, or the runtime ends, messages that were ended go on to peers in the background, for [a
+/// second](doorbell_am::EndpointConfig::linger) at most.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Open>);
 
@@ -103,6 +107,22 @@ impl Endpoint {
     pub fn try_extract(&self, limit: usize) -> usize {
         let _runtime = self.0.endpoint.bundle().runtime().enter();
         self.0.shared.extract(limit)
+    }
+
+    /// Closes the endpoint, once peers have all that was sent to them before. Their handlers go on
+    /// behind that. Messages that were begun and not ended are given up.
+    ///
+    /// # Errors
+    /// When a peer ends the connection before it has everything, dies, or does not take everything
+    /// within the [patience](doorbell_am::EndpointConfig::patience) of the endpoint of Active
+    /// Messages below. The endpoint is closed all the same, and the error names the peers.
+    ///
+    /// If the future is dropped, the endpoint stays open.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        self.0.shared.hub.flush();
+        let closed = self.0.endpoint.close().await;
+        self.0.shared.close();
+        closed
     }
 
     /// Returns the counts of the endpoint.

@@ -83,13 +83,14 @@ impl ConnectionTable {
         }
     }
 
-    /// Ends the connection of a queue pair in whatever state it is, if there is one.
-    pub fn give_up(&mut self, link: &Link, manager: &mut Manager) {
+    /// Ends the connection of a queue pair in whatever state it is, if there is one, with private
+    /// data for the peer if it stands.
+    pub fn give_up(&mut self, link: &Link, private: &[u8], manager: &mut Manager) {
         let Some(id) = link.nic_side(|side| side.id) else { return };
         // One of the three calls fits the state of a connection; none does when it has ended
         // already.
         let _ = manager
-            .disconnect(id, &[])
+            .disconnect(id, private)
             .or_else(|_| manager.cancel(id))
             .or_else(|_| manager.reject(id, RejectReason::CONSUMER, &[]));
         if let Some((answer, target)) = self.0.get_mut(&id).and_then(Entry::decide) {

@@ -21,6 +21,8 @@ pub(crate) struct LingeringQueue {
     pub rest: VecDeque<WorkRequest>,
     /// The longest time for which the requests are carried out.
     pub within: Duration,
+    /// The private data with which the connection ends then.
+    pub private: Box<[u8]>,
 }
 
 /// A send queue that lingers until its last request has completed, or the time is over.
@@ -101,9 +103,10 @@ impl Control {
         if lost > 0 {
             tracing::debug!(qpn = %left.link.qpn, lost, "requests were given up");
         }
-        drop(left);
+        let LingeringQueue { queue, rest, private, .. } = left;
+        drop((queue, rest));
         if let Some(dropped) = dropped {
-            self.drop_queue_pair(dropped);
+            self.drop_queue_pair(dropped, &private);
         }
     }
 }

@@ -8,14 +8,16 @@ use crate::dispatch::AsyncEvent;
 use crate::link::{Ending, Private};
 
 impl Control {
-    /// Starts the teardown of a queue pair: what is posted is flushed, and the peer is told. The
+    /// Starts the teardown of a queue pair: what is posted is flushed, and the peer is told, with
+    /// private data. The
     /// queue pair is gone once its connection's numbers have rested.
-    pub(super) fn drop_queue_pair(&mut self, DroppedQueuePair { link, ends }: DroppedQueuePair) {
+    pub(super) fn drop_queue_pair(&mut self, dropped: DroppedQueuePair, private: &[u8]) {
+        let DroppedQueuePair { link, ends } = dropped;
         self.disconnects = true;
         let _ = self.nic.change(link.qpn, Change::Error);
         drop(ends);
         self.end(&link, Ending::Left { private: Private::default() });
-        self.connections.give_up(&link, &mut self.manager);
+        self.connections.give_up(&link, private, &mut self.manager);
         self.dispatchers.remove(&link.qpn);
         self.dropped_pairs.push(link.qpn);
     }
@@ -29,7 +31,7 @@ impl Control {
         for link in links {
             let _ = self.nic.change(link.qpn, Change::Error);
             self.end(&link, Ending::Left { private: Private::default() });
-            self.connections.give_up(&link, &mut self.manager);
+            self.connections.give_up(&link, &[], &mut self.manager);
         }
     }
 

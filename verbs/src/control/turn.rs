@@ -156,7 +156,7 @@ impl Control {
             if let ConnectionState::Ended(_) = link.state() {
                 self.end_messages(&link);
             }
-            self.connections.give_up(&link, &mut self.manager);
+            self.connections.give_up(&link, &[], &mut self.manager);
         }
     }
 }
@@ -180,7 +180,7 @@ impl Control {
                 ControlOp::Linger(left) => self.linger(left),
                 ControlOp::DropQueuePair(dropped) => {
                     if let Some(dropped) = self.lingering.keep(dropped) {
-                        self.drop_queue_pair(dropped);
+                        self.drop_queue_pair(dropped, &[]);
                     }
                 }
                 ControlOp::DropCompletionQueue(queue, end) => {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::engine::{Held, ProgressEngine};
+use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
 
 /// The longest that dropping the last handle waits for other threads that run the NIC. They release
 /// it after at most a turn, unless the handle is dropped within a turn of theirs.
@@ -42,13 +42,16 @@ impl ProgressEngine {
     fn wait_for_lingering(&self, adapter: &mut Held<'_>) {
         self.settle(adapter);
         let (start, clock) = (Instant::now(), adapter.now());
+        let mut turns = 0;
         while !adapter.control().lingering.is_empty() {
+            turns += 1;
             if !self.step(adapter).found {
                 self.turn_others();
                 std::thread::yield_now();
             }
             self.settle(adapter);
-            if start.elapsed() > STILL && adapter.now() == clock {
+            // The clock is read now and then, and this thread may have waited for a processor.
+            if turns > 4 * TURNS_A_LOOK && start.elapsed() > STILL && adapter.now() == clock {
                 return;
             }
         }

@@ -123,12 +123,15 @@ impl SendQueue {
     }
 
     /// Drops the queue, whose requests and those of `rest` are still carried out, for a time of at
-    /// most `within`. Until then the connection stands. For layers of this workspace that end, and
-    /// whose last messages are to arrive.
+    /// most `within`. Until then the connection stands. If the receive queue is dropped, too, the
+    /// connection ends then, with up to 220 bytes of private data for the peer. For layers of this
+    /// workspace that end, and whose last messages are to arrive.
     #[doc(hidden)]
-    pub fn linger(self, rest: VecDeque<WorkRequest>, within: Duration) {
+    pub fn linger(self, rest: VecDeque<WorkRequest>, within: Duration, private: &[u8]) {
+        debug_assert!(private.len() <= 220, "longer data is not sent, nor is the end");
         let Self { queue, nic, _keeps: keeps } = self;
-        let left = LingeringQueue { link: keeps.connection.link().clone(), queue, rest, within };
+        let (link, private) = (keeps.connection.link().clone(), private.into());
+        let left = LingeringQueue { link, queue, rest, within, private };
         nic.engine().submit(ControlOp::Linger(left));
         // The queue pair is dropped behind that.
         drop(keeps);
