@@ -267,7 +267,7 @@ mod tests {
         let header = MessageHeader::new(10_000, 7, 1000, 1).expect("few frames");
         let trips = RoundTrips::new(Timing::default());
         let mut windows = Windows::new(0, true);
-        let mut step = |windows: &mut Windows| windows.step(&header, NOW, &trips);
+        let step = |windows: &mut Windows| windows.step(&header, NOW, &trips);
         assert!(matches!(step(&mut windows), Some((Step::Frame(0, _), false))));
         ask(&mut windows, &header, 1);
         let placed = step(&mut windows);
