@@ -65,7 +65,7 @@ fn span(line: &Line) -> Option<String> {
     Some(format!("{}, and {}", shown(least, SEND_OVERHEAD), shown(most, GAP)))
 }
 
-/// Says that a number of a figure is a parameter, or how many times the parameter; nothing where the
+/// Compares a number of a figure with a parameter, for a reader: nothing in words where the
 /// parameter is not above zero.
 fn named(shown: f64, line: &Line, parameter: Parameter) -> String {
     let Some(value) = line.get(parameter).map(|it| it.value).filter(|value| *value > 0.0) else {
@@ -95,7 +95,7 @@ pub fn long<'a>(lines: impl IntoIterator<Item = &'a Line>) -> String {
     sentence("The bytes that a longer request has more take, in gigabytes a second: ", said)
 }
 
-/// Says whether the slope of a line is G.
+/// Compares the slope of a line with G, for a reader.
 fn steady(nanos_a_byte: f64, line: &Line) -> String {
     let Some(gap) = line.get(GAP_PER_BYTE).map(|gap| gap.value).filter(|gap| *gap > 0.0) else {
         return String::new();
