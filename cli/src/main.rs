@@ -16,14 +16,15 @@
 //! ```
 //!
 //! Each command is a folder, which has its arguments and is called from here. `runs` starts
-//! `doorbell perf` for the commands above, `machine` describes the machine, and `out`, `files`,
-//! `interrupts` and `processors` are shared by all.
+//! `doorbell perf` for the commands above, `machine` describes the machine, and `judging` compares what is
+//! uncertain, and `out`, `files`, `interrupts` and `processors` are shared by all.
 
 #![forbid(unsafe_code)]
 
 mod doctor;
 mod files;
 mod interrupts;
+mod judging;
 mod logp;
 mod machine;
 mod out;
@@ -97,8 +98,8 @@ fn main() -> ExitCode {
 fn asked(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(_) => return run::run(),
-        Command::Logp(args) => logp::run(&args)?,
-        Command::Paper(args) => paper::run(&args)?,
+        Command::Logp(args) => return logp::run(&args),
+        Command::Paper(args) => return paper::run(&args),
         Command::Doctor(args) => doctor::run(&args)?,
         Command::Perf(args) => perf::run(&args)?,
         Command::Pingpong(args) => pingpong::run(&args)?,

@@ -12,6 +12,32 @@ use serde_json::Value;
 
 use crate::interrupts;
 
+/// The exit status of a command that has measured and reported a part only: it was interrupted, or
+/// something could not be measured.
+pub const PARTIAL: u8 = 3;
+
+/// Returns the warning at the head of a report of which only a part was measured; `None` if
+/// everything was.
+/// `measured` tells how much was, as in "3 of 5 layers and devices".
+pub fn partial(measured: &str, failed: usize) -> Option<String> {
+    let left_out = "What was not measured is left out, and nothing is concluded of it.";
+    match (interrupts::is_interrupted(), failed) {
+        (true, _) => Some(format!(
+            "This report is a part only: the measurements were interrupted after {measured}. \
+             {left_out}"
+        )),
+        (false, 0) => None,
+        (false, 1) => Some(format!(
+            "This report is a part only: a measurement has failed, and is named below with the \
+             reason. {left_out}"
+        )),
+        (false, failed) => Some(format!(
+            "This report is a part only: {failed} measurements have failed, and are named below \
+             with the reasons. {left_out}"
+        )),
+    }
+}
+
 /// A command that runs this program again.
 pub fn this_program() -> anyhow::Result<Command> {
     std::env::current_exe().map(Command::new).context("looking for this program")

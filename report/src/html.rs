@@ -72,6 +72,9 @@ fn title(markup: &mut Markup, report: &Report) {
     if !report.subtitle.is_empty() {
         markup.words_in("p", &[("class", &"subtitle")], &report.subtitle);
     }
+    for note in &report.notes {
+        self::note(markup, note);
+    }
     // The script fills in what needs a script.
     markup.raw("<p class=\"tools\" hidden></p>\n</header>\n");
 }

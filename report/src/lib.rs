@@ -41,6 +41,7 @@ mod bars;
 mod csv;
 mod draw;
 mod figure;
+mod gaps;
 mod html;
 mod lines;
 mod markup;

@@ -12,6 +12,8 @@ pub struct Report {
     pub title: String,
     /// A line under the title, as in "host, date, command"; empty for none.
     pub subtitle: String,
+    /// Notes that a reader must see before everything else, shown under the subtitle.
+    pub notes: Vec<Note>,
     /// The sections, in order.
     pub sections: Vec<Section>,
     /// The raw results as JSON text, which the page offers to save; `None` to offer nothing.
@@ -58,7 +60,8 @@ pub enum NoteKind {
     Holds,
     /// A claim that the measurements contradict.
     DoesNotHold,
-    /// A claim that the measurements neither support nor contradict, since the intervals overlap.
+    /// A claim that the measurements neither support nor contradict, since the intervals overlap or
+    /// are too uncertain to be judged.
     Undecided,
     /// Something that a reader must know to trust the numbers.
     Warning,
@@ -77,6 +80,13 @@ impl Report {
     #[must_use]
     pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
         self.subtitle = subtitle.into();
+        self
+    }
+
+    /// Adds a note that a reader must know before everything else.
+    #[must_use]
+    pub fn note(mut self, note: Note) -> Self {
+        self.notes.push(note);
         self
     }
 

@@ -16,15 +16,21 @@ impl Value {
         Self { value, interval: None }
     }
 
-    /// A number with the interval from `low` to `high`.
+    /// A number with the interval from `low` to `high`, which holds the number. An interval that
+    /// does not hold its number is never shown.
     #[must_use]
     pub fn within(value: f64, low: f64, high: f64) -> Self {
+        debug_assert!(!(low > value || high < value), "{value} is not from {low} to {high}");
         Self { value, interval: Some((low, high)) }
     }
 
-    /// The value if the number is finite, with the interval only if both ends are finite.
+    /// The value if the number is finite, with the interval only if both ends are finite and the
+    /// interval holds the number.
     pub(crate) fn finite(self) -> Option<Self> {
-        let interval = self.interval.filter(|(low, high)| low.is_finite() && high.is_finite());
+        let holds = |(low, high): &(f64, f64)| {
+            low.is_finite() && high.is_finite() && (*low..=*high).contains(&self.value)
+        };
+        let interval = self.interval.filter(holds);
         self.value.is_finite().then_some(Self { value: self.value, interval })
     }
 }
@@ -32,5 +38,21 @@ impl Value {
 impl From<f64> for Value {
     fn from(value: f64) -> Self {
         Self::exact(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bands were drawn beside their lines, where an interval had been turned over.
+    #[test]
+    fn an_interval_that_does_not_hold_its_number_is_not_shown() {
+        let turned = Value { value: 166.0, interval: Some((-35.0, -186.0)) };
+        assert_eq!(turned.finite(), Some(Value::exact(166.0)));
+        let beside = Value { value: 1.0, interval: Some((2.0, 3.0)) };
+        assert_eq!(beside.finite(), Some(Value::exact(1.0)));
+        let sound = Value::within(1.0, 0.5, 3.0);
+        assert_eq!(sound.finite(), Some(sound));
     }
 }

@@ -8,6 +8,7 @@ use doorbell_report::{Cell, Column, Table, Value as Number};
 use serde_json::{Value, json};
 
 use super::line::{Line, PARAMETERS, Parameter};
+use crate::judging::ratio as ratio_of;
 use crate::out;
 
 /// How results are compared.
@@ -37,9 +38,12 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// By how many per cent the parameter is greater now.
-    fn percent(&self) -> f64 {
-        100.0 * (self.after.value - self.before.value) / self.before.value.abs()
+    /// By how many per cent the parameter is greater now; `None` if it may have been zero before, of
+    /// which nothing is a share.
+    fn percent(&self) -> Option<f64> {
+        let Estimate { value, low, high } = self.before;
+        let percent = 100.0 * (self.after.value - value) / value.abs();
+        (low > 0.0 || high < 0.0).then_some(percent)
     }
 
     /// Whether the intervals have nothing in common, so that chance alone explains the difference
@@ -110,7 +114,7 @@ pub fn run(before: &[Line], after: &[Line], how: &Comparison, form: Form) -> any
     if !missing.is_empty() {
         bail!("the second result lacks what the first has: {missing}");
     }
-    let worse = |change: &&Change<'_>| change.is_significant() && change.percent() > most;
+    let worse = |change: &&Change<'_>| change.is_significant() && change.percent() > Some(most);
     let worse: Vec<_> = changes.iter().filter(worse).map(Change::name).collect();
     if !worse.is_empty() {
         bail!("greater by more than {most} %, and not by chance: {}", worse.join(", "));
@@ -138,12 +142,10 @@ impl Comparison {
 fn ratio(line: &Line, lines: &[Line], parameter: Parameter) -> Option<Estimate> {
     let floor = lines.iter().find(|one| one.is_of("verbs") && one.device() == line.device())?;
     let (above, floor) = (line.get(parameter)?, floor.get(parameter)?);
-    let positive = above.low > 0.0 && floor.low > 0.0;
-    (!line.is_of("verbs") && positive).then(|| Estimate {
-        value: above.value / floor.value,
-        low: above.low / floor.high,
-        high: above.high / floor.low,
-    })
+    let [above, floor] = [above, floor].map(|one| Number::within(one.value, one.low, one.high));
+    let ratio = (!line.is_of("verbs")).then(|| ratio_of(above, floor)).flatten()?;
+    let (low, high) = ratio.interval?;
+    Some(Estimate { value: ratio.value, low, high })
 }
 
 impl Change<'_> {
@@ -169,8 +171,8 @@ impl Change<'_> {
 
     fn words(&self, ratios: bool) -> String {
         let what = match (self.is_significant(), self.percent()) {
-            (true, percent) if percent.is_finite() => shown(percent, 1, "+") + " %",
-            (true, _) => "no longer zero".to_owned(),
+            (true, Some(percent)) => shown(percent, 1, "+") + " %",
+            (true, None) => "another than before, when it may have been zero".to_owned(),
             (false, _) => "no difference that could be told from chance".to_owned(),
         };
         let (name, unit) = (self.name(), self.unit(ratios));

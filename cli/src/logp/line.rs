@@ -32,6 +32,9 @@ pub const GAP_PER_BYTE: Parameter =
 pub const PARAMETERS: [Parameter; 6] =
     [SEND_OVERHEAD, RECEIVE_OVERHEAD, LATENCY, GAP, HALF_ROUND_TRIP, GAP_PER_BYTE];
 
+/// Up to which share of the gap the processor's time for a message is the same as the gap.
+const SAME: f64 = 0.05;
+
 /// The curves of a line.
 const CURVES: [&str; 3] = ["bursts", "steady", "long"];
 
@@ -76,8 +79,10 @@ impl Line {
             json[format!("{key}_low")] = low.into();
             json[format!("{key}_high")] = high.into();
         }
-        let agree = lines.iter().filter(|line| line.gap_is_of_the_processor()).count();
-        json["g_is_of_the_processor"] = (2 * agree > lines.len()).into();
+        let [busy @ .., gap] =
+            ["o_s_us", "o_r_us", "g_us"].map(|key| json[key].as_f64().unwrap_or_default());
+        let busy: f64 = busy.iter().sum();
+        json["g_is_of_the_processor"] = ((gap - busy).abs() <= SAME * gap).into();
         for curve in CURVES {
             let curves: Vec<_> = lines.iter().filter_map(|line| line.0[curve].as_array()).collect();
             let points = json[curve].as_array_mut().into_iter().flatten();

@@ -2,8 +2,9 @@
 //!
 //! `steps` lists the layers and devices, and measures one after the other through `measure`, or
 //! through `remote` with another machine. `line` is a result as JSON, `page` a report in tables and
-//! figures, and `compare` sets two results beside each other and beside those in `published`.
+//! figures with the sentences of `captions`, and `compare` sets two results beside each other and beside those in `published`.
 
+mod captions;
 mod compare;
 pub mod devices;
 pub mod line;
@@ -14,7 +15,7 @@ mod remote;
 mod steps;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::process::ExitCode;
 
 use anyhow::bail;
 
@@ -40,8 +41,8 @@ use steps::{Layer, Step};
 /// A table, bars and curves are printed, and a report is written for a browser. Ctrl-C ends the
 /// measurement early, and what was measured until then is printed and reported.
 ///
-/// The exit status is 0 if something was measured, and 1 if nothing was, or if the report could not
-/// be written.
+/// The exit status is 0 if everything was measured, 3 if only a part was, as the head of the report
+/// says, and 1 if nothing was, or if the report could not be written.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -121,7 +122,7 @@ Examples:
   doorbell logp --device udp --device packet:eth0 --listen 0.0.0.0:4790     on one machine, and
   doorbell logp --device udp --device packet:eth0 --connect 192.0.2.1:4790  on the other";
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let [before, after] = &args.compare[..] {
         if args.fail_above.is_some_and(|most| !most.is_finite() || most < 0.0) {
             bail!("--fail-above takes a number of per cent that is zero or more");
@@ -132,12 +133,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             (_, true) => compare::Form::Csv,
             _ => compare::Form::Words,
         };
-        return compare::run(&compare::read(before)?, &compare::read(after)?, &how, form);
+        compare::run(&compare::read(before)?, &compare::read(after)?, &how, form)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let devices = devices(args)?;
     interrupts::handle()?;
     if let Some(address) = &args.listen {
-        return remote::listen(address, &devices);
+        return remote::listen(address, &devices).map(|()| ExitCode::SUCCESS);
     }
     let steps = steps::all(&devices, &args.layer);
     let page = Page::begin(args.page())?;
@@ -148,7 +150,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let connect = |address: &String| Connected::to(address, &machine);
     let mut other = args.connect.as_ref().map(connect).transpose()?;
-    let (lines, failures) = measure_all(args, &steps, other.as_mut())?;
+    let Found { lines, failures, runs: measured } = measure_all(args, &steps, other.as_mut());
+    let all = steps.len() as u64 * args.times();
+    let partial = runs::partial(&format!("{measured} of {all} runs"), failures.len());
     let there = other.map(|other| other.machine).unwrap_or_default();
     let between = match &args.connect {
         Some(address) => format!("this machine and that at {address}"),
@@ -160,7 +164,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         lines: &lines,
         failures: &failures,
         between: &between,
+        partial: partial.as_deref(),
     };
+    if lines.is_empty() && interrupts::is_interrupted() {
+        bail!("interrupted after {measured} of {all} runs: nothing was measured");
+    }
     if lines.is_empty() {
         let why: Vec<_> = failures.iter().map(|(step, why)| format!("{step}: {why}")).collect();
         bail!("nothing was measured\n{}", why.join("\n"));
@@ -182,10 +190,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(directory) = &args.svg {
         files::write_figures(directory, &report)?;
     }
-    page.finish(&report)
+    page.finish(&report)?;
+    Ok(partial.map_or(ExitCode::SUCCESS, |told| {
+        eprintln!("doorbell: {told}");
+        ExitCode::from(runs::PARTIAL)
+    }))
 }
 
 impl Args {
+    /// How often each layer on each device is measured.
+    fn times(&self) -> u64 {
+        RUNS[usize::from(self.quick)]
+    }
+
     /// Where the report is written, if it is.
     fn page(&self) -> Option<PathBuf> {
         let usual = || (!self.json && !self.csv).then(|| "doorbell-logp.html".into());
@@ -219,20 +236,21 @@ fn devices(args: &Args) -> anyhow::Result<Vec<String>> {
     })
 }
 
-/// The results of the steps, and the steps that failed with the reasons.
-type Found = (Vec<Line>, Vec<(String, String)>);
+/// The results of the steps.
+struct Found {
+    lines: Vec<Line>,
+    /// The steps that failed, and why.
+    failures: Vec<(String, String)>,
+    /// How many runs have measured something.
+    runs: usize,
+}
 
 /// Measures all steps, again and again as often as there are runs, or until somebody interrupts.
 /// The runs of a step are far apart, so that something that disturbs for a while hits few of them.
-fn measure_all(
-    args: &Args,
-    steps: &[Step],
-    mut other: Option<&mut Connected>,
-) -> anyhow::Result<Found> {
-    let times = RUNS[usize::from(args.quick)];
+fn measure_all(args: &Args, steps: &[Step], mut other: Option<&mut Connected>) -> Found {
+    let times = args.times();
     interrupts::remember();
     let bar = runs::bar(steps.len() as u64 * times);
-    let begin = Instant::now();
     let mut found = vec![Vec::new(); steps.len()];
     let mut failures = vec![None; steps.len()];
     'all: for _ in 0..times {
@@ -254,11 +272,7 @@ fn measure_all(
         }
     }
     bar.finish_and_clear();
-    if interrupts::is_interrupted() {
-        let (all, time) = (steps.len(), begin.elapsed());
-        let measured = found.iter().filter(|lines| !lines.is_empty()).count();
-        eprintln!("doorbell: interrupted after {time:.0?}; {measured} of {all} were measured");
-    }
-    let lines: Vec<_> = found.iter().filter_map(|lines| Line::of_runs(lines)).collect();
-    Ok((lines, failures.into_iter().flatten().collect()))
+    let lines = found.iter().filter_map(|lines| Line::of_runs(lines)).collect();
+    let runs = found.iter().map(Vec::len).sum();
+    Found { lines, failures: failures.into_iter().flatten().collect(), runs }
 }

@@ -6,12 +6,11 @@ use doorbell_report::{
 };
 use serde_json::json;
 
-use super::devices;
 use super::line::{
-    GAP, GAP_PER_BYTE, HALF_ROUND_TRIP, LATENCY, Line, PARAMETERS, Parameter, RECEIVE_OVERHEAD,
-    SEND_OVERHEAD,
+    GAP, HALF_ROUND_TRIP, LATENCY, Line, PARAMETERS, Parameter, RECEIVE_OVERHEAD, SEND_OVERHEAD,
 };
 use super::published::{PAPER, TABLE_2};
+use super::{captions, devices};
 use crate::machine::Machine;
 
 /// The results that a report is made of.
@@ -24,6 +23,8 @@ pub struct Findings<'a> {
     pub failures: &'a [(String, String)],
     /// Between which ends was measured, as in "two processes on this machine".
     pub between: &'a str,
+    /// The warning at the head if only a part was measured.
+    pub partial: Option<&'a str>,
 }
 
 /// The whole report, for people who look at it in a browser.
@@ -54,9 +55,12 @@ pub fn summary(findings: &Findings<'_>) -> Report {
     }
     let figure =
         Figure::new("parts", "Half a round trip, and what it consists of", parts(findings.lines))
-            .sentence(parts_say(findings.lines));
-    Report::new("What a message costs")
-        .subtitle(subtitle)
+            .sentence(captions::parts(findings.lines));
+    let report = Report::new("What a message costs").subtitle(subtitle);
+    let notes = findings.partial.map(Note::warning);
+    notes
+        .into_iter()
+        .fold(report, Report::note)
         .section(section)
         .section(Section::new("Where the time goes").figure(figure))
         .section(signatures(findings.lines))
@@ -135,7 +139,7 @@ fn parts(lines: &[Line]) -> Bars {
         // The median of differences is not the difference of medians, and the parts are to add up.
         let rest = |latency: Value| match (send, receive, half) {
             (Some(send), Some(receive), Some(half)) => {
-                Value { value: half.value - send.value - receive.value, ..latency }
+                moved(latency, half.value - send.value - receive.value)
             }
             _ => latency,
         };
@@ -145,29 +149,11 @@ fn parts(lines: &[Line]) -> Bars {
     bars
 }
 
-/// A sentence on what Active Messages cost above verbs on each device.
-fn parts_say(lines: &[Line]) -> String {
-    let on = |device: &str, layer: &str| {
-        let line = lines.iter().find(|line| line.device() == device && line.is_of(layer))?;
-        line.get(HALF_ROUND_TRIP)
-    };
-    let mut said = Vec::new();
-    for line in lines.iter().filter(|line| line.is_of("verbs")) {
-        let device = line.device();
-        if let (Some(verbs), Some(am)) = (on(device, "verbs"), on(device, "am")) {
-            let (ours, above) = (am.value, am.value - verbs.value);
-            said.push(match am.overlaps(&verbs) {
-                true => {
-                    format!("over {device} {ours:.3} µs, which cannot be told from that of verbs")
-                }
-                false => format!("over {device} {ours:.3} µs, {above:+.3} µs against verbs"),
-            });
-        }
-    }
-    match said.is_empty() {
-        true => "Half a round trip is o_s + L + o_r.".to_owned(),
-        false => format!("Half a round trip of Active Messages takes {}.", said.join("; ")),
-    }
+/// A value at another place, with an interval as wide as before.
+fn moved(value: Value, to: f64) -> Value {
+    let by = to - value.value;
+    let interval = value.interval.map(|(low, high)| (low + by, high + by));
+    Value { value: to, interval }
 }
 
 fn gaps(lines: &[Line]) -> Section {
@@ -180,12 +166,7 @@ fn gaps(lines: &[Line]) -> Section {
             Bar::new(row.name, [Value::exact(row.values[3])]).group("Published").published(PAPER),
         );
     }
-    let busy = lines.iter().filter(|line| line.gap_is_of_the_processor()).count();
-    let figure = Figure::new("gaps", "The gap g", bars).sentence(format!(
-        "Of {} measurements, {busy} have the processor's own time for a message, o_s + o_r, as \
-         their gap: there the network by itself may be faster.",
-        lines.len()
-    ));
+    let figure = Figure::new("gaps", "The gap g", bars).sentence(captions::gaps(lines));
     Section::new("How often a message can be sent").figure(figure)
 }
 
@@ -206,7 +187,8 @@ fn signatures(lines: &[Line]) -> Section {
     let mut section = Section::new("What the method sees").paragraph(
         "The time of a request by the length of its burst, where answers are handled as they come. \
          In a long burst a request takes g, or with a computation Δ of two gaps behind each \
-         request o_s + Δ + o_r; in a short burst in which no answer is handled, o_s.",
+         request o_s + Δ + o_r. The level o_s is that of a burst in which no answer is looked for; \
+         here each request is followed by a look, so that a short burst takes longer than o_s.",
     );
     let first = |layer: &str| lines.iter().find(|line| line.is_of(layer));
     let device = lines.first().map(Line::device);
@@ -239,30 +221,26 @@ fn signature(line: &Line) -> Figure {
         levels.map(|(name, level)| (format!("{name} {level:.3}"), level)).collect();
     curves = levels.into_iter().fold(curves, |curves, (name, level)| curves.level(name, level));
     let id = format!("signature-{}", line.json()["layer"].as_str().unwrap_or_default());
-    Figure::new(id, line.to_string(), curves)
+    Figure::new(id, line.to_string(), curves).sentence(captions::signature(line))
 }
 
 fn bursts(lines: &[Line]) -> Section {
     let mut section = Section::new("How a burst becomes steady").paragraph(
-        "Requests are sent in bursts. In a short one the processor does nothing but send, and a \
-         request takes o_s or little more; in a long one each answer must be taken, too, and a \
-         request takes g.",
+        "Requests are sent in bursts, each followed by a look for answers. In a short burst no \
+         answer has come yet, and a request takes o_s and that look; in a long one each answer must \
+         be taken, too, and a request takes g.",
     );
     for device in devices_of(lines) {
         let axes = (Axis::log2("Requests in a burst", ""), Axis::log("Time for a request", "µs"));
         let mut curves = Lines::new(axes.0, axes.1);
-        let mut said = Vec::new();
         for line in lines.iter().filter(|line| line.device() == device) {
             let points = line.curve("bursts");
             let points = points.iter().filter(|point| point.gaps == 0);
             curves = curves
                 .series(Series::new(line.layer(), points.map(|point| (point.burst, point.us))));
-            if let (Some(begin), Some(gap)) = (line.get(SEND_OVERHEAD), line.get(GAP)) {
-                said.push(format!("{} from {:.3} to {:.3}", line.layer(), begin.value, gap.value));
-            }
         }
         let title = format!("Bursts over {device}");
-        let sentence = format!("From o_s to g, in µs: {}.", said.join("; "));
+        let sentence = captions::bursts(lines.iter().filter(|line| line.device() == device));
         let id = format!("bursts-{device}");
         section = section.figure(Figure::new(id, title, curves).sentence(sentence));
     }
@@ -277,17 +255,13 @@ fn long(lines: &[Line]) -> Section {
     for device in devices_of(lines) {
         let axes = (Axis::bytes("Length of a request"), Axis::log("Time for a request", "µs"));
         let mut curves = Lines::new(axes.0, axes.1);
-        let mut said = Vec::new();
         for line in lines.iter().filter(|line| line.device() == device) {
             let points = line.curve("long");
             let points = points.iter().map(|point| (point.bytes, point.us));
             curves = curves.series(Series::new(line.layer(), points));
-            if let Some(gap) = line.get(GAP_PER_BYTE).filter(|gap| gap.value > 0.0) {
-                said.push(format!("{} {:.1}", line.layer(), 1.0 / gap.value));
-            }
         }
         let title = format!("Longer requests over {device}");
-        let sentence = format!("1/G, in gigabytes a second: {}.", said.join("; "));
+        let sentence = captions::long(lines.iter().filter(|line| line.device() == device));
         let id = format!("long-{device}");
         section = section.figure(Figure::new(id, title, curves).sentence(sentence));
     }

@@ -69,7 +69,7 @@ impl Machine {
             fact("Processor", format!("{processor}{guest}")),
             fact("Processors", format!("{processors}{bound}")),
             fact("Kernel", format!("Linux {kernel}")),
-            fact("Noise", format!("{noise}")),
+            fact("Noise", format!("{noise}, before the measurements")),
         ];
         facts.extend(governor.clone().map(|governor| fact("Frequency governor", governor)));
         facts.extend(load.clone().map(|load| fact("Load before", format!("{load} tasks"))));
@@ -96,8 +96,8 @@ impl Machine {
     pub fn warning(&self) -> Option<String> {
         self.noise.is_loud().then(|| {
             format!(
-                "This machine is busy: {}. The intervals tell how much that disturbs; end what else \
-                 runs, and measure again.",
+                "This machine is busy: before the measurements, {}. The intervals tell how much that \
+                 disturbs; end what else runs, and measure again.",
                 self.noise
             )
         })

@@ -68,7 +68,7 @@ impl fmt::Display for Noise {
         write!(
             f,
             "something else took {share:.1} % of a processor's time, {longest:.0} µs at a time at \
-             the most, before the measurements"
+             the most"
         )
     }
 }

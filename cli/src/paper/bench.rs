@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::rows::Rows;
+use super::sections::{Measured, Measures};
 use crate::logp::line::Line;
 use crate::{interrupts, runs};
 
@@ -47,7 +48,9 @@ pub struct Bench {
     quick: bool,
     bar: ProgressBar,
     found: Vec<Value>,
-    missing: Vec<String>,
+    /// The runs that have failed, and why, and how many of them were asked about.
+    failed: Vec<String>,
+    told: usize,
     /// The measurements whose intervals are too wide.
     wide: Vec<String>,
 }
@@ -56,7 +59,8 @@ impl Bench {
     pub fn new(devices: Vec<String>, quick: bool) -> Self {
         interrupts::remember();
         let bar = runs::bar(0);
-        Self { devices, quick, bar, found: Vec::new(), missing: Vec::new(), wide: Vec::new() }
+        let (found, failed, wide) = Default::default();
+        Self { devices, quick, bar, found, failed, told: 0, wide }
     }
 
     pub fn devices(&self) -> Vec<String> {
@@ -137,7 +141,10 @@ impl Bench {
         for _ in 0..self.choose(REPETITIONS) {
             values.extend(of(&self.once(run, &how_much)?));
         }
-        let estimate = Estimate::of_runs(&values)?;
+        let Some(estimate) = Estimate::of_runs(&values) else {
+            self.failed.push(format!("{run}: the test has printed no such number"));
+            return None;
+        };
         if estimate.width() > TOO_WIDE * estimate.value.abs() {
             self.wide.push(run.to_string());
         }
@@ -162,23 +169,10 @@ impl Bench {
                 Some(json)
             }
             Err(why) => {
-                self.missing.push(format!("{run}: {why:#}"));
+                self.failed.push(format!("{run}: {why:#}"));
                 None
             }
         }
-    }
-
-    /// Notes for what could not be measured, or only with too wide an interval, since this was
-    /// asked before.
-    pub fn troubles(&mut self) -> Vec<Note> {
-        let mut notes: Vec<_> = self.missing.drain(..).map(Note::missing).collect();
-        if !self.wide.is_empty() {
-            let wide = std::mem::take(&mut self.wide).join("; ");
-            notes.push(Note::warning(format!(
-                "Too uncertain to rely on, with intervals wider than a fifth of the value: {wide}."
-            )));
-        }
-        notes
     }
 
     /// The lines with parameters of LogP that have been measured so far.
@@ -187,11 +181,24 @@ impl Bench {
     }
 
     /// Everything that was measured.
-    pub fn finish(self) -> Vec<Value> {
+    pub fn finish(self) -> Measured {
         self.bar.finish_and_clear();
-        if interrupts::is_interrupted() {
-            eprintln!("doorbell: interrupted after {} runs", self.found.len());
+        Measured { found: self.found, failed: self.failed }
+    }
+}
+
+impl Measures for Bench {
+    fn troubles(&mut self) -> Vec<Note> {
+        let mut failed = self.failed[self.told..].to_vec();
+        self.told = self.failed.len();
+        failed.dedup();
+        let mut notes: Vec<_> = failed.into_iter().map(Note::missing).collect();
+        if !self.wide.is_empty() {
+            let wide = std::mem::take(&mut self.wide).join("; ");
+            notes.push(Note::warning(format!(
+                "Too uncertain to rely on, with intervals wider than a fifth of the value: {wide}."
+            )));
         }
-        self.found
+        notes
     }
 }

@@ -1,38 +1,45 @@
 //! `doorbell paper`: repeats the measurements of a paper, and shows them beside what was published.
 //!
 //! `bench` runs `doorbell perf` again and again, and keeps its lines, `rows` are the lines of tests
-//! that measure several things at once, and `judging` compares values. Each paper is a folder with
-//! the sections of its report.
+//! that measure several things at once, and `sections` puts what was measured together. Each paper
+//! is a folder with the sections of its report.
 
 mod bench;
 mod emp;
 mod exchange;
 mod fast_messages;
-mod judging;
 mod open_mx;
 mod rmpp;
 mod rows;
+mod sections;
 mod vi_am_splitc;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use doorbell_report::Report;
-use serde_json::{Value, json};
+use doorbell_report::{Note, Report};
+use serde_json::json;
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
-use crate::{interrupts, out};
+use crate::{interrupts, out, runs};
 use bench::Bench;
 use exchange::Exchanges;
 pub use exchange::{Args as ExchangeArgs, NAME as EXCHANGE, run as exchange};
+use sections::Measured;
 
 /// Measures again what a paper measured, here, beside the numbers that it published.
 ///
 /// Without a name it lists the papers. Each table and figure is measured between two processes on
-/// this machine, and ends with what the paper concluded and whether that holds here today. What
-/// can't be measured on this machine is listed as such.
+/// this machine, and ends with what the paper concluded and whether that holds here today. Nothing
+/// is concluded where something else keeps the machine busy, or where an interval reaches zero. What
+/// can't be measured on this machine is listed as such. Ctrl-C ends the measurements early, and what
+/// was measured until then is printed and reported.
+///
+/// The exit status is 0 if everything was measured, 3 if only a part was, as the head of the report
+/// says, and 1 if nothing was, or if the report could not be written.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -108,8 +115,8 @@ impl Name {
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let Some(paper) = args.paper else { return list() };
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Some(paper) = args.paper else { return list().map(|()| ExitCode::SUCCESS) };
     interrupts::handle()?;
     let (name, title) = paper.text();
     let usual = || (!args.json && !args.csv).then(|| format!("doorbell-{name}.html").into());
@@ -119,7 +126,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(warning) = machine.warning() {
         eprintln!("doorbell: {warning}");
     }
-    let (report, done) = match paper {
+    let (report, Measured { found, failed }) = match paper {
         Name::ViAmSplitC => benched(args, &machine, &["shm", "packet"], vi_am_splitc::report),
         Name::FastMessages => benched(args, &machine, &["shm", "packet"], fast_messages::report),
         // The paper is about Ethernet: without segmentation offload, and with it.
@@ -130,16 +137,33 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Name::Emp => exchanged(args, &machine, emp::report),
         Name::Rmpp => exchanged(args, &machine, rmpp::report),
     };
-    if done.is_empty() {
+    if found.is_empty() && interrupts::is_interrupted() {
+        bail!("interrupted before anything was measured");
+    }
+    if found.is_empty() {
         bail!("nothing was measured\n{}", report.to_text(files::width()));
     }
-    let raw = json!({ "paper": name, "machine": machine.json(), "measured": done });
-    let report = report.subtitle(format!("{title}, measured again")).json(raw.to_string());
+    let partial = runs::partial(&format!("{} runs", found.len()), failed.len());
+    let raw = json!({
+        "paper": name,
+        "machine": machine.json(),
+        "interrupted": interrupts::is_interrupted(),
+        "failed": failed,
+        "measured": found,
+    });
+    let mut report = report.subtitle(format!("{title}, measured again")).json(raw.to_string());
+    for told in machine.warning().iter().chain(&partial) {
+        report = report.note(Note::warning(told.clone()));
+    }
     print(args, &report)?;
     if let Some(directory) = &args.svg {
         files::write_figures(directory, &report)?;
     }
-    page.finish(&report)
+    page.finish(&report)?;
+    Ok(partial.map_or(ExitCode::SUCCESS, |told| {
+        eprintln!("doorbell: {told}");
+        ExitCode::from(runs::PARTIAL)
+    }))
 }
 
 /// The devices to measure on, unless the command names some.
@@ -156,7 +180,7 @@ fn benched(
     machine: &Machine,
     customary: &[&str],
     report: fn(&mut Bench, &Machine) -> Report,
-) -> (Report, Vec<Value>) {
+) -> (Report, Measured) {
     let mut bench = Bench::new(devices(args, customary), args.quick);
     let report = report(&mut bench, machine);
     (report, bench.finish())
@@ -167,7 +191,7 @@ fn exchanged(
     args: &Args,
     machine: &Machine,
     report: fn(&mut Exchanges, &[String], &Machine) -> Report,
-) -> (Report, Vec<Value>) {
+) -> (Report, Measured) {
     let mut exchanges = Exchanges::new(args.quick);
     let report = report(&mut exchanges, &devices(args, &["packet"]), machine);
     (report, exchanges.finish())

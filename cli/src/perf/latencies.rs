@@ -34,8 +34,7 @@ pub struct Summary {
     pub p99: f64,
     pub p999: f64,
     pub longest: f64,
-    /// A histogram from the shortest time to the time that one in a thousand exceeds. Each step is
-    /// longer than the one before by the same ratio.
+    /// A histogram of all times, from the shortest to the longest, by the steps of [`PARTS`].
     pub bars: Vec<Bar>,
 }
 
@@ -48,8 +47,10 @@ pub struct Bar {
     pub count: u64,
 }
 
-/// The steps of the histogram.
-const BARS: u64 = 12;
+/// The parts of the histogram: the quantile at which a part ends, and its number of steps. Within a
+/// part, each step is longer than the one before by the same ratio. Half of the steps show how the
+/// fastest nine tenths are spread, and the others show the tail, however far that reaches.
+const PARTS: [(f64, u32); 4] = [(0.9, 6), (0.99, 2), (0.999, 2), (1.0, 2)];
 
 impl Latencies {
     /// Begins to take times, for as many rounds or as long as `amount` says.
@@ -144,20 +145,35 @@ impl Latencies {
             p99: at(0.99),
             p999: at(0.999),
             longest: micros(sorted.max()),
-            bars: self.bars().map(|(up_to, count)| Bar { up_to: micros(up_to), count }).collect(),
+            bars: self
+                .bars()
+                .into_iter()
+                .map(|(up_to, count)| Bar { up_to: micros(up_to), count })
+                .collect(),
         }
     }
 
-    fn bars(&self) -> impl Iterator<Item = (u64, u64)> {
-        let (shortest, most) = (self.sorted.min(), self.sorted.value_at_quantile(0.999));
-        let ratio = most as f64 / shortest.max(1) as f64;
-        (1..=BARS).scan(shortest, move |from, place| {
-            let end = shortest as f64 * ratio.powf(place as f64 / BARS as f64);
-            let end = if place == BARS { most } else { end as u64 };
-            let bar = (end.max(*from), self.sorted.count_between(*from, end.max(*from)));
-            *from = bar.0 + 1;
-            Some(bar)
-        })
+    /// Returns the bounds of the histogram's steps in nanoseconds, and the times in each step. Bounds
+    /// that are the same make one step.
+    fn bars(&self) -> Vec<(u64, u64)> {
+        let mut bounds = Vec::new();
+        let mut from = self.sorted.min();
+        for (quantile, steps) in PARTS {
+            let to = self.sorted.value_at_quantile(quantile);
+            let ratio = to as f64 / from.max(1) as f64;
+            let within = |step| from as f64 * ratio.powf(f64::from(step) / f64::from(steps));
+            bounds.extend((1..steps).map(|step| within(step) as u64).chain([to]));
+            from = to;
+        }
+        bounds.dedup();
+        let mut bars: Vec<_> = bounds.into_iter().map(|bound| (bound, 0)).collect();
+        for step in self.sorted.iter_recorded() {
+            let at = bars.partition_point(|(bound, _)| *bound < step.value_iterated_to());
+            let last = bars.len() - 1;
+            bars[at.min(last)].1 += step.count_at_value();
+        }
+        bars.retain(|(_, count)| *count > 0);
+        bars
     }
 }
 
@@ -194,13 +210,31 @@ mod tests {
     }
 
     #[test]
-    fn more_times_than_are_kept_at_once_are_counted_and_the_bars_have_all_but_one_in_a_thousand() {
+    fn more_times_than_are_kept_at_once_are_counted_and_each_is_in_one_bar() {
         let count = 10 * BLOCK as u64;
         let times = (0..count).map(|time| if time < count / 10 { 7000 } else { 1 + time % 100 });
         let found = micros(times, count, 1);
         assert!(about(found.longest, 100.0), "{found:?}");
         let counted: u64 = found.bars.iter().map(|bar| bar.count).sum();
-        assert!(counted * 1000 >= count * 9 / 10 * 999, "{counted} of {count}");
+        assert_eq!(counted, count * 9 / 10, "{found:?}");
         assert!(found.bars.is_sorted_by(|one, next| one.up_to < next.up_to), "{found:?}");
+    }
+
+    /// The first of twelve bars had more than nine tenths of all times, since a few times that were
+    /// far longer than the others made every bar wide. The longest had no bar.
+    #[test]
+    fn the_bars_show_how_most_times_are_spread_and_how_far_the_tail_reaches() {
+        let mut times: Vec<u64> = (0..10_000).map(|time| 100 + time % 20).collect();
+        (0..100).for_each(|late| times[5000 + 40 * late] = 300 + 40 * late as u64);
+        times[9999] = 90_000;
+        let found = micros(times, 10_000, 1);
+        let most = found.bars.iter().map(|bar| bar.count).max();
+        assert!(most < Some(9000 / 3), "{found:?}");
+        let tail = found.bars.iter().filter(|bar| bar.up_to > 300.0);
+        assert!(tail.clone().count() >= 4, "{found:?}");
+        let late: u64 = tail.map(|bar| bar.count).sum();
+        assert!((80..=110).contains(&late), "{found:?}");
+        let last = found.bars.last().expect("there are bars");
+        assert!(about(last.up_to, 90_000.0) && last.count < 5, "{found:?}");
     }
 }

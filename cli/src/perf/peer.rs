@@ -89,6 +89,25 @@ impl Peer {
         self.hear()
     }
 
+    /// Tells the other end something, and hears the same of it, as
+    /// [`swap_while`](Self::swap_while), and lets tasks of this thread run meanwhile.
+    pub async fn swap_beside_tasks(
+        &mut self,
+        mine: &Value,
+        mut meanwhile: impl FnMut(),
+    ) -> anyhow::Result<Value> {
+        self.tell(mine)?;
+        let since = Instant::now();
+        while !self.has_spoken()? {
+            meanwhile();
+            tokio::task::yield_now().await;
+            if since.elapsed() > PATIENCE {
+                bail!(SILENT);
+            }
+        }
+        self.hear()
+    }
+
     /// Whether something can be heard: on the stream, or behind what was heard before.
     fn has_spoken(&self) -> anyhow::Result<bool> {
         if !self.from.buffer().is_empty() {
@@ -105,34 +124,61 @@ impl Peer {
 
     /// Makes sure that both ends are to do the same.
     pub fn agree(&mut self, plan: &Plan) -> anyhow::Result<()> {
-        let amount = match plan.amount {
-            Amount::Times(times) => json!({ "times": times }),
-            Amount::For(time) => json!({ "seconds": time.as_secs_f64() }),
-        };
-        let mine = json!({
-            "doorbell": env!("CARGO_PKG_VERSION"),
-            "test": plan.test.name(),
-            "size": plan.size,
-            "amount": amount,
-            "offload": plan.offload,
-            "map": plan.map,
-            "others": plan.others,
-            "connections": plan.connections,
-            "credits": plan.credits,
-            "policy": format!("{:?}", plan.policy),
-            "nic_credits": plan.nic_credits,
-            "both_ways": plan.both_ways,
-            "block": plan.block,
-            "blocks": plan.blocks,
-            "posted": plan.posted,
-            "carrier": plan.carrier.map(|carrier| carrier.to_string()),
-        });
+        let mine = agreed(plan);
         let theirs = self.swap(&mine)?;
-        if theirs != mine {
-            bail!("the other end is to do {theirs}, and this one {mine}: give both the same");
+        match differences(&mine, &theirs)? {
+            all if all.is_empty() => Ok(()),
+            all => bail!("the two ends differ: {}; give both the same", all.join("; ")),
         }
-        Ok(())
     }
+}
+
+/// The parts of a plan on which both ends must agree, each under the argument that sets it.
+fn agreed(plan: &Plan) -> Value {
+    let (iters, seconds) = match plan.amount {
+        Amount::Times(times) => (json!(times), Value::Null),
+        Amount::For(time) => (Value::Null, json!(time.as_secs_f64())),
+    };
+    json!({
+        "the version of doorbell": env!("CARGO_PKG_VERSION"),
+        "the test": plan.test.name(),
+        "--size": plan.size,
+        "--iters": iters,
+        "--seconds": seconds,
+        "--no-offload": !plan.offload,
+        "--no-map": !plan.map,
+        "--others": plan.others,
+        "--connections": plan.connections,
+        "--credits": plan.credits,
+        "--policy": plan.policy.name(),
+        "--nic-credits": plan.nic_credits,
+        "--both-ways": plan.both_ways,
+        "--block": plan.block,
+        "--blocks": plan.blocks,
+        "--posted": plan.posted,
+        "--carrier": plan.carrier.map(|carrier| carrier.to_string()),
+    })
+}
+
+/// Returns what differs between the plans of the two ends, a piece of a sentence for each.
+fn differences(mine: &Value, theirs: &Value) -> anyhow::Result<Vec<String>> {
+    let (Some(here), Some(there)) = (mine.as_object(), theirs.as_object()) else {
+        bail!("the other end is not `doorbell perf`: it said {theirs}");
+    };
+    let shown = |value: Option<&Value>| match value {
+        None | Some(Value::Null | Value::Bool(false)) => "not given".to_owned(),
+        Some(Value::Bool(true)) => "given".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    let mut names: Vec<_> = here.keys().chain(there.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let differing = names.into_iter().filter(|name| here.get(*name) != there.get(*name));
+    let told = |name: &String| {
+        format!("{name} is {} here and {} there", shown(here.get(name)), shown(there.get(name)))
+    };
+    Ok(differing.map(told).collect())
 }
 
 pub const GONE: &str = "the other end has gone: the output of its process says why";

@@ -57,9 +57,11 @@ fn two_machines_measure_each_layer_on_the_devices_that_both_have() {
     let output = run(&format!(
         "logp --connect {address} --device udp --device shm --quick --json --report {page}"
     ));
-    assert!(output.status.success(), "{}", said(&output));
+    // Shared memory is not measured between machines.
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     let page = std::fs::read_to_string(page).expect("the report was written");
     assert!(page.contains("This machine") && page.contains("The other machine"));
+    assert!(page.contains("This report is a part only: 5 measurements have failed"));
     let lines = String::from_utf8(output.stdout.clone()).expect("text");
     let layers: Vec<_> = lines
         .lines()

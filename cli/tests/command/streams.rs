@@ -1,4 +1,4 @@
-//! `doorbell perf` of messages as streams, and the paper that they come from.
+//! `doorbell perf` of messages as streams.
 
 use doorbell_kit::lab;
 
@@ -42,27 +42,4 @@ fn messages_of_no_bytes_are_refused() {
     let output = run("perf stream_bw --pair --device shm --size 0");
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("at least 1"), "{}", said(&output));
-}
-
-#[test]
-fn fast_messages_is_measured_again_with_its_claims() {
-    let place = tempfile::tempdir().expect("a temporary directory");
-    let page = place.path().join("page.html");
-    let page = page.display();
-    let output = run(&format!("paper fast-messages --device shm --quick --report {page}"));
-    assert!(output.status.success(), "{}", said(&output));
-    let text = String::from_utf8(output.stdout).expect("text");
-    for heading in
-        ["Figure 5: streams", "Figure 6: a layer on streams", "What can't be measured here"]
-    {
-        assert!(text.contains(&format!("\n{heading}\n─")), "{heading}: {text}");
-    }
-    assert!(!text.contains("[not measured] stream_"), "{text}");
-    let claims =
-        ["[holds]", "[does not hold]", "[undecided]"].map(|kind| text.matches(kind).count());
-    assert_eq!(claims.iter().sum::<usize>(), 3, "{claims:?}: {text}");
-    let html = std::fs::read_to_string(page.to_string()).expect("a report");
-    for published in ["77", "11", "90", "Lauria"] {
-        assert!(html.contains(published), "{published}");
-    }
 }

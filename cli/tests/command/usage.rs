@@ -1,8 +1,12 @@
 //! What the command says when it is used wrongly, or can't say anything.
 
 use std::fs;
+use std::net::TcpListener;
+use std::process::Stdio;
 
-use crate::{doorbell, run, said};
+use doorbell_kit::lab;
+
+use crate::{await_listener, doorbell, run, said};
 
 #[test]
 fn arguments_that_make_no_sense_are_usage_errors() {
@@ -38,4 +42,32 @@ fn what_can_not_be_printed_is_an_error_and_no_panic() {
         .status()
         .expect("the command runs");
     assert_eq!(status.code(), Some(1), "nobody reads why");
+}
+
+/// Both plans were printed as JSON, some thirty values, among which to find what differed.
+#[test]
+fn two_ends_that_differ_are_told_what_differs_and_nothing_else() {
+    lab::test(|lab| {
+        let listener = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        let address = listener.expect("a port").to_string();
+        let mut near = doorbell(&format!("perf tcp_lat --size 16 --listen {address}"));
+        let near = near.stderr(Stdio::piped()).spawn().expect("the command runs");
+        await_listener(&near, &address);
+        let mut far = lab.near.command(env!("CARGO_BIN_EXE_doorbell"));
+        far.args(format!("perf tcp_lat --size 64 --no-offload --connect {address}").split(' '));
+        let far = far.output().expect("the command runs");
+        let near = near.wait_with_output().expect("it ends");
+        for (output, told) in [
+            (far, "--no-offload is given here and not given there; --size is 64 here and 16 there"),
+            (
+                near,
+                "--no-offload is not given here and given there; --size is 16 here and 64 there",
+            ),
+        ] {
+            assert_eq!(output.status.code(), Some(1));
+            let words = said(&output);
+            let told = format!("the two ends differ: {told}; give both the same\n");
+            assert!(words.contains(&told) && !words.contains("--credits"), "{words}");
+        }
+    });
 }

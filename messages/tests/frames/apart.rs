@@ -1,8 +1,14 @@
 //! Endpoints that a thread of their own drives.
 
-use doorbell::messages::frames::{Endpoint, Match};
+use std::time::Instant;
 
-use crate::common::{body, both_offloaded, emp, in_time, received, rmpp, sent};
+use doorbell::messages::frames::{Endpoint, Match};
+use doorbell_kit::lab;
+
+use crate::common::{
+    CABLE, Ends, LONG, Pair, body, both_offloaded, emp, in_time, receive_offloaded, received, rmpp,
+    sent,
+};
 use crate::everywhere::run;
 
 #[test]
@@ -51,4 +57,53 @@ fn a_program_that_only_polls_receives_without_other_tasks() {
         in_time(peer.send(8, body(8, 10))).await.expect("it is sent");
         assert_eq!(received(again).await.bits, 8);
     });
+}
+
+/// A peer's notices of placed frames were given new receives only once a task of the endpoint had
+/// run. A program that polls lets no task run, and the 129th notice found no receive.
+#[test]
+fn placed_frames_go_both_ways_for_as_long_as_programs_only_poll() {
+    lab::test(|lab| {
+        let [a, b] = CABLE;
+        lab.loopback(a, b, 9000).expect("a lab has cables");
+        for devices in [["shm", "shm"], ["packet:a0", "packet:b0"]] {
+            for policy in [receive_offloaded(), both_offloaded()] {
+                run(async {
+                    let ends = Ends { devices, policy };
+                    only_polls(&ends.pair_with(|builder| builder.frame(1000)).await, 500);
+                });
+            }
+        }
+    });
+}
+
+/// Sends messages there and back, each of four frames, without an await.
+fn only_polls(Pair { near, far, peer, back }: &Pair, rounds: u64) {
+    let began = Instant::now();
+    for round in 0..rounds {
+        for (at, to) in [(far, peer), (near, back)] {
+            let mut receiving = at.receive_at_most(4000, Match::exactly(round));
+            let mut sending = to.send(round, body(round, 4000));
+            let message = loop {
+                near.poll();
+                far.poll();
+                if let Some(outcome) = receiving.test() {
+                    break outcome.expect("it is received");
+                }
+                assert!(
+                    began.elapsed() < LONG,
+                    "{round}: {:?} {:?}",
+                    near.statistics(),
+                    far.statistics()
+                );
+            };
+            assert!(message.body == body(round, 4000));
+            while sending.test().map(|outcome| outcome.expect("it is sent")).is_none() {
+                near.poll();
+                far.poll();
+            }
+        }
+    }
+    let (here, there) = (near.statistics(), far.statistics());
+    assert!(here.placed > rounds && there.placed > rounds, "{here:?} {there:?}");
 }

@@ -23,6 +23,9 @@ impl Report {
         let width = width.max(NARROWEST);
         let mut text = format!("{}\n", self.title);
         text += &wrapped(&self.subtitle, width, "");
+        for note in &self.notes {
+            text += &self::note(note, width);
+        }
         for section in &self.sections {
             text += "\n";
             text += &self::section(section, width);

@@ -4,8 +4,8 @@ use doorbell_report::{Axis, Figure, Lines, Section, Series, Value};
 
 use super::published::{LATENCY, RATE, TCP_RATE, cited};
 use super::{CARRIERS, over};
+use crate::judging::{claim, is_below};
 use crate::paper::exchange::{Exchanges, value};
-use crate::paper::judging::{claim, is_below, text};
 
 /// The lengths of messages.
 const SHORT: &str = "4,64,256,1024,1500,4096,16384";
@@ -41,7 +41,7 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
     let [(_, tcp_times, tcp_rates), (_, times, rates), _] = &curves;
     let short = [at(times, 4.0), at(tcp_times, 4.0)];
     let long = [at(rates, 4096.0), at(tcp_rates, 4096.0)];
-    Section::new(format!("Figure 5: latency and throughput over {device}"))
+    let mut section = Section::new(format!("Figure 5: latency and throughput over {device}"))
         .paragraph(
             "Half of a round trip; and messages one way, with an answer behind the last. The frames \
              are of 1,500 bytes with all headers, three to a collection.",
@@ -55,23 +55,26 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
             format!("figure-5-bandwidth-{device}"),
             format!("The paper's figure 5: throughput over {device}"),
             rate,
-        ))
-        .note(claim(
-            is_below(short[0], short[1]),
+        ));
+    if let [Some(ours), Some(theirs)] = short {
+        section = section.note(claim(
+            is_below(ours, theirs),
             format!(
                 "A short message takes far less time than by TCP, since no system call and no kernel \
-                 is on its way (§5.2). Of 4 bytes, run by the program: {} µs, and {} µs by TCP.",
-                text(short[0]),
-                text(short[1])
+                 is on its way (§5.2). Of 4 bytes, run by the program: {:.1} µs, and {:.1} µs by TCP.",
+                ours.value, theirs.value
             ),
-        ))
-        .note(claim(
-            is_below(long[1], long[0]),
+        ));
+    }
+    if let [Some(ours), Some(theirs)] = long {
+        section = section.note(claim(
+            is_below(theirs, ours),
             format!(
                 "Messages of 4 kB have more throughput than TCP's (§5.2: 110 against at most 75 \
-                 MB/s). Run by the program: {} MB/s, and {} MB/s by TCP.",
-                text(long[0]),
-                text(long[1])
+                 MB/s). Run by the program: {:.1} MB/s, and {:.1} MB/s by TCP.",
+                ours.value, theirs.value
             ),
-        ))
+        ));
+    }
+    section
 }

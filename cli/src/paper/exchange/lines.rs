@@ -5,6 +5,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::args::NAME;
+use crate::paper::sections::{self, Measured, Measures};
 use crate::{interrupts, runs};
 
 /// Runs exchanges, and keeps what they found.
@@ -12,13 +13,16 @@ pub struct Exchanges {
     is_quick: bool,
     bar: ProgressBar,
     found: Vec<Value>,
-    missing: Vec<String>,
+    /// The runs that have failed, and why, and how many of them were asked about.
+    failed: Vec<String>,
+    told: usize,
 }
 
 impl Exchanges {
     pub fn new(is_quick: bool) -> Self {
         interrupts::remember();
-        Self { is_quick, bar: runs::bar(0), found: Vec::new(), missing: Vec::new() }
+        let (found, failed) = Default::default();
+        Self { is_quick, bar: runs::bar(0), found, failed, told: 0 }
     }
 
     /// Tells how many runs follow.
@@ -46,7 +50,7 @@ impl Exchanges {
                 found
             }
             Err(why) => {
-                self.missing.push(format!("{what}: {why:#}"));
+                self.fail(format!("{what}: {why:#}"));
                 Vec::new()
             }
         }
@@ -57,35 +61,36 @@ impl Exchanges {
         self.found.push(json!({ "run": what, "found": found }));
     }
 
-    /// Notes for what could not be measured since this was asked before.
-    fn troubles(&mut self) -> Vec<Note> {
-        self.missing.drain(..).map(Note::missing).collect()
+    /// Notes that something could not be measured, and why.
+    pub fn fail(&mut self, why: String) {
+        self.failed.push(why);
     }
 
-    /// Adds the sections of a paper to a report, for each device, with notes on what could not be
-    /// measured.
+    /// Adds the sections of a paper to a report, for each device.
     pub fn sections(
         &mut self,
-        mut report: Report,
+        report: Report,
         devices: &[String],
         measures: [fn(&mut Self, &str) -> Section; 3],
     ) -> Report {
-        for device in devices {
-            for measure in measures {
-                let mut section = measure(self, device);
-                for note in self.troubles() {
-                    section = section.note(note);
-                }
-                report = report.section(section);
-            }
-        }
-        report
+        let all = devices.iter().flat_map(|device| measures.map(|measure| (device, measure)));
+        all.fold(report, |report, (device, measure)| {
+            sections::measure(report, self, |exchanges| vec![measure(exchanges, device)])
+        })
     }
 
     /// Everything that was measured.
-    pub fn finish(self) -> Vec<Value> {
+    pub fn finish(self) -> Measured {
         self.bar.finish_and_clear();
-        self.found
+        Measured { found: self.found, failed: self.failed }
+    }
+}
+
+impl Measures for Exchanges {
+    fn troubles(&mut self) -> Vec<Note> {
+        let failed = self.failed[self.told..].iter().cloned().map(Note::missing).collect();
+        self.told = self.failed.len();
+        failed
     }
 }
 

@@ -227,19 +227,53 @@ fn batch(steps: u64, side: &mut Side, sum: &mut Times) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The loop of RMPP's figure 9: computation in pieces, with a message there and back beside it, and
-/// the same while the other side does not answer.
+/// The loop of RMPP's figure 9, in several parts: computation in pieces, with a message there and
+/// back beside it, and the same while the other side does not answer. Every second part tells the
+/// effective bandwidth by which one interval is chosen among several, and the others what that
+/// interval is worth.
 fn availability(
     seconds: f64,
     interval: f64,
     side: &mut Side,
     peer: &mut Peer,
 ) -> anyhow::Result<Value> {
+    const PARTS: usize = 8;
+    const FEWEST: u64 = 4;
     let steps = ((interval * steps_a_microsecond()) as u64).max(1);
-    let pieces = (seconds * 1e6 / interval.max(0.1)) as u64;
-    if !side.leads() {
-        return answers(side, peer).map(|()| Value::Null);
+    let pieces = (seconds * 1e6 / PARTS as f64 / interval.max(0.1)) as u64;
+    let mut parts = Vec::new();
+    for _ in 0..PARTS {
+        match side.leads() {
+            true => parts.push(part_of_availability(pieces.max(FEWEST), steps, side, peer)?),
+            false => answers(side, peer)?,
+        }
     }
+    let (choosing, valuing): (Vec<_>, Vec<_>) =
+        parts.into_iter().enumerate().partition(|(number, _)| number % 2 == 0);
+    let of = |value: fn(&Part) -> f64| {
+        estimate(&valuing.iter().map(|(_, part)| value(part)).collect::<Vec<_>>())
+    };
+    let chosen_by: f64 = choosing.iter().map(|(_, part)| part.availability * part.rate).sum();
+    Ok(json!({
+        "availability": of(|part| part.availability),
+        "rate": of(|part| part.rate),
+        "effective": of(|part| part.availability * part.rate),
+        "chosen_by": chosen_by / choosing.len().max(1) as f64,
+    }))
+}
+
+/// The result of a part of [`availability`]: the share of the processor, and megabytes a second.
+struct Part {
+    availability: f64,
+    rate: f64,
+}
+
+fn part_of_availability(
+    pieces: u64,
+    steps: u64,
+    side: &mut Side,
+    peer: &mut Peer,
+) -> anyhow::Result<Part> {
     // The other side takes the first message, and does not answer yet.
     peer.meet(|| side.turn())?;
     side.receive();
@@ -258,7 +292,7 @@ fn availability(
     side.wait(0, 0)?;
     peer.swap_while(&json!("end"), || side.turn())?;
     let rate = (count * side.size() as u64) as f64 / busy;
-    Ok(json!({ "availability": quiet / busy, "rate": rate, "messages": count }))
+    Ok(Part { availability: quiet / busy, rate })
 }
 
 /// Computes in pieces, looks after each whether the receive is done, and does something then.
@@ -281,7 +315,7 @@ fn computes(
     Ok(began.elapsed().as_secs_f64() * 1e6)
 }
 
-/// Plays the second side of [`availability`]: answers the first message only after the quiet part
+/// Plays the second side of a part of [`availability`]: answers the first message only after the quiet part
 /// of the loop, and every later message as it comes.
 fn answers(side: &mut Side, peer: &mut Peer) -> anyhow::Result<()> {
     const AHEAD: usize = 4;

@@ -246,10 +246,8 @@ impl Frames {
         if is_ready != (args.step > 0) {
             bail!("the connection for RDMA writes was not made");
         }
-        peer.swap_while(&json!("ready"), || {
-            turn();
-            Ok(())
-        })?;
+        // The other end's connection for RDMA writes is taken by a task of this end's endpoint.
+        peer.swap_beside_tasks(&json!("ready"), turn).await?;
         let (receiving, sending) = (VecDeque::new(), VecDeque::new());
         Ok(Self { endpoint, far, is_polled, receiving, sending })
     }

@@ -1,11 +1,11 @@
 //! Figure 5: latency and bandwidth of streams.
 
-use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table};
+use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 
 use super::curves::{Curve, SIZES, half_length, peak};
 use super::published::{HALF_LENGTH, LATENCY, PEAK, cited};
+use crate::judging::{claim, is_between, told};
 use crate::paper::bench::{Bench, Run};
-use crate::paper::judging::claim;
 
 pub const TESTS: usize = 1;
 
@@ -25,7 +25,7 @@ pub fn section(bench: &mut Bench, curves: &[(String, Curve)]) -> Section {
         let cells = [latency.into(), peak(curve).into(), Cell::from(half)];
         table = table.row([format!("Doorbell over {device}").into()].into_iter().chain(cells));
         lines = lines.series(Series::new(device, curve.iter().copied()));
-        notes.push(short_messages(device, half));
+        notes.extend(peak(curve).map(|_| short_messages(device, half)));
     }
     let published = [LATENCY, PEAK, HALF_LENGTH].map(|it| Cell::published(it, cited("figure 5")));
     let name = Cell::from("Fast Messages 2.1, 200 MHz Pentium Pro (N½ is below that)");
@@ -38,20 +38,20 @@ pub fn section(bench: &mut Bench, curves: &[(String, Curve)]) -> Section {
         SIZES[SIZES.len() - 1]
     ));
     let mut section = Section::new("Figure 5: streams").paragraph(
-        "A message is begun, sent in one piece, and ended; its handler receives it. N½ is the \
-         length of messages that have half of the peak bandwidth.",
+        "A message is begun, sent in one piece, and ended; its handler receives it. The peak is the \
+         bandwidth of the longest messages, and N½ is the length of messages that have half of that.",
     );
     section = section.table(table).figure(figure);
     notes.into_iter().fold(section, Section::note)
 }
 
-fn short_messages(device: &str, half: Option<f64>) -> Note {
-    let text = match half {
-        Some(half) => format!("over {device} it is {half:.0} bytes"),
-        None => format!("over {device} that is not known"),
-    };
+fn short_messages(device: &str, half: Option<Value>) -> Note {
     claim(
-        half.map(|half| half < HALF_LENGTH),
-        format!("Short messages get much of the bandwidth: N½ < 256 bytes (§4.2); {text}."),
+        is_between(half, 0.0, HALF_LENGTH),
+        format!(
+            "Short messages get much of the bandwidth: N½ < {HALF_LENGTH} bytes (§4.2). Over \
+             {device}: {}.",
+            told(half, 0, "bytes")
+        ),
     )
 }

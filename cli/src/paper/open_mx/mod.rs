@@ -11,8 +11,9 @@ mod receiving;
 use doorbell_report::{Note, Report, Section};
 
 use super::bench::{Bench, Run};
-use super::judging::{claim, is_below, is_between, ratio};
 use super::rows::Rows;
+use super::sections;
+use crate::judging::{claim, difference, is_below, is_between, ratio, sum, times};
 use crate::machine::Machine;
 
 /// The device that stands for the kernel's TCP sockets.
@@ -33,11 +34,7 @@ pub fn report(bench: &mut Bench, machine: &Machine) -> Report {
         blocks::section,
         kernels::section,
     ] {
-        let mut section = measure(bench);
-        for note in bench.troubles() {
-            section = section.note(note);
-        }
-        report = report.section(section);
+        report = sections::measure(report, bench, |bench| vec![measure(bench)]);
     }
     let here = Section::new("This machine").facts(machine.facts());
     report.section(beyond()).section(here)

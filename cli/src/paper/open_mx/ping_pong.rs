@@ -129,8 +129,12 @@ fn notes_on_mtu(jumbo: &[(String, Rows)], small: &[(String, Rows)]) -> Vec<Note>
         let rates = (at(jumbo, LARGE, "mib_per_s"), at(small, LARGE, "mib_per_s"));
         let (Some(jumbo), Some(small)) = rates else { continue };
         let times = ratio(jumbo, small);
-        let found =
-            format!("{:.0} and {:.0} MiB/s, {:.2} times", small.value, jumbo.value, times.value);
+        let found = format!(
+            "{:.0} and {:.0} MiB/s, {:.2} times",
+            small.value,
+            jumbo.value,
+            jumbo.value / small.value
+        );
         notes.push(match device.as_str() {
             TCP => claim(
                 is_between(times, 0.8, 1.25),

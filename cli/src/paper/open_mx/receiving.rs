@@ -4,7 +4,7 @@ use doorbell_report::{Axis, Bar, Bars, Figure, Note, Section, Value};
 use serde_json::json;
 
 use super::published::{RECEIVING, cited};
-use super::{TCP, claim, is_between, name, rows_of_each};
+use super::{TCP, claim, is_between, name, rows_of_each, sum, times};
 use crate::paper::bench::Bench;
 use crate::paper::rows::Rows;
 
@@ -47,9 +47,7 @@ pub fn section(bench: &mut Bench) -> Section {
 
 /// A share in per cent.
 fn share(rows: &Rows, size: u64, field: &str) -> Option<Value> {
-    let found = rows.get(&[("size", json!(size))], field)?;
-    let interval = found.interval.map(|(low, high)| (100.0 * low, 100.0 * high));
-    Some(Value { value: 100.0 * found.value, interval })
+    rows.get(&[("size", json!(size))], field).map(|found| times(100.0, found))
 }
 
 fn notes(all: &[(String, Rows)]) -> Vec<Note> {
@@ -58,17 +56,13 @@ fn notes(all: &[(String, Rows)]) -> Vec<Note> {
         let large = SIZES[2].0;
         let shares = ["user_share", "system_share"].map(|field| share(rows, large, field));
         let [Some(user), Some(system)] = shares else { continue };
-        let sum = |of: fn((f64, f64)) -> f64| {
-            [user, system].map(|part| of(part.interval.unwrap_or((part.value, part.value))))
-        };
-        let (low, high) = (sum(|ends| ends.0), sum(|ends| ends.1));
-        let value = user.value + system.value;
-        let both = Value::within(value, low[0] + low[1], high[0] + high[1]);
+        let both = sum(user, system);
         notes.push(claim(
             is_between(both, 90.0, f64::INFINITY),
             format!(
                 "Without a copy engine, receiving large messages takes a whole core, 95 % of it \
-                 (§5.3; here judged as 90 % or more). Over {device}, 4 MiB: {value:.0} %."
+                 (§5.3; here judged as 90 % or more). Over {device}, 4 MiB: {:.0} %.",
+                both.value
             ),
         ));
     }

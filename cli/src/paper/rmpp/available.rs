@@ -1,11 +1,11 @@
 //! Figures 10 and 11: how much of the processor is left beside messages.
 
-use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table};
+use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 
 use super::published::{AVAILABLE, cited};
 use super::{COMMON, STEPS};
-use crate::paper::exchange::Exchanges;
-use crate::paper::judging::claim;
+use crate::judging::{claim, is_below, times};
+use crate::paper::exchange::{Exchanges, value};
 
 pub const RUNS: usize = STEPS.len();
 /// The microseconds of computation between two looks whether the message is back.
@@ -16,20 +16,19 @@ const INTERVALS: &str = "1,3,10,30,100,300,1000,3000";
 struct Point {
     interval: f64,
     /// In megabytes a second.
-    rate: f64,
+    rate: Value,
     /// The availability of the processor in per cent.
-    availability: f64,
-}
-
-impl Point {
+    availability: Value,
     /// The product of both, in megabytes a second.
-    fn effective(&self) -> f64 {
-        self.rate * self.availability / 100.0
-    }
+    effective: Value,
+    /// The effective bandwidth by other parts of the measurement than those of the values above. The
+    /// greatest of several uncertain numbers is too great on average; so one half of the parts tells
+    /// which interval is the best, and the other half how good that interval is.
+    chosen_by: f64,
 }
 
 /// A figure's number, its title, its axis, and what of a point is in it.
-type Curve = (&'static str, &'static str, Axis, fn(&Point) -> f64);
+type Curve = (&'static str, &'static str, Axis, fn(&Point) -> Value);
 
 pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
     let steps = STEPS.map(|(name, arguments)| {
@@ -40,8 +39,10 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
         let points = found.iter().filter_map(|entry| {
             Some(Point {
                 interval: entry["work_us"].as_f64()?,
-                rate: entry["rate"].as_f64()?,
-                availability: 100.0 * entry["availability"].as_f64()?,
+                rate: value(&entry["rate"])?,
+                availability: times(100.0, value(&entry["availability"])?),
+                effective: value(&entry["effective"])?,
+                chosen_by: entry["chosen_by"].as_f64()?,
             })
         });
         points.collect::<Vec<_>>()
@@ -52,12 +53,9 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
             point.availability
         }),
         ("10-bandwidth", "Bandwidth", Axis::linear("Bandwidth", "MB/s"), |point| point.rate),
-        (
-            "11",
-            "Effective bandwidth",
-            Axis::linear("Effective bandwidth", "MB/s"),
-            Point::effective,
-        ),
+        ("11", "Effective bandwidth", Axis::linear("Effective bandwidth", "MB/s"), |point| {
+            point.effective
+        }),
     ];
     let mut section = Section::new(format!(
         "Figures 10 and 11: availability and bandwidth over {device}"
@@ -67,7 +65,8 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
                  and computes in pieces until the receive is done, again and again, until all its \
                  computation is done. Availability is the time that this takes without answers, by \
                  the time that it takes with them. Effective bandwidth is bandwidth times \
-                 availability.",
+                 availability. Half of the rounds tell which interval is best for a step, and the \
+                 other half how good that is.",
     );
     for (number, title, y, of) in curves {
         let mut lines = Lines::new(axis(), y);
@@ -82,7 +81,7 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
         ));
     }
     let best = steps.each_ref().map(|points| {
-        points.iter().copied().max_by(|one, other| one.effective().total_cmp(&other.effective()))
+        points.iter().copied().max_by(|one, other| one.chosen_by.total_cmp(&other.chosen_by))
     });
     section = section.table(table(device, &best));
     notes(&best).into_iter().fold(section, Section::note)
@@ -100,7 +99,7 @@ fn table(device: &str, best: &[Option<Point>; 3]) -> Table {
     .column(Column::number("Effective bandwidth", "MB/s").decimals(0));
     for ((name, _), best) in STEPS.iter().zip(best) {
         if let Some(point) = best {
-            let values = [point.rate, point.availability, point.effective()].map(Cell::from);
+            let values = [point.rate, point.availability, point.effective].map(Cell::from);
             let [rate, availability, effective] = values;
             table = table.row([(*name).into(), rate, availability, effective]);
         }
@@ -114,24 +113,21 @@ fn table(device: &str, best: &[Option<Point>; 3]) -> Table {
 }
 
 fn notes(best: &[Option<Point>; 3]) -> Vec<Note> {
-    let effective = best.map(|best| best.map(|point| point.effective()));
-    let shown = |of: Option<f64>| of.map_or("not measured".to_owned(), |of| format!("{of:.0}"));
-    (1..3)
-        .map(|step| {
-            let holds =
-                effective[step].zip(effective[step - 1]).map(|(after, before)| after > before);
-            claim(
-                holds,
-                format!(
-                    "Step {step} has more effective bandwidth than step {} (§5.2: {} against {} \
-                     MB/s). Here: {} against {} MB/s.",
-                    step - 1,
-                    AVAILABLE[step][2],
-                    AVAILABLE[step - 1][2],
-                    shown(effective[step]),
-                    shown(effective[step - 1])
-                ),
-            )
-        })
-        .collect()
+    let mut notes = Vec::new();
+    for step in [1, 2] {
+        let Some((before, after)) = best[step - 1].zip(best[step]) else { continue };
+        notes.push(claim(
+            is_below(before.effective, after.effective),
+            format!(
+                "Step {step} has more effective bandwidth than step {} (§5.2: {} against {} MB/s). \
+                 Here: {:.0} against {:.0} MB/s.",
+                step - 1,
+                AVAILABLE[step][2],
+                AVAILABLE[step - 1][2],
+                after.effective.value,
+                before.effective.value
+            ),
+        ));
+    }
+    notes
 }

@@ -4,11 +4,12 @@ use doorbell_report::{Axis, Cell, Column, Figure, Lines, Section, Series, Table,
 
 use super::published::{STEPS as PUBLISHED, cited};
 use super::{COMMON, STEPS};
+use crate::judging::{claim, is_below};
 use crate::paper::exchange::{Exchanges, value};
-use crate::paper::judging::{claim, is_below, text};
 
 pub const RUNS: usize = 2 * STEPS.len();
 const SIZES: &str = "4096,16384,32768,65536,262144";
+const LONGEST: f64 = 262_144.0;
 
 /// Rates by the length in bytes.
 type Curve = Vec<(f64, Value)>;
@@ -32,7 +33,7 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
     .column(Column::number("NIC with a thread", "MB/s").decimals(0))
     .column(Column::number("NIC run by the program", "MB/s").decimals(0))
     .column(Column::number("Published", "MB/s").decimals(0));
-    let longest = |curve: &Curve| curve.last().map(|point| point.1);
+    let longest = |curve: &Curve| curve.iter().find(|(size, _)| *size == LONGEST).map(|it| it.1);
     for ((name, _), ((threads, inline), published)) in
         STEPS.iter().zip(threads.iter().zip(&inline).zip(PUBLISHED))
     {
@@ -59,17 +60,18 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
         .table(table);
     for (way, curves) in [("with a thread for the NIC", &threads), ("inline", &inline)] {
         for step in [1, 2] {
-            let (before, after) = (longest(&curves[step - 1]), longest(&curves[step]));
+            let both = longest(&curves[step - 1]).zip(longest(&curves[step]));
+            let Some((before, after)) = both else { continue };
             section = section.note(claim(
                 is_below(before, after),
                 format!(
                     "Step {step} has more bandwidth than step {} (§5.1: {} against {} MB/s). Here, \
-                     {way}: {} against {} MB/s.",
+                     {way}: {:.1} against {:.1} MB/s.",
                     step - 1,
                     PUBLISHED[step],
                     PUBLISHED[step - 1],
-                    text(after),
-                    text(before)
+                    after.value,
+                    before.value
                 ),
             ));
         }

@@ -7,7 +7,7 @@ use doorbell_logp::Estimate;
 use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 
 use super::published::{BULK_DIFFERENCE, KNEE, NATIVE, SHORT_STREAM, cited};
-use super::{claim, difference, is_between};
+use super::{claim, difference, is_between, ratio, sum};
 use crate::paper::bench::{Bench, Run};
 
 /// The lengths of messages, from 4 bytes to a mebibyte.
@@ -53,11 +53,11 @@ fn times(bench: &mut Bench, test: &str, device: &str, least: u32) -> Times {
     times
 }
 
-/// Megabytes a second, by the time of a message.
+/// Megabytes a second, by the time of a message; without an interval where that of the time reaches
+/// zero, since the rate has no upper bound then.
 fn rate((bytes, time): (f64, Value)) -> (f64, Value) {
-    let of = |micros: f64| bytes / micros;
-    let interval = time.interval.map(|(low, high)| (of(high), of(low)));
-    (bytes, Value { value: of(time.value), interval })
+    let uncertain = ratio(Value::exact(bytes), time);
+    (bytes, uncertain.unwrap_or_else(|| Value::exact(bytes / time.value)))
 }
 
 fn figure(device: &str, layers: &[Times; 3]) -> Figure {
@@ -107,14 +107,14 @@ fn compared(mut table: Table, device: &str, layers: &[Times; 3]) -> (Table, Vec<
         let above = difference(time, floor);
         let name = format!("{name} over {device}");
         table = table.row([name.clone().into(), above.into(), copy.into(), receive.into()]);
-        let explained = copy.value + receive.map_or(0.0, |receive| receive.value);
+        let Some(explained) = receive.map(|receive| sum(copy, receive)) else { continue };
         notes.push(claim(
-            is_between(above, 0.5 * explained, 2.0 * explained),
+            is_between(ratio(above, explained), 0.5, 2.0),
             format!(
                 "The difference is a copy and the reception of a short message (§7.4: 4 + 14.5 of \
                  18 µs; here judged as between half of their sum and twice their sum). {name}: {:.3} \
-                 µs, beside {explained:.3} µs.",
-                above.value
+                 µs, beside {:.3} µs.",
+                above.value, explained.value
             ),
         ));
     }
@@ -135,4 +135,19 @@ fn copied(bytes: usize) -> Value {
     let times = (0..31).map(|_| once()).collect();
     let Estimate { value, low, high } = Estimate::of(times).expect("there are 31");
     Value::within(value, low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The upper end of the rate's interval was below zero, and the band beside its line.
+    #[test]
+    fn the_rate_of_a_time_that_may_be_zero_has_no_interval() {
+        let (_, found) = rate((4096.0, Value::within(2.0, -1.0, 5.0)));
+        assert_eq!(found, Value::exact(2048.0));
+        let (_, found) = rate((4096.0, Value::within(2.0, 1.0, 4.0)));
+        let (low, high) = found.interval.expect("the time is above zero");
+        assert!((low - 1024.0).abs() < 1e-6 && (high - 4096.0).abs() < 1e-6, "{found:?}");
+    }
 }

@@ -12,7 +12,8 @@ mod single;
 use doorbell_report::{Note, Report, Section};
 
 use super::bench::Bench;
-use super::judging::{claim, difference, is_below, is_between, ratio};
+use super::sections;
+use crate::judging::{claim, difference, is_below, is_between, ratio, sum, times};
 use crate::logp::devices;
 use crate::machine::Machine;
 
@@ -36,11 +37,7 @@ pub fn report(bench: &mut Bench, machine: &Machine) -> Report {
         bulk::section,
         designs::section,
     ] {
-        let mut section = measure(bench);
-        for note in bench.troubles() {
-            section = section.note(note);
-        }
-        report = report.section(section);
+        report = sections::measure(report, bench, |bench| vec![measure(bench)]);
     }
     let facts = machine.facts().into_iter().chain(devices::facts(&bench.lines()));
     let here = Section::new("This machine").facts(facts.collect::<Vec<_>>());

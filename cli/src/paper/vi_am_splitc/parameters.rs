@@ -73,7 +73,7 @@ fn notes_on(device: &str, lines: &[Option<Line>; 6]) -> Vec<doorbell_report::Not
         let above = am.value - verbs.value;
         let share = 100.0 * above / am.value;
         notes.push(claim(
-            is_between(difference(am, verbs), 0.1 * am.value, f64::INFINITY),
+            is_between(ratio(verbs, am), 0.0, 0.9),
             format!(
                 "The mapping of Active Messages to the interface costs a substantial part of half a \
                  round trip: 5.4 of 35.6 µs, 15 % (§7.1; here judged as a tenth or more). Over \

@@ -2,7 +2,7 @@
 
 use doorbell_report::{Axis, Bar, Bars, Figure, Note, Section, Value};
 
-use super::{claim, is_below, is_between, ratio};
+use super::{claim, is_below, is_between, ratio, times as multiplied};
 use crate::paper::bench::{Bench, Run};
 
 /// The operations of Split-C: how the paper calls each, the test, and whether it is a stream.
@@ -35,7 +35,7 @@ pub fn section(bench: &mut Bench) -> Section {
                 false => bench.latency(run(test, arguments)),
             }
         });
-        let round_trip = bench.latency(run("am_lat", &[])).map(doubled);
+        let round_trip = bench.latency(run("am_lat", &[])).map(|half| multiplied(2.0, half));
         let gap = bench.interval(run("am_bw", &[]));
         for ((name, ..), time) in OPERATIONS.iter().zip(times) {
             bars = bars.bar(Bar::new(format!("Split-C {name}"), [time]).group(&*device));
@@ -45,17 +45,11 @@ pub fn section(bench: &mut Bench) -> Section {
         notes.extend(notes_on(&device, times, round_trip));
     }
     let figure = Figure::new("figure-2", "The paper's figure 2: times of short operations", bars).sentence(
-        "An operation that is awaited takes a round trip; in a stream, an operation takes the time \
-         until the next one can be sent.",
+        "Of an operation that is awaited, the time until its answer has come; of a stream, the time \
+         from one operation to the next.",
     );
     section = section.figure(figure);
     notes.into_iter().fold(section, Section::note)
-}
-
-/// A whole round trip, of which half was measured.
-fn doubled(half: Value) -> Value {
-    let interval = half.interval.map(|(low, high)| (2.0 * low, 2.0 * high));
-    Value { value: 2.0 * half.value, interval }
 }
 
 fn notes_on(device: &str, times: [Option<Value>; 5], round_trip: Option<Value>) -> Vec<Note> {

@@ -14,7 +14,7 @@ use super::posted::Posted;
 use super::shared::Shared;
 use super::state::{Settings, State};
 use super::wire::Wire;
-use super::works::Works;
+use super::works::{NOTICES, Works};
 use super::{Endpoint, Open, driver, lanes};
 use crate::frames::engine::Timing;
 use crate::frames::error::OpenError;
@@ -217,8 +217,9 @@ impl EndpointBuilder {
             ..DatagramsConfig::new(&completions, key)
         })?;
         let name = Name::new(nic.address().to_string(), datagrams.qpn(), key);
-        let queues = QueuesConfig::new(&completions);
-        let mut works = Works::new(completions, datagrams.receive);
+        let notices = domain.shared_receives_to(&completions, NOTICES)?;
+        let queues = QueuesConfig::new(&completions).share(&notices);
+        let mut works = Works::new(completions, datagrams.receive, notices);
         works.fill(mtu);
         let settings = Settings {
             policy: self.policy,

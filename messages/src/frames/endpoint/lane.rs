@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doorbell_verbs::work::{Send, Write};
-use doorbell_verbs::{Buf, Queues, RemoteMemory};
+use doorbell_verbs::{Queues, RemoteMemory};
 use tokio::sync::Notify;
 
 use super::handle::LaneState;
@@ -14,9 +14,6 @@ use crate::frames::wire::{FRAME_HEADER, Head};
 pub const DEPTH: usize = 256;
 /// As many as a burst can have: two windows of frames, and a notice.
 const BURST: usize = 2 * 32 + 1;
-/// The receives for a peer's notices.
-pub const NOTICES: usize = 128;
-
 /// The lane to a peer.
 #[derive(Debug, Default)]
 pub struct Lane {
@@ -37,24 +34,15 @@ enum Made {
     Failed,
 }
 
-/// A peer's lane to this side.
+/// A peer's lane to this side. Its notices take receives that all lanes share, so notices may come
+/// before this side knows that the connection is made.
 #[derive(Debug)]
 pub struct Accepted {
+    /// The identity of the peer.
     pub identity: u64,
-    /// The queues, once this side knows that the connection is made. Notices may come before.
+    /// The end of the connection on this side, which lasts as long as this is kept. `None` until
+    /// this side knows that the connection is made.
     pub queues: Option<Queues>,
-}
-
-impl Accepted {
-    /// Posts receives for notices, as many as there is room for.
-    pub fn fill(&mut self) {
-        let Some(queues) = &mut self.queues else { return };
-        while queues.receive.room() > 0 {
-            if queues.receive.post(0, Buf::with_capacity(2 * FRAME_HEADER)).is_err() {
-                return;
-            }
-        }
-    }
 }
 
 impl Lane {
@@ -102,7 +90,8 @@ impl Lane {
         }
     }
 
-    /// Places frames, and tells the peer behind them.
+    /// Places frames, and tells the peer behind them. Once the lane has ended, a completion or the
+    /// lane's watch tells that, and the peer asks for the frames again.
     pub fn place(
         &mut self,
         (memory, data, stride): (RemoteMemory, &[u8], u16),
@@ -127,7 +116,6 @@ impl Lane {
         let mut bytes = Vec::with_capacity(FRAME_HEADER);
         notice.encode(*identity, None, &mut bytes);
         if let Ok(send) = Send::inline(&bytes) {
-            // A lane that has ended is noticed by its watch.
             let _ = queues.send.post(send);
         }
     }

@@ -5,15 +5,14 @@
 
 use std::sync::Weak;
 
-use doorbell_verbs::{Buf, Connection, Incoming, Listener, Queues, QueuesConfig, Unconnected};
+use doorbell_verbs::{Connection, Incoming, Listener, Queues, QueuesConfig, Unconnected};
 
-use super::lane::{Accepted, DEPTH, Lane, NOTICES};
+use super::lane::{Accepted, DEPTH};
 use super::name::Name;
 use super::shared::Shared;
-use crate::frames::wire::FRAME_HEADER;
 
 fn config(config: &QueuesConfig) -> QueuesConfig {
-    QueuesConfig { send_depth: DEPTH, receive_depth: NOTICES, ..config.clone() }
+    QueuesConfig { send_depth: DEPTH, ..config.clone() }
 }
 
 /// Makes the lane to a peer, and watches it.
@@ -37,9 +36,7 @@ pub async fn make(shared: Weak<Shared>, to: Name) {
     connection.ended().await;
     let Some(shared) = shared.upgrade() else { return };
     let mut state = shared.lock();
-    state.lanes.remove(&connection.qpn().get());
-    state.set_places(to.identity(), false);
-    state.lane(to.identity()).into_iter().for_each(Lane::ended);
+    state.lane_ended(connection.qpn().get());
     shared.send(state);
 }
 
@@ -87,8 +84,7 @@ pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
 fn prepare(shared: &Shared, incoming: &Incoming) -> Option<Unconnected<Queues>> {
     let identity = u64::from_be_bytes(*incoming.private().first_chunk()?);
     let (domain, queues) = &shared.lanes;
-    let mut unconnected = domain.queues(&config(queues)).ok()?;
-    fill(&mut unconnected);
+    let unconnected = domain.queues(&config(queues)).ok()?;
     let qpn = unconnected.qpn().get();
     shared.lock().accepted.insert(qpn, Accepted { identity, queues: None });
     Some(unconnected)
@@ -106,19 +102,11 @@ async fn take(shared: Weak<Shared>, incoming: Incoming, unconnected: Unconnected
     let connection = queues.connection.clone();
     if let Some(accepted) = strong.lock().accepted.get_mut(&qpn) {
         accepted.queues = Some(queues);
-        accepted.fill();
     }
     drop(strong);
     connection.ended().await;
     if let Some(shared) = shared.upgrade() {
         let gone = shared.lock().accepted.remove(&qpn);
         drop(gone);
-    }
-}
-
-fn fill(unconnected: &mut Unconnected<Queues>) {
-    for _ in 0..NOTICES {
-        let posted = unconnected.post_receive(0, Buf::with_capacity(2 * FRAME_HEADER));
-        debug_assert!(posted.is_ok(), "there is room for as many");
     }
 }

@@ -123,7 +123,9 @@ impl Endpoint {
     /// may have come.
     ///
     /// Programs that await need not call this. It serves programs that compute, and look from time
-    /// to time what has come, without letting other tasks run.
+    /// to time what has come, without letting other tasks run. Messages need no task. The connections
+    /// for RDMA writes are made and taken by tasks, though: a program that only polls lets tasks run
+    /// until [`Peer::ready`] has returned at both ends, or has frames go as datagrams.
     pub fn poll(&self) -> bool {
         self.0.shared.nic.turn();
         driver::step(&self.0.shared).0

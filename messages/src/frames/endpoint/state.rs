@@ -167,6 +167,14 @@ impl State {
         }
     }
 
+    /// Notes that a lane has ended, by its queue pair's number, unless that was noted before. Frames
+    /// go as datagrams from here on, until a lane is made anew.
+    pub fn lane_ended(&mut self, qpn: u32) {
+        let Some(identity) = self.lanes.remove(&qpn) else { return };
+        self.lane(identity).into_iter().for_each(Lane::ended);
+        self.set_places(identity, false);
+    }
+
     /// Changes the policy, for messages that begin from now on.
     pub fn set_policy(&mut self, policy: Policy) {
         self.settings.policy = policy;

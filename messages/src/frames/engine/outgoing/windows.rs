@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorbell_verbs::RemoteMemory;
 
+use crate::frames::engine::bits::Bits;
 use crate::frames::engine::common::windowed;
 use crate::frames::engine::timing::{RoundTrips, Time, Timing};
 use crate::frames::wire::{Clear, Flags, MessageHeader};
@@ -29,6 +30,8 @@ pub struct Windows {
     /// The last clear to send that was seen.
     turn: u16,
     memory: Option<RemoteMemory>,
+    /// The frames that were placed by RDMA writes, once any was, while the way of those writes lasts.
+    placed: Option<Bits>,
     /// When the last frame is sent again, if nothing comes before.
     deadline: Option<Time>,
     tries: u32,
@@ -69,6 +72,7 @@ impl Windows {
             more_at: None,
             turn: 0,
             memory: None,
+            placed: None,
             deadline: None,
             tries: 0,
             asked_at: None,
@@ -78,10 +82,19 @@ impl Windows {
         }
     }
 
-    /// Stops placing frames by RDMA writes if `places` is false. If it is true, nothing changes: a
-    /// message that began as datagrams goes on as datagrams.
+    /// Stops placing frames by RDMA writes if `places` is false; those that were placed may be lost
+    /// then. If `places` is true, nothing changes: a message that began as datagrams goes on as
+    /// datagrams.
     pub fn set_places(&mut self, places: bool) {
         self.places &= places;
+        if !places {
+            self.placed = None;
+        }
+    }
+
+    /// Whether a frame is on its way by an RDMA write, or has come.
+    fn is_placed(&self, frame: u32) -> bool {
+        self.placed.as_ref().is_some_and(|placed| placed.has(frame))
     }
 
     pub fn flying(&self) -> u32 {
@@ -103,7 +116,10 @@ impl Windows {
             Some(frame) => (self.first_of_queue(header, frame, now), false),
             None if self.asks => {
                 self.asks = false;
-                let (frame, more) = (self.high - 1, self.high < header.frames);
+                // A datagram with a frame that is being placed may overtake the write, which finds
+                // no memory then if the message is over. So another frame carries the question.
+                let frame = if self.is_placed(self.high - 1) { 0 } else { self.high - 1 };
+                let more = self.high < header.frames;
                 let flags = windowed(more, !more, self.places);
                 (Step::Frame(frame, flags), !self.is_held)
             }
@@ -138,7 +154,13 @@ impl Windows {
             memory.at(start, end - start).ok()
         });
         match part {
-            Some(memory) => Step::Place { memory, first, count: (last - first + 1) as u16, flags },
+            Some(memory) => {
+                let placed = self.placed.get_or_insert_with(|| Bits::new(header.frames));
+                (first..=last).for_each(|frame| {
+                    placed.add(frame);
+                });
+                Step::Place { memory, first, count: (last - first + 1) as u16, flags }
+            }
             None => {
                 (first + 1..=last).rev().for_each(|frame| self.queue.push_front(frame));
                 let (more, end) = (self.more_at == Some(first), first + 1 == header.frames);
@@ -175,10 +197,18 @@ impl Windows {
         (self.turn, self.tries, self.deadline) = (clear.turn, 0, None);
         (self.is_held, self.is_flying, self.asks) = (false, false, false);
         self.memory = clear.memory;
-        Some(Cleared { again: self.clear(header, clear), trip })
+        let again = self.clear(header, clear);
+        if self.queue.is_empty() {
+            self.deadline = Some(now + timing.most);
+        }
+        Some(Cleared { again, trip })
     }
 
     /// Puts what was cleared into the queue. Returns how many frames were sent before.
+    ///
+    /// Frames that were placed are not sent again while the way of those writes lasts, which loses
+    /// nothing: the receiver only asks for them because they are late. A second write could come
+    /// when the message is over, and its memory gone; that would end the way.
     fn clear(&mut self, header: &MessageHeader, clear: &Clear) -> u32 {
         let (low, mut again) = (self.high, 0);
         for frame in (0..64).filter(|bit| clear.wanted >> bit & 1 == 1).map(|bit| clear.base + bit)
@@ -186,7 +216,7 @@ impl Windows {
             if self.queue.len() >= MOST_QUEUED {
                 break;
             }
-            if self.queue.contains(&frame) {
+            if self.is_placed(frame) || self.queue.contains(&frame) {
                 continue;
             }
             again += u32::from(frame < low);
@@ -213,5 +243,43 @@ impl Windows {
         self.tries += 1;
         self.asks = true;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::ZERO;
+
+    /// Asks a sender for all frames of a message of ten, but for the first one.
+    fn ask(windows: &mut Windows, header: &MessageHeader, turn: u16) -> Cleared {
+        let memory = Some(RemoteMemory::from_bytes([3; RemoteMemory::ENCODED]));
+        let clear = Clear { turn, base: 1, wanted: 0x1ff, memory };
+        windows.cleared(header, &clear, NOW, &Timing::default()).expect("it makes sense")
+    }
+
+    /// A receiver on a busy machine asked again for frames that were being placed. They were written
+    /// a second time, when the message was over and its memory gone, which ended the way of all
+    /// writes to that peer.
+    #[test]
+    fn frames_that_were_placed_are_sent_again_only_once_the_way_of_the_writes_has_ended() {
+        let header = MessageHeader::new(10_000, 7, 1000, 1).expect("few frames");
+        let trips = RoundTrips::new(Timing::default());
+        let mut windows = Windows::new(0, true);
+        let step = |windows: &mut Windows| windows.step(&header, NOW, &trips);
+        assert!(matches!(step(&mut windows), Some((Step::Frame(0, _), false))));
+        ask(&mut windows, &header, 1);
+        let placed = step(&mut windows);
+        assert!(matches!(placed, Some((Step::Place { first: 1, count: 9, .. }, false))));
+        assert_eq!(ask(&mut windows, &header, 2).again, 0);
+        assert!(step(&mut windows).is_none());
+        // The sender asks whether the message is over, and by no frame that may overtake a write.
+        let later = windows.next_timeout().expect("the acknowledgement may be lost");
+        assert!(windows.time_out(later));
+        assert!(matches!(step(&mut windows), Some((Step::Frame(0, flags), true)) if flags.end));
+        windows.set_places(false);
+        assert_eq!(ask(&mut windows, &header, 3).again, 9);
+        assert!(matches!(step(&mut windows), Some((Step::Frame(1, _), false))));
     }
 }
