@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::rows::Rows;
 use crate::logp::line::Line;
-use crate::{interrupts, runs};
+use crate::{interrupts, out, runs};
 
 /// How often each test is run, from which its interval comes.
 const REPETITIONS: [usize; 2] = [4, 3];
@@ -190,7 +190,7 @@ impl Bench {
     pub fn finish(self) -> Vec<Value> {
         self.bar.finish_and_clear();
         if interrupts::is_interrupted() {
-            eprintln!("doorbell: interrupted after {} runs", self.found.len());
+            out::note(format_args!("doorbell: interrupted after {} runs", self.found.len()));
         }
         self.found
     }

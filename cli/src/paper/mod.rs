@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     files::make_directory(args.svg.as_deref())?;
     let machine = Machine::here(2)?;
     if let Some(warning) = machine.warning() {
-        eprintln!("doorbell: {warning}");
+        out::note(format_args!("doorbell: {warning}"));
     }
     let (report, done) = match paper {
         Name::ViAmSplitC => benched(args, &machine, &["shm", "packet"], vi_am_splitc::report),
