@@ -67,7 +67,7 @@ pub struct Args {
     pub no_map: bool,
 
     /// MTU of the interfaces of --pair
-    #[arg(long, value_name = "N", default_value_t = 9000)]
+    #[arg(long, value_name = "N", default_value_t = 9000, value_parser = usage::mtu())]
     pub mtu: u32,
 
     /// Number of connections beside the measured one, which have carried something and are idle

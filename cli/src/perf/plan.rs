@@ -60,6 +60,9 @@ pub struct Run {
 /// The most processes that share an interface, without this one.
 const MOST_OTHERS: usize = 62;
 
+/// The most connections beside the measured one.
+const MOST_CONNECTIONS: usize = 16_000;
+
 /// The most bytes of a UDP datagram, or of those that are sent at once.
 pub const MOST_OF_A_DATAGRAM: usize = 65_507;
 
@@ -73,7 +76,11 @@ impl Plan {
             (Some(times), _) => Amount::Times(times),
             (_, Some(seconds)) => {
                 let time = Duration::try_from_secs_f64(seconds);
-                Amount::For(time.with_context(|| format!("--seconds {seconds}"))?)
+                let time = time.with_context(|| format!("--seconds {seconds}"))?;
+                if time.is_zero() {
+                    bail!("--seconds {seconds} leaves no time to measure");
+                }
+                Amount::For(time)
             }
             _ => test.customary(),
         };
@@ -111,6 +118,13 @@ impl Plan {
         }
         if self.test == Test::Verbs(Verb::MapLat) && kind != "shm" {
             bail!("{name} is of memory that both ends map: --device shm, and not {device}");
+        }
+        if self.credits == 0 || self.nic_credits == Some(0) {
+            bail!("--credits and --nic-credits are 1 or more: without any nothing may be sent");
+        }
+        if self.connections > MOST_CONNECTIONS {
+            let found = self.connections;
+            bail!("--connections {found}: a NIC has {MOST_CONNECTIONS} more at most, here");
         }
         if matches!(self.amount, Amount::Times(_)) && self.test.is_for_a_time() {
             bail!("{name} is for a time: --seconds, and not --iters");
