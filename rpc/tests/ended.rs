@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,17 +31,18 @@ fn run<F: Future>(future: F) -> F::Output {
     runtime.block_on(async { tokio::time::timeout(LONG, future).await }).expect("it ends")
 }
 
-/// Handlers that begin to answer when the last of the calls has come, and who is told of each.
+/// Handlers that begin to answer when the last of the calls has come, and a semaphore that has a
+/// permit for each call that has come.
 fn router() -> (Router, Arc<Semaphore>) {
     let (came, all) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let told = came.clone();
+    let (told, count) = (came.clone(), Arc::new(AtomicUsize::new(0)));
     let waits = move || {
-        let (came, all) = (came.clone(), all.clone());
+        let (came, all, count) = (came.clone(), all.clone(), count.clone());
         async move {
-            came.add_permits(1);
-            if came.available_permits() >= CALLS {
+            if count.fetch_add(1, Ordering::SeqCst) + 1 == CALLS {
                 all.add_permits(CALLS);
             }
+            came.add_permits(1);
             all.acquire().await.expect("it is never closed").forget();
         }
     };

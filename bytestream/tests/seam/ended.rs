@@ -34,7 +34,8 @@ fn ends(test: &'static str, over: Over) {
     if let Some(part) = child::part() {
         return writes(&part);
     }
-    runtime(Runs::CurrentThread).block_on(async {
+    // The wait for the end of the process blocks a thread, and another runs the NIC meanwhile.
+    runtime(Runs::MultiThread).block_on(async {
         for round in 0..effort(4, 40) {
             for len in [50, 5_000, 300_000] {
                 let [here, there] = names(over);
