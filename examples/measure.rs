@@ -142,7 +142,7 @@ fn main() -> anyhow::Result<()> {
         match (measurement.parameters(), done) {
             (Some(found), Ok(())) => writeln!(io::stdout(), "{found}")?,
             (Some(found), Err(why)) => {
-                writeln!(io::stdout(), "{found}; of fewer rounds than planned: {why}")?
+                writeln!(io::stdout(), "{found}; of fewer rounds than planned: {why}")?;
             }
             (None, Err(why)) => return Err(why),
             (None, Ok(())) => {}

@@ -160,7 +160,7 @@ fn main() -> Result<()> {
     let time = start.elapsed();
     ensure!(outcome.sorted == expected, "the result is not that of the sequential program");
     writeln!(io::stdout(), "{} processes sort {} keys together", outcome.processes, args.keys)?;
-    print_table(time, &[("sample sort".to_owned(), outcome.measured)]);
+    print_table(time, &[("sample sort".to_owned(), outcome.measured)])?;
     writeln!(io::stdout(), "the result is that of the sequential program")?;
     Ok(())
 }

@@ -66,7 +66,8 @@ async fn ends(test: &str, over: Over, end: End, channel: ChannelBuilder, told: &
 const SILENT: &str = "has been silent for 1000 ms";
 
 /// A server that was killed: the system of its host says at once that nobody is at its port.
-const CLOSED: &str = "has been silent for 500 ms since the system of its host said that nobody is at";
+const CLOSED: &str =
+    "has been silent for 500 ms since the system of its host said that nobody is at";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_udp_calls_of_a_server_that_is_killed_fail_in_the_time_that_is_configured() {
