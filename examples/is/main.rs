@@ -131,7 +131,7 @@ fn main() -> Result<()> {
     )?;
     let (time, passed) = sequential::run(&problem);
     let rows = outcome.runs.iter().map(|run| (run.way.to_string(), run.measured));
-    print_table(time, &rows.collect::<Vec<_>>());
+    print_table(time, &rows.collect::<Vec<_>>())?;
     let tests = ITERATIONS * TESTS as u32;
     ensure!(passed == tests, "the sequential program passed {passed} of {tests} tests of ranks");
     for Run { way, measured, passed, in_order } in outcome.runs {
