@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example add` runs the server and the client in one process, over UDP.
 
+use std::io::{self, Write};
+
 use doorbell::am::{Call, Endpoint, Handlers};
 
 const ADD: Call<(u64, u64), u64> = Call::new("add");
@@ -13,6 +15,6 @@ async fn main() -> anyhow::Result<()> {
     let client = Endpoint::open("udp:127.0.0.1:0", Handlers::new()).await?;
     let peer = client.connect(server.name()).await?;
     assert_eq!(peer.call(ADD, (2, 3)).await?, 5);
-    println!("2 + 3 = 5");
+    writeln!(io::stdout(), "2 + 3 = 5")?;
     Ok(())
 }

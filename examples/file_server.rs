@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -240,10 +240,11 @@ async fn demonstrate() -> anyhow::Result<()> {
         bail!("there is no such file");
     }
     let rate = all as f64 / seconds / 1e9;
-    println!(
+    writeln!(
+        io::stdout(),
         "{} files of {all} bytes in {seconds:.3} s, {rate:.2} GB/s from file to file",
         lens.len()
-    );
+    )?;
     Ok(())
 }
 
@@ -253,12 +254,12 @@ async fn main() -> anyhow::Result<()> {
         None => demonstrate().await,
         Some(Command::Serve { device, folder }) => {
             let server = serve(&device, folder).await?;
-            println!("serving as {}", server.name());
+            writeln!(io::stdout(), "serving as {}", server.name())?;
             std::future::pending().await
         }
         Some(Command::Get { device, from, path, copy }) => {
             let client = Client::connect(&device, &from).await?;
-            println!("{} bytes received", client.get(0, &path, copy).await?);
+            writeln!(io::stdout(), "{} bytes received", client.get(0, &path, copy).await?)?;
             Ok(())
         }
     }

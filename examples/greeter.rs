@@ -8,6 +8,8 @@
 //! cargo run --release --example greeter -- call udp:127.0.0.1:5000#7 Ann
 //! ```
 
+use std::io::{self, Write};
+
 use anyhow::{Result, bail};
 use doorbell::rpc::{self, Channel, Server, Status};
 
@@ -31,7 +33,7 @@ async fn serve(device: &str) -> Result<Server> {
 
 async fn call(server: &str, who: &str) -> Result<()> {
     let greeter = GreeterClient::new(Channel::connect(server).await?);
-    println!("{}", greeter.hello(who.to_owned()).await?);
+    writeln!(io::stdout(), "{}", greeter.hello(who.to_owned()).await?)?;
     Ok(())
 }
 
@@ -45,7 +47,7 @@ async fn main() -> Result<()> {
         }
         ["serve", device] => {
             let server = serve(device).await?;
-            println!("serving as {}", server.name());
+            writeln!(io::stdout(), "serving as {}", server.name())?;
             std::future::pending().await
         }
         ["call", server, who] => call(server, who).await,

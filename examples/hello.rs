@@ -3,6 +3,8 @@
 //! `cargo run --release --example hello`, or over the loopback device, as between two machines:
 //! `cargo run --release --example hello -- udp:127.0.0.1 udp:127.0.0.2`
 
+use std::io::{self, Write};
+
 use doorbell::verbs::{
     Buf, Config, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
 };
@@ -30,7 +32,12 @@ async fn main() -> anyhow::Result<()> {
         let told = pair.receive().await?;
         let mut text = vec![0; told.len as usize];
         memory.read_at(0, &mut text)?;
-        println!("{} bytes were written here: {}", told.len, String::from_utf8_lossy(&text));
+        writeln!(
+            io::stdout(),
+            "{} bytes were written here: {}",
+            told.len,
+            String::from_utf8_lossy(&text)
+        )?;
         anyhow::Ok(())
     });
 

@@ -11,6 +11,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::num::ParseIntError;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
@@ -66,7 +67,7 @@ async fn serve(device: &str) -> Result<Endpoint> {
         .on(GET, |table, _, key| table.get(&key))
         .on(COUNT, |table, _, key| table.count(key));
     let server = Endpoint::builder().service(SERVICE).open(device, handlers).await?;
-    println!("serving as {}", server.name());
+    writeln!(io::stdout(), "serving as {}", server.name())?;
     Ok(server)
 }
 
@@ -107,7 +108,7 @@ async fn demonstrate() -> Result<()> {
         sum += server.call(GET, key(count)).await?.context("it was counted")?.parse::<u64>()?;
     }
     ensure!(sum == CLIENTS * COUNTS, "{sum} counted, of {}", CLIENTS * COUNTS);
-    println!("{CLIENTS} clients counted to {sum} in {KEYS} keys, in {seconds:.2} s");
+    writeln!(io::stdout(), "{CLIENTS} clients counted to {sum} in {KEYS} keys, in {seconds:.2} s")?;
     Ok(())
 }
 
@@ -156,7 +157,7 @@ async fn main() -> Result<()> {
         Command::Get { ends, key } => {
             let (_client, server) = connect(&ends).await?;
             let value = server.call(GET, key.clone()).await?;
-            println!("{}", value.with_context(|| format!("there is no `{key}`"))?);
+            writeln!(io::stdout(), "{}", value.with_context(|| format!("there is no `{key}`"))?)?;
         }
         Command::Put { ends, key, value } => {
             let (_client, server) = connect(&ends).await?;

@@ -4,6 +4,7 @@
 //! `cargo run --example lossy` writes a capture of what happened, which Wireshark opens.
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use doorbell::encap::Version;
@@ -60,17 +61,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         heard = heard.take().or_else(|| her_completions.poll());
         done.is_some() && heard.is_some()
     });
-    println!("client: {:?}", done.ok_or("the write did not complete")?.outcome?);
-    println!("server: {:?}", heard.ok_or("nothing was heard of it")?.attached);
+    writeln!(io::stdout(), "client: {:?}", done.ok_or("the write did not complete")?.outcome?)?;
+    writeln!(io::stdout(), "server: {:?}", heard.ok_or("nothing was heard of it")?.attached)?;
     let mut there = vec![0; bytes.len()];
     region.read_at(0, &mut there)?;
     assert_eq!(there, bytes);
 
     let sent = *fabric.nic(client).counters();
     let took = fabric.now().since(Time::ZERO);
-    println!("{took:?}, {} packets sent, {} of them again", sent.sent, sent.retransmitted);
+    writeln!(
+        io::stdout(),
+        "{took:?}, {} packets sent, {} of them again",
+        sent.sent,
+        sent.retransmitted
+    )?;
     let capture = std::env::temp_dir().join("lossy.pcap");
     fabric.network.write_pcap(&capture)?;
-    println!("captured in {}", capture.display());
+    writeln!(io::stdout(), "captured in {}", capture.display())?;
     Ok(())
 }

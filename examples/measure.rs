@@ -8,6 +8,7 @@
 //! fewer rounds are done in the time, or none.
 
 use std::convert::Infallible;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -139,8 +140,10 @@ fn main() -> anyhow::Result<()> {
             }
         };
         match (measurement.parameters(), done) {
-            (Some(found), Ok(())) => println!("{found}"),
-            (Some(found), Err(why)) => println!("{found}; of fewer rounds than planned: {why}"),
+            (Some(found), Ok(())) => writeln!(io::stdout(), "{found}")?,
+            (Some(found), Err(why)) => {
+                writeln!(io::stdout(), "{found}; of fewer rounds than planned: {why}")?;
+            }
             (None, Err(why)) => return Err(why),
             (None, Ok(())) => {}
         }

@@ -5,6 +5,7 @@
 //! items through them. Each stage needs 2 ms for an item, and has 16 items under way at a time.
 //! Whoever sends more waits for credits, so that no items pile up anywhere.
 
+use std::io::{self, Write};
 use std::process::id;
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,7 @@ async fn feed() -> Result<()> {
     let begun = Instant::now();
     send_items(&first).await?;
     let took = begun.elapsed().as_secs_f64();
-    println!("{ITEMS} items went through {STAGES} stages in {:.0} ms", took * 1e3);
+    writeln!(io::stdout(), "{ITEMS} items went through {STAGES} stages in {:.0} ms", took * 1e3)?;
     feeder.unmap_all().await;
     for mut stage in stages {
         ensure!(stage.wait().await?.success(), "a stage has failed");

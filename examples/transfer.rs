@@ -11,7 +11,7 @@
 //! ```
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -54,7 +54,7 @@ enum Command {
 
 /// Receives a file. How many bytes it has.
 async fn receive(nic: Nic, mut listener: Listener, path: &Path) -> anyhow::Result<u64> {
-    println!("waiting at {}", nic.address());
+    writeln!(io::stdout(), "waiting at {}", nic.address())?;
     let domain = nic.domain();
     let memory = domain.register(Region::new(PARTS * PART), Rights::REMOTE)?;
     let pair = domain.queue_pair(&QueuePairConfig::default())?;
@@ -158,7 +158,11 @@ async fn demonstrate() -> anyhow::Result<()> {
     std::fs::remove_dir_all(&folder)?;
     ensure!(sent? == received? && same, "the copy is not the file");
     let rate = bytes.len() as f64 / seconds / 1e9;
-    println!("{} bytes in {seconds:.3} s, {rate:.2} GB/s from file to file", bytes.len());
+    writeln!(
+        io::stdout(),
+        "{} bytes in {seconds:.3} s, {rate:.2} GB/s from file to file",
+        bytes.len()
+    )?;
     Ok(())
 }
 
@@ -171,12 +175,12 @@ async fn main() -> anyhow::Result<()> {
             let nic = open(device)?;
             let listener = nic.listen(TRANSFER).await?;
             let received = receive(nic, listener, &path).await?;
-            println!("{received} bytes received");
+            writeln!(io::stdout(), "{received} bytes received")?;
             Ok(())
         }
         Some(Command::Send { device, to, path }) => {
             let sent = send(open(device)?, &to, &path).await?;
-            println!("{sent} bytes sent");
+            writeln!(io::stdout(), "{sent} bytes sent")?;
             Ok(())
         }
     }

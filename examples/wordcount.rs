@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anyhow::{Context, Result, ensure};
@@ -155,14 +156,14 @@ async fn coordinate(file: &str, workers: usize) -> Result<()> {
         .on(TOTAL, |shared, _, total| *held(&shared.total) += total);
     let device = format!("shm:wordcount-{}/all", std::process::id());
     let endpoint = Endpoint::open(&device, handlers).await?;
-    println!("{workers} processes, with --worker DEVICE '{}'", endpoint.name());
+    writeln!(io::stdout(), "{workers} processes, with --worker DEVICE '{}'", endpoint.name())?;
     let started = (0..workers).map(|number| start(number, endpoint.name()));
     for mut worker in started.collect::<Result<Vec<_>>>()? {
         ensure!(worker.wait().await?.success(), "a worker has failed");
     }
-    println!("{} words in {file}; most often", held(&shared.total));
+    writeln!(io::stdout(), "{} words in {file}; most often", held(&shared.total))?;
     for (count, word) in top_ten(held(&shared.top).drain(..)) {
-        println!("{count:>8} {word}");
+        writeln!(io::stdout(), "{count:>8} {word}")?;
     }
     Ok(())
 }

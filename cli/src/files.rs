@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use console::Term;
 use doorbell_report::Report;
 
-use crate::interrupts;
+use crate::{interrupts, out, usage};
 
 /// How wide a text is that does not go to a terminal.
 const WIDTH: usize = 132;
@@ -39,7 +39,8 @@ impl Page {
             return Ok(Self { place: Some((target, None, file)) });
         }
         if kind.is_ok_and(|kind| kind.is_dir()) || path.file_name().is_none() {
-            bail!("{}: that is a directory; name a file in it", context());
+            let why = anyhow!("{}: that is a directory; name a file in it", context());
+            return Err(usage::wrong(why));
         }
         let mut beside = target.clone().into_os_string();
         beside.push(format!(".{}.part", std::process::id()));
@@ -57,7 +58,7 @@ impl Page {
             None => Ok(()),
         });
         written.with_context(|| format!("writing the report to {}", path.display()))?;
-        eprintln!("doorbell: the report is {}", path.display());
+        out::note(format_args!("doorbell: the report is {}", path.display()));
         self.place = None;
         Ok(())
     }

@@ -16,6 +16,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::out;
+
 /// Whether an interrupt is remembered instead of ending this process.
 static IS_REMEMBERED: AtomicBool = AtomicBool::new(false);
 /// Records whether this process has been interrupted.
@@ -58,7 +60,7 @@ fn end(signal: i32) {
         _ if remembers.load(Ordering::Relaxed) => "terminated,",
         _ => "terminated",
     };
-    eprintln!("doorbell: {how} {}", lock(&DOING));
+    out::note(format_args!("doorbell: {how} {}", lock(&DOING)));
     let _ = emulate_default_handler(signal);
     // Only if the signal could not be sent.
     std::process::exit(128 + signal);

@@ -34,12 +34,16 @@ mod pingpong;
 mod processors;
 mod run;
 mod runs;
+mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Error;
 use clap::{Parser, Subcommand};
+
+use out::Unread;
+use usage::Usage;
 
 /// InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet: what works on this
 /// machine, and how fast.
@@ -116,11 +120,15 @@ fn own(command: OwnCommand) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints an error, and returns the exit status for it.
+/// Prints an error, and returns the exit status for it: 2 if the command was called wrongly, and 1
+/// for what has failed. If nobody reads its output any more, nothing is printed.
 fn failed(why: &Error) -> ExitCode {
+    if why.is::<Unread>() {
+        return ExitCode::from(out::UNREAD);
+    }
     // In one piece: the two ends of a pair speak at once. Where nobody reads it, the status says it.
     let _ = std::io::stderr().lock().write_all(told(why).as_bytes());
-    ExitCode::FAILURE
+    if why.is::<Usage>() { ExitCode::from(usage::STATUS) } else { ExitCode::FAILURE }
 }
 
 /// An error with its causes, but for those that it has named itself.

@@ -30,6 +30,7 @@ mod mesh;
 mod spmd;
 mod together;
 
+use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -109,19 +110,24 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let Outcome { processes, measured, rounds, labels, .. } = outcome;
-    println!(
+    writeln!(
+        io::stdout(),
         "{processes} processes find components of {nodes} nodes in {} dimensions, with {} % of \
          their edges",
-        mesh.dimensions, mesh.percent
-    );
+        mesh.dimensions,
+        mesh.percent
+    )?;
     let whole = mesh.part(0..nodes);
     let mut expected = vec![0; nodes as usize];
     let start = Instant::now();
     alone::find(&whole, &mut expected);
     let time = start.elapsed();
-    print_table(time, &[("components".to_owned(), measured)]);
+    print_table(time, &[("components".to_owned(), measured)])?;
     let rate = f64::from(nodes) / measured.time.as_secs_f64() / 1e6;
-    println!("components: {rate:.1} million nodes a second, merged in {rounds} rounds");
+    writeln!(
+        io::stdout(),
+        "components: {rate:.1} million nodes a second, merged in {rounds} rounds"
+    )?;
     if let Some(node) = labels.iter().zip(&expected).position(|(label, expected)| label != expected)
     {
         let (label, expected) = (labels[node], expected[node]);
@@ -133,6 +139,6 @@ fn main() -> Result<()> {
         labels.len()
     );
     let count = (0..nodes).zip(&expected).filter(|(node, label)| node == *label).count();
-    println!("verified: {count} components, those of the sequential program");
+    writeln!(io::stdout(), "verified: {count} components, those of the sequential program")?;
     Ok(())
 }

@@ -33,6 +33,8 @@ mod sequential;
 mod spmd;
 mod variants;
 
+use std::io::{self, Write};
+
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use doorbell::splitc::{BoxError, World};
@@ -157,17 +159,18 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let Args { nodes, degree, remote, steps, .. } = args;
-    println!(
+    writeln!(
+        io::stdout(),
         "{} processes, each with {nodes} nodes of each kind; {degree} neighbours each, {remote} % \
          of them remote; {steps} steps",
         outcome.processes
-    );
+    )?;
     let (expected, time) = sequential::simulate(&args.shape(outcome.processes), steps);
     for run in &outcome.runs {
         compare(run, &expected).context("the result is wrong")?;
     }
     let rows = outcome.runs.iter().map(|run| (run.variant.to_string(), run.measured));
-    print_table(time, &rows.collect::<Vec<_>>());
-    println!("all results are those of the sequential program");
+    print_table(time, &rows.collect::<Vec<_>>())?;
+    writeln!(io::stdout(), "all results are those of the sequential program")?;
     Ok(())
 }

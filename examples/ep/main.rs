@@ -24,6 +24,7 @@ mod nas;
 mod spmd;
 mod verification;
 
+use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -77,16 +78,24 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let (tried, tally) = (uniform_pairs(class), outcome.tally);
-    println!("EP, class {class:?}: {} processes try {tried} pairs", outcome.processes);
+    writeln!(
+        io::stdout(),
+        "EP, class {class:?}: {} processes try {tried} pairs",
+        outcome.processes
+    )?;
     let start = Instant::now();
     let expected = Tally::of(0..tried / BATCH);
     let time = start.elapsed();
-    print_table(time, &[("ep".to_owned(), outcome.measured)]);
+    print_table(time, &[("ep".to_owned(), outcome.measured)])?;
     let rate = 2.0 * tried as f64 / outcome.measured.time.as_secs_f64() / 1e6;
-    println!("ep: {rate:.1} million random numbers a second");
+    writeln!(io::stdout(), "ep: {rate:.1} million random numbers a second")?;
     verify(class, &tally)?;
     let (counts, others) = (tally.counts, expected.counts);
     ensure!(counts == others, "not verified: the squares have {counts:?} pairs, not {others:?}");
-    println!("verified: {} pairs of Gaussian numbers, whose sums are right", tally.pairs());
+    writeln!(
+        io::stdout(),
+        "verified: {} pairs of Gaussian numbers, whose sums are right",
+        tally.pairs()
+    )?;
     Ok(())
 }

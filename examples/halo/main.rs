@@ -20,6 +20,7 @@
 mod block;
 mod launch;
 
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -114,7 +115,7 @@ async fn main() -> Result<()> {
     let (device, members) = (args.device.clone(), args.members as usize);
     let said = launch::run(&device, members, move |group| run(group, args.clone())).await?;
     if let Some(said) = said {
-        println!("{said}");
+        writeln!(io::stdout(), "{said}")?;
     }
     Ok(())
 }

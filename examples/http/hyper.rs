@@ -4,6 +4,7 @@
 //! `cargo run --release -p doorbell-http --bin hyper` runs both in one process, over UDP.
 
 use std::convert::Infallible;
+use std::io::{self, Write};
 
 use doorbell::bytestream::{Listener, ServiceId, Stream};
 use http_body_util::{BodyExt, Full};
@@ -46,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
         let response = client.send_request(request).await?;
         let status = response.status();
         let text = response.into_body().collect().await?.to_bytes();
-        println!("{status}: {}", String::from_utf8_lossy(&text));
+        writeln!(io::stdout(), "{status}: {}", String::from_utf8_lossy(&text))?;
     }
     Ok(())
 }

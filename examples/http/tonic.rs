@@ -8,7 +8,7 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::io;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -132,7 +132,7 @@ async fn main() -> anyhow::Result<()> {
         let request = Request::new(HelloRequest { name: name.to_owned() });
         let codec = ProstCodec::<HelloRequest, HelloReply>::default();
         let reply = client.unary(request, PathAndQuery::from_static(SAY_HELLO), codec).await?;
-        println!("{}", reply.into_inner().message);
+        writeln!(io::stdout(), "{}", reply.into_inner().message)?;
     }
     Ok(())
 }

@@ -32,6 +32,8 @@ mod sequential;
 mod spmd;
 mod ways;
 
+use std::io::{self, Write};
+
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 use doorbell::splitc::{BoxError, World};
@@ -122,21 +124,25 @@ fn main() -> Result<()> {
     }
     let problem = Problem::new(args.class);
     let (keys, values, processes) = (problem.keys(), problem.values(), outcome.processes);
-    println!(
+    writeln!(
+        io::stdout(),
         "IS, class {:?}: {processes} processes rank {keys} keys below {values}, {ITERATIONS} times",
         args.class
-    );
+    )?;
     let (time, passed) = sequential::run(&problem);
     let rows = outcome.runs.iter().map(|run| (run.way.to_string(), run.measured));
-    print_table(time, &rows.collect::<Vec<_>>());
+    print_table(time, &rows.collect::<Vec<_>>())?;
     let tests = ITERATIONS * TESTS as u32;
     ensure!(passed == tests, "the sequential program passed {passed} of {tests} tests of ranks");
     for Run { way, measured, passed, in_order } in outcome.runs {
         let rate = f64::from(ITERATIONS) * keys as f64 / measured.time.as_secs_f64() / 1e6;
-        println!("{way}: {rate:.1} million keys ranked a second");
+        writeln!(io::stdout(), "{way}: {rate:.1} million keys ranked a second")?;
         ensure!(passed == tests, "not verified, {way}: {passed} of {tests} tests of ranks passed");
         ensure!(in_order, "not verified, {way}: the keys are not in order where their ranks say");
     }
-    println!("verified: {tests} tests of ranks passed each time, and the keys were in order");
+    writeln!(
+        io::stdout(),
+        "verified: {tests} tests of ranks passed each time, and the keys were in order"
+    )?;
     Ok(())
 }

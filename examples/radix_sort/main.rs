@@ -26,6 +26,7 @@ mod sort;
 #[path = "../spmd/mod.rs"]
 mod spmd;
 
+use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -106,19 +107,19 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let Outcome { processes, measured, keys: [before, after], .. } = outcome;
-    println!("{processes} processes sort {} keys of 32 bits together", before.len());
+    writeln!(io::stdout(), "{processes} processes sort {} keys of 32 bits together", before.len())?;
     let mut alone = before.clone();
     let start = Instant::now();
     sort::sort_alone(&mut alone);
     let time = start.elapsed();
-    print_table(time, &[("radix sort".to_owned(), measured)]);
+    print_table(time, &[("radix sort".to_owned(), measured)])?;
     let rate = before.len() as f64 / measured.time.as_secs_f64() / 1e6;
-    println!("radix sort: {rate:.1} million keys a second");
+    writeln!(io::stdout(), "radix sort: {rate:.1} million keys a second")?;
 
     let mut expected = before;
     expected.sort_unstable();
     ensure!(alone == expected, "not verified: the sequential radix sort has not sorted the keys");
     ensure!(after == expected, "not verified: the result is not that of a sequential sort");
-    println!("verified: the keys are those from before, in order");
+    writeln!(io::stdout(), "verified: the keys are those from before, in order")?;
     Ok(())
 }

@@ -14,6 +14,8 @@
 
 mod game;
 
+use std::io::{self, Write};
+
 use clap::Parser;
 use doorbell::verbs::{Config, Nic};
 
@@ -48,14 +50,14 @@ async fn main() -> anyhow::Result<()> {
     let count = match (&args.device, &args.peer) {
         (Some(device), Some(peer)) => {
             for text in ask(&open(device)?, peer, args.port, args.count, args.size).await? {
-                println!("{text}");
+                writeln!(io::stdout(), "{text}")?;
             }
             return Ok(());
         }
         (Some(device), None) => {
             let nic = open(device)?;
             let listener = nic.listen(service(args.port)).await?;
-            println!("waiting at {}, port {}", nic.address(), args.port);
+            writeln!(io::stdout(), "waiting at {}, port {}", nic.address(), args.port)?;
             serve(&nic, listener, args.size).await?
         }
         _ => {
@@ -64,11 +66,11 @@ async fn main() -> anyhow::Result<()> {
             let listener = there.listen(service(port)).await?;
             let served = tokio::spawn(async move { serve(&there, listener, size).await });
             for text in ask(&here, &server, port, args.count, size).await? {
-                println!("{text}");
+                writeln!(io::stdout(), "{text}")?;
             }
             served.await??
         }
     };
-    println!("{count} messages were read, and written back");
+    writeln!(io::stdout(), "{count} messages were read, and written back")?;
     Ok(())
 }

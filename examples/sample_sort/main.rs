@@ -26,6 +26,7 @@ mod sort;
 #[path = "../spmd/mod.rs"]
 mod spmd;
 
+use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -158,8 +159,8 @@ fn main() -> Result<()> {
     expected.sort_unstable();
     let time = start.elapsed();
     ensure!(outcome.sorted == expected, "the result is not that of the sequential program");
-    println!("{} processes sort {} keys together", outcome.processes, args.keys);
-    print_table(time, &[("sample sort".to_owned(), outcome.measured)]);
-    println!("the result is that of the sequential program");
+    writeln!(io::stdout(), "{} processes sort {} keys together", outcome.processes, args.keys)?;
+    print_table(time, &[("sample sort".to_owned(), outcome.measured)])?;
+    writeln!(io::stdout(), "the result is that of the sequential program")?;
     Ok(())
 }

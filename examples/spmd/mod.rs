@@ -7,6 +7,7 @@ mod random;
 #[allow(unused_imports, reason = "some examples draw no random numbers")]
 pub use random::Random;
 
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use doorbell::splitc::{Carrier, Error, Job, RunError, World};
@@ -98,14 +99,15 @@ impl Stopwatch {
 }
 
 /// Prints a table of parallel programs beside the sequential program, which took `sequential`.
-pub fn print_table(sequential: Duration, rows: &[(String, Measured)]) {
-    println!("{:<12}{:>10}{:>15}{:>10}", "", "time", "communication", "speed-up");
-    println!("{:<12}{:>7.1} ms", "sequential", milliseconds(sequential));
+pub fn print_table(sequential: Duration, rows: &[(String, Measured)]) -> io::Result<()> {
+    writeln!(io::stdout(), "{:<12}{:>10}{:>15}{:>10}", "", "time", "communication", "speed-up")?;
+    writeln!(io::stdout(), "{:<12}{:>7.1} ms", "sequential", milliseconds(sequential))?;
     for (name, Measured { time, communication }) in rows {
         let speed_up = sequential.as_secs_f64() / time.as_secs_f64();
         let (time, percent) = (milliseconds(*time), 100.0 * communication);
-        println!("{name:<12}{time:>7.1} ms{percent:>13.1} %{speed_up:>10.2}");
+        writeln!(io::stdout(), "{name:<12}{time:>7.1} ms{percent:>13.1} %{speed_up:>10.2}")?;
     }
+    Ok(())
 }
 
 fn milliseconds(time: Duration) -> f64 {

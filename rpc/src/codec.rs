@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Status;
+use crate::status::{Status, chain};
 
 /// The error of a codec, of any type.
 pub type CodecError = Box<dyn Error + Send + Sync>;
@@ -124,7 +124,6 @@ impl Codec<Bytes> for Raw {
 /// Encodes a value that a server or a client sends. A failure becomes a status.
 pub(crate) fn encoded<T, C: Codec<T>>(value: T) -> Result<Bytes, Status> {
     C::into_bytes(value).map_err(|why| {
-        Status::internal(format!("encoding a {}: {why}", std::any::type_name::<T>()))
-            .with_source(why)
+        Status::internal(format!("encoding a {}: {}", std::any::type_name::<T>(), chain(&*why)))
     })
 }

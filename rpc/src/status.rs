@@ -95,7 +95,9 @@ impl fmt::Display for Code {
 ///
 /// A status that a handler returns reaches the caller with its code and message. The source stays
 /// in the process where the status was made, so text that callers should see belongs in the
-/// message.
+/// message. So a status that this crate makes of another error says in its message all that the
+/// error and its sources say, and has no source: whoever shows an error with its sources shows
+/// nothing twice.
 ///
 /// ```
 /// use doorbell::rpc::{Code, Status};
@@ -156,7 +158,7 @@ impl Status {
     }
 
     /// Sets the error that caused the status, which [`Error::source`] then returns. The source is
-    /// not sent to the other side.
+    /// not sent to the other side. The message should not say what the source says.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
@@ -164,9 +166,10 @@ impl Status {
     }
 
     /// Makes a status of an error that middleware has returned. An error that is a status, or was
-    /// caused by one, becomes that status. Otherwise the code is [`Code::DeadlineExceeded`] for an
-    /// `Elapsed` of tower or Tokio, [`Code::ResourceExhausted`] for tower's `Overloaded`, and
-    /// [`Code::Unknown`] for other errors.
+    /// caused by one, becomes that status. Otherwise the message is the text of the error and those
+    /// of its sources, and the code is [`Code::DeadlineExceeded`] for an `Elapsed` of tower or
+    /// Tokio, [`Code::ResourceExhausted`] for tower's `Overloaded`, and [`Code::Unknown`] for other
+    /// errors.
     #[must_use]
     pub fn from_error(error: Box<dyn Error + Send + Sync>) -> Self {
         let error = match error.downcast::<Self>() {
@@ -187,7 +190,7 @@ impl Status {
             }
             cause = found.source();
         }
-        Self::new(code, error.to_string()).with_source(error)
+        Self::new(code, chain(&*error))
     }
 
     /// The code of the status.

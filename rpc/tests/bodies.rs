@@ -143,7 +143,7 @@ async fn long_messages_of_many_streams_share_bounded_memory(device: &str) {
     });
     let right = join_all(streams).await;
     assert!(right.iter().all(|&is_right| is_right), "{right:?}");
-    running.shutdown().await;
+    running.shutdown().await.expect("clients take their answers");
     assert_eq!(running.usage().body_memory, 0);
 }
 
@@ -157,7 +157,7 @@ async fn calls_that_are_given_up_give_the_memory_of_their_bodies_back(device: &s
     // Each of them would hold all of the memory.
     let body = pattern(1 << 20);
     assert!(client.unary(ECHO, body.clone()).await.expect("there is memory").into_inner() == body);
-    running.shutdown().await;
+    running.shutdown().await.expect("clients take their answers");
 }
 
 /// Calls with ever more time, until the status of a call that is late is about `body_memory`: a

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use doorbell_verbs::{Cause, Ending, Silence};
+
 use crate::error::Gone;
 
 /// A record of the processes that have gone, and of the reasons. Shared with the task that watches
@@ -56,5 +58,37 @@ impl Fates {
     pub fn first(&self) -> Option<Gone> {
         let gone = |rank: &usize| self.gone[*rank].load(Ordering::Acquire);
         self.any().then(|| (0..self.gone.len()).find(gone)).flatten().map(|rank| self.of(rank))
+    }
+}
+
+/// Tells how the connection to a process has ended. Where the NIC's keep-alive has ended it, that
+/// is told by the name that the limit has in this crate.
+pub(crate) fn told(ending: &Ending) -> String {
+    match ending {
+        Ending::Broken(Cause::PeerSilent { millis, limit: Silence::Idle | Silence::Busy }) => {
+            format!(
+                "nothing has come from it for {millis} ms (`Config::patience`): it has ended, was \
+                 stopped, or is not reached any more"
+            )
+        }
+        ending => ending.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The errors named `keep_alive.idle`, which programs of Split-C do not configure.
+    #[test]
+    fn the_end_of_a_silent_process_names_the_patience_that_programs_configure() {
+        for limit in [Silence::Idle, Silence::Busy] {
+            let ending = Ending::Broken(Cause::PeerSilent { millis: 9000, limit });
+            let told = told(&ending);
+            assert!(told.contains("9000 ms (`Config::patience`)"), "{told}");
+            assert!(!told.contains("keep_alive"), "{told}");
+        }
+        let ending = Ending::Broken(Cause::LinkGone);
+        assert_eq!(told(&ending), ending.to_string());
     }
 }

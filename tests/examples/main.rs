@@ -13,7 +13,7 @@ use doorbell::pcap::Reader;
 use doorbell_kit::lab::{self, Namespace};
 
 use printed::{Command, commands, is_as_shown};
-use program::{Folder, Program};
+use program::{Folder, Program, Starter};
 
 /// Examples whose output the README does not show. Each has a test of its own below.
 const NOT_SHOWN: [&str; 2] = ["dissect", "rping"];
@@ -67,6 +67,29 @@ fn hello_goes_over_sockets_as_its_first_lines_say() {
         assert_eq!(over.arguments, ["udp:127.0.0.1", "udp:127.0.0.2"]);
         let said = run(&lab.near, "hello", &over.arguments);
         assert_eq!(said, "16 bytes were written here: hello, neighbour\n");
+    });
+}
+
+/// Examples printed by a macro that panics where standard output is a full disk or a pipe that
+/// nobody reads, as behind `| head`.
+#[test]
+fn an_example_that_can_not_print_ends_with_an_error_and_without_a_panic() {
+    lab::test(|lab| {
+        for example in ["add", "hello", "greeter", "kv", "lossy", "wordcount", "pipeline"] {
+            let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
+            let (reader, unread) = std::io::pipe().expect("a descriptor is left");
+            drop(reader);
+            for (out, why) in
+                [(full.into(), "No space left on device"), (unread.into(), "Broken pipe")]
+            {
+                let itself = Starter::Itself;
+                let started =
+                    Program::start_into(Some(out), itself, &lab.near, root(), example, &[]);
+                let said = started.fail();
+                let told = said.matches(why).count() == 1 && !said.contains("panicked");
+                assert!(told, "{example}: {said}");
+            }
+        }
     });
 }
 

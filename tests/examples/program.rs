@@ -105,6 +105,19 @@ impl Program {
         example: &str,
         arguments: &[String],
     ) -> Self {
+        Self::start_into(None, starter, place, folder, example, arguments)
+    }
+
+    /// Starts an example whose standard output goes elsewhere, if that is given: then only what it
+    /// says by standard error is its output.
+    pub fn start_into(
+        elsewhere: Option<Stdio>,
+        starter: Starter,
+        place: &Namespace,
+        folder: &Path,
+        example: &str,
+        arguments: &[String],
+    ) -> Self {
         let what = [&[example.to_owned()], arguments].concat().join(" ");
         // This program is in `deps`, beside which Cargo puts them.
         let test = std::env::current_exe().expect("a test is a program");
@@ -122,7 +135,8 @@ impl Program {
         let errors = writer.try_clone().expect("there is a descriptor left");
         let temporary = own.as_deref().unwrap_or(Path::new(env!("CARGO_TARGET_TMPDIR")));
         command.args(arguments).current_dir(folder).env("TMPDIR", temporary);
-        command.stdin(Stdio::null()).stdout(writer).stderr(errors).process_group(0);
+        command.stdin(Stdio::null()).stdout(elsewhere.unwrap_or(writer.into()));
+        command.stderr(errors).process_group(0);
         if let Some(user) = user {
             run_as(&mut command, user);
         }

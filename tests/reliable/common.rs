@@ -83,6 +83,10 @@ impl End {
     }
 }
 
+/// How long peers may be silent in most tests: a second while they are waited for.
+pub const BRIEF: KeepAlive =
+    KeepAlive { idle: Duration::from_secs(30), busy: Duration::from_secs(1) };
+
 /// How two nodes are joined.
 pub struct Setup {
     pub seed: u64,
@@ -101,7 +105,12 @@ impl Default for Setup {
         Self {
             seed: 1,
             version: Version::V2Ipv4,
-            config: Config { queue_pairs: 16, registrations: 16, ..Config::default() },
+            config: Config {
+                queue_pairs: 16,
+                registrations: 16,
+                keep_alive: BRIEF,
+                ..Config::default()
+            },
             cable: LinkConfig { mtu: 9000, ..LinkConfig::default() },
             mtu: PathMtu::Mtu1024,
             depth: 64,

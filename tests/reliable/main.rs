@@ -4,6 +4,7 @@ mod absent;
 mod acks;
 mod adversary;
 mod answers;
+mod closed;
 mod common;
 mod connections;
 mod copied;

@@ -8,7 +8,7 @@ use doorbell::time::Time;
 use doorbell::wire::{CaGuid, PathMtu, Pkey, Psn, Qpn};
 use doorbell_kit::{Fabric, LinkConfig};
 
-use crate::common::{End, Setup, Two, outcomes, short};
+use crate::common::{BRIEF, End, Setup, Two, outcomes, short};
 
 /// The GUID of either node, which tells that all of its connections are of one peer.
 const SAME: CaGuid = CaGuid(7);
@@ -31,7 +31,7 @@ fn many(count: usize, config: Config) -> (Fabric, Vec<(End, End)>) {
 }
 
 fn config() -> Config {
-    Config { queue_pairs: 16, registrations: 16, ..Config::default() }
+    Config { queue_pairs: 16, registrations: 16, keep_alive: BRIEF, ..Config::default() }
 }
 
 fn events(nic: &mut Nic) -> Vec<Event> {
@@ -104,7 +104,7 @@ fn a_host_on_which_one_queue_pair_has_gone_is_not_taken_for_silent() {
 }
 
 #[test]
-fn a_host_that_vanishes_under_a_request_is_noticed_within_a_second() {
+fn a_host_that_vanishes_under_a_request_is_noticed_within_the_busy_time() {
     let mut two = Setup::default().connected(|_, sending| {
         // It would insist for half a minute by itself.
         (sending.timeout, sending.retries) = (Duration::from_secs(4), 7);

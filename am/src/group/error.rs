@@ -28,7 +28,7 @@ pub enum GroupError {
         expected: String,
     },
     /// The group's endpoint was not opened.
-    #[error("opening the endpoint of the group: {0}")]
+    #[error("opening the endpoint of the group")]
     Open(#[source] Arc<OpenError>),
     /// A member could not be connected to, by attempts for as long as
     /// [`patience`](super::GroupConfig::patience) says.

@@ -14,7 +14,7 @@ const KEEP: RequestId<u64> = RequestId::new(0, "keep");
 const CALLS: usize = 100;
 
 /// Much less than the half minute for which a connection may be idle, and much more than a busy
-/// machine takes for the second and a half that it should be.
+/// machine takes for the second or so that it should be.
 const AT_MOST: Duration = Duration::from_secs(15);
 
 /// Keeps what comes, and tells when that is all.

@@ -24,6 +24,8 @@ pub(crate) struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        // At once, and not only when the task below runs: the program may end its runtime next.
+        self.link.outbound.finish(&self.link.common);
         self.link.close();
         let (link, owner) = (self.link.clone(), self.owner.clone());
         self.owner.hub.shared.runtime.spawn(close(link, owner));

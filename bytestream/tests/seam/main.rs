@@ -4,6 +4,7 @@
 mod closing;
 mod common;
 mod connecting;
+mod ended;
 mod everywhere;
 mod fabric;
 mod flow;

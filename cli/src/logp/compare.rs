@@ -99,16 +99,16 @@ pub fn run(before: &[Line], after: &[Line], how: &Comparison, form: Form) -> any
         Form::Csv => csv(&changes, how.ratios),
     })?;
     if [before, after].iter().any(|lines| lines.iter().any(Line::is_of_one_run)) {
-        eprintln!(
+        out::note(format_args!(
             "doorbell: a result of one run (--quick, or interrupted) has intervals that can't tell \
              how far another run may be: differences may be chance all the same"
-        );
+        ));
     }
     let missing = before.iter().filter(|line| !after.iter().any(|other| other.is_like(line)));
     let missing: Vec<_> = missing.map(ToString::to_string).collect();
     let missing = missing.join(", ");
     if !missing.is_empty() {
-        eprintln!("doorbell: only the first result has {missing}");
+        out::note(format_args!("doorbell: only the first result has {missing}"));
     }
     let Some(most) = how.fail_above else { return Ok(()) };
     if !missing.is_empty() {

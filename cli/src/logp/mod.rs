@@ -17,11 +17,11 @@ mod steps;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
-use crate::{interrupts, out, runs};
+use crate::{interrupts, out, runs, usage};
 use compare::Comparison;
 use line::Line;
 use page::Findings;
@@ -63,12 +63,12 @@ pub struct Args {
 
     /// Wait for the other machine on this address, and measure what that one asks for; how much is
     /// measured, printed and reported is said there
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = usage::place)]
     #[arg(conflicts_with_all = ["connect", "layer", "quick", "json", "csv", "report", "svg"])]
     listen: Option<String>,
 
     /// Measure with the machine that listens on this address
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = usage::place)]
     connect: Option<String>,
 
     /// A line of JSON for each layer and device instead of a table, with the curves
@@ -125,7 +125,8 @@ Examples:
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let [before, after] = &args.compare[..] {
         if args.fail_above.is_some_and(|most| !most.is_finite() || most < 0.0) {
-            bail!("--fail-above takes a number of per cent that is zero or more");
+            let why = anyhow!("--fail-above takes a number of per cent that is zero or more");
+            return Err(usage::wrong(why));
         }
         let how = Comparison { ratios: args.ratios, fail_above: args.fail_above };
         let form = match (args.json, args.csv) {
@@ -136,7 +137,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         compare::run(&compare::read(before)?, &compare::read(after)?, &how, form)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let devices = devices(args)?;
+    let devices = devices(args).map_err(usage::wrong)?;
     interrupts::handle()?;
     if let Some(address) = &args.listen {
         return remote::listen(address, &devices).map(|()| ExitCode::SUCCESS);
@@ -146,7 +147,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     files::make_directory(args.svg.as_deref())?;
     let machine = Machine::here(if args.connect.is_some() { 1 } else { 2 })?;
     if let Some(warning) = machine.warning() {
-        eprintln!("doorbell: {warning}");
+        out::note(format_args!("doorbell: {warning}"));
     }
     let connect = |address: &String| Connected::to(address, &machine);
     let mut other = args.connect.as_ref().map(connect).transpose()?;
@@ -184,7 +185,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.json || args.csv {
         for (step, why) in &failures {
-            eprintln!("doorbell: {step} was not measured: {why}");
+            out::note(format_args!("doorbell: {step} was not measured: {why}"));
         }
     }
     if let Some(directory) = &args.svg {

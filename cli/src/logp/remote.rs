@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use super::line::Line;
 use super::measure;
 use super::steps::Step;
-use crate::interrupts;
 use crate::machine::Machine;
 use crate::runs::{failed, this_program};
+use crate::{interrupts, out};
 
 /// How long either end waits for the other's word.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -112,7 +112,7 @@ pub fn listen(address: &str, devices: &[String]) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address).with_context(|| format!("listening on {address}"))?;
     let here = listener.local_addr().context("the address to listen on")?;
     interrupts::doing("while waiting for the other end");
-    eprintln!("doorbell: waiting for `doorbell logp --connect` at {here}");
+    out::note(format_args!("doorbell: waiting for `doorbell logp --connect` at {here}"));
     let (mut control, from) = loop {
         let (stream, from) = listener.accept().context("waiting for the other end")?;
         let greeted = Control::over(stream).and_then(|mut control| {
@@ -121,11 +121,11 @@ pub fn listen(address: &str, devices: &[String]) -> anyhow::Result<()> {
         });
         match greeted {
             Ok(control) => break (control, from),
-            Err(why) => eprintln!("doorbell: {from} is not served: {why:#}"),
+            Err(why) => out::note(format_args!("doorbell: {from} is not served: {why:#}")),
         }
     };
     interrupts::doing("while measuring with the other end");
-    eprintln!("doorbell: measuring with {from}");
+    out::note(format_args!("doorbell: measuring with {from}"));
     let here = control.stream.local_addr().context("this end's address")?;
     let devices: Vec<_> = devices.iter().map(|device| opened_on(device, here)).collect();
     while let Some(asked) = control.hear(None)? {
@@ -139,7 +139,7 @@ pub fn listen(address: &str, devices: &[String]) -> anyhow::Result<()> {
         };
         control.tell(&json!("go"))?;
         if let Err(why) = serve(&step, seconds, &listener) {
-            eprintln!("doorbell: {step}: {why:#}");
+            out::note(format_args!("doorbell: {step}: {why:#}"));
         }
     }
     Ok(())

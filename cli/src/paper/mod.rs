@@ -124,7 +124,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     files::make_directory(args.svg.as_deref())?;
     let machine = Machine::here(2)?;
     if let Some(warning) = machine.warning() {
-        eprintln!("doorbell: {warning}");
+        out::note(format_args!("doorbell: {warning}"));
     }
     let (report, Measured { found, failed }) = match paper {
         Name::ViAmSplitC => benched(args, &machine, &["shm", "packet"], vi_am_splitc::report),

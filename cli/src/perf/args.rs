@@ -5,6 +5,7 @@ use clap::{ValueEnum, value_parser};
 use doorbell_splitc::Carrier;
 
 use super::test::Test;
+use crate::usage;
 
 /// Measures latencies and streams: of Split-C, RPC, Active Messages, byte streams, the NIC, devices
 /// alone, and the kernel's sockets.
@@ -15,7 +16,7 @@ use super::test::Test;
 /// messages than 1024 bytes in a stream of the NIC, of Active Messages or of bytes, only the bytes
 /// that tell a message from others are checked, all of each eighth message, and what is in memory
 /// at the end. The exit status is 0 if everything was right, 1 if anything was lost or wrong, and 2
-/// for a test that does not exist yet.
+/// for arguments that make no sense.
 ///
 /// A breakdown of costs, am_costs or splitc_costs, runs both ends on one thread of this process, so
 /// all time is the host's. It takes no --pair, --listen or --connect.
@@ -50,11 +51,11 @@ pub struct Args {
     pub pair: bool,
 
     /// Wait for the other end on this address, by which the two ends agree on the test
-    #[arg(long, value_name = "IP:PORT", conflicts_with = "connect")]
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "connect", value_parser = usage::place)]
     pub listen: Option<String>,
 
     /// The address on which the other end listens
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = usage::place)]
     pub connect: Option<String>,
 
     /// Send each packet in a frame of its own, not in runs that the interface or the kernel cuts
@@ -66,7 +67,7 @@ pub struct Args {
     pub no_map: bool,
 
     /// MTU of the interfaces of --pair
-    #[arg(long, value_name = "N", default_value_t = 9000)]
+    #[arg(long, value_name = "N", default_value_t = 9000, value_parser = usage::mtu())]
     pub mtu: u32,
 
     /// Number of connections beside the measured one, which have carried something and are idle

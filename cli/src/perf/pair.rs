@@ -1,13 +1,13 @@
 //! Both ends of a test on this machine.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 
 use super::ends::{self, ADDRESSES};
 use super::groups::TCP;
 use super::play::play;
 use super::test::Test;
 use super::{Args, Place, Plan};
-use crate::processors;
+use crate::{out, processors, usage};
 
 /// The devices, as --pair takes them.
 const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
@@ -18,14 +18,16 @@ pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let device_is_known = DEVICES.contains(&args.device()) || is_tcp;
     if !device_is_known && !plan.test.is_of_the_kernel() {
         let (found, all) = (args.device(), DEVICES.join(", "));
-        bail!("--device `{found}`: --pair takes one of {all}, and makes what that is opened on");
+        return Err(usage::wrong(anyhow!(
+            "--device `{found}`: --pair takes one of {all}, and makes what that is opened on"
+        )));
     }
     processors::allowed(1).context("--pair")?;
     if plan.nic.dedicated && ends::spare(0).is_none() {
-        eprintln!(
+        out::note(format_args!(
             "doorbell: four processors would give each NIC one of its own; here its thread shares \
              that of its program, and the two wait for each other"
-        );
+        ));
     }
     let end = End::new(args, 0);
     ends::first(cable(args, plan), |peer| play(args, plan, peer, &end.place()))

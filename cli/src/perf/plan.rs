@@ -8,7 +8,7 @@ use doorbell_splitc::Carrier;
 use super::amount::Amount;
 use super::args::{Args, Carriage};
 use super::meter::Meter;
-use super::test::{Am, Costs, Layer, Rpc, SplitC, Tags, Test};
+use super::test::{Am, Costs, Layer, Rpc, SplitC, Tags, Test, Verb};
 
 /// The plan of a test, on which both ends agree.
 #[derive(Clone, Debug)]
@@ -60,6 +60,12 @@ pub struct Run {
 /// The most processes that share an interface, without this one.
 const MOST_OTHERS: usize = 62;
 
+/// The most connections beside the measured one.
+const MOST_CONNECTIONS: usize = 16_000;
+
+/// The most bytes of a UDP datagram, or of those that are sent at once.
+pub const MOST_OF_A_DATAGRAM: usize = 65_507;
+
 /// The most bytes of a message of the NIC's, here.
 const LONGEST: usize = 1 << 30;
 
@@ -70,7 +76,11 @@ impl Plan {
             (Some(times), _) => Amount::Times(times),
             (_, Some(seconds)) => {
                 let time = Duration::try_from_secs_f64(seconds);
-                Amount::For(time.with_context(|| format!("--seconds {seconds}"))?)
+                let time = time.with_context(|| format!("--seconds {seconds}"))?;
+                if time.is_zero() {
+                    bail!("--seconds {seconds} leaves no time to measure");
+                }
+                Amount::For(time)
             }
             _ => test.customary(),
         };
@@ -96,7 +106,43 @@ impl Plan {
             posted: args.posted,
             nic,
         };
+        plan.judge_for(args.device())?;
         plan.judge().map(|()| plan)
+    }
+
+    /// Checks that the test is one of a device of that name, and can be run for so long or so often.
+    fn judge_for(&self, device: &str) -> anyhow::Result<()> {
+        let (kind, name) = (device.split(':').next().unwrap_or_default(), self.test.name());
+        if self.others > 0 && !kind.starts_with("packet") {
+            bail!("--others share an interface: that is with --device packet and packet-v2");
+        }
+        if self.test == Test::Verbs(Verb::MapLat) && kind != "shm" {
+            bail!("{name} is of memory that both ends map: --device shm, and not {device}");
+        }
+        if self.credits == 0 || self.nic_credits == Some(0) {
+            bail!("--credits and --nic-credits are 1 or more: without any nothing may be sent");
+        }
+        if self.connections > MOST_CONNECTIONS {
+            let found = self.connections;
+            bail!("--connections {found}: a NIC has {MOST_CONNECTIONS} more at most, here");
+        }
+        if matches!(self.amount, Amount::Times(_)) && self.test.is_for_a_time() {
+            bail!("{name} is for a time: --seconds, and not --iters");
+        }
+        match self.size {
+            0 if self.test.is_of_the_kernel() => {
+                bail!("--size 0 leaves nothing to be received: it is at least 1 here")
+            }
+            size if size > MOST_OF_A_DATAGRAM
+                && matches!(self.test, Test::UdpLat | Test::UdpBw) =>
+            {
+                bail!(
+                    "--size {size} is more than the {MOST_OF_A_DATAGRAM} bytes that a datagram has \
+                     at most"
+                )
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks that the test can be run as planned, as far as that is known beforehand.

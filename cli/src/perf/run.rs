@@ -4,19 +4,21 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 
 use super::args::Args;
+use super::groups::TCP;
 use super::peer::{PATIENCE, Peer};
 use super::place::Place;
 use super::plan::Plan;
 use super::play::play;
 use super::test::Test;
 use super::{costs, pair, report};
+use crate::{out, usage};
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let plan = Plan::of(args)?;
+    let plan = Plan::of(args).map_err(usage::wrong)?;
     if let Test::Costs(layer) = plan.test {
         report::print(&plan, &costs::run(layer, args, &plan)?, args.form())?;
         return Ok(());
@@ -30,12 +32,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.accept {
         return meet(args, &plan, accepted()?, false);
     }
+    check_device(args, &plan)?;
     match (&args.listen, &args.connect) {
         (Some(address), _) => {
             let listener = TcpListener::bind(address);
             let listener = listener.with_context(|| format!("listening on {address}"))?;
             let (stream, from) = listener.accept().context("waiting for the other end")?;
-            eprintln!("doorbell: {from} is the other end");
+            out::note(format_args!("doorbell: {from} is the other end"));
             meet(args, &plan, stream, false)
         }
         (_, Some(address)) => {
@@ -44,13 +47,23 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             })?;
             meet(args, &plan, stream, true)
         }
-        _ => bail!(
+        _ => Err(usage::wrong(anyhow!(
             "{test} is measured between two ends, and nothing says where the other one is: add \
              --pair to run both on this machine, or --listen IP:PORT on one machine and --connect \
              IP:PORT on the other",
             test = plan.test.name()
-        ),
+        ))),
     }
+}
+
+/// Checks that the device of an end, whose other end is elsewhere, is named with its place.
+fn check_device(args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    let is_tcp = args.device() == TCP && matches!(plan.test, Test::Groups(_));
+    if is_tcp || plan.test.is_of_the_kernel() || args.listen.is_none() && args.connect.is_none() {
+        return Ok(());
+    }
+    let checked = usage::device(args.device()).map(drop);
+    checked.context("--device").map_err(usage::wrong)
 }
 
 /// The next connection to the socket that standard input is.

@@ -329,6 +329,16 @@ impl Test {
         matches!(self, Self::TcpLat | Self::TcpBw | Self::UdpLat | Self::UdpBw)
     }
 
+    /// Whether the test goes on for a time, and not for a number of messages.
+    pub fn is_for_a_time(self) -> bool {
+        matches!(
+            self,
+            Self::IdleCpu
+                | Self::Verbs(Verb::IdleCpu)
+                | Self::Groups(Groups::PingPong | Groups::Collectives | Groups::Receiving)
+        )
+    }
+
     /// The device of the test, unless the command names one.
     pub fn customary_device(self) -> &'static str {
         if matches!(self, Self::Costs(_)) { "shm" } else { "packet" }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use clap::{ValueEnum, value_parser};
 use doorbell_verbs::PathMtu;
 
+use crate::usage;
+
 /// Plays ping-pong with a peer: another of these, or `ibv_rc_pingpong` and its kin on any adapter.
 ///
 /// One side is told where the other waits. Addresses are exchanged by TCP, messages go by RoCE. The
@@ -18,7 +20,7 @@ pub struct Args {
 
     /// The device: udp:HOST, an address or a name of this machine's, or udp:0.0.0.0 for the one by
     /// which others come; packet-v2:INTERFACE,IP/PREFIX; or packet:INTERFACE
-    #[arg(short, long, value_name = "DEV")]
+    #[arg(short, long, value_name = "DEV", value_parser = usage::device)]
     pub device: String,
 
     /// What kind of queue pair: the peer's program must be of the same

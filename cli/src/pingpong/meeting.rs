@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::args::{Args, Transport};
 use super::rally::{End, Players, RECEIVE};
+use crate::out;
 
 /// The queue key that all programs of `ibv_ud_pingpong` use.
 const KEY: Qkey = Qkey(0x1111_1111);
@@ -77,7 +78,7 @@ impl Meeting {
             Unmet::Pair(pair) => pair.qpn(),
             Unmet::Datagrams(pair) => pair.qpn(),
         };
-        eprintln!("local address: queue pair {qpn} at {}", nic.address());
+        out::note(format_args!("local address: queue pair {qpn} at {}", nic.address()));
         let (mut stream, side) = meet(args).await?;
         let meeting = async {
             anyhow::Ok(match self.pair {
@@ -116,7 +117,10 @@ async fn meet(args: &Args) -> anyhow::Result<(TcpStream, Side)> {
             .with_context(|| format!("waiting at TCP port {port}: `--port` takes another"))?,
     };
     // Whoever starts the other side may wait for this.
-    eprintln!("waiting at TCP port {}", listener.local_addr().context("its port")?.port());
+    out::note(format_args!(
+        "waiting at TCP port {}",
+        listener.local_addr().context("its port")?.port()
+    ));
     let (stream, _) = listener.accept().await.context("waiting for the other side")?;
     Ok((stream, Side::Server))
 }

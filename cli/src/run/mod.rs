@@ -31,6 +31,8 @@ use plan::Plan;
 use variables::Common;
 use watch::Watch;
 
+use crate::usage;
+
 /// Starts the job of the arguments, and waits for its end. Returns the status of the job.
 ///
 /// # Errors
@@ -39,9 +41,9 @@ pub fn keep(keeper: &KeeperArgs) -> anyhow::Result<ExitCode> {
     let args = &keeper.job;
     descendants::keep()?;
     let signals = signals::handled(&[]).context("handling signals")?;
-    let plan = Plan::of(args)?;
+    let plan = Plan::of(args).map_err(usage::wrong)?;
     ensure!(!plan.processes.is_empty(), "a job has at least one process");
-    let within = variables::within(args.within)?;
+    let within = variables::within(args.within).map_err(usage::wrong)?;
     exec::look_for_programs(&plan)?;
     let listener = listen(args.address, plan.has_remote()).context("serving the processes")?;
     let port = listener.local_addr()?.port();

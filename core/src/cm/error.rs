@@ -87,7 +87,7 @@ pub enum ListenError {
     NoBacklog(ServiceId),
     /// The table is full.
     #[error(
-        "service {service} is beyond the {limit} that are configured: stop some, or configure more"
+        "service {service} is beyond the {limit} that one connection manager listens to: stop some"
     )]
     Full {
         /// The service.

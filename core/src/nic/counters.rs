@@ -57,6 +57,8 @@ pub struct Counters {
     pub answers_sent: u64,
     /// Times that a silent peer was asked whether it is there.
     pub questions_sent: u64,
+    /// Times that the system of a peer's host said that the port of a packet under way is closed.
+    pub closed_ports: u64,
     /// Notices sent: a link was told of packets that no queue pair took.
     pub notices_sent: u64,
 

@@ -1,6 +1,6 @@
 //! What the NIC asks of a device, and what a device tells the NIC.
 
-use crate::encap::{Full, Opener, Outer, Path, PathId, bare};
+use crate::encap::{Full, Host, Opener, Outer, Path, PathId, bare};
 use crate::payload::Payload;
 use crate::sync::AtomicU64;
 use crate::wire::{Behind, Bth, Glance, Headers, Malformed, Opcode, OpcodeInfo, Packet};
@@ -102,6 +102,13 @@ pub trait Inbox {
     /// The device answers once more how far the peer had come, until the next burst: so between the
     /// two, what was delivered is [collected](super::Nic::collect).
     fn gone(&mut self, link: PathId);
+
+    /// Hears that the system of a host has said, by an ICMP message, that nobody is at the port
+    /// which a packet was sent to. `quoted` is how that packet began. Anybody can forge such a
+    /// message, and one may be late: it is a reason to ask the peers there at once, and no more.
+    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+        let (_, _) = (at, quoted);
+    }
 
     /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device
     /// says that it received a run.

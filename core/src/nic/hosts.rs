@@ -16,6 +16,10 @@
 //! queue pair number with the same process tag. Then it is asked at once, as often as a
 //! [probe](super::probe) asks, and has as long to answer as when requests are under way to it. The
 //! tag of a peer is that of the queue pair by which it was met first.
+//!
+//! The peers at a host are suspected, too, when the host's system [says](super::Inbox::port_closed)
+//! that nobody is at the port. No system says so of a process that is merely stopped, so these
+//! peers have only [`CLOSED`] to answer. Whoever answers stays, whatever the system has said.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,10 +46,12 @@ use super::probe::QUESTIONS;
 /// meanwhile before it judges any peer, and gives a peer from which nothing came an eighth of the
 /// time anew.
 ///
-/// A longer `busy` delays nothing but the news that a peer is gone: what is lost is sent again
-/// within milliseconds, whatever it is. With devices that lose nothing neither time is used: `shm`,
-/// say, tells at once that a peer has ended, and waits for as long as it takes for one that is
-/// stopped.
+/// A longer `busy` delays nothing but the news that a peer is gone, and only where no system tells
+/// of that: what is lost is sent again within a quarter of a second, whatever it is. Over `udp`, a
+/// peer that was killed, on a host that lives, is told of after half a second, since the host's
+/// system [says](super::Inbox::port_closed) that the port is closed. With devices that lose nothing
+/// neither time is used: `shm`, say, tells at once that a peer has ended, and waits for as long as
+/// it takes for one that is stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -58,9 +64,10 @@ pub struct KeepAlive {
     /// A peer that a newcomer at its host can have replaced has only [`busy`](Self::busy) to
     /// answer: see [`Nic::suspect`](super::Nic::suspect).
     pub idle: Duration,
-    /// How long a peer may be silent while it is waited for: one second by default. It is waited
-    /// for while a request is under way, which is sent again meanwhile, and while it is
-    /// [probed](super::Nic::probe).
+    /// How long a peer may be silent while it is waited for: five seconds by default, since a
+    /// machine without processors to spare, a quota, or the migration of a virtual machine stops a
+    /// healthy process for some seconds. A peer is waited for while a request is under way, which
+    /// is sent again meanwhile, and while it is [probed](super::Nic::probe).
     pub busy: Duration,
 }
 
@@ -71,6 +78,9 @@ pub enum Silence {
     Idle,
     /// [`KeepAlive::busy`].
     Busy,
+    /// Half a second, or [`KeepAlive::busy`] where that is less: the system of the peer's host has
+    /// [said](super::Inbox::port_closed) that the port which the peer was at is closed.
+    Closed,
 }
 
 impl fmt::Display for Silence {
@@ -78,6 +88,7 @@ impl fmt::Display for Silence {
         f.write_str(match self {
             Self::Idle => "while nothing was under way to it (keep_alive.idle)",
             Self::Busy => "while it was waited for (keep_alive.busy)",
+            Self::Closed => "since the system of its host said that nobody is at its port",
         })
     }
 }
@@ -85,13 +96,26 @@ impl fmt::Display for Silence {
 impl KeepAlive {
     /// The least that a peer may be silent: what is shorter counts as this.
     pub const SHORTEST: Duration = Duration::from_millis(10);
+
+    /// How long a peer may be silent by a limit.
+    fn of(&self, limit: Silence) -> Duration {
+        match limit {
+            Silence::Idle => self.idle,
+            Silence::Busy => self.busy,
+            Silence::Closed => self.busy.min(CLOSED),
+        }
+    }
 }
 
 impl Default for KeepAlive {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(30), busy: Duration::from_secs(1) }
+        Self { idle: Duration::from_secs(30), busy: Duration::from_secs(5) }
     }
 }
+
+/// How long a peer may be silent after its host's system has said that its port is closed, unless
+/// [`KeepAlive::busy`] is less.
+const CLOSED: Duration = Duration::from_millis(500);
 
 /// A peer among those of a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -126,6 +150,25 @@ impl HostId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
+/// Why a peer is suspected of being gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Suspect {
+    /// A newcomer at its host may have taken its place.
+    Replaced,
+    /// The system of its host says that its port is closed.
+    Closed,
+}
+
+impl Suspect {
+    /// Which limit decides about a peer that is suspected for this reason.
+    fn limit(self) -> Silence {
+        match self {
+            Self::Replaced => Silence::Busy,
+            Self::Closed => Silence::Closed,
+        }
+    }
+}
+
 /// Whether a peer is suspected of being gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Suspicion {
@@ -149,6 +192,8 @@ struct Watched {
     /// When something came from it last.
     heard: Time,
     suspicion: Suspicion,
+    /// Why the peer is suspected, or was last.
+    why: Suspect,
     /// The place from which on to look for a queue pair to ask by: that which it was for.
     speaker: u32,
     /// How often it was asked since.
@@ -208,6 +253,7 @@ impl Hosts {
             remote,
             heard: now,
             suspicion: Suspicion::None,
+            why: Suspect::Replaced,
             speaker: place,
             asked: 0,
             users: 1,
@@ -233,37 +279,43 @@ impl Hosts {
         last
     }
 
-    /// Suspects of being gone those peers at a host whose queue pair number says that they can have
-    /// been replaced, but those that are suspected already. Which those are, and when each is
-    /// [due](Self::due): when the clock is read next, or if it was asked less than the busy time
-    /// ago, when that is over. So whoever makes others suspected has each asked no more often.
+    /// Suspects of being gone those peers at a host whose queue pair number `concerns` picks, but
+    /// those that are suspected already for a reason as good. Returns which those are, and when
+    /// each is [due](Self::due): when the clock is read next, or if it was asked less than the
+    /// limit's time ago, when that is over. So whoever makes others suspected has each asked no
+    /// more often.
     pub fn suspect(
         &mut self,
         host: Host,
-        replaced: impl Fn(Qpn) -> bool,
+        why: Suspect,
+        concerns: impl Fn(Qpn) -> bool,
         now: Time,
     ) -> Vec<(HostId, Time)> {
         let (first, last) = Peer::ALL;
-        let busy = self.limits.busy;
+        let limits = self.limits;
         let there = self.places.range((host, first)..=(host, last));
         let mut suspects = Vec::new();
         for (_, &index) in there {
             let watched = &mut self.hosts[index as usize];
-            if !replaced(watched.remote) {
+            if !concerns(watched.remote) {
                 continue;
             }
+            let [new, old] = [why, watched.why].map(|why| limits.of(why.limit()));
+            let again = |asked: Time| asked + new.min(old);
             let at = match watched.suspicion {
-                Suspicion::Since(asked) if watched.heard > asked && now < asked + busy => {
-                    watched.suspicion = Suspicion::Again(asked + busy);
-                    asked + busy
+                Suspicion::Since(asked) if watched.heard > asked && now < again(asked) => {
+                    watched.suspicion = Suspicion::Again(again(asked));
+                    again(asked)
                 }
-                Suspicion::Since(asked) if watched.heard <= asked => continue,
-                Suspicion::New | Suspicion::Again(_) => continue,
-                Suspicion::None | Suspicion::Since(_) => {
+                // Unless the new reason leaves less time to answer, in which the peer is asked anew.
+                Suspicion::Since(asked) if watched.heard <= asked && new >= old => continue,
+                Suspicion::New | Suspicion::Again(_) if new >= old => continue,
+                _ => {
                     watched.suspicion = Suspicion::New;
                     now
                 }
             };
+            watched.why = why;
             suspects.push((HostId(index), at));
         }
         suspects
@@ -296,16 +348,14 @@ impl Hosts {
 
     /// What ends the connections to a peer that has been silent for so long.
     pub fn silent(&self, limit: Silence) -> Cause {
-        let time = match limit {
-            Silence::Idle => self.limits.idle,
-            Silence::Busy => self.limits.busy,
-        };
+        let time = self.limits.of(limit);
         Cause::PeerSilent { millis: u32::try_from(time.as_millis()).unwrap_or(u32::MAX), limit }
     }
 
     /// What is to be done about a peer.
     pub fn due(&mut self, host: HostId, now: Time, leaps: &Leaps) -> Due {
-        let KeepAlive { idle, busy } = self.limits;
+        let limits = self.limits;
+        let idle = limits.idle;
         let Some(host) = self.hosts.get_mut(host.0 as usize).filter(|host| host.users > 0) else {
             return Due::Nobody;
         };
@@ -319,14 +369,16 @@ impl Hosts {
         if let Suspicion::Since(since) = host.suspicion
             && host.heard <= since
         {
-            if now >= leaps.end_of(busy, since)
+            let limit = host.why.limit();
+            let patience = limits.of(limit);
+            if now >= leaps.end_of(patience, since)
                 && host.asked >= LEAST_ASKED
                 && !planted(Bug::AsksForEver)
             {
-                return Due::Gone(Silence::Busy);
+                return Due::Gone(limit);
             }
             host.asked = host.asked.saturating_add(1);
-            return Due::Ask(host.speaker, now + busy / QUESTIONS);
+            return Due::Ask(host.speaker, now + patience / QUESTIONS);
         }
         if now < host.heard + idle / 2 {
             return Due::Wait(host.heard + idle / 2);

@@ -66,7 +66,10 @@ impl Registration {
 
 /// Every entry of the table is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[error("all {0} registrations of this NIC are taken: deregister some, or configure more")]
+#[error(
+    "all {0} registrations of this NIC are taken: deregister some, or configure more \
+     (`Config::registrations`)"
+)]
 pub struct TableFull(pub usize);
 
 struct Entry {

@@ -143,18 +143,19 @@ pub use work::{
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::encap::{Path, PathId};
+use crate::encap::{Host, Path, PathId};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Behind, Glance, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
+use crate::wire::{Behind, Bth, Glance, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
 
 use common::Common;
 use device::by_row;
 use doorbells::Doorbells;
-use hosts::HostId;
+use hosts::{HostId, Suspect};
 use notices::LINKS;
 use numbering::Numbers;
 use pair::{Blamed, QueuePair};
@@ -165,6 +166,9 @@ use ring::Nothing;
 
 /// Packets that a queue pair sends before the next has its turn.
 const QUANTUM: u32 = 32;
+
+/// The least time between two messages of a closed port that are looked at.
+const BETWEEN_CLOSED: Duration = Duration::from_millis(1);
 
 /// A network adapter in software. See the [module](self).
 pub struct Nic {
@@ -181,6 +185,8 @@ pub struct Nic {
     no_receives: Nothing<ReceiveRequest>,
     /// Places whose timers went off, while they are seen to.
     fired: Vec<u32>,
+    /// From when on a message that a port is closed is looked at again.
+    closed_again: Time,
 }
 
 impl fmt::Debug for Nic {
@@ -323,7 +329,7 @@ impl Nic {
         }
         let (_, host) = path.outer().hosts();
         let replaced = |peer| numbers.same_process(peer, newcomer);
-        for (peer, at) in common.hosts.suspect(host, replaced, common.now) {
+        for (peer, at) in common.hosts.suspect(host, Suspect::Replaced, replaced, common.now) {
             common.timers.arm(peer.timer(common.places), at);
         }
     }
@@ -662,6 +668,27 @@ impl Inbox for Nic {
     fn gone(&mut self, link: PathId) {
         if !self.common.gone.contains(&link) {
             self.common.gone.push(link);
+        }
+    }
+
+    /// Has all peers at the host asked at once. A message that quotes no packet of this NIC's that
+    /// is under way changes nothing: whoever forges one would have to know 24 bits of a queue pair
+    /// number and the sequence number of the moment. Of those that come within a millisecond, one
+    /// is looked at, since that takes a walk along all queue pairs.
+    #[cold]
+    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+        let Self { common, pairs, closed_again, .. } = self;
+        let Ok(bth) = Bth::from_bytes(quoted) else { return };
+        if common.lossless || common.now < *closed_again {
+            return;
+        }
+        *closed_again = common.now + BETWEEN_CLOSED;
+        if !pairs.iter().flatten().any(|pair| pair.has_sent(at, &bth)) {
+            return;
+        }
+        common.counters.closed_ports += 1;
+        for (peer, at) in common.hosts.suspect(at, Suspect::Closed, |_| true, common.now) {
+            common.timers.arm(peer.timer(common.places), at);
         }
     }
 

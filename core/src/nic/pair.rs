@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::encap::{Path, PathId};
+use crate::encap::{Host, Path, PathId};
 use crate::planted::{Bug, planted};
 use crate::time::Time;
-use crate::wire::{CaGuid, Likeness, PathMtu, Pkey, Qkey, Qpn, Service};
+use crate::wire::{Bth, CaGuid, Likeness, PathMtu, Pkey, Qkey, Qpn, Service};
 
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
@@ -418,6 +418,17 @@ impl QueuePair {
             self.heard = common.now;
             common.hosts.heard(self.host, self.shared.place, common.now);
         }
+    }
+
+    /// Whether a packet to a host, as it is quoted, is one of this queue pair's that may still be
+    /// under way, or its question whether the peer is there.
+    pub fn has_sent(&self, to: Host, quoted: &Bth) -> bool {
+        let leads_there = |path: &Path| path.outer().hosts().1 == to;
+        self.service() == Service::Rc
+            && self.state.requests()
+            && quoted.destination() == self.peer
+            && self.requester.may_be_under_way(quoted.psn())
+            && self.path.as_ref().is_some_and(leads_there)
     }
 
     /// Whether its peer is still to be refused something.

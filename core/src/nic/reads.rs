@@ -174,7 +174,8 @@ impl QueuePair {
         }
         let len = u64::from(length.0);
         if keys.remote(self.domain, rkey, Rights::REMOTE_READ, address, len).is_err() {
-            keys.lent(self.domain, rkey, address, len).map_err(Refusal::access)?;
+            keys.lent(self.domain, rkey, address, len)
+                .map_err(|why| Refusal::access_to((address, len), why))?;
         }
         Ok(())
     }
@@ -205,7 +206,7 @@ impl QueuePair {
         self.granted(Rights::REMOTE_ATOMIC)?;
         let (region, offset) = keys
             .remote(self.domain, rkey, Rights::REMOTE_ATOMIC, address, 8)
-            .map_err(Refusal::access)?;
+            .map_err(|why| Refusal::access_to((address, 8), why))?;
         let answers = &mut self.responder.answers;
         if answers.are_full() {
             return Err(Refusal::INVALID);

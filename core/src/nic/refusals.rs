@@ -12,7 +12,7 @@ use super::resources::DEEPEST;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ResourceError {
     /// Every entry of the table of addresses is taken.
-    #[error("all {0} addresses of this NIC are taken: drop some, or configure more")]
+    #[error("all {0} addresses of this NIC are taken: drop some")]
     AddressesFull(usize),
     /// There is no such shared receive queue.
     #[error("{0:?} is not a shared receive queue of this NIC")]
@@ -34,7 +34,10 @@ pub enum ResourceError {
     #[error("{0:?} is not an address of this NIC")]
     NoSuchAddress(AddressId),
     /// The table is full.
-    #[error("all {0} queue pairs of this NIC are taken: take some down, or configure more")]
+    #[error(
+        "all {0} queue pairs of this NIC are taken: take some down, or configure more \
+             (`Config::queue_pairs`)"
+    )]
     QueuePairsFull(usize),
     /// There is no such completion queue.
     #[error("{0:?} is not a completion queue of this NIC")]

@@ -99,6 +99,7 @@ impl Nic {
             domains: 0,
             no_receives: Nothing::new(),
             fired: Vec::with_capacity(capacity),
+            closed_again: Time::ZERO,
         })
     }
 

@@ -17,6 +17,7 @@ mod page;
 mod service;
 mod store;
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -83,21 +84,29 @@ async fn main() -> Result<()> {
     match Command::parse() {
         Command::Serve { device, metrics } => serve(&device, metrics).await?,
         Command::Get { server, key } => {
-            println!("{}", connect(&server).await?.get(key).await?);
+            writeln!(io::stdout(), "{}", connect(&server).await?.get(key).await?)?;
         }
         Command::Put { server, key, value } => {
             connect(&server).await?.put(key, value).await?;
         }
         Command::Delete { server, key } => {
             let was_there = connect(&server).await?.delete(key.clone()).await?;
-            println!("{key} {}", if was_there { "is removed" } else { "was not there" });
+            writeln!(
+                io::stdout(),
+                "{key} {}",
+                if was_there { "is removed" } else { "was not there" }
+            )?;
         }
         Command::Scan { server, prefix } => scan(&connect(&server).await?, prefix).await?,
         Command::Watch { server, prefix } => watch(&connect(&server).await?, prefix).await?,
         Command::Load { server, in_flight, seconds } => {
             let seconds = Duration::try_from_secs_f64(seconds).context("--seconds")?;
             let channel = Channel::builder().in_flight(in_flight).connect(&*server).await?;
-            println!("{}", load::run(KeyValueClient::new(channel), in_flight, seconds).await?);
+            writeln!(
+                io::stdout(),
+                "{}",
+                load::run(KeyValueClient::new(channel), in_flight, seconds).await?
+            )?;
         }
     }
     Ok(())
@@ -115,7 +124,7 @@ async fn open(device: &str, health: &Health) -> Result<Server> {
         .health(health)
         .open(device)
         .await?;
-    println!("serving as {}", server.name());
+    writeln!(io::stdout(), "serving as {}", server.name())?;
     Ok(server)
 }
 
@@ -126,20 +135,22 @@ async fn serve(device: &str, metrics: Option<SocketAddr>) -> Result<()> {
     let server = open(device, &Health::new()).await?;
     if let Some((address, handle)) = recorder {
         let page = page::listen(address).await?;
-        println!("metrics at http://{}/metrics", page.local_addr()?);
+        writeln!(io::stdout(), "metrics at http://{}/metrics", page.local_addr()?)?;
         tokio::spawn(page::show(page, handle, server.nic().clone()));
     }
     tokio::signal::ctrl_c().await?;
-    println!("ending");
-    let ended = tokio::time::timeout(GRACE, server.shutdown()).await;
-    ended.unwrap_or_else(|_| println!("calls still run, and are stopped"));
+    writeln!(io::stdout(), "ending")?;
+    match tokio::time::timeout(GRACE, server.shutdown()).await {
+        Ok(ended) => ended?,
+        Err(_) => writeln!(io::stdout(), "calls still run, and are stopped")?,
+    }
     Ok(())
 }
 
 async fn scan(client: &KeyValueClient, prefix: String) -> Result<()> {
     let mut entries = client.scan(prefix).await?;
     while let Some((key, value)) = entries.message().await? {
-        println!("{key}\t{value}");
+        writeln!(io::stdout(), "{key}\t{value}")?;
     }
     Ok(())
 }
@@ -148,8 +159,8 @@ async fn watch(client: &KeyValueClient, prefix: String) -> Result<()> {
     let mut changes = client.watch(prefix).await?;
     while let Some(Change { key, value }) = changes.message().await? {
         match value {
-            Some(value) => println!("{key}\t{value}"),
-            None => println!("{key} is removed"),
+            Some(value) => writeln!(io::stdout(), "{key}\t{value}")?,
+            None => writeln!(io::stdout(), "{key} is removed")?,
         }
     }
     Ok(())
@@ -159,7 +170,11 @@ async fn watch(client: &KeyValueClient, prefix: String) -> Result<()> {
 async fn demonstrate() -> Result<()> {
     let server = open("shm", &Health::new()).await?;
     let channel = Channel::connect(server.name()).await?;
-    println!("{}", load::run(KeyValueClient::new(channel), 64, Duration::from_secs(1)).await?);
-    server.shutdown().await;
+    writeln!(
+        io::stdout(),
+        "{}",
+        load::run(KeyValueClient::new(channel), 64, Duration::from_secs(1)).await?
+    )?;
+    server.shutdown().await?;
     Ok(())
 }

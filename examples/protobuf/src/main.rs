@@ -11,6 +11,8 @@
 //! The messages are declared by prost's derive. Those that `prost-build` generates from a `.proto`
 //! file are of the same kind, and need no other codec.
 
+use std::io::{self, Write};
+
 use anyhow::{Result, bail};
 use bytes::{Bytes, BytesMut};
 use doorbell::rpc::{self, Channel, Codec, CodecError, Server, Status, Streaming};
@@ -100,13 +102,13 @@ async fn call(server: &str) -> Result<()> {
     let atlas = AtlasClient::new(Channel::connect(server).await?);
     let Place { name, latitude, longitude } =
         atlas.find(FindRequest { name: "Oslo".to_owned() }).await?;
-    println!("{name} is at {latitude}, {longitude}");
+    writeln!(io::stdout(), "{name} is at {latitude}, {longitude}")?;
     let mut places = atlas.list(ListRequest { north_of: Some(-20.0) }).await?;
     while let Some(place) = places.message().await? {
-        println!("{} is north of -20", place.name);
+        writeln!(io::stdout(), "{} is north of -20", place.name)?;
     }
     let missed = atlas.find(FindRequest { name: "Atlantis".to_owned() }).await;
-    println!("{}", missed.expect_err("no atlas has it"));
+    writeln!(io::stdout(), "{}", missed.expect_err("no atlas has it"))?;
     Ok(())
 }
 
@@ -120,7 +122,7 @@ async fn main() -> Result<()> {
         }
         ["serve", device] => {
             let server = serve(device).await?;
-            println!("serving as {}", server.name());
+            writeln!(io::stdout(), "serving as {}", server.name())?;
             std::future::pending().await
         }
         ["call", server] => call(server).await,

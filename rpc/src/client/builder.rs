@@ -116,8 +116,9 @@ impl ChannelBuilder {
     /// progress, counts as dead, too. The shortest time is 10 ms.
     ///
     /// Unless set, a server that calls or streams wait for is probed every half second, and counts
-    /// as dead a second after a probe that it does not answer. Any other server counts as dead
-    /// after half a minute of silence.
+    /// as dead five seconds after a probe that it does not answer, or half a second if the system
+    /// of its host says that nobody is at its port. Any other server counts as dead after half a
+    /// minute of silence.
     ///
     /// Over `shm` the setting has no effect: the end of a process is noticed at once, and a process
     /// that is stopped is waited for, as long as deadlines allow. On a [bundle](Self::connect_on)
@@ -162,13 +163,11 @@ impl ChannelBuilder {
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
-        if let Err(why) = Handle::try_current() {
-            let why = Status::unavailable(format!(
+        if Handle::try_current().is_err() {
+            return Err(Status::unavailable(format!(
                 "there is no Tokio runtime here, and a channel is served by the one in which it is made: \
                  make the channel to {name} in async code that a runtime runs"
-            ))
-            .with_source(why);
-            return Err(why);
+            )));
         }
         let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
         let calls = Arc::new(Calls::new(self.longest, self.memory));
@@ -214,14 +213,11 @@ impl ChannelBuilder {
 }
 
 fn parsed(name: impl TryInto<Name, Error: Into<NameError>>) -> Result<Name, Status> {
-    name.try_into().map_err(|why| {
-        let why = why.into();
-        Status::invalid_argument(why.to_string()).with_source(why)
-    })
+    name.try_into().map_err(|why| Status::invalid_argument(chain(&why.into())))
 }
 
 fn unopened(device: &str, why: OpenError) -> Status {
-    Status::unavailable(format!("opening {device} for a channel: {}", chain(&why))).with_source(why)
+    Status::unavailable(format!("opening {device} for a channel: {}", chain(&why)))
 }
 
 /// The device from which a server with a given name can be reached.

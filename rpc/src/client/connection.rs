@@ -56,7 +56,6 @@ fn ungreeted(name: &Name, why: CallError) -> Status {
         ),
         _ => Status::unavailable(format!("greeting {name}: {text}")),
     }
-    .with_source(why)
 }
 
 impl Connection {
@@ -68,15 +67,16 @@ impl Connection {
         client: u64,
         before: u64,
     ) -> Result<Arc<Self>, Status> {
-        let peer = endpoint.connect(name).await.map_err(|why| {
-            Status::unavailable(format!("connecting to {name}: {}", chain(&why))).with_source(why)
-        })?;
+        let peer = endpoint
+            .connect(name)
+            .await
+            .map_err(|why| Status::unavailable(format!("connecting to {name}: {}", chain(&why))))?;
         let hello = Hello { version: VERSION, client, session: before };
         let reply = peer.call(HELLO, hello.words()).await;
         let reply = reply.map_err(|why| ungreeted(name, why))?;
-        let words = reply.arguments(WELCOME).map_err(|why| {
-            Status::unavailable(format!("{name} is no RPC server: {why}")).with_source(why)
-        })?;
+        let words = reply
+            .arguments(WELCOME)
+            .map_err(|why| Status::unavailable(format!("{name} is no RPC server: {why}")))?;
         let Welcome { version, session, server, longest, bulk_service } =
             Welcome::from_words(words);
         if version != VERSION {
@@ -315,17 +315,13 @@ impl Connection {
     /// Decides from an error of sending whether the call may be sent again.
     #[cold]
     fn unsent(&self, why: SendError) -> Failure {
-        let text = why.to_string();
+        let text = chain(&why);
         match why {
-            SendError::Payload { .. } => {
-                Failure::Final(Status::resource_exhausted(text).with_source(why))
-            }
-            SendError::NoCredit { .. } => {
-                Failure::Final(Status::deadline_exceeded(text).with_source(why))
-            }
+            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text)),
+            SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text)),
             _ => {
                 self.broken.store(true, Ordering::Relaxed);
-                Failure::NotSent(Status::unavailable(text).with_source(why))
+                Failure::NotSent(Status::unavailable(text))
             }
         }
     }

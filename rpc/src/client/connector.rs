@@ -152,12 +152,7 @@ impl Connector {
         let last = self.0.attempts().last.clone();
         let why = last.as_ref().map_or("no attempt has ended yet", Status::message);
         let text = format!("there is no connection to {} in time: {why}", self.0.name);
-        let status =
-            if by_deadline { Status::deadline_exceeded(text) } else { Status::unavailable(text) };
-        match last {
-            Some(last) => status.with_source(last),
-            None => status,
-        }
+        if by_deadline { Status::deadline_exceeded(text) } else { Status::unavailable(text) }
     }
 }
 

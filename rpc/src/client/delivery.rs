@@ -132,7 +132,7 @@ impl Delivery {
     fn behind(&self, why: Status) -> Status {
         let Some(lost) = &self.lost else { return why };
         let text = format!("{}; then: {}", lost.message(), why.message());
-        Status::new(why.code(), text).with_source(why)
+        Status::new(why.code(), text)
     }
 }
 

@@ -149,8 +149,8 @@ impl ServerBuilder {
     /// come for half of that time. A client whose process is stopped for this long, or does not let
     /// its NIC make progress, counts as dead, too. The shortest time is 10 ms.
     ///
-    /// Unless set, a client that does not acknowledge what it is sent counts as dead after a
-    /// second, and a client that is sent nothing after half a minute.
+    /// Unless set, a client that does not acknowledge what it is sent counts as dead after five
+    /// seconds, and a client that is sent nothing after half a minute.
     ///
     /// Over `shm` the setting has no effect: the end of a process is noticed at once, and a process
     /// that is stopped is waited for. On a [bundle](Self::open_on) the setting of the bundle's NIC

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::state::{Core, Gone, client_gone};
 use crate::health::Health;
+use crate::status::Status;
 use crate::usage::Usage;
 
 /// A server that takes calls. Clones are handles to the same server.
@@ -20,7 +21,8 @@ use crate::usage::Usage;
 /// that runtime ends, the server ends with it, and its callers get an error.
 ///
 /// When the last handle is dropped, the server ends at once: running handlers are dropped, and
-/// their callers get an error. [`shutdown`](Self::shutdown) ends a server gracefully.
+/// their callers get an error. Answers that were sent shortly before may be lost.
+/// [`shutdown`](Self::shutdown) ends a server gracefully.
 ///
 /// Dropping the last handle also closes a device that the server has
 /// [opened](crate::ServerBuilder::open), so that another server can be opened under the same name
@@ -93,16 +95,23 @@ impl Server {
 
     /// Ends the server gracefully. From now on calls are refused with
     /// [`Unavailable`](crate::Code::Unavailable). Running handlers are waited for, and their
-    /// answers sent. When this returns, each client has all its answers, unless the client has gone
-    /// or has received nothing for a second. A handler that never ends holds up the shutdown: bound
-    /// the wait with `tokio::time::timeout`, and then drop the server.
+    /// answers sent. When this returns without an error, each client has all its answers, with the
+    /// streams and long bodies that belong to them, or has gone. A handler that never ends holds up
+    /// the shutdown: bound the wait with `tokio::time::timeout`, and then drop the server.
     ///
     /// First of all, the server's [health](crate::ServerBuilder::health) is set to
     /// [`NotServing`](crate::ServingStatus::NotServing), and clients that watch it are told.
-    pub async fn shutdown(&self) {
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Code::Unavailable), with the names of the clients, when some have not
+    /// taken their last answers: ten seconds after these were sent, or when the client has been
+    /// silent for as long as the NIC's [`KeepAlive`](doorbell_verbs::KeepAlive) allows. The server
+    /// has ended all the same.
+    pub async fn shutdown(&self) -> Result<(), Status> {
         self.0.health.iter().for_each(Health::shut_down);
-        self.0.core.close().await;
+        let taken = self.0.core.close().await;
         self.0.endpoint.unmap_all().await;
+        taken
     }
 }
 

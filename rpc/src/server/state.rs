@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorbell_am as am;
+use doorbell_verbs::{Cause, Ending, Silence};
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -40,8 +41,24 @@ pub struct Core {
     pub runtime: Handle,
 }
 
-/// How long a server that shuts down waits for its clients to receive the last answers.
-const SETTLES: Duration = Duration::from_secs(1);
+/// How long a server that shuts down waits for its clients to take their last answers.
+const SETTLES: Duration = Duration::from_secs(10);
+
+/// The most clients that an error of a shutdown names.
+const MOST_NAMED: usize = 4;
+
+/// Waits until a client has taken all answers that were sent to it, for a bounded time. Returns
+/// whether it has, or has gone and wants none of them.
+async fn takes_all(client: &am::Peer) -> bool {
+    let in_time = tokio::time::timeout(SETTLES, client.settled()).await.is_ok();
+    // A client that merely falls silent may want them still.
+    let silent = |limit| matches!(limit, Silence::Busy | Silence::Idle);
+    let lost = match client.ending() {
+        Some(Ending::Broken(Cause::PeerSilent { limit, .. })) => silent(limit),
+        _ => false,
+    };
+    in_time && !lost
+}
 
 /// The number of handlers that run and the number of calls that are not answered yet, in one word,
 /// so that both change together when a call begins. A server that shuts down waits for the latter.
@@ -175,8 +192,11 @@ impl Core {
     }
 
     /// Refuses further calls, and waits until every call that was taken in is answered. Then waits
-    /// for a bounded time until the clients have received the answers.
-    pub async fn close(&self) {
+    /// for a bounded time until the clients have taken the answers.
+    ///
+    /// # Errors
+    /// When a client has not taken its answers in that time.
+    pub async fn close(&self) -> Result<(), Status> {
         self.closing.store(true, Ordering::SeqCst);
         loop {
             let mut ended = std::pin::pin!(self.idle.notified());
@@ -187,9 +207,19 @@ impl Core {
             ended.await;
         }
         let peers = self.sessions().peers_connected();
-        let settled = join_all(peers.iter().map(am::Peer::settled));
-        // A client whose process is stopped, or that receives nothing, is not waited for any
-        // longer.
-        let _ = tokio::time::timeout(SETTLES, settled).await;
+        let taken = join_all(peers.iter().map(takes_all)).await;
+        let left = peers.iter().zip(taken).filter(|(_, taken)| !taken);
+        let left: Vec<_> = left.map(|(client, _)| client.to_string()).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let named = left[..left.len().min(MOST_NAMED)].join(", ");
+        let more = if left.len() > MOST_NAMED { ", …" } else { "" };
+        Err(Status::unavailable(format!(
+            "the server has ended, and {} of {} clients have not taken their last answers: \
+             {named}{more}. They are silent, or their programs have taken no message for {SETTLES:?}",
+            left.len(),
+            peers.len()
+        )))
     }
 }

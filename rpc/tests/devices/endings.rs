@@ -22,7 +22,7 @@ pub async fn a_server_that_shuts_down_finishes_its_calls_and_refuses_others(ends
     let status = client.unary(ADD, (1, 2)).await.expect_err("it shuts down");
     assert_eq!(status.code(), Code::Unavailable, "{status}");
     stage.go();
-    shutdown.await;
+    shutdown.await.expect("the client takes its answer");
     let held = accepted.await.expect("no panic").expect("it was accepted");
     assert_eq!(held.into_inner(), 1);
 }
@@ -43,7 +43,7 @@ pub async fn a_channel_connects_again_to_a_server_that_has_started_anew(ends: En
     assert_eq!(status.code(), Code::Unavailable, "{status}");
     stages[0].has_ended().await;
     assert_eq!(stages[1].begun(), 0);
-    server.shutdown().await;
+    server.shutdown().await.expect("clients take their answers");
 }
 
 // Tasks that were being stopped kept the NIC of a server that was dropped, and its address was
@@ -73,7 +73,7 @@ pub async fn the_name_of_a_server_can_be_opened_again_as_soon_as_the_server_has_
         let server = ends.open(Stage::default().server()).await;
         let client = ends.client(&server).await;
         answers(&client).await;
-        server.shutdown().await;
+        server.shutdown().await.expect("clients take their answers");
         drop(server);
     }
 }

@@ -9,6 +9,7 @@ mod common;
 mod mixed;
 
 mod durations;
+mod errors;
 mod panics;
 mod runtimes;
 mod shutdowns;

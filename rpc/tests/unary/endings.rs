@@ -33,7 +33,7 @@ async fn a_server_that_shuts_down_finishes_its_calls_and_refuses_others(device: 
     assert!(waits(&mut shutdown).await);
 
     stage.go(1);
-    in_time(shutdown).await;
+    in_time(shutdown).await.expect("the client takes its answer");
     let held = in_time(accepted).await.expect("no panic").expect("it was accepted");
     assert_eq!(held.into_inner(), 1);
 }

@@ -8,6 +8,7 @@ use doorbell_verbs::ConnectionState;
 
 use super::{Core, Landing, Waits};
 use crate::error::Error;
+use crate::fates::told;
 use crate::heap::{counter, sleepers};
 use crate::messages::{ENDED, OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
@@ -219,10 +220,10 @@ impl Core {
     #[cold]
     pub fn gone(&self, rank: usize, far: &Far) -> Error {
         let why = match far.connection.state() {
-            ConnectionState::Ended(ending) => ending.to_string(),
+            ConnectionState::Ended(ending) => told(&ending),
             _ => far.messages.ending().map_or_else(
                 || "its connection does not take requests any more".to_owned(),
-                |ending| ending.to_string(),
+                |ending| told(&ending),
             ),
         };
         self.note_end(rank, far, &why);

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use doorbell_core::encap::{Full, Path, PathId, Version};
+use doorbell_core::encap::{Full, Host, Path, PathId, Version};
 use doorbell_core::nic::{Config, Flow, Inbox, Nic, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Headers, Malformed, Packet};
+use doorbell_core::wire::{Bth, Headers, Malformed, Packet};
 use doorbell_transports::{AnyDevice, Clock, Device};
 
 use crate::counters::Counters;
@@ -108,6 +108,10 @@ impl Inbox for Counting<'_> {
 
     fn gone(&mut self, link: PathId) {
         self.0.gone(link);
+    }
+
+    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+        self.0.port_closed(at, quoted);
     }
 }
 

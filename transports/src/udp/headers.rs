@@ -1,9 +1,9 @@
 //! Outer headers, as a socket's addresses tell of them.
 
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use doorbell_core::encap::Outer;
-use doorbell_core::wire::{Ethernet, Ipv4, Ipv6, Mac, Udp};
+use doorbell_core::encap::{Host, Outer};
+use doorbell_core::wire::{Ethernet, Ipv4, Ipv6, Mac, Udp, UdpPort};
 
 use crate::host::not_a_hosts;
 
@@ -11,6 +11,15 @@ use crate::host::not_a_hosts;
 /// decides and the ICRC does not cover is as good as any.
 pub fn between(from: SocketAddr, to: SocketAddr) -> Option<Outer> {
     Outer::v2((Mac([0; 6]), Mac([0; 6])), from, to)
+}
+
+/// The host, and the port there, that a socket's address stands for.
+pub fn host(address: SocketAddr) -> Host {
+    let gid = match address.ip() {
+        IpAddr::V4(ip) => ip.into(),
+        IpAddr::V6(ip) => ip.into(),
+    };
+    Host { gid, port: UdpPort(address.port()) }
 }
 
 /// How many bytes headers take from such an address.

@@ -23,6 +23,9 @@
 //! whenever the interface sums checksums. Where sending one is refused, to that peer goes a frame a
 //! packet from then on.
 //!
+//! Where the system of a peer's host says that the peer's port is closed, since the process there has
+//! ended, the NIC [hears](Inbox::port_closed) of that and asks the peer at once.
+//!
 //! # Wildcards
 //! A device has one address, for every packet's ICRC covers the addresses that it is from and for,
 //! and peers know the NIC by one. So a device that is opened at `0.0.0.0` or `[::]` is bound to one
@@ -57,7 +60,7 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, PathMtu, UdpPort};
 
 use self::often::{Often, Traffic};
-use self::peer::Peer;
+use self::peer::{Closed, Peer};
 use self::sender::{REMEMBERED, Sender, Senders};
 use self::sending::Waiting;
 use crate::address::{Address, ReachError};
@@ -116,6 +119,8 @@ pub struct Udp {
     /// The sockets at which room is waited for: a peer's, the listener.
     waits_for_room: [Option<usize>; 2],
     target: Target,
+    /// A message that a port is closed, of which the NIC has not been told.
+    closed: Option<Closed>,
     /// To whom the system does not send runs.
     uncut: Vec<SocketAddr>,
 
@@ -227,6 +232,7 @@ impl Udp {
             waits_for_room: [None; 2],
             headers_len: headers::len(own),
             target: Target { to: own, name: Name::of(own), peer: None, run: run_most },
+            closed: None,
             uncut: Vec::new(),
             narrow: false,
             buffer: vec![0; LONGEST].into(),

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use doorbell_core::encap::Opener;
 use doorbell_core::nic::Inbox;
-use doorbell_core::wire::{Headers, IpId};
+use doorbell_core::wire::{Bth, Headers, IpId};
 
 use super::often::Traffic;
 use super::sender::Sender;
@@ -48,6 +48,12 @@ enum Ids {
     Asked { looks: u32 },
     /// The system does not show it, or not in time: the socket receives only.
     Hidden { by_system: bool },
+}
+
+/// A message that nobody is at a port, with the beginning of the datagram that it is about.
+pub struct Closed {
+    pub at: SocketAddr,
+    pub quoted: [u8; Bth::LEN],
 }
 
 /// What became of learning.
@@ -163,8 +169,9 @@ impl Peer {
         }
     }
 
-    /// Learns the next identification, if it must be learnt.
-    pub fn learn(&mut self) -> Learnt {
+    /// Learns the next identification, if it must be learnt. Leaves what else the kernel has noted
+    /// as [`heed`](Self::heed) does.
+    pub fn learn(&mut self, closed: &mut Option<Closed>) -> Learnt {
         if let Ids::Unknown { tries } = self.ids {
             self.ids = match self.socket.send_shown() {
                 Ok(()) => Ids::Asked { looks: 0 },
@@ -172,7 +179,7 @@ impl Peer {
                 Err(_) => Ids::Hidden { by_system: false },
             };
         }
-        self.heed();
+        self.heed(closed);
         match self.ids {
             Ids::Asked { looks } if looks < LOOKS => self.ids = Ids::Asked { looks: looks + 1 },
             Ids::Asked { .. } => self.ids = Ids::Hidden { by_system: false },
@@ -185,8 +192,9 @@ impl Peer {
         }
     }
 
-    /// Reads what the kernel has noted of this socket.
-    pub fn heed(&mut self) {
+    /// Reads what the kernel has noted of this socket. A message that the peer's port is closed is
+    /// left in `closed`, unless another waits there.
+    pub fn heed(&mut self, closed: &mut Option<Closed>) {
         // As many as can be are read, but not for ever.
         for note in (0..NOTES).map_while(|_| self.socket.note()) {
             self.ids = match (note, self.ids) {
@@ -194,6 +202,10 @@ impl Peer {
                 (Note::Sent(None), Ids::Asked { .. }) => Ids::Hidden { by_system: true },
                 (Note::TooLong { mtu, here: false }, ids) => {
                     hint_of_narrow_path(&mut self.narrow, mtu);
+                    ids
+                }
+                (Note::Closed { at, quoted }, ids) => {
+                    closed.get_or_insert(Closed { at, quoted });
                     ids
                 }
                 (_, ids) => ids,

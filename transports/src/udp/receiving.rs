@@ -12,9 +12,9 @@ use std::os::fd::RawFd;
 use doorbell_core::nic::Inbox;
 
 use super::often::Traffic;
-use super::peer::{Learnt, NOTES, Peer, hint_of_narrow_path};
+use super::peer::{Closed, Learnt, NOTES, Peer, hint_of_narrow_path};
 use super::sender::Sender;
-use super::{LISTENER, MOST_PEERS, Udp};
+use super::{LISTENER, MOST_PEERS, Udp, headers};
 use crate::burst::Burst;
 use crate::sys::udp::{Note, UdpSocket};
 
@@ -121,6 +121,10 @@ impl Udp {
                 self.heat(socket);
             }
         }
+        if let Some(Closed { at, quoted }) = self.closed.take() {
+            inbox.port_closed(headers::host(at), &quoted);
+            found += 1;
+        }
         self.turns.most = if found > 0 { 1 } else { (2 * self.turns.most).min(LOOKS) };
         found
     }
@@ -136,12 +140,18 @@ impl Udp {
         match socket {
             LISTENER => {
                 for note in (0..NOTES).map_while(|_| self.listener.note()) {
-                    if let Note::TooLong { mtu, here: false } = note {
-                        hint_of_narrow_path(&mut self.narrow, mtu);
+                    match note {
+                        Note::TooLong { mtu, here: false } => {
+                            hint_of_narrow_path(&mut self.narrow, mtu);
+                        }
+                        Note::Closed { at, quoted } => {
+                            self.closed.get_or_insert(Closed { at, quoted });
+                        }
+                        _ => {}
                     }
                 }
             }
-            peer => self.peers[peer - 1].heed(),
+            peer => self.peers[peer - 1].heed(&mut self.closed),
         }
     }
 
@@ -305,7 +315,7 @@ impl Udp {
     fn settle(&mut self) {
         self.unsettled = false;
         for peer in &mut self.peers {
-            match peer.learn() {
+            match peer.learn(&mut self.closed) {
                 Learnt::Enough => {}
                 Learnt::Later => self.unsettled = true,
                 // Nor will it to others.

@@ -122,18 +122,25 @@ impl Udp {
     }
 
     #[inline]
-    fn hand_over(&self, sealed: Sealed) -> io::Result<()> {
+    fn hand_over(&mut self, sealed: Sealed) -> io::Result<()> {
+        match self.offer(sealed) {
+            // Notice of what became of an earlier one: this one was not looked at.
+            Err(why) if is_notice(&why) => {
+                self.heed(self.target.peer.map_or(LISTENER, |peer| peer + 1));
+                self.offer(sealed)
+            }
+            result => result,
+        }
+    }
+
+    #[inline]
+    fn offer(&self, sealed: Sealed) -> io::Result<()> {
         let datagrams = &self.frame[self.headers_len..sealed.len];
         let segment = sealed.segmentation.map(|segmentation| segmentation.segment);
-        let send = || match (self.target.peer, segment) {
+        match (self.target.peer, segment) {
             (Some(peer), None) => self.peers[peer].socket.send(datagrams),
             (Some(peer), Some(_)) => self.peers[peer].socket.send_run(datagrams, segment, None),
             (None, _) => self.listener.send_run(datagrams, segment, Some(&self.target.name)),
-        };
-        match send() {
-            // Notice of what became of an earlier one: this one was not looked at.
-            Err(why) if is_notice(&why) => send(),
-            result => result,
         }
     }
 
@@ -193,6 +200,7 @@ impl Udp {
         let datagrams = &frame[self.headers_len..len];
         let mut sent = self.listener.send_run(datagrams, segment, Some(&to));
         if sent.as_ref().is_err_and(is_notice) {
+            self.heed(LISTENER);
             sent = self.listener.send_run(datagrams, segment, Some(&to));
         }
         match sent {

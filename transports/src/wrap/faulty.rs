@@ -9,11 +9,11 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use doorbell_core::encap::{Full, Outer, Path, PathId};
+use doorbell_core::encap::{Full, Host, Outer, Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Headers, Malformed, Packet};
+use doorbell_core::wire::{Bth, Headers, Malformed, Packet};
 use thiserror::Error;
 
 use super::leave_to_inside;
@@ -387,6 +387,10 @@ impl<I: Inbox> Inbox for Judge<'_, I> {
             let due = self.now + self.fate.faults.delay;
             self.held.keep(due, Event::Gone(link), self.inbox);
         }
+    }
+
+    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+        self.inbox.port_closed(at, quoted);
     }
 }
 

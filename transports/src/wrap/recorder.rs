@@ -4,12 +4,12 @@ use std::fmt;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use doorbell_core::encap::{Full, Outer, Path, PathId, Run};
+use doorbell_core::encap::{Full, Host, Outer, Path, PathId, Run};
 use doorbell_core::nic::{Flow, Inbox, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::pcapng::{self, Direction};
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Headers, IpId, Mac, Malformed, Packet};
+use doorbell_core::wire::{Bth, Headers, IpId, Mac, Malformed, Packet};
 
 use super::leave_to_inside;
 use crate::device::Device;
@@ -153,6 +153,10 @@ impl<I: Inbox, W: io::Write> Inbox for Recorded<'_, I, W> {
 
     fn gone(&mut self, link: PathId) {
         self.inbox.gone(link);
+    }
+
+    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+        self.inbox.port_closed(at, quoted);
     }
 }
 

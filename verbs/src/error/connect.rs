@@ -126,6 +126,10 @@ pub enum ConnectError {
 fn hint(reason: RejectReason) -> &'static str {
     match reason {
         RejectReason::INVALID_SERVICE_ID => "; does its program listen to that service?",
+        RejectReason::NO_RESOURCES => {
+            "; its NIC has as many queue pairs as it may (its Config::queue_pairs), some of which may \
+             rest after their connections have ended, or too many others ask at this moment"
+        }
         RejectReason::INVALID_MTU => "; it was asked for packets of every size, down to 256 bytes",
         _ => "",
     }

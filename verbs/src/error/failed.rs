@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{self, Cause, Failure, Memory, PostError, Refused, WorkRequest};
+use doorbell_core::wire::{RemoteAddr, Rkey};
 use thiserror::Error;
 
 use crate::link::{ConnectionState, Ending, Link};
+use crate::work::RemoteMemory;
 
 /// A request that failed, or was never posted, with the memory that it had.
 #[derive(Debug)]
@@ -18,7 +20,16 @@ struct Details {
     ending: Option<Ending>,
     /// The peer's address, on a device that has such addresses.
     peer: Option<SocketAddr>,
+    /// The access to the peer's memory that the peer has refused, if it has.
+    refused: Option<Access>,
     memory: Memory,
+}
+
+/// An access to a peer's memory, as it was asked for.
+struct Access {
+    key: Rkey,
+    address: RemoteAddr,
+    len: u64,
 }
 
 impl fmt::Debug for Details {
@@ -67,7 +78,7 @@ pub enum FailedWhy {
 
 impl Failed {
     fn new(why: FailedWhy, memory: Memory) -> Self {
-        Self(Box::new(Details { why, ending: None, peer: None, memory }))
+        Self(Box::new(Details { why, ending: None, peer: None, refused: None, memory }))
     }
 
     pub(crate) fn of(why: Failure, memory: Memory) -> Self {
@@ -111,6 +122,17 @@ impl Failed {
         self
     }
 
+    /// Adds what was asked for, if the peer has refused to give access to its memory: `len` bytes
+    /// at the beginning of `memory`.
+    #[cold]
+    pub(crate) fn asking(mut self, memory: RemoteMemory, len: u64) -> Self {
+        if self.0.why == FailedWhy::Carried(Failure::Broke(Cause::PeerAccess)) {
+            let (key, address) = (memory.rkey(), memory.address());
+            self.0.refused = Some(Access { key, address, len });
+        }
+        self
+    }
+
     /// Returns the reason why the request failed.
     pub fn why(&self) -> FailedWhy {
         self.0.why
@@ -146,7 +168,10 @@ impl fmt::Display for Failed {
             // A connection that a request broke has ended for the same cause, which is shown once.
             (Some(Ending::Broken(_)) | None, why) => write!(f, "{why}"),
             (Some(ending), why) => write!(f, "{why}: {ending}"),
-        }
+        }?;
+        let Some(Access { key, address, len }) = &self.0.refused else { return Ok(()) };
+        let (key, address) = (key.0, address.0);
+        write!(f, "; it was asked for {len} bytes at {address:#x} by key {key:#010x}")
     }
 }
 

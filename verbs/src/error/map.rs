@@ -9,7 +9,7 @@ use crate::link::Ending;
 pub enum MapError {
     /// The connection ended before the grant came.
     #[error("the peer has not granted the memory, and never will: {0}")]
-    Ended(#[from] Ending),
+    Ended(Ending),
     /// The grant was dropped, since the peer granted more than this program has mapped. Or the grant
     /// may have been dropped: of a peer whose grants were dropped by hundreds, not all keys are
     /// remembered, and a grant of such a peer that has not come is waited for only for three
@@ -23,4 +23,10 @@ pub enum MapError {
         /// How many are kept.
         most: usize,
     },
+}
+
+impl From<Ending> for MapError {
+    fn from(ending: Ending) -> Self {
+        Self::Ended(ending)
+    }
 }

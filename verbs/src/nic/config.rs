@@ -53,8 +53,8 @@ pub struct Config {
     /// queue pairs.
     pub completions: usize,
     /// How long peers may be silent before the connections to them break. With requests under way,
-    /// the default is a second: so soon the death of a peer is noticed that nothing announces. It
-    /// also limits how long a peer may be stopped: see [`KeepAlive`].
+    /// the default is five seconds: so soon the death of a peer is noticed that nothing announces.
+    /// It also limits how long a peer may be stopped: see [`KeepAlive`].
     pub keep_alive: KeepAlive,
     /// How long a peer's connection manager may take to answer; 4 seconds by default. After that
     /// time, a [request](crate::Domain::connect) for a connection is given up if nothing at all

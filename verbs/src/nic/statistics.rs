@@ -69,6 +69,7 @@ impl Statistics {
                 acks_sent,
                 answers_sent,
                 questions_sent,
+                closed_ports,
                 notices_sent,
                 acks_received,
                 answers_received,

@@ -108,7 +108,8 @@ impl QueuePair {
     /// Returns an error as [`write`](Self::write) does, and when there are more bytes.
     #[inline]
     pub async fn write_inline(&self, bytes: &[u8], to: RemoteMemory) -> Result<(), Failed> {
-        self.perform(Write::inline(bytes, to)?.awaited()).await.map(drop)
+        let written = self.perform(Write::inline(bytes, to)?.awaited()).await;
+        written.map(drop).map_err(|failed| failed.asking(to, bytes.len() as u64))
     }
 
     /// Writes to the peer's memory, and completes a receive of the peer's, by which the peer
@@ -128,9 +129,11 @@ impl QueuePair {
 
     #[inline]
     async fn put(&self, data: Data, to: RemoteMemory, attached: Attachment) -> Result<Buf, Failed> {
+        let len = data.len();
         let data = to.check(data)?;
         let request = WorkRequest::write(0, to.address(), to.rkey(), data).awaited();
-        Ok(self.perform(WorkRequest { attached, ..request }).await?.memory.into_buf())
+        let written = self.perform(WorkRequest { attached, ..request }).await;
+        Ok(written.map_err(|failed| failed.asking(to, len))?.memory.into_buf())
     }
 
     /// Reads as much of the peer's memory as `into` has room for. A buffer comes back filled.
@@ -144,8 +147,10 @@ impl QueuePair {
     #[inline]
     pub async fn read(&self, into: impl Into<Memory>, from: RemoteMemory) -> Result<Buf, Failed> {
         let memory = from.check_room(into.into())?;
+        let len = memory.room();
         let request = WorkRequest::read(0, from.address(), from.rkey(), memory);
-        Ok(self.perform(request.awaited()).await?.memory.into_buf())
+        let read = self.perform(request.awaited()).await;
+        Ok(read.map_err(|failed| failed.asking(from, len))?.memory.into_buf())
     }
 
     /// Replaces a word of the peer's memory by `swap` if it equals `compare`. Returns the old
@@ -164,7 +169,7 @@ impl QueuePair {
         word.check_word()?;
         let request =
             WorkRequest::compare_swap(0, word.address(), word.rkey(), compare, swap).awaited();
-        self.perform(request).await.map(before)
+        self.perform(request).await.map(before).map_err(|failed| failed.asking(word, 8))
     }
 
     /// Adds to a word of the peer's memory, wrapping around. Returns the old value.
@@ -175,7 +180,7 @@ impl QueuePair {
     pub async fn fetch_add(&self, word: RemoteMemory, add: u64) -> Result<u64, Failed> {
         word.check_word()?;
         let request = WorkRequest::fetch_add(0, word.address(), word.rkey(), add).awaited();
-        self.perform(request).await.map(before)
+        self.perform(request).await.map(before).map_err(|failed| failed.asking(word, 8))
     }
 
     /// Posts a buffer for a message: a [`Buf`] or a `Vec<u8>`, in each case its whole capacity.

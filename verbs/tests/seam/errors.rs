@@ -35,9 +35,13 @@ pub fn says(said: &impl ToString, words: &[&str]) {
     }
 }
 
-/// Tries a write that the peer refuses, and checks what each side is told.
+/// Tries a write that the peer refuses, and checks what each side is told. The error did not say
+/// which of a program's many accesses it was that was refused.
 async fn refused(near: End, far: End, memory: RemoteMemory, why: &str) {
     let failed = near.pair.write(buf(1, 8), memory).await.expect_err("it may not");
+    let (key, address) = (memory.rkey().0, memory.address().0);
+    let asked = format!("it was asked for 8 bytes at {address:#x} by key {key:#010x}");
+    says(&failed, &[&asked]);
     says(&failed, &["the peer refused access", "its key", "reach beyond", "lack the right"]);
     assert_eq!(failed.into_buf()[..], *buf(1, 8), "the buffer comes back");
     let ending = far.pair.connection().ended().await;

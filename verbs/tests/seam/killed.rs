@@ -175,14 +175,45 @@ fn a_probe_soon_notices_a_peer_that_was_killed_while_nothing_was_under_way() {
             }
         };
         let failed = pair.send(buf(1, 64)).await.expect_err("it is over");
-        let limit = "silent for 1000 ms while it was waited for (keep_alive.busy)";
+        // Long before the five seconds that a peer may be silent: its system says that it is gone.
+        let limit =
+            "silent for 500 ms since the system of its host said that nobody is at its port";
         let peer = to.trim_start_matches("udp:");
         says(&failed, &[&format!("connection to {peer}: "), limit]);
         assert_eq!(
             ending,
-            Ending::Broken(Cause::PeerSilent { millis: 1000, limit: Silence::Busy })
+            Ending::Broken(Cause::PeerSilent { millis: 500, limit: Silence::Closed })
         );
         let took = killed.elapsed();
         assert!(took < Duration::from_secs(15), "{took:?}");
+    });
+}
+
+/// With a busy time of one second a healthy peer that a quota, or the migration of its machine, had
+/// stopped for some seconds lost its connections.
+#[test]
+fn over_udp_a_peer_that_is_stopped_for_three_seconds_keeps_its_connections_by_default() {
+    let test = "killed::over_udp_a_peer_that_is_stopped_for_three_seconds_keeps_its_connections_by_default";
+    if let Some(at) = child::part() {
+        return serves(at);
+    }
+    run(Runs::MultiThread, move || async move {
+        let nic = Nic::open("udp:127.0.0.1:0", brief()).expect("any port will do");
+        let mut child = Child::start(test, "udp:127.0.0.5:0", None);
+        let to = child.hear();
+        let pair = Arc::new(connect(&nic.domain(), &to).await);
+        pair.send(buf(0, 64)).await.expect("the peer is there");
+        child.stop();
+        let sends = tokio::spawn({
+            let pair = pair.clone();
+            async move { pair.send(buf(1, 64)).await }
+        });
+        for _ in 0..6 {
+            pair.connection().probe();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        child.resume();
+        sends.await.expect("it does not panic").expect("the peer goes on");
+        assert_eq!(nic.statistics().nic.closed_ports, 0);
     });
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use doorbell_verbs::{Buf, Cause, FailedWhy, Failure, RemoteMemory};
 
 use crate::common::{End, Over, Runs, brief, bytes, connected, nics, run};
+use crate::errors::says;
 
 /// Bytes that begin and end within a word, and where a program lends them.
 fn unaligned(len: usize) -> Bytes {
@@ -71,6 +72,8 @@ fn bytes_that_are_lent_are_not_changed_by_any_request() {
             let failed = failed.expect("it may not");
             let refused = FailedWhy::Carried(Failure::Broke(Cause::PeerAccess));
             assert_eq!(failed.why(), refused, "request {number}");
+            let (len, key) = (if number == 3 { 257 } else { 8 }, word.rkey().0);
+            says(&failed, &[&format!("it was asked for {len} bytes at "), &format!("{key:#010x}")]);
             assert_eq!(all, copy);
         }
     });

@@ -1,7 +1,20 @@
 //! The arguments of an exchange.
 
-use clap::ValueEnum;
+use clap::builder::RangedU64ValueParser;
+use clap::{ValueEnum, value_parser};
 use doorbell_messages::frames::{Emp, Offload, Policy, Rmpp};
+
+use crate::usage;
+
+/// The devices that the two processes can have between them.
+const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
+
+/// The most bytes of a message.
+const LONGEST: u64 = 1 << 30;
+
+fn size() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(..=LONGEST)
+}
 
 /// The name of the command, which reports run.
 pub const NAME: &str = "paper-exchange";
@@ -17,13 +30,13 @@ pub struct Args {
     /// The protocol that carries the messages
     #[arg(long, value_enum, default_value = "emp")]
     pub protocol: Protocol,
-    #[arg(long, default_value = "packet")]
+    #[arg(long, default_value = "packet", value_parser = DEVICES)]
     pub device: String,
     /// The MTU of the cable
-    #[arg(long, default_value_t = 9000)]
+    #[arg(long, default_value_t = 9000, value_parser = usage::mtu())]
     pub mtu: u32,
     /// The lengths of messages
-    #[arg(long, value_delimiter = ',', default_value = "4")]
+    #[arg(long, value_delimiter = ',', default_value = "4", value_parser = size())]
     pub sizes: Vec<usize>,
     /// The data of a frame
     #[arg(long)]
@@ -35,13 +48,13 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     pub early: u16,
     /// The part of the work that NICs do: 0, 1 or 2, as the steps of the paper
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = value_parser!(u8).range(..=2))]
     pub step: u8,
     /// The program or thread that does the protocol's work at the first end
     #[arg(long, value_enum, default_value = "program")]
     pub runs: Runs,
     /// For how long each is measured
-    #[arg(long, default_value_t = 0.2)]
+    #[arg(long, default_value_t = 0.2, value_parser = usage::seconds)]
     pub seconds: f64,
     /// The microseconds of computation between messages
     #[arg(long, value_delimiter = ',', default_value = "0")]

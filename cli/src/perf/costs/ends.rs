@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use doorbell_verbs::{Config, Nic};
 
 use crate::perf::{Args, Plan, cable};
-use crate::processors;
+use crate::{processors, usage};
 
 /// The devices, on which NICs are opened that reach each other within this process.
 const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
@@ -25,10 +25,10 @@ impl<'a> Ends<'a> {
         let device = args.device();
         if !DEVICES.contains(&device) {
             let all = DEVICES.join(", ");
-            bail!(
+            return Err(usage::wrong(anyhow!(
                 "--device `{device}`: {} takes one of {all}, and makes what that is opened on",
                 args.test.name()
-            );
+            )));
         }
         if device.starts_with("packet") {
             cable::leave()?;

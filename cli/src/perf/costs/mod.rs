@@ -13,13 +13,14 @@ mod exchange;
 mod plain;
 mod report;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use doorbell_splitc::Carrier;
 use doorbell_verbs::Nic;
 
 use super::figures::{Figures, Found};
 use super::test::Costs;
 use super::{Args, Plan};
+use crate::usage;
 pub use breakdown::Breakdown;
 use ends::Ends;
 pub use report::{fields, words};
@@ -27,11 +28,11 @@ pub use report::{fields, words};
 /// Measures a layer's exchange on this thread, which must be the only one of the process.
 pub fn run(layer: Costs, args: &Args, plan: &Plan) -> anyhow::Result<Figures> {
     if args.pair || args.listen.is_some() || args.connect.is_some() {
-        bail!(
+        return Err(usage::wrong(anyhow!(
             "{} runs both ends on one thread of this process: leave --pair, --listen and --connect \
              out",
             plan.test.name()
-        );
+        )));
     }
     let ends = Ends::prepare(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

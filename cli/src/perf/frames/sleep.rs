@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::link::Link;
 use super::ping_pong;
+use crate::out;
 use crate::perf::figures::{Figures, Found};
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
@@ -59,7 +60,7 @@ pub fn wake<D: Device>(
     link.arrivals.ledger.here.judge()?;
     let sleeps = peer.hear()?.as_u64().context("how often the other end slept")?;
     if sleeps < round {
-        eprintln!("doorbell: of {round} times, the other end slept only {sleeps}");
+        out::note(format_args!("doorbell: of {round} times, the other end slept only {sleeps}"));
     }
     let found = Found::Latency(times.summary(1));
     Ok(Some(Figures { device: Some(link.device.capabilities().name), iters: round, found }))

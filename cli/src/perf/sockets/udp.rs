@@ -9,10 +9,9 @@ use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use crate::perf::Plan;
 use crate::perf::ledger::{Ledger, Report};
 use crate::perf::pattern::Pattern;
+use crate::perf::plan::MOST_OF_A_DATAGRAM as MOST;
 use crate::perf::stream::{Lane, Window};
 
-/// The most bytes of a datagram, or of those that are sent at once.
-pub const MOST: usize = 65_507;
 /// The most datagrams that every kernel with segmentation offload takes at once.
 const SEGMENTS: usize = 64;
 /// The size of a socket's buffers, in bytes.

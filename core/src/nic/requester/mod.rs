@@ -198,6 +198,12 @@ impl Requester {
         self.work.waiting()
     }
 
+    /// Whether a packet with this number may be under way: one that is not acknowledged, or a
+    /// question whether the peer is there, which has the number before those.
+    pub fn may_be_under_way(&self, psn: Psn) -> bool {
+        psn.distance_from(self.oldest.before()) >= 0 && psn.distance_from(self.top) < 0
+    }
+
     pub fn is_deserted(&self) -> bool {
         self.work.is_deserted()
     }

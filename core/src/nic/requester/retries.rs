@@ -13,6 +13,9 @@ use crate::wire::{PathMtu, Psn, RnrTimer};
 
 use super::{Insistence, Requester};
 
+/// The longest time between two tries, unless the path takes longer.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
 impl Requester {
     /// What was sent again after a time-out is answered. If the peer has more than that, it was
     /// slow, and nothing lost (as RFC 5682 has it of TCP): it goes on where it was. If something
@@ -160,7 +163,7 @@ impl QueuePair {
                 if !self.gave_up(common) {
                     self.requester.chased = None;
                     let patience = Duration::from_nanos(self.requester.insists.patience);
-                    self.requester.rto.back_off(patience / 8);
+                    self.requester.rto.back_off((patience / 8).min(LONGEST_PAUSE));
                     // The timer is set again when that is sent.
                     self.send_oldest_again(common);
                 }

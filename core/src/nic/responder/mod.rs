@@ -136,6 +136,13 @@ impl Refusal {
     pub fn access(why: KeyError) -> Self {
         Self::Fatal(Nak::RemoteAccess, Cause::Access(why))
     }
+
+    /// Refuses the access to so many bytes at an address, and logs which.
+    #[cold]
+    pub fn access_to((address, len): (RemoteAddr, u64), why: KeyError) -> Self {
+        tracing::debug!(%why, address = %format_args!("{:#x}", address.0), len, "refused access");
+        Self::access(why)
+    }
 }
 
 impl Responder {

@@ -147,5 +147,5 @@ fn written(
         return Ok(None);
     }
     let found = keys.remote(domain, rkey, Rights::REMOTE_WRITE, address, u64::from(len));
-    found.map(Some).map_err(Refusal::access)
+    found.map(Some).map_err(|why| Refusal::access_to((address, len.into()), why))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorbell_am::{self as am, Endpoint, Event};
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::fates::Fates;
+use crate::fates::{Fates, told};
 
 /// A future that notes the ends of other processes, until the endpoint is closed.
 pub(super) fn watch(
@@ -19,7 +19,7 @@ pub(super) fn watch(
     let look = move |fates: &Fates| {
         for (rank, peer) in &peers {
             if let Some(ending) = peer.departed() {
-                fates.note(*rank, &ending.to_string());
+                fates.note(*rank, &told(&ending));
             }
         }
     };

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::mem::zeroed;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-use doorbell_core::wire::{Ipv4, Ipv6, Udp};
+use doorbell_core::wire::{Bth, Ipv4, Ipv6, Udp};
 use libc::{c_int, c_void};
 
-use super::{Control, UdpSocket};
+use super::{Control, Name, UdpSocket};
 use crate::sys::count;
 
 /// What the kernel notes of a socket.
@@ -20,6 +21,9 @@ pub(crate) enum Note {
     /// A datagram was longer than a link takes at once: `here`, as the interface's MTU is, or as
     /// somebody on the network says.
     TooLong { mtu: u32, here: bool },
+    /// The system of a host says that nobody is at the port which a datagram was for, and quotes
+    /// how that datagram began.
+    Closed { at: SocketAddr, quoted: [u8; Bth::LEN] },
     /// Something became of another.
     Other,
 }
@@ -41,6 +45,14 @@ fn cause(message: &libc::msghdr) -> Option<libc::sock_extended_err> {
         }
         // SAFETY: it is one of the message's headers.
         at = unsafe { libc::CMSG_NXTHDR(message, at) };
+    }
+}
+
+/// The note of a message that a port is closed, if the message quotes enough of the datagram.
+fn closed(to: &Name, datagram: &[u8]) -> Note {
+    match (to.address(), datagram.first_chunk()) {
+        (Some(at), Some(&quoted)) => Note::Closed { at, quoted },
+        _ => Note::Other,
     }
 }
 
@@ -104,6 +116,8 @@ impl UdpSocket {
         (message.msg_iov, message.msg_iovlen) = (&raw mut bytes, 1);
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
+        let mut to = Name::NOBODY;
+        (message.msg_name, message.msg_namelen) = ((&raw mut to.storage).cast(), to.len);
         let fd = self.fd.as_raw_fd();
         // SAFETY: the kernel writes at most the lengths that it is told, to parts that all live.
         let result = count(unsafe {
@@ -115,6 +129,7 @@ impl UdpSocket {
             let here = cause.ee_origin == libc::SO_EE_ORIGIN_LOCAL;
             return Some(match cause.ee_errno as c_int {
                 libc::EMSGSIZE => Note::TooLong { mtu: cause.ee_info, here },
+                libc::ECONNREFUSED => closed(&to, &frame[..len.min(frame.len())]),
                 _ => Note::Other,
             });
         }

@@ -10,6 +10,7 @@ use doorbell_verbs::{
 };
 
 use crate::common::{both, buf, bytes, connected, connected_as, first};
+use crate::errors::says;
 
 /// The lengths of messages that the tests send: empty, one packet, several, and those beside the
 /// borders.
@@ -102,7 +103,9 @@ pub async fn a_key_that_a_message_has_invalidated_is_refused(near: Nic, far: Nic
 
 #[track_caller]
 fn refused(outcome: Result<Buf, Failed>) {
-    let why = outcome.expect_err("it is refused").why();
+    let failed = outcome.expect_err("it is refused");
+    says(&failed, &["it was asked for 8 bytes at 0x", " by key 0x"]);
+    let why = failed.why();
     assert_eq!(why, FailedWhy::Carried(Failure::Broke(Cause::PeerAccess)));
 }
 
