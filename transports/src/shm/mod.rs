@@ -31,7 +31,7 @@ mod strangers;
 
 use std::io;
 use std::iter::once;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -624,6 +624,7 @@ impl Device for Shm {
     }
 
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
+        let descriptor = memory.descriptor().ok_or(GrantError::Piece)?;
         // What the peer has taken makes room. And what was to wake whoever sleeps may be taken now.
         self.listen_to(to);
         self.call_back();
@@ -634,7 +635,7 @@ impl Device for Shm {
         if link.granted == MOST_GRANTS {
             return Err(waiting);
         }
-        match link.say(grant, Some(memory.sealed.as_fd())) {
+        match link.say(grant, Some(descriptor)) {
             Ok(()) => {
                 link.granted += 1;
                 Ok(())
