@@ -35,7 +35,15 @@ impl Members {
     /// Creates the members of a job whose addresses are known in advance.
     pub(crate) fn known(rank: usize, addresses: Vec<String>) -> Self {
         let cards = vec![Card::default(); addresses.len()];
-        Self { rank, cards, key: 0, way: Way::Known(addresses), pmi: None, service: None, led_by_first: None }
+        Self {
+            rank,
+            cards,
+            key: 0,
+            way: Way::Known(addresses),
+            pmi: None,
+            service: None,
+            led_by_first: None,
+        }
     }
 
     /// The number of this process.

@@ -160,7 +160,7 @@ impl Place {
         let parsed = joined.cards.iter().enumerate().map(|(rank, card)| Card::parse(rank, card));
         let cards: Vec<Card> = parsed.collect::<Result<_, _>>()?;
         check_builds(&cards)?;
-        let key = key_of(&terms.secret);
+        let key = key_of(&terms.secret, &joined.run);
         let way = Met::Met(joined);
         let led_by_first = by_first.then(|| NoSuccess::of(seat.rank));
         Ok(Members { rank: seat.rank, cards, key, way, pmi, service, led_by_first })
@@ -221,7 +221,8 @@ fn listen_to_all(port: u16) -> io::Result<TcpListener> {
 /// Has process 0 tell the others by PMI where it serves them, and what the secret is.
 fn met_by(mut pmi: Pmi, seat: Seat) -> Result<(At, Vec<u8>, Pmi), JobError> {
     if seat.rank == 0 {
-        let system = |why| JobError::System { what: "serving the other processes", why: named(why) };
+        let system =
+            |why| JobError::System { what: "serving the other processes", why: named(why) };
         let listener = listen_to_all(0).map_err(system)?;
         let port = listener.local_addr().map_err(system)?.port();
         let secret = nonce();

@@ -30,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Joined {
     /// The cards of all processes, by their ranks.
     pub cards: Vec<String>,
+    /// The random text by which this run of the job differs from all others.
+    pub run: String,
     within: Duration,
     lines: TcpStream,
     heard: Arc<Heard>,
@@ -59,7 +61,7 @@ struct News {
 /// The outcome of an attempt to join.
 enum Attempt {
     /// The process has joined, and all others have come.
-    Joined(Lines, Vec<String>),
+    Joined(Lines, Vec<String>, String),
     /// The place has no service of this job; another place may have one, or this one later.
     Elsewhere(String),
     /// The service of the job refuses this process for good.
@@ -86,8 +88,8 @@ pub fn join(
     loop {
         for place in places {
             match attempt(rank, place, card, terms, (patience, until)) {
-                Ok(Attempt::Joined(lines, cards)) => {
-                    return Joined::new(lines, cards, terms.within, notice);
+                Ok(Attempt::Joined(lines, cards, run)) => {
+                    return Joined::new(lines, (cards, run), terms.within, notice);
                 }
                 Ok(Attempt::Refused(why)) => return Err(JobError::Refused { rank, why }),
                 Ok(Attempt::Elsewhere(why)) => last = why,
@@ -160,11 +162,12 @@ fn attempt(
     if let Some(why) = answer.strip_prefix("refused ").or(answer.strip_prefix("failed ")) {
         return Ok(Attempt::Refused(why.to_owned()));
     }
-    if answer != format!("cards {size}") {
+    let Some(run) = answer.strip_prefix(&format!("cards {size} ")) else {
         return Ok(Attempt::Refused(format!("at {at}: `{answer}` makes no sense")));
-    }
+    };
+    let run = run.to_owned();
     let cards = (0..size).map(|_| lines.read(Some(deadline))).collect::<io::Result<_>>()?;
-    Ok(Attempt::Joined(lines, cards))
+    Ok(Attempt::Joined(lines, cards, run))
 }
 
 fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
@@ -200,13 +203,14 @@ fn addresses(host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr
 impl Joined {
     fn new(
         mut lines: Lines,
-        cards: Vec<String>,
+        (cards, run): (Vec<String>, String),
         within: Duration,
         notice: impl Fn(Option<usize>) + Send + 'static,
     ) -> Result<Self, JobError> {
         let size = cards.len();
-        let system = |why| {
-            JobError::System { what: "watching the other processes", why: limits::named(why) }
+        let system = |why| JobError::System {
+            what: "watching the other processes",
+            why: limits::named(why),
         };
         let stream = lines.stream().try_clone().map_err(system)?;
         let heard = Arc::new(Heard::default());
@@ -229,7 +233,7 @@ impl Joined {
         };
         let thread = std::thread::Builder::new().name("job-watch".to_owned());
         thread.spawn(body).map_err(system)?;
-        Ok(Self { cards, within, lines: stream, heard })
+        Ok(Self { cards, run, within, lines: stream, heard })
     }
 
     /// The address of this host by which it reaches the service.

@@ -8,7 +8,7 @@
 //! | process | `doorbell-job VERSION RANK SIZE NONCE` | |
 //! | service | `nonce NONCE PROOF` | or `refused WHY` |
 //! | process | `card PROOF CARD` | |
-//! | service | `cards COUNT`, and the cards in the order of ranks | when all have come; or `failed WHY` |
+//! | service | `cards COUNT RUN`, where RUN is a random text, and the cards in the order of ranks | when all have come; or `failed WHY` |
 //! | process | `tell TEXT` | as often as it likes, and all equally often |
 //! | service | `told COUNT`, and the texts in the order of ranks | when all have told one |
 //! | process | `bye` | it is done, and does not mind the end of others |

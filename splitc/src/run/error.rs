@@ -166,10 +166,11 @@ impl RunError {
     /// why this one has failed.
     pub(super) fn early(&self) -> Option<usize> {
         let Self::Failed { rank, why } = self else { return None };
-        let early = causes(&**why).find_map(|why| match why.downcast_ref::<crate::Error>()?.kind() {
-            ErrorKind::Group(why) => crate::collectives::early(why),
-            _ => None,
-        });
+        let early =
+            causes(&**why).find_map(|why| match why.downcast_ref::<crate::Error>()?.kind() {
+                ErrorKind::Group(why) => crate::collectives::early(why),
+                _ => None,
+            });
         early.filter(|early| early != rank)
     }
 

@@ -173,7 +173,8 @@ async fn join_all(
     rank: usize,
     config: &Config,
 ) -> Result<World, JoinError> {
-    let routes: Vec<_> = addresses.iter().map(|address| Route::by_first(address.as_str())).collect();
+    let routes: Vec<_> =
+        addresses.iter().map(|address| Route::by_first(address.as_str())).collect();
     let kin = Kin { have_one_key: true, ..Kin::default() };
     World::join_kin(&[nic], &routes, rank, (config, kin)).await
 }

@@ -113,10 +113,7 @@ impl Drop for Ending<'_> {
 
 /// The result of process 0, or the error that tells most: of those that do not only tell of the end
 /// of another process, and otherwise of all, the one of the thread that ended first.
-fn first_or_worst<T>(
-    mut ends: Vec<Result<T, RunError>>,
-    order: &[usize],
-) -> Result<T, RunError> {
+fn first_or_worst<T>(mut ends: Vec<Result<T, RunError>>, order: &[usize]) -> Result<T, RunError> {
     let place = |rank: usize| order.iter().position(|ended| *ended == rank).unwrap_or(usize::MAX);
     let failed = ends.iter().enumerate().filter_map(|(rank, end)| {
         let why = end.as_ref().err()?;

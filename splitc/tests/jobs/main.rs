@@ -67,14 +67,17 @@ const TESTS: &[(&str, fn())] = &[
     ("a_process_that_returns_too_early_is_named_and_no_other", || {
         for rank in ["1", "2"] {
             for _ in 0..effort(3, 30) {
-                let returns = case("returns").env("CASE_RANK", rank).stderr(Stdio::piped()).output();
+                let returns =
+                    case("returns").env("CASE_RANK", rank).stderr(Stdio::piped()).output();
                 let output = returns.expect("the program runs");
                 let said = [&output.stdout[..], &output.stderr[..]].concat();
                 let said = String::from_utf8(said).expect("text");
                 assert!(said.contains("wrong: "), "{said}");
                 for other in (0..3).filter(|other| other.to_string() != rank) {
-                    for line in said.lines().filter(|line| !line.contains(" was the first to end")) {
-                        let named = [format!("process {other} has"), format!("process {other} ended")];
+                    for line in said.lines().filter(|line| !line.contains(" was the first to end"))
+                    {
+                        let named =
+                            [format!("process {other} has"), format!("process {other} ended")];
                         assert!(!named.iter().any(|named| line.contains(named)), "{said}");
                     }
                 }
@@ -163,7 +166,10 @@ const TESTS: &[(&str, fn())] = &[
             let mut half = case("half");
             half.env("CASE_WITHIN", if words.is_empty() { "200" } else { "3600000" });
             let said = ends_well(half.env("CASE_WORDS", words));
-            assert!(said.contains("could not join: process 1 ") && said.contains(expected), "{said}");
+            assert!(
+                said.contains("could not join: process 1 ") && said.contains(expected),
+                "{said}"
+            );
         }
     }),
     // The variables by which a process knew its job went on to whatever it started.

@@ -364,9 +364,7 @@ impl Shm {
             Some(at) => {
                 return self.meeting.outcome(at, now).map_err(|failed| match failed {
                     Failed::There(why) => nobody(why),
-                    Failed::Refused(why) => {
-                        ReachError::Refused { address: address.clone(), why }
-                    }
+                    Failed::Refused(why) => ReachError::Refused { address: address.clone(), why },
                     Failed::Stranger(holder) => stranger(holder),
                     Failed::Here(why) => system(why),
                 });

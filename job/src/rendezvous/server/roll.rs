@@ -6,6 +6,8 @@ use std::iter::successors;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use super::super::proof::nonce;
+
 /// How a process of the job stands with the rendezvous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
@@ -26,6 +28,8 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Roll {
     members: Vec<Option<Member>>,
+    /// A random text by which this run of the job differs from all others, also of one secret.
+    run: String,
     /// Whether every process has come.
     pub complete: bool,
     /// Why not all can come any more.
@@ -72,6 +76,7 @@ impl Roll {
         let members = (0..size).map(|_| None).collect();
         Self {
             members,
+            run: nonce(),
             complete: false,
             failed: None,
             stranger: None,
@@ -133,7 +138,7 @@ impl Roll {
         self.complete = self.members.iter().all(Option::is_some);
         let all = self.complete.then(|| {
             let cards = self.members.iter().flatten().map(|member| &*member.card);
-            listed("cards", own, cards)
+            listed(&format!("cards {own} {}", self.run), cards)
         });
         Ok(all)
     }
@@ -147,14 +152,16 @@ impl Roll {
         }
         let texts = self.members.iter_mut().flatten().filter_map(|member| member.tells.take());
         let texts: Vec<_> = texts.collect();
-        Some(listed("told", texts.len(), texts.iter().map(String::as_str)))
+        let head = format!("told {}", texts.len());
+        Some(listed(&head, texts.iter().map(String::as_str)))
     }
 
     /// Notes that a process ends because another one has ended. If processes name each other in a
     /// circle, the one that was named first is the first to have ended.
     pub fn ends_after(&mut self, rank: usize, other: usize) -> Vec<String> {
         let is_other = other != rank && other < self.members.len();
-        let member = self.members[rank].as_mut().filter(|member| is_other && member.after.is_none());
+        let member =
+            self.members[rank].as_mut().filter(|member| is_other && member.after.is_none());
         let Some(member) = member else { return Vec::new() };
         member.after = Some(other);
         self.named.push(rank);
@@ -240,9 +247,9 @@ impl Roll {
     }
 }
 
-/// A line that says how many texts follow, and the texts.
-fn listed<'a>(word: &str, count: usize, texts: impl Iterator<Item = &'a str>) -> String {
-    let mut all = format!("{word} {count}");
+/// A line that says which texts follow, and the texts.
+fn listed<'a>(head: &str, texts: impl Iterator<Item = &'a str>) -> String {
+    let mut all = head.to_owned();
     for text in texts {
         all.push('\n');
         all.push_str(text);

@@ -96,7 +96,8 @@ impl Joining<'_> {
     async fn join(self) -> Result<World, JoinError> {
         let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
         for port in &self.ports {
-            let listener = port.nic.listen(ServiceId(self.service(self.rank, Purpose::OneSided))).await;
+            let listener =
+                port.nic.listen(ServiceId(self.service(self.rank, Purpose::OneSided))).await;
             listeners.push(listener.map_err(|why| self.device(port, why.into()))?);
             endpoints.push(self.endpoint(port).await?);
         }

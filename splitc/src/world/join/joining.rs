@@ -13,8 +13,8 @@ use doorbell_verbs::floor::is_limit;
 use doorbell_verbs::{ConnectError, KeepAlive, Nic, ReachError};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{key, room};
 use super::membership::{Attempt, JoinError};
+use super::{key, room};
 use crate::causes::{causes, with_causes};
 use crate::config::Config;
 use crate::heap::{Heap, Heaps};
@@ -187,18 +187,7 @@ impl<'j> Joining<'j> {
         let deadline = Instant::now() + config.start.min(LONGEST);
         let said_elsewhere = RefCell::default();
         let (heaps, job) = (kin.heaps, JobNumber::of(config, kin.have_one_key, routes));
-        Ok(Self {
-            rank,
-            routes,
-            config,
-            deadline,
-            ports,
-            heap,
-            served,
-            heaps,
-            job,
-            said_elsewhere,
-        })
+        Ok(Self { rank, routes, config, deadline, ports, heap, served, heaps, job, said_elsewhere })
     }
 
     /// The number of a service of a process.
