@@ -10,7 +10,8 @@ pub fn is_of_descriptors(why: &io::Error) -> bool {
     matches!(why.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
-/// The same error, which names the limit if the error says that there is no file descriptor left.
+/// Names the limit in an error that says that there is no file descriptor left; returns any other
+/// error as it is.
 pub fn named(why: io::Error) -> io::Error {
     if !is_of_descriptors(&why) {
         return why;

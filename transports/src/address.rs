@@ -102,9 +102,9 @@ pub enum ReachError {
     /// The peer is there, and refused a link.
     #[error("{address} refuses a link: {why}")]
     Refused {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// The peer's reason.
+        /// The reason that the peer has given.
         why: &'static str,
     },
     /// A process of another user has the name, and the two do not link up.

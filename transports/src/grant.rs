@@ -150,7 +150,7 @@ pub enum GrantError {
     /// There is no such link, or not any more.
     #[error("{0:?} leads to nobody: its peer has left, or it is not a path of this device's")]
     NoLink(PathId),
-    /// It is a piece of longer memory, all of which the peer would get.
+    /// The memory is a piece of longer memory, all of which the peer would get.
     #[error("a piece of memory that was reserved with others can't be granted by itself")]
     Piece,
     /// The peer has to take others first.

@@ -4,8 +4,8 @@
 //! a ring is a packet and nothing else ([`bare`](doorbell_core::encap::bare)). Nothing can be lost,
 //! so there is no ICRC, and how far a ring was read is the acknowledgement.
 //!
-//! Whoever runs as the same user, or as root, in the same network namespace, may link up: each side
-//! asks the kernel who the other is before it says a word. A user who has no number in this user
+//! Whoever runs as the same user in the same network namespace may link up: each side asks the kernel
+//! who the other is before it says a word. A user who has no number in this user
 //! namespace is the same as nobody, and neither is this process's if it has none. A name belongs to
 //! whoever joined by it first, of any user, until he leaves; errors say who that is. Names leave
 //! nothing behind, nor does any of this: memory and sockets are unnamed and go with the last who

@@ -127,12 +127,12 @@ impl fmt::Display for Refused {
 pub struct Room {
     /// How much the limit allows.
     pub allowed: u64,
-    /// How much is in use.
+    /// How much of that is in use.
     pub used: u64,
 }
 
 impl Room {
-    /// How much is left.
+    /// How much more of it the process may have.
     pub fn left(self) -> u64 {
         self.allowed.saturating_sub(self.used)
     }

@@ -41,11 +41,13 @@ const MOST: usize = 1 << 18;
 pub(super) struct JobNumber(u32);
 
 impl JobNumber {
-    /// The number of a world with a key that all its processes are known to have; otherwise, and
-    /// where nobody shares an interface, all worlds have the same, so that processes whose keys
-    /// differ meet and are told so.
-    fn of(config: &Config, is_proven: bool, routes: &[Route]) -> Self {
-        let is_shared = routes.iter().any(|route| route.address.starts_with("packet:"));
+    /// The number of a world with a key that all its processes are known to have, or that joins by
+    /// interfaces that other worlds may share. All other worlds have the same, so that processes
+    /// whose keys differ meet and are told so.
+    fn of(config: &Config, is_proven: bool, (nics, routes): (&[Nic], &[Route])) -> Self {
+        // By one NIC a process reaches all others in the same way, so that all come to one number.
+        let by_ethernet = |route: &Route| route.address.starts_with("packet:");
+        let is_shared = nics.len() == 1 && routes.iter().any(by_ethernet);
         if config.key == 0 || !(is_proven || is_shared) {
             return Self(0);
         }
@@ -61,12 +63,12 @@ impl JobNumber {
     }
 }
 
-/// What a process that joins knows of the others beside their addresses.
+/// Facts about the processes of a world, beside their addresses, that a process knows when it joins.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Kin<'k> {
     /// The heaps of all processes, if they are threads of one process.
     pub heaps: Option<&'k Heaps>,
-    /// Whether all are known to have the same key, since whoever started them gave it to them.
+    /// Whether the processes are known to have one key, since whoever started them gave it to them.
     pub have_one_key: bool,
 }
 
@@ -186,7 +188,7 @@ impl<'j> Joining<'j> {
         let served = Served::new(heap.region().clone(), heap.guards.clone());
         let deadline = Instant::now() + config.start.min(LONGEST);
         let said_elsewhere = RefCell::default();
-        let (heaps, job) = (kin.heaps, JobNumber::of(config, kin.have_one_key, routes));
+        let (heaps, job) = (kin.heaps, JobNumber::of(config, kin.have_one_key, (nics, routes)));
         Ok(Self { rank, routes, config, deadline, ports, heap, served, heaps, job, said_elsewhere })
     }
 
@@ -251,7 +253,7 @@ impl<'j> Joining<'j> {
         }
     }
 
-    /// What an attempt that has failed to connect says about further ones. A process of another
+    /// Judges by the error of an attempt to connect whether a further attempt may succeed. A process of another
     /// user that has the address will keep it, and a limit stays as it is.
     pub fn unreached(why: &(dyn Error + 'static)) -> Attempt {
         let text = with_causes(why);

@@ -25,7 +25,7 @@ use crate::world::port::REQUESTS;
 pub(super) struct Pair {
     pub queues: Queues,
     pub heap: RemoteMemory,
-    /// The other's heap, if loads and stores reach it.
+    /// The heap of the other process, if loads and stores reach it.
     pub memory: Option<Region>,
     /// The mapping of the other's heap, if it is of another process of the machine.
     pub mapped: Option<Mapped>,
