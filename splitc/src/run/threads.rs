@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use doorbell_job::Route;
 use doorbell_verbs::Nic;
 
-use super::member::{joined, on_thread, open, play};
+use super::member::{joined, on_thread, open, play_and_tell};
 use super::{BoxError, RunError, secret};
 use crate::config::Config;
 use crate::heap::Heaps;
@@ -48,7 +48,8 @@ where
                         let routes: Vec<_> = all.into_iter().map(Route::by_first).collect();
                         World::join_kin(&[nic], &routes, rank, (config, kin)).await
                     };
-                    play(rank, join, program)
+                    // Before the others see that this one ends, and end because of it.
+                    play_and_tell(rank, join, program, |_| note(ended, rank))
                 })
             })
             .collect();
@@ -107,8 +108,13 @@ struct Ending<'e> {
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(self.rank);
+        note(self.ended, self.rank);
     }
+}
+
+/// Notes that the thread of a rank has failed, or has ended.
+fn note(ended: &Mutex<Vec<usize>>, rank: usize) {
+    ended.lock().unwrap_or_else(PoisonError::into_inner).push(rank);
 }
 
 /// The result of process 0, or the error that tells most: of those that do not only tell of the end
