@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitStatus;
 
+use doorbell_am::group::GroupError;
 use doorbell_job::JobError;
 use thiserror::Error;
 
@@ -172,6 +173,15 @@ impl RunError {
                 _ => None,
             });
         early.filter(|early| early != rank)
+    }
+
+    /// Whether the error is about a collective that another process has given up.
+    pub(super) fn is_given_up(&self) -> bool {
+        let Self::Failed { rank, why } = self else { return false };
+        causes(&**why).any(|why| match why.downcast_ref::<crate::Error>().map(crate::Error::kind) {
+            Some(ErrorKind::Group(GroupError::GaveUp { whole, .. })) => whole != rank,
+            _ => false,
+        })
     }
 
     /// Whether the error only tells of the end of another process.

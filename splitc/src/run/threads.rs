@@ -123,7 +123,7 @@ fn first_or_worst<T>(mut ends: Vec<Result<T, RunError>>, order: &[usize]) -> Res
     let place = |rank: usize| order.iter().position(|ended| *ended == rank).unwrap_or(usize::MAX);
     let failed = ends.iter().enumerate().filter_map(|(rank, end)| {
         let why = end.as_ref().err()?;
-        Some((why.is_secondary(), place(rank), rank))
+        Some((why.is_secondary() || why.is_given_up(), place(rank), rank))
     });
     let worst = failed.min().map_or(0, |(.., rank)| rank);
     ends.swap_remove(worst)
