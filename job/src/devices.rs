@@ -70,9 +70,10 @@ impl Devices {
     /// `DOORBELL_INTERFACE` has the network interface of those that are named without one.
     ///
     /// # Errors
-    /// When a name is empty.
+    /// When a name is empty, or a variable is no text.
     pub fn of_process(named: Option<&str>) -> Result<Self, JobError> {
         let environment = Environment::of_process();
+        environment.check()?;
         let named = named.or(environment.get("DOORBELL_DEVICE"));
         let devices = named.map_or(Ok(Self::default()), str::parse)?;
         let interface = environment.get("DOORBELL_INTERFACE").map(str::to_owned);

@@ -1,6 +1,7 @@
 //! The environment variables of a process, which tell how it was started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,38 @@ use crate::sys;
 /// The variable that names the descriptor of a connection to a launcher.
 pub(crate) const PMI_FD: &str = "PMI_FD";
 
+/// The variables that say how a process was started, or how it is to run. Each must be text.
+const READ: [&str; 24] = [
+    "DOORBELL_RANK",
+    "DOORBELL_SIZE",
+    "DOORBELL_RENDEZVOUS",
+    "DOORBELL_ADDRESSES",
+    SECRET,
+    SECRET_FILE,
+    "DOORBELL_WITHIN",
+    "DOORBELL_DEVICE",
+    "DOORBELL_INTERFACE",
+    "DOORBELL_ROUTES",
+    "DOORBELL_STALL",
+    "DOORBELL_SPIN",
+    "DOORBELL_KEY",
+    "DOORBELL_CARRIER",
+    "DOORBELL_PROCESSES",
+    "DOORBELL_THREADS",
+    PMI_FD,
+    "PMI_RANK",
+    "PMI_SIZE",
+    "SLURM_PROCID",
+    "SLURM_NTASKS",
+    "SLURM_STEP_ID",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+];
+
+/// The variable that has the secret of a job, and the variable that names the file with it.
+pub(crate) const SECRET: &str = "DOORBELL_SECRET";
+pub(crate) const SECRET_FILE: &str = "DOORBELL_SECRET_FILE";
+
 /// The environment variables of a process.
 ///
 /// A variable that names a descriptor, as `PMI_FD` does, counts only in the
@@ -19,17 +52,45 @@ pub(crate) const PMI_FD: &str = "PMI_FD";
 #[derive(Clone, Default, Debug)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
+    /// The names of variables whose values are empty.
+    empty: BTreeSet<String>,
+    /// The variables whose values are no text in UTF-8.
+    no_text: BTreeMap<String, OsString>,
     launcher: Option<Arc<UnixStream>>,
 }
 
 impl Environment {
-    /// The environment of this process. Variables whose values are empty or no text count as not
-    /// set.
+    /// The environment of this process. Variables whose values are empty count as not set, but for
+    /// `DOORBELL_SECRET` and `DOORBELL_SECRET_FILE`, which must not be empty. Where the value of a
+    /// variable that says how to run is no text in UTF-8, [`Place::find_in`](crate::Place::find_in)
+    /// returns an error that names the variable.
     pub fn of_process() -> Self {
-        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
+        let (mut variables, mut no_text) = (Vec::new(), BTreeMap::new());
+        for (name, value) in std::env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => variables.push((name, value)),
+                Err(value) => drop(no_text.insert(name, value)),
+            }
+        }
+        Self { no_text, ..variables.into_iter().collect() }
+    }
+
+    /// Checks that all variables which say how a process runs are text.
+    pub(crate) fn check(&self) -> Result<(), JobError> {
+        let found = READ.iter().find_map(|name| Some((*name, self.no_text.get(*name)?)));
+        let Some((variable, value)) = found else { return Ok(()) };
+        let found = match variable {
+            // What was garbled is nearly the secret.
+            SECRET | "DOORBELL_KEY" => format!("{} bytes, not shown here", value.len()),
+            _ => value.to_string_lossy().into_owned(),
         };
-        std::env::vars_os().filter_map(text).collect()
+        Err(JobError::Environment { variable, found, expected: "it must be text in UTF-8" })
+    }
+
+    /// Whether a variable is set to an empty value.
+    pub(crate) fn is_empty(&self, name: &str) -> bool {
+        self.empty.contains(name)
     }
 
     /// Sets the connection to a launcher that speaks PMI-1, which is used instead of the descriptor
@@ -98,7 +159,13 @@ impl Environment {
 
 impl FromIterator<(String, String)> for Environment {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
-        let variables = variables.into_iter().filter(|(_, value)| !value.is_empty());
-        Self { variables: variables.collect(), launcher: None }
+        let mut all = Self::default();
+        for (name, value) in variables {
+            match value.is_empty() {
+                true => drop(all.empty.insert(name)),
+                false => drop(all.variables.insert(name, value)),
+            }
+        }
+        all
     }
 }

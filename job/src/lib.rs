@@ -37,6 +37,7 @@ mod card;
 mod devices;
 mod environment;
 mod error;
+mod limits;
 mod members;
 mod nodes;
 mod place;
@@ -54,12 +55,13 @@ pub use card::Card;
 pub use devices::{Candidate, Devices};
 pub use environment::Environment;
 pub use error::JobError;
+pub use limits::check_descriptors;
 pub use members::Members;
 pub use place::{Place, own_addresses};
 pub use rendezvous::{MOST_TEXT, Service, Standing, Terms, nonce as secret};
 pub use report::{SECONDARY, report};
 pub use routes::{Route, Routes, open};
-pub use spawned::{Absence, Children, LONGEST_ADDRESS, LONGEST_SECRET, Starter};
+pub use spawned::{Absence, Children, LONGEST_ADDRESS, LONGEST_SECRET, Starter, Teller};
 
 /// The most processes of a job.
 pub const MOST_PROCESSES: usize = 65_536;

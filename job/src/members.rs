@@ -6,6 +6,7 @@ use crate::card::{Card, escaped, unescaped};
 use crate::error::JobError;
 use crate::pmi::Pmi;
 use crate::rendezvous::{Joined, MOST_TEXT, Service};
+use crate::sys::NoSuccess;
 
 /// A process of a job that has met all others.
 #[derive(Debug)]
@@ -17,6 +18,9 @@ pub struct Members {
     pub(crate) pmi: Option<Pmi>,
     /// In process 0, if that serves the others. It ends last.
     pub(crate) service: Option<Service>,
+    /// Where process 0 serves the others, and a launcher sees no more of this process than its exit
+    /// status: this process must not end with success before the job does.
+    pub(crate) led_by_first: Option<NoSuccess>,
 }
 
 /// How the processes hear of each other.
@@ -31,7 +35,15 @@ impl Members {
     /// Creates the members of a job whose addresses are known in advance.
     pub(crate) fn known(rank: usize, addresses: Vec<String>) -> Self {
         let cards = vec![Card::default(); addresses.len()];
-        Self { rank, cards, key: 0, way: Way::Known(addresses), pmi: None, service: None }
+        Self {
+            rank,
+            cards,
+            key: 0,
+            way: Way::Known(addresses),
+            pmi: None,
+            service: None,
+            led_by_first: None,
+        }
     }
 
     /// The number of this process.
@@ -89,6 +101,17 @@ impl Members {
         texts.collect()
     }
 
+    /// Reports to the rendezvous that this process ends only because another has gone, and returns
+    /// the process that was the first to end, if the rendezvous knows within two seconds: the other
+    /// may have ended because a third one had.
+    pub fn first_ended(&self, other: usize) -> Option<usize> {
+        let Way::Met(joined) = &self.way else { return None };
+        let led_by_first = self.led_by_first.is_some() && self.rank > 0;
+        // Process 0 takes its service with it. If it had ended because of another, the service would
+        // have said so before.
+        joined.first_ended(other).or((led_by_first && joined.is_lost()).then_some(0))
+    }
+
     /// Reports to the rendezvous that this process ends only because another one has ended. A
     /// launcher learns from that which process failed first.
     pub fn ends_after(&self, other: usize) {
@@ -106,6 +129,7 @@ impl Members {
         if let Way::Met(joined) = self.way {
             joined.finish()?;
         }
+        self.led_by_first = None;
         let finalized = self.pmi.take().map_or(Ok(()), Pmi::finalize);
         drop(self.service.take());
         finalized

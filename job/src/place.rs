@@ -5,14 +5,16 @@ use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
 use crate::card::{Card, check_builds};
-use crate::environment::Environment;
+use crate::environment::{Environment, SECRET, SECRET_FILE};
 use crate::error::JobError;
+use crate::limits::named;
 use crate::members::{Members, Way as Met};
 use crate::pmi::Pmi;
 use crate::rendezvous::{LONGEST, Service, Terms, join, nonce};
 use crate::report::warn;
 use crate::secret::{checked, key_of};
 use crate::start::{By, Meeting, Seat, Secret, Start};
+use crate::sys::NoSuccess;
 
 /// The key of PMI's table by which process 0 tells where the processes meet.
 const KEY: &str = "doorbell-rendezvous";
@@ -66,8 +68,9 @@ impl Place {
     /// # Errors
     /// As [`find`](Self::find).
     pub fn find_in(environment: &Environment, within: Duration) -> Result<Option<Self>, JobError> {
+        let start = Start::of(environment)?;
         let within = environment.within()?.unwrap_or(within).min(LONGEST);
-        Ok(Some(match Start::of(environment)? {
+        Ok(Some(match start {
             Start::Alone => return Ok(None),
             Start::Addresses { seat, addresses } => {
                 let starter = "somebody who has named all addresses".to_owned();
@@ -127,18 +130,20 @@ impl Place {
         notice: impl Fn(Option<usize>) + Send + 'static,
     ) -> Result<Members, JobError> {
         let Self { seat, within, way, .. } = self;
-        let (meeting, secret, pmi) = match way {
+        let (meeting, secret, pmi, by_first) = match way {
             Way::Known(addresses) => return Ok(Members::known(seat.rank, addresses)),
-            Way::Meeting(meeting, secret) => (At::of(&meeting, seat)?, secret, None),
+            Way::Meeting(meeting, secret) => {
+                (At::of(&meeting, seat)?, secret, None, meeting.by_first)
+            }
             Way::Pmi(pmi) => {
                 let (meeting, secret, pmi) = met_by(pmi, seat)?;
-                (meeting, secret, Some(pmi))
+                (meeting, secret, Some(pmi), true)
             }
         };
         let terms = Terms { size: seat.size, secret, within };
         let (service, places) = match meeting {
             At::Served(listener) => {
-                let system = |why| JobError::System { what: "serving the others", why };
+                let system = |why| JobError::System { what: "serving the others", why: named(why) };
                 let own = listener.local_addr().map_err(system)?;
                 let service = Service::start(listener, terms.clone()).map_err(system)?;
                 let host = if own.ip().is_unspecified() {
@@ -155,9 +160,10 @@ impl Place {
         let parsed = joined.cards.iter().enumerate().map(|(rank, card)| Card::parse(rank, card));
         let cards: Vec<Card> = parsed.collect::<Result<_, _>>()?;
         check_builds(&cards)?;
-        let key = key_of(&terms.secret);
+        let key = key_of(&terms.secret, &joined.run);
         let way = Met::Met(joined);
-        Ok(Members { rank: seat.rank, cards, key, way, pmi, service })
+        let led_by_first = by_first.then(|| NoSuccess::of(seat.rank));
+        Ok(Members { rank: seat.rank, cards, key, way, pmi, service, led_by_first })
     }
 }
 
@@ -178,7 +184,7 @@ impl At {
         for (host, port) in &meeting.places {
             match listen(host, *port) {
                 Ok(listener) => return Ok(Self::Served(listener)),
-                Err(why) => last = Some(why),
+                Err(why) => last = Some(named(why)),
             }
         }
         let why = last.unwrap_or_else(|| io::ErrorKind::NotFound.into());
@@ -215,7 +221,8 @@ fn listen_to_all(port: u16) -> io::Result<TcpListener> {
 /// Has process 0 tell the others by PMI where it serves them, and what the secret is.
 fn met_by(mut pmi: Pmi, seat: Seat) -> Result<(At, Vec<u8>, Pmi), JobError> {
     if seat.rank == 0 {
-        let system = |why| JobError::System { what: "serving the other processes", why };
+        let system =
+            |why| JobError::System { what: "serving the other processes", why: named(why) };
         let listener = listen_to_all(0).map_err(system)?;
         let port = listener.local_addr().map_err(system)?.port();
         let secret = nonce();
@@ -280,11 +287,16 @@ fn addresses_where(wanted: impl Fn(&str) -> bool) -> io::Result<Vec<IpAddr>> {
 fn key(seat: Seat, secret: Option<&Secret>, at: &Meeting, by: By) -> Result<Vec<u8>, JobError> {
     match secret {
         Some(Secret::Text(text)) if text.trim().is_empty() => Err(JobError::Environment {
-            variable: "DOORBELL_SECRET",
+            variable: SECRET,
             found: text.clone(),
-            expected: "a text that is not blank",
+            expected: "a text that is not blank; unset it for a job without a secret",
         }),
-        Some(Secret::Text(text)) => checked(text, "DOORBELL_SECRET".to_owned()),
+        Some(Secret::Text(text)) => checked(text, SECRET.to_owned()),
+        Some(Secret::File(path)) if path.as_os_str().is_empty() => Err(JobError::Environment {
+            variable: SECRET_FILE,
+            found: String::new(),
+            expected: "the path of a file; unset it for a job without a secret",
+        }),
         Some(Secret::File(path)) => {
             let read = std::fs::read_to_string(path);
             let read = read.and_then(|text| match text.trim() {

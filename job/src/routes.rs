@@ -11,7 +11,7 @@ use crate::error::JobError;
 use crate::members::Members;
 
 /// The longest reason that a process tells the others why it has not opened a device.
-const LONGEST_REASON: usize = 200;
+const LONGEST_REASON: usize = 600;
 
 /// How one process reaches all processes of its job.
 ///
@@ -181,7 +181,8 @@ fn chosen(
         for (at, name) in named.iter().enumerate() {
             // Both processes look at the offers in the same order, and so give the same reasons.
             let (low, high) = (rank.min(other), rank.max(other));
-            let found = reaches((&all[low][at], &all[high][at]), (&cards[low], &cards[high]));
+            let offers_of_both = (&all[low][at], &all[high][at]);
+            let found = reaches(name, offers_of_both, (&cards[low], &cards[high]));
             match (found, &offers[at]) {
                 (Ok(()), Ok(address)) => {
                     let device = own[..at].iter().filter(|offer| offer.is_ok()).count();
@@ -198,11 +199,14 @@ fn chosen(
     Ok(Routes { rank, routes: routes.collect::<Result<_, _>>()? })
 }
 
-/// Checks whether two processes reach each other by a device, of which each has made an offer. The
-/// error says why they do not.
-fn reaches(offers: (&Offer, &Offer), cards: (&Card, &Card)) -> Result<(), String> {
+/// Checks whether two processes reach each other by the device of a name, of which each has made an
+/// offer. The error says why they do not.
+fn reaches(name: &str, offers: (&Offer, &Offer), cards: (&Card, &Card)) -> Result<(), String> {
     let (first, second) = (offers.0.as_ref()?, offers.1.as_ref()?);
     let is_one_machine = cards.0.machine == cards.1.machine;
+    if is_one_machine && are_on_one_interface(name, first, second) {
+        return Err("both processes use one interface, which does not hear itself".to_owned());
+    }
     if kind(first) == "shm" && !is_one_machine {
         return Err("the other process is on another machine".to_owned());
     }
@@ -212,6 +216,21 @@ fn reaches(offers: (&Offer, &Offer), cards: (&Card, &Card)) -> Result<(), String
             Err(format!("{address} is reached from its own machine only"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether two processes of one machine send Ethernet frames by one interface, of which neither
+/// hears the frames of the other. The loopback interface, whose own address is zero, is none of
+/// those.
+fn are_on_one_interface(name: &str, first: &str, second: &str) -> bool {
+    match kind(first) {
+        "packet" => first == second && first != "packet:00:00:00:00:00:00",
+        // Each process has an IP address of its own there.
+        "packet-v2" => {
+            let interface = name.split([':', ',']).nth(1);
+            interface != Some("lo")
+        }
+        _ => false,
     }
 }
 
@@ -313,6 +332,29 @@ mod tests {
         let to_others = "process 1 reaches 2-3 by udp; not by shm: the other process is on another \
                          machine; not by packet:eth0: process 1 can't open it";
         assert!(table.contains(to_others), "{table}");
+    }
+
+    /// Two processes of a host chose the interface that they shared, and heard nothing.
+    #[test]
+    fn processes_on_one_interface_of_a_machine_choose_the_next_device() {
+        let udp = |rank: usize| at(&format!("udp:127.0.0.1:{rank}"));
+        for (name, first, second, expected) in [
+            ("packet:eth0", "packet:02:00:00:00:00:01", "packet:02:00:00:00:00:01", "udp"),
+            ("packet", "packet:02:00:00:00:00:01", "packet:02:00:00:00:00:02", "packet"),
+            ("packet:lo", "packet:00:00:00:00:00:00", "packet:00:00:00:00:00:00", "packet"),
+            ("packet-v2:eth0,10.0.0.1/8", "packet-v2:fe80::1", "packet-v2:fe80::2", "udp"),
+            ("packet-v2:lo", "packet-v2:fe80::1", "packet-v2:fe80::2", "packet-v2"),
+        ] {
+            let all = vec![vec![at(first), udp(1)], vec![at(second), udp(2)]];
+            for rank in 0..2 {
+                let named = names(&[name, "udp"]);
+                let routes = chosen(rank, &on(&["a", "a"]), &named, &all).expect("routes");
+                assert_eq!(kind(&routes.all()[1 - rank].address), expected, "{name}");
+                let elsewhere = chosen(rank, &on(&["a", "b"]), &named, &all[..]);
+                let told = elsewhere.map_or_else(|why| why.to_string(), |all| all.to_string());
+                assert!(!told.contains("one interface"), "{name}: {told}");
+            }
+        }
     }
 
     #[test]

@@ -19,11 +19,12 @@ pub(crate) fn checked(text: &str, from: String) -> Result<Vec<u8>, JobError> {
     Ok(text.as_bytes().to_vec())
 }
 
-/// Derives the number that all processes of a job have, and that others can't guess unless they
-/// know the secret. It says nothing about the secret, or about proofs that somebody knows it.
-pub(crate) fn key_of(secret: &[u8]) -> u64 {
+/// Derives the number that all processes of one run of a job have, and that others can't guess
+/// unless they know the secret. It says nothing about the secret, or about proofs that somebody
+/// knows it.
+pub(crate) fn key_of(secret: &[u8], run: &str) -> u64 {
     let mac = Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length will do");
-    let mac = mac.chain_update(b"doorbell job: the key of its world");
+    let mac = mac.chain_update(b"doorbell job: the key of its world").chain_update(run);
     let bytes: [u8; 32] = mac.finalize().into_bytes().into();
     let [a, b, c, d, e, f, g, h, ..] = bytes;
     // Zero would be no key.
@@ -47,8 +48,9 @@ mod tests {
     }
 
     #[test]
-    fn secrets_that_differ_give_keys_that_differ() {
-        assert_eq!(key_of(b"0123456789abcdef"), key_of(b"0123456789abcdef"));
-        assert_ne!(key_of(b"0123456789abcdef"), key_of(b"0123456789abcdeg"));
+    fn secrets_and_runs_that_differ_give_keys_that_differ() {
+        assert_eq!(key_of(b"0123456789abcdef", "a"), key_of(b"0123456789abcdef", "a"));
+        assert_ne!(key_of(b"0123456789abcdef", "a"), key_of(b"0123456789abcdeg", "a"));
+        assert_ne!(key_of(b"0123456789abcdef", "a"), key_of(b"0123456789abcdef", "b"));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::MOST_PROCESSES;
-use crate::environment::{Environment, PMI_FD};
+use crate::environment::{Environment, PMI_FD, SECRET, SECRET_FILE};
 use crate::error::JobError;
 use crate::nodes;
 
@@ -126,8 +126,10 @@ impl Start {
     /// 4. `OMPI_COMM_WORLD_RANK` with `OMPI_COMM_WORLD_SIZE`.
     ///
     /// # Errors
-    /// When variables make no sense, or one of several that belong together is not set.
+    /// When variables make no sense or are no text, or one of several that belong together is not
+    /// set.
     pub fn of(environment: &Environment) -> Result<Self, JobError> {
+        environment.check()?;
         if environment.get("DOORBELL_RANK").is_some() {
             return Self::of_doorbell(environment);
         }
@@ -259,9 +261,12 @@ fn place(text: &str) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
+/// The secret that the environment has or names. One that is set and empty counts: a job whose
+/// secret got lost on its way must not run without one.
 fn secret(environment: &Environment) -> Option<Secret> {
-    let text = environment.get("DOORBELL_SECRET").map(|text| Secret::Text(text.to_owned()));
-    text.or_else(|| environment.get("DOORBELL_SECRET_FILE").map(|path| Secret::File(path.into())))
+    let set = |name| environment.get(name).or(environment.is_empty(name).then_some(""));
+    let text = set(SECRET).map(|text| Secret::Text(text.to_owned()));
+    text.or_else(|| set(SECRET_FILE).map(|path| Secret::File(path.into())))
 }
 
 #[cfg(test)]

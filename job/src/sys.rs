@@ -24,10 +24,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+#[cfg(target_env = "gnu")]
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use socket2::{Domain, SockRef, Type};
 
 use crate::error::JobError;
+use crate::report::report;
 
 /// The socket that a variable of this process's environment names, as a descriptor of its own that
 /// is closed where a program is executed. `None` if the variable is not set. The named descriptor
@@ -134,4 +138,60 @@ pub fn forget(variables: &[&str]) -> bool {
         return true;
     }
     false
+}
+
+/// The rank of this process plus one, while it must not end with status 0.
+static ENDS_BADLY: AtomicUsize = AtomicUsize::new(0);
+#[cfg(target_env = "gnu")]
+static REGISTERED: Once = Once::new();
+
+/// While it lives, this process can't end by `exit` with status 0: its status is 1 then. For a
+/// process of a job that is not over, which others need: launchers of MPI programs take status 0
+/// for success. Does nothing where the C library is not glibc, for others do not tell the status.
+#[derive(Debug)]
+pub struct NoSuccess(());
+
+impl NoSuccess {
+    /// The guard of the process of a rank; a process has one at a time.
+    pub fn of(rank: usize) -> Self {
+        ENDS_BADLY.store(rank + 1, Ordering::Relaxed);
+        #[cfg(target_env = "gnu")]
+        REGISTERED.call_once(|| {
+            // SAFETY: the function is of the type that the C library asks for, lives as long as the
+            // program, and does not unwind.
+            unsafe { on_exit(exits, std::ptr::null_mut()) };
+        });
+        Self(())
+    }
+}
+
+impl Drop for NoSuccess {
+    fn drop(&mut self) {
+        ENDS_BADLY.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(target_env = "gnu")]
+unsafe extern "C" {
+    /// Has a function called when the program ends by `exit` or from `main`, with the status.
+    fn on_exit(
+        function: extern "C" fn(libc::c_int, *mut libc::c_void),
+        argument: *mut libc::c_void,
+    ) -> libc::c_int;
+}
+
+#[cfg(target_env = "gnu")]
+extern "C" fn exits(status: libc::c_int, _: *mut libc::c_void) {
+    let Some(rank) = ENDS_BADLY.load(Ordering::Relaxed).checked_sub(1) else { return };
+    if status & 0xFF != 0 {
+        return;
+    }
+    report(&format!(
+        "doorbell: process {rank} has ended with status 0 before the job was over, and so gets \
+         status 1\n"
+    ));
+    // SAFETY: the call writes what C code has printed and not written yet.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    // SAFETY: the call ends the process.
+    unsafe { libc::_exit(1) };
 }

@@ -280,6 +280,32 @@ fn a_text_may_be_as_long_as_is_said_and_no_longer() {
     });
 }
 
+/// A process that had returned too early named one that had ended because of it, and the others
+/// named that one, too.
+#[test]
+fn of_processes_that_name_each_other_the_one_that_was_named_first_is_told_to_all() {
+    let service = service(3, LONG);
+    let port = service.address().port();
+    thread::scope(|scope| {
+        for rank in 0..3 {
+            scope.spawn(move || {
+                let members = meets(environment(rank, 3, port, SECRET), LONG);
+                let members = members.expect("all come");
+                if rank == 2 {
+                    members.ends_after(1);
+                }
+                // What process 2 has said has been heard when all have exchanged something.
+                members.exchange("").expect("all do");
+                let other = if rank == 2 { 1 } else { 2 };
+                assert_eq!(members.first_ended(other), Some(1), "process {rank}");
+                // None is to end before the others have heard.
+                members.exchange("").expect("all do");
+            });
+        }
+    });
+    assert_eq!(service.first_ended(), Some(1));
+}
+
 #[test]
 fn whoever_starts_a_job_learns_which_process_failed_first() {
     let service = service(4, LONG);
@@ -532,4 +558,29 @@ fn somebody_at_the_first_port_who_passes_the_proof_of_the_service_on_is_not_take
     let heard: Vec<_> = heard.try_iter().collect();
     assert!(heard.iter().any(|line| line.starts_with("doorbell-job ")), "{heard:?}");
     assert!(!heard.iter().any(|line| line.starts_with("card ")), "{heard:?}");
+}
+
+/// Process 0, which serves the others, has ended, and that was told as the end of a service.
+#[test]
+fn where_process_0_serves_the_others_its_end_is_that_of_process_0() {
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        free.local_addr().expect("it is bound").port()
+    };
+    let at = format!("127.0.0.1:{port}");
+    let own = |rank: usize| -> Environment {
+        let variables = [
+            ("DOORBELL_RANK", rank.to_string()),
+            ("DOORBELL_SIZE", "2".to_owned()),
+            ("DOORBELL_RENDEZVOUS", at.clone()),
+            ("DOORBELL_SECRET", "a secret that was drawn".to_owned()),
+        ];
+        variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    };
+    thread::scope(|scope| {
+        let first = scope.spawn(|| drop(meets(own(0), LONG).expect("both come")));
+        let members = meets(own(1), LONG).expect("both come");
+        first.join().expect("no panic");
+        assert_eq!(members.first_ended(0), Some(0));
+    });
 }

@@ -26,7 +26,7 @@ pub enum ErrorKind {
     Heap(#[from] HeapError),
     /// A collective operation has failed.
     #[error("{}", crate::collectives::in_words(.0))]
-    Group(#[from] GroupError),
+    Group(GroupError),
     /// The peer refused operations that this process had checked: a [function](crate::Apply)
     /// panicked there, the two processes run different programs, or memory was overwritten.
     #[error(
@@ -243,11 +243,12 @@ impl Error {
         &self.0
     }
 
-    /// The rank of the process that has gone, if that is what the error is about.
+    /// The rank of the process that has gone, or whose program has returned too early, if that is
+    /// what the error is about.
     pub fn gone(&self) -> Option<usize> {
         match &*self.0 {
             ErrorKind::Gone(gone) => Some(gone.rank),
-            ErrorKind::Group(why) => why.gone(),
+            ErrorKind::Group(why) => crate::collectives::gone(why),
             _ => None,
         }
     }
@@ -276,7 +277,14 @@ macro_rules! kinds {
     )+};
 }
 
-kinds! { AccessError Gone HeapError GroupError }
+kinds! { AccessError Gone HeapError }
+
+impl From<GroupError> for Error {
+    #[cold]
+    fn from(why: GroupError) -> Self {
+        ErrorKind::Group(why).into()
+    }
+}
 
 impl Clone for Error {
     fn clone(&self) -> Self {

@@ -171,6 +171,7 @@
 mod access;
 mod arrays;
 mod atomics;
+mod causes;
 mod collectives;
 mod config;
 mod define;

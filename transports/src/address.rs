@@ -99,10 +99,18 @@ pub enum ReachError {
         /// What was tried.
         why: &'static str,
     },
-    /// A process of another user has the name. Nothing was said to that process.
+    /// The peer is there, and refused a link.
+    #[error("{address} refuses a link: {why}")]
+    Refused {
+        /// The address of the peer.
+        address: Address,
+        /// The reason that the peer has given.
+        why: &'static str,
+    },
+    /// A process of another user has the name, and the two do not link up.
     #[error(
         "{address} is the name of {holder}, and this process runs as {}: those link up that run as \
-         the same user, or whose other end is root's", running_as(.own)
+         the same user, so run both as one", running_as(.own)
     )]
     Stranger {
         /// The address.

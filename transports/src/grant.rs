@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use doorbell_core::encap::PathId;
 use doorbell_core::memory::Region;
@@ -11,6 +13,9 @@ use thiserror::Error;
 
 use crate::sys::memfd::{Sealed, Words};
 use crate::sys::unix::Passed;
+
+/// Pieces of memory are multiples of so many bytes, a page, so that none shares a page with another.
+const PIECE: usize = 4096;
 
 /// Memory that can be granted to peers on the same machine, who then read and write it as their
 /// own, in nanoseconds and with no NIC in between.
@@ -22,7 +27,9 @@ use crate::sys::unix::Passed;
 /// [`Grant`], whatever becomes of this process or of the link: so it is lent to processes that are
 /// trusted like oneself, and is [private](Region::assume_private) by agreement with them only.
 pub struct SharedMemory {
-    pub(crate) sealed: Sealed,
+    sealed: Arc<Sealed>,
+    /// Where the memory begins in `sealed`.
+    at: usize,
     region: Region,
 }
 
@@ -36,7 +43,7 @@ impl SharedMemory {
     pub fn new(len: usize) -> io::Result<Self> {
         let sealed = Sealed::new(len)?;
         let region = sealed.map(true)?.region(0, len);
-        Ok(Self { sealed, region })
+        Ok(Self { sealed: Arc::new(sealed), at: 0, region })
     }
 
     /// Room for so many zeros, which the machine need not have yet: for memory of which only a part
@@ -48,7 +55,32 @@ impl SharedMemory {
     pub fn reserve(len: usize) -> io::Result<Self> {
         let sealed = Sealed::hollow(len)?;
         let region = sealed.map(false)?.region(0, len);
-        Ok(Self { sealed, region })
+        Ok(Self { sealed: Arc::new(sealed), at: 0, region })
+    }
+
+    /// Reserves `count` pieces of memory of `len` bytes each, as [`reserve`](Self::reserve) does
+    /// one, all of which together take one descriptor and one mapping: for tasks of one process
+    /// that reach each other's. A piece alone can't be granted to a peer.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and when a piece has not a whole number of pages.
+    pub fn reserve_pieces(len: usize, count: usize) -> io::Result<Vec<Self>> {
+        if !len.is_multiple_of(PIECE) {
+            let why = format!("pieces of {len} bytes: they must be multiples of {PIECE}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let sealed = Arc::new(Sealed::hollow_parts(len, count)?);
+        let words = sealed.map(false)?;
+        let piece = |number| {
+            let at = number * len;
+            Self { sealed: sealed.clone(), at, region: words.region(at, len) }
+        };
+        Ok((0..count).map(piece).collect())
+    }
+
+    /// The descriptor of the memory; `None` of a piece of longer memory.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (self.sealed.len() == self.len()).then(|| self.sealed.as_fd())
     }
 
     /// Has the machine provide a part of memory that was [reserved](Self::reserve), so that no
@@ -62,7 +94,7 @@ impl SharedMemory {
             let why = format!("bytes {start} to {end} are not within {} bytes", self.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        self.sealed.fill(part)
+        self.sealed.fill(self.at + part.start..self.at + part.end)
     }
 
     /// The memory.
@@ -118,6 +150,9 @@ pub enum GrantError {
     /// There is no such link, or not any more.
     #[error("{0:?} leads to nobody: its peer has left, or it is not a path of this device's")]
     NoLink(PathId),
+    /// The memory is a piece of longer memory, all of which the peer would get.
+    #[error("a piece of memory that was reserved with others can't be granted by itself")]
+    Piece,
     /// The peer has to take others first.
     #[error("the peer has {most} grants that its program has yet to take; grant again afterwards")]
     Waiting {

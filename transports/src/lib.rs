@@ -76,6 +76,6 @@ pub use sys::sentry::Sentry;
 #[doc(hidden)]
 pub mod floor {
     pub use crate::sharing::floor::sharing_message_again;
-    pub use crate::shm::floor::{RingEnds, shm_message_again};
-    pub use crate::sys::limit::naming_limits;
+    pub use crate::shm::floor::{LINK_BYTES, RingEnds, shm_message_again};
+    pub use crate::sys::limit::{Room, addresses, descriptors, is_limit, naming_limits};
 }

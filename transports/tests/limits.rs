@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use doorbell_kit::{chain, child, lab, limit_descriptors, limit_file_size};
+use doorbell_kit::{chain, child, lab, limit_addresses, limit_descriptors, limit_file_size};
 use doorbell_transports::shm::Shm;
 use doorbell_transports::{Address, Device, SharedMemory, Spec};
 
@@ -158,5 +158,22 @@ fn memory_that_is_larger_than_files_may_be_is_an_error_that_names_the_limit() {
         // Who calls makes no memory, and may be limited.
         limit_file_size(None);
         assert_eq!(reach(&mut two, || limit_file_size(Some(64 << 10))), Ok(()));
+    });
+}
+
+/// The error said no more than that memory can't be allocated.
+#[test]
+fn memory_for_which_there_are_no_addresses_is_an_error_that_names_the_limit() {
+    child::alone(|| {
+        let statm = std::fs::read_to_string("/proc/self/statm").expect("proc");
+        let pages = statm.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok());
+        let most = 4096 * pages.expect("a number") + (64 << 20);
+        limit_addresses(Some(most));
+        let why = chain(&SharedMemory::reserve(1 << 30).expect_err("it is too long"));
+        let says = ["mapping 1073741824 bytes", "(RLIMIT_AS)", "`ulimit -v`", &most.to_string()];
+        assert!(says.iter().all(|says| why.contains(says)), "{why}");
+        SharedMemory::reserve(1 << 20).expect("it is not too long");
+        limit_addresses(None);
+        SharedMemory::reserve(1 << 30).expect("there is no limit");
     });
 }

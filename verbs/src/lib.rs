@@ -198,4 +198,7 @@ pub mod floor {
     pub use doorbell_core::memory::{Announced, PrivatePart, Sleepers};
     pub use doorbell_core::nic::{CompletionGauge, Copied, Polled};
     pub use doorbell_transports::PeerProcess;
+    pub use doorbell_transports::floor::{
+        LINK_BYTES, Room, addresses, descriptors, is_limit, naming_limits,
+    };
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::group::collective::Collective;
+use crate::group::collective::{Collective, Operation};
 use crate::group::error::GroupError;
 use crate::group::team::Team;
 
@@ -40,6 +40,22 @@ pub(super) enum Cause {
 }
 
 impl Failure {
+    /// The failure that a member which has noticed it tells others. Of two members, one of which
+    /// has come to the end of its program and the other has not, the former has failed, whichever
+    /// of the two has noticed: `own` is the rank of this member in the whole group.
+    pub fn blamed(self, own: u32) -> Self {
+        match self.cause {
+            Cause::Mismatch { here, there }
+                if here.operation() == Operation::Finish
+                    && there.operation() != Operation::Finish =>
+            {
+                let cause = Cause::Mismatch { here: there, there: here };
+                Self { whole: own, after: self.after, cause }
+            }
+            _ => self,
+        }
+    }
+
     pub fn is_gone(&self) -> bool {
         matches!(self.cause, Cause::Gone(_))
     }

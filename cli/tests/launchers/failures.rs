@@ -51,6 +51,9 @@ fn the_process_that_failed_first_is_named_whichever_is_seen_to_end_first() {
         ("fails", 101, "ended with exit status: 101"),
         ("aborts", 128 + 6, "ended with signal: 6"),
         ("exits 0", 1, "ended with exit status: 0 before the job was over"),
+        // Its program returned, and the test of it failed.
+        ("returns", 101, "ended with exit status: 101"),
+        ("is killed", 128 + 9, "ended with signal: 9"),
     ] {
         let (output, said) = finished(doorbell_run(&["-n", "4"]).args(program(part)));
         assert_eq!(output.status.code(), Some(status), "{part}: {said}");

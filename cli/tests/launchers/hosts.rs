@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use doorbell_kit::judges::Scratch;
 use doorbell_kit::lab::{self, Lab};
@@ -14,11 +14,16 @@ use super::{HYDRA, finished, lines};
 /// The near host has processes 0 and 1 of a job, and the far host 2 and 3.
 const NEAR: [usize; 2] = [0, 1];
 
-/// Starts the four processes of a job, each with the variables of `more` for its host, and returns
+/// Runs the four processes of a job, each with the variables of `more` for its host, and returns
 /// what each has printed when all have ended.
-fn job(lab: &Lab, (part, at): (&str, &str), more: [&[(&str, &str)]; 2]) -> Vec<(Output, String)> {
+fn job(lab: &Lab, part: (&str, &str), more: [&[(&str, &str)]; 2]) -> Vec<(Output, String)> {
+    ended(started(lab, part, more))
+}
+
+/// Starts the four processes of a job.
+fn started(lab: &Lab, (part, at): (&str, &str), more: [&[(&str, &str)]; 2]) -> Vec<Child> {
     let words = program(part);
-    let children: Vec<_> = (0..4)
+    (0..4)
         .map(|rank| {
             let is_near = NEAR.contains(&rank);
             let mut command = match is_near {
@@ -34,7 +39,11 @@ fn job(lab: &Lab, (part, at): (&str, &str), more: [&[(&str, &str)]; 2]) -> Vec<(
             command.envs(more[usize::from(!is_near)].iter().copied());
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
         })
-        .collect();
+        .collect()
+}
+
+/// What processes have printed, when all have ended.
+fn ended(children: Vec<Child>) -> Vec<(Output, String)> {
     let ended = children.into_iter().map(|child| {
         let output = child.wait_with_output().expect("it ends");
         let said = [&output.stdout[..], &output.stderr[..]].concat();
@@ -83,6 +92,62 @@ fn an_ethernet_is_used_where_it_is_preferred_to_udp() {
             let others = if NEAR.contains(&rank) { "2-3" } else { "0-1" };
             let expected = format!("process {rank} reaches {others} by packet; not by shm");
             assert!(said.contains(&expected), "{said}");
+        }
+    });
+}
+
+/// Two processes of a host chose the interface that they shared, heard nothing, and ended when the
+/// time was over.
+#[test]
+fn processes_that_share_an_interface_of_a_host_use_the_next_device() {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 1500).expect("a cable");
+        let devices = ("DOORBELL_DEVICE", "packet,udp");
+        let [near, far] =
+            [[devices, ("DOORBELL_INTERFACE", "a0")], [devices, ("DOORBELL_INTERFACE", "b0")]];
+        let job = job(lab, ("sum", &cable.near.ipv4.to_string()), [&near, &far]);
+        for (rank, (output, said)) in job.iter().enumerate() {
+            assert!(output.status.success() && said.contains(&sum(rank)), "{said}");
+            let (beside, others) = match NEAR.contains(&rank) {
+                true => (1 - rank, "2-3"),
+                false => (5 - rank, "0-1"),
+            };
+            let by_udp = format!(
+                "process {rank} reaches {beside} by udp; not by packet: both processes use one \
+                 interface, which does not hear itself"
+            );
+            let by_packet = format!("process {rank} reaches {others} by packet");
+            assert!(said.contains(&by_udp) && said.contains(&by_packet), "{said}");
+        }
+    });
+}
+
+/// The second job was refused, since its processes had the service numbers of the first.
+#[test]
+fn two_jobs_use_an_interface_at_the_same_time() {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 1500).expect("a cable");
+        let at = cable.near.ipv4.to_string();
+        let devices = ("DOORBELL_DEVICE", "shm,packet");
+        let folder = Scratch::new();
+        let folder = folder.path().to_str().expect("it is text");
+        let [first, second] = ["7007", "7008"].map(|port| format!("{at}:{port}"));
+        // Of one secret, as a user may have it in a profile.
+        let both = [&first, &second].map(|meets| {
+            let more = [
+                devices,
+                ("DOORBELL_RENDEZVOUS", meets),
+                // All processes of both have joined before one ends.
+                ("MEETS_IN", folder),
+            ];
+            let near: Vec<_> = more.into_iter().chain([("DOORBELL_INTERFACE", "a0")]).collect();
+            let far: Vec<_> = more.into_iter().chain([("DOORBELL_INTERFACE", "b0")]).collect();
+            started(lab, ("sum", &at), [&near, &far])
+        });
+        let both = both.map(ended);
+        for (rank, (output, said)) in both.iter().flat_map(|job| job.iter().enumerate()) {
+            assert!(output.status.success() && said.contains(&sum(rank)), "{said}");
+            assert!(said.contains(" by packet"), "{said}");
         }
     });
 }

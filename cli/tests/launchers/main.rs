@@ -4,10 +4,12 @@
 //! The program is this file's own: each test starts it again, and the processes of the job run
 //! [`part_of_a_job`] in it.
 
+mod blame;
 mod clusters;
 mod endings;
 mod failures;
 mod hosts;
+mod limits;
 mod program;
 mod ssh;
 

@@ -5,6 +5,8 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use doorbell::splitc::{self, World};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// The command that runs a part of the program in a process of a job.
 pub fn program(part: &str) -> Vec<String> {
@@ -22,14 +24,19 @@ pub fn play() {
         let (rank, size) = (world.rank(), world.size());
         match &*part {
             "sum" => {
+                if let Ok(folder) = std::env::var("MEETS_IN") {
+                    meet_in(&folder).await?;
+                }
                 let sum = world.all_reduce(rank, |a, b| a + b).await?;
                 // A line in one piece, whatever others print.
                 println!("process {rank} of {size}: sum {sum}");
             }
-            "exits 0" | "exits 3" | "fails" | "aborts" => {
+            "exits 0" | "exits 3" | "fails" | "aborts" | "returns" | "is killed" => {
                 world.barrier().await?;
                 match &*part {
                     _ if rank != 1 => world.barrier().await?,
+                    "returns" => return Ok(()),
+                    "is killed" => kill(Pid::this(), Signal::SIGKILL)?,
                     "fails" => return Err("process 1 fails here".into()),
                     "aborts" => std::process::abort(),
                     part => std::process::exit(i32::from(part.ends_with('3')) * 3),
@@ -58,6 +65,17 @@ pub fn play() {
     if let Err(why) = played {
         panic!("{why}");
     }
+}
+
+/// Waits until eight processes, of whichever jobs, have a file in a folder.
+async fn meet_in(folder: &str) -> std::io::Result<()> {
+    std::fs::write(format!("{folder}/{}", std::process::id()), "")?;
+    let until = Instant::now() + doorbell_kit::PATIENCE;
+    while std::fs::read_dir(folder)?.count() < 8 {
+        assert!(Instant::now() < until, "the processes of the other job have not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
 }
 
 /// A launcher that runs, whose output is read.

@@ -10,6 +10,7 @@ use super::lines::{Lines, left};
 use super::proof::{About, Side, holds, nonce, prove};
 use super::{LONGEST, Terms, VERSION};
 use crate::error::JobError;
+use crate::limits;
 
 /// How long a host may take to answer that is asked for a connection, and whoever answers there for
 /// the first line, the first time; twice as long each further time, up to the most.
@@ -18,6 +19,9 @@ const ANSWERING_AT_MOST: Duration = Duration::from_secs(2);
 /// How long a process waits, beyond the time in which all have to come, for the service to say who
 /// has not.
 const VERDICT: Duration = Duration::from_secs(2);
+/// How long a process that ends since another has gone waits for the service to say which one was
+/// the first.
+const FIRST: Duration = Duration::from_secs(2);
 /// The pause before all places are tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -26,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Joined {
     /// The cards of all processes, by their ranks.
     pub cards: Vec<String>,
+    /// The random text by which this run of the job differs from all others.
+    pub run: String,
     within: Duration,
     lines: TcpStream,
     heard: Arc<Heard>,
@@ -44,6 +50,8 @@ struct News {
     told: VecDeque<Vec<String>>,
     /// The processes that have ended without being done.
     ended: Vec<usize>,
+    /// The process that was the first to end so, and not because another had.
+    first: Option<usize>,
     /// Whether every process is done with the service.
     over: bool,
     /// Whether the service has ended.
@@ -53,7 +61,7 @@ struct News {
 /// The outcome of an attempt to join.
 enum Attempt {
     /// The process has joined, and all others have come.
-    Joined(Lines, Vec<String>),
+    Joined(Lines, Vec<String>, String),
     /// The place has no service of this job; another place may have one, or this one later.
     Elsewhere(String),
     /// The service of the job refuses this process for good.
@@ -80,11 +88,16 @@ pub fn join(
     loop {
         for place in places {
             match attempt(rank, place, card, terms, (patience, until)) {
-                Ok(Attempt::Joined(lines, cards)) => {
-                    return Joined::new(lines, cards, terms.within, notice);
+                Ok(Attempt::Joined(lines, cards, run)) => {
+                    return Joined::new(lines, (cards, run), terms.within, notice);
                 }
                 Ok(Attempt::Refused(why)) => return Err(JobError::Refused { rank, why }),
                 Ok(Attempt::Elsewhere(why)) => last = why,
+                // Another attempt would meet the same limit.
+                Err(why) if limits::is_of_descriptors(&why) => {
+                    let (what, why) = ("connecting to the rendezvous", limits::named(why));
+                    return Err(JobError::System { what, why });
+                }
                 // That nobody listens there says less than what somebody has said.
                 Err(why) if last.is_empty() => last = why.to_string(),
                 Err(_) => {}
@@ -149,11 +162,12 @@ fn attempt(
     if let Some(why) = answer.strip_prefix("refused ").or(answer.strip_prefix("failed ")) {
         return Ok(Attempt::Refused(why.to_owned()));
     }
-    if answer != format!("cards {size}") {
+    let Some(run) = answer.strip_prefix(&format!("cards {size} ")) else {
         return Ok(Attempt::Refused(format!("at {at}: `{answer}` makes no sense")));
-    }
+    };
+    let run = run.to_owned();
     let cards = (0..size).map(|_| lines.read(Some(deadline))).collect::<io::Result<_>>()?;
-    Ok(Attempt::Joined(lines, cards))
+    Ok(Attempt::Joined(lines, cards, run))
 }
 
 fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
@@ -161,6 +175,7 @@ fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     for address in addresses(host, port, until)? {
         match TcpStream::connect_timeout(&address, left(until)) {
             Ok(stream) => return Ok(stream),
+            Err(why) if limits::is_of_descriptors(&why) => return Err(why),
             Err(why) => last = io::Error::new(why.kind(), format!("{address}: {why}")),
         }
     }
@@ -188,12 +203,15 @@ fn addresses(host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr
 impl Joined {
     fn new(
         mut lines: Lines,
-        cards: Vec<String>,
+        (cards, run): (Vec<String>, String),
         within: Duration,
         notice: impl Fn(Option<usize>) + Send + 'static,
     ) -> Result<Self, JobError> {
         let size = cards.len();
-        let system = |why| JobError::System { what: "watching the other processes", why };
+        let system = |why| JobError::System {
+            what: "watching the other processes",
+            why: limits::named(why),
+        };
         let stream = lines.stream().try_clone().map_err(system)?;
         let heard = Arc::new(Heard::default());
         let hears = heard.clone();
@@ -215,7 +233,7 @@ impl Joined {
         };
         let thread = std::thread::Builder::new().name("job-watch".to_owned());
         thread.spawn(body).map_err(system)?;
-        Ok(Self { cards, within, lines: stream, heard })
+        Ok(Self { cards, run, within, lines: stream, heard })
     }
 
     /// The address of this host by which it reaches the service.
@@ -246,6 +264,20 @@ impl Joined {
         let _ = (&self.lines).write_all(format!("after {other}\n").as_bytes());
     }
 
+    /// Sends that this process ends because another has gone, and returns the process that was the
+    /// first to end, if the service says so soon. `None` if the service has ended before.
+    pub fn first_ended(&self, other: usize) -> Option<usize> {
+        self.ends_after(other);
+        let waits = |news: &mut News| news.first.is_none() && !news.lost;
+        let waited = self.heard.changed.wait_timeout_while(self.heard.lock(), FIRST, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0.first
+    }
+
+    /// Whether the service has ended.
+    pub fn is_lost(&self) -> bool {
+        self.heard.lock().lost
+    }
+
     /// Sends that this process is done, and waits until all processes are.
     ///
     /// # Errors
@@ -255,10 +287,12 @@ impl Joined {
         let waits = |news: &mut News| !news.over && !news.is_broken();
         let waited = self.heard.changed.wait_while(self.heard.lock(), waits);
         let broken = waited.unwrap_or_else(PoisonError::into_inner).broken();
-        if let Err(JobError::Ended { rank }) = broken {
-            self.ends_after(rank);
+        match broken {
+            Err(JobError::Ended { rank }) => {
+                Err(JobError::Ended { rank: self.first_ended(rank).unwrap_or(rank) })
+            }
+            broken => broken,
         }
-        broken
     }
 }
 
@@ -272,6 +306,7 @@ impl Drop for Joined {
 enum Said {
     Told(Vec<String>),
     Ended(usize),
+    First(usize),
     Over,
     Nonsense,
     /// The service has ended.
@@ -285,6 +320,9 @@ fn hear(lines: &mut Lines, size: usize) -> Said {
     }
     if let Some(Ok(rank)) = line.strip_prefix("ended ").map(str::parse) {
         return Said::Ended(rank);
+    }
+    if let Some(Ok(rank)) = line.strip_prefix("first ").map(str::parse) {
+        return Said::First(rank);
     }
     if line != format!("told {size}") {
         return Said::Nonsense;
@@ -307,6 +345,7 @@ impl News {
             Said::Told(all) => self.told.push_back(all),
             Said::Over => self.over = true,
             Said::Nonsense => {}
+            Said::First(rank) => self.first = Some(rank),
             Said::Ended(rank) => {
                 self.ended.push(rank);
                 return Some(Some(rank));
@@ -325,7 +364,7 @@ impl News {
 
     /// Returns an error that names who has ended, if anybody has.
     fn broken(&self) -> Result<(), JobError> {
-        match self.ended.first() {
+        match self.first.as_ref().or(self.ended.first()) {
             Some(&rank) => Err(JobError::Ended { rank }),
             None if self.lost && !self.over => Err(JobError::ServiceEnded),
             None => Ok(()),

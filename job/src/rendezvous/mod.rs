@@ -8,13 +8,14 @@
 //! | process | `doorbell-job VERSION RANK SIZE NONCE` | |
 //! | service | `nonce NONCE PROOF` | or `refused WHY` |
 //! | process | `card PROOF CARD` | |
-//! | service | `cards COUNT`, and the cards in the order of ranks | when all have come; or `failed WHY` |
+//! | service | `cards COUNT RUN`, where RUN is a random text, and the cards in the order of ranks | when all have come; or `failed WHY` |
 //! | process | `tell TEXT` | as often as it likes, and all equally often |
 //! | service | `told COUNT`, and the texts in the order of ranks | when all have told one |
 //! | process | `bye` | it is done, and does not mind the end of others |
 //! | process | `after RANK` | it ends because that process has ended |
 //! | service | `over` | all have said so |
 //! | service | `ended RANK` | that process has ended without a `bye` |
+//! | service | `first RANK` | that process was the first to end so, without naming another |
 //!
 //! The connections stay until the end of the job, so that each process hears of the end of others.
 //! To meet, to tell each other one text, and to end takes eight messages for each process. Those
@@ -30,7 +31,7 @@ pub use proof::nonce;
 pub use server::{Service, Standing};
 
 /// The version of the lines.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The longest time that processes wait for each other: about a year, which can be added to any
 /// instant.

@@ -10,6 +10,7 @@ use nix::poll::PollFlags;
 
 use super::lines::{Lines, await_any};
 use super::{LONGEST_ADDRESS, PARENT, RANK, SOCKET};
+use crate::limits::check_descriptors;
 use crate::rendezvous::LONGEST;
 use crate::report::SECONDARY;
 use crate::sys;
@@ -18,6 +19,9 @@ use crate::sys;
 pub(super) const TELLING: Duration = Duration::from_secs(10);
 /// How often process 0 looks whether a process has ended.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// How many descriptors it takes to start a process, beside one for the connection with it.
+const STARTING: usize = 4;
 
 /// The processes that process 0 has started. They are killed when this is dropped.
 #[derive(Debug)]
@@ -38,8 +42,13 @@ struct Started {
 /// Why not all processes have met.
 #[derive(Debug)]
 pub enum Absence {
-    /// A process has not told its address, or said something else.
-    Silent {
+    /// A process has not told its address in time.
+    Late {
+        /// The rank of the process.
+        rank: usize,
+    },
+    /// A process has said something else than its address, or takes nothing.
+    Broken {
         /// The rank of the process.
         rank: usize,
         /// The error of the connection, or the text that came instead of an address.
@@ -60,8 +69,10 @@ impl Children {
     /// [`LONGEST_SECRET`](super::LONGEST_SECRET) bytes.
     ///
     /// # Errors
-    /// When one can't be started. Those before it are killed.
+    /// When one can't be started, or this process may not have as many file descriptors as the
+    /// connections with all take. Those before it are killed.
     pub fn start(size: usize, secret: &str) -> io::Result<Self> {
+        check_descriptors(size + STARTING, "starting the processes")?;
         let program = std::env::current_exe()?;
         let mut children = Self { all: Vec::new() };
         for rank in 1..size {
@@ -99,8 +110,7 @@ impl Children {
                 return Err(Absence::Ended { rank, status });
             }
             if Instant::now() >= until {
-                let why = "it did not report".to_owned();
-                return Err(Absence::Silent { rank: missing, why });
+                return Err(Absence::Late { rank: missing });
             }
             self.wait(until);
         }
@@ -111,7 +121,7 @@ impl Children {
             match started.lines.as_ref().map(|lines| lines.say(&line, until)) {
                 // A process that has ended now is one that does not join.
                 Some(Err(why)) if why.kind() != io::ErrorKind::BrokenPipe => {
-                    return Err(Absence::Silent { rank: at + 1, why: why.to_string() });
+                    return Err(Absence::Broken { rank: at + 1, why: why.to_string() });
                 }
                 _ => {}
             }
@@ -127,7 +137,7 @@ impl Children {
                 continue;
             }
             let rank = at + 1;
-            started.hear().map_err(|why| Absence::Silent { rank, why })?;
+            started.hear().map_err(|why| Absence::Broken { rank, why })?;
             if started.address.is_none() {
                 missing.get_or_insert(rank);
             }
@@ -173,6 +183,28 @@ impl Children {
             Ok(Some(status)) if kind(status) => Some((at + 1, status)),
             _ => None,
         })
+    }
+
+    /// The first process that has ended with success, if one has: before the job was over, where the
+    /// job has failed.
+    pub fn succeeded(&mut self) -> Option<(usize, ExitStatus)> {
+        self.ended_with(|status| status.success())
+    }
+
+    /// The process of which another has said that it has returned from its program too early.
+    pub fn early(&mut self) -> Option<usize> {
+        let size = self.all.len() + 1;
+        let mut said = self.all.iter_mut().filter_map(|started| {
+            let line = started.lines.as_mut()?.hear(LONGEST_ADDRESS).ok()??;
+            line.strip_prefix("early ")?.parse().ok()
+        });
+        said.find(|rank| *rank < size)
+    }
+
+    /// How a process has ended, if it has.
+    pub fn status(&mut self, rank: usize) -> Option<ExitStatus> {
+        let started = self.all.get_mut(rank.checked_sub(1)?)?;
+        started.process.try_wait().ok()?
     }
 
     /// Whether a process still runs.

@@ -12,6 +12,7 @@
 //! | process 0, at once | `secret SECRET` |
 //! | process | `at ADDRESS` |
 //! | process 0, when all have told theirs | `all ADDRESS ADDRESS ...`, in the order of ranks |
+//! | process, before it ends since another has returned too early | `early RANK` |
 //!
 //! The connection stays, so that each side notices when the other ends. Process 0 reads from all at
 //! once, by one deadline, and no more of anybody than an address may have bytes.
@@ -21,7 +22,7 @@ mod lines;
 mod starter;
 
 pub use children::{Absence, Children};
-pub use starter::Starter;
+pub use starter::{Starter, Teller};
 
 /// The variable with the rank of a process that process 0 has started.
 const RANK: &str = "DOORBELL_JOB_RANK";

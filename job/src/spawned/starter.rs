@@ -84,7 +84,7 @@ impl Starter {
         address: &str,
         size: usize,
         ended: impl FnOnce() + Send + 'static,
-    ) -> io::Result<Vec<String>> {
+    ) -> io::Result<(Vec<String>, Teller)> {
         let until = Instant::now() + super::children::TELLING;
         self.lines.say(&format!("at {address}"), until)?;
         let longest = size.saturating_mul(LONGEST_ADDRESS + 1);
@@ -103,6 +103,19 @@ impl Starter {
             ended();
         };
         std::thread::Builder::new().name("job".to_owned()).spawn(watches)?;
-        Ok(all)
+        Ok((all, Teller(self.lines)))
+    }
+}
+
+/// The connection of a process to process 0, once all have met.
+#[derive(Debug)]
+pub struct Teller(Lines);
+
+impl Teller {
+    /// Tells process 0 that this process ends because another has returned from its program too
+    /// early.
+    pub fn early(&self, other: usize) {
+        // Process 0 may have ended, too, and then nobody wants to know.
+        let _ = self.0.say(&format!("early {other}"), Instant::now() + super::children::TELLING);
     }
 }

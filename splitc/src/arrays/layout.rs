@@ -13,8 +13,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// A layout of `len` elements over `processes`, with blocks of at least one element.
     pub fn new(len: usize, processes: usize, block: usize) -> Self {
-        let block = block.max(1);
         let both = processes.is_power_of_two() && block.is_power_of_two();
         let shifts = both.then(|| (processes.trailing_zeros(), block.trailing_zeros()));
         Self { len, processes, block, shifts }

@@ -41,7 +41,7 @@ impl World {
     /// # Errors
     /// As [`spread`](Self::spread).
     pub async fn blocked<T: Element>(&self, len: usize) -> Result<Spread<T>, Error> {
-        self.spread_blocks(len, len.div_ceil(self.size())).await
+        self.spread_blocks(len, len.div_ceil(self.size()).max(1)).await
     }
 
     /// Allocates an array of `len` elements, all zeros, in a block-cyclic distribution: blocks of
@@ -49,12 +49,17 @@ impl World {
     /// processes await it.
     ///
     /// # Errors
-    /// As [`spread`](Self::spread).
+    /// As [`spread`](Self::spread), and when `block` is 0.
     pub async fn spread_blocks<T: Element>(
         &self,
         len: usize,
         block: usize,
     ) -> Result<Spread<T>, Error> {
+        if block == 0 {
+            return Err(Error::invalid(format!(
+                "`block` is 0 in `spread_blocks({len}, 0)`: a block has at least one element"
+            )));
+        }
         let layout = Layout::new(len, self.size(), block);
         let allocation = Allocation::new::<T>(self, layout.most(), [len, block]).await?;
         Ok(Spread { allocation, layout, of: PhantomData })

@@ -17,7 +17,7 @@ mod words;
 pub(crate) use agreements::{About, differs};
 pub use begun::{Awaited, Begun, Collective};
 pub use team::Team;
-pub(crate) use words::in_words;
+pub(crate) use words::{early, gone, in_words};
 
 use crate::error::Error;
 use crate::world::World;

@@ -14,7 +14,14 @@ pub(crate) fn in_words(why: &GroupError) -> String {
         }
         GroupError::GaveUp { whole, .. } => format!(
             "process {whole} has dropped a collective before it was done, and so no further \
-             collective can be: await collectives to their ends, or `begin` them and keep the handle"
+             collective can be: await each to its end, and where a time-out or the like may cut that \
+             short, in a task of its own (`tokio::task::spawn_local`)"
+        ),
+        GroupError::Mismatch { whole, here, there, .. } if is_end(there) => format!(
+            "process {whole} is in {}, and another process in {}: a program calls the same \
+             collectives in every process, and returns when no other process needs it any more",
+            called(there),
+            called(here),
         ),
         GroupError::Mismatch { whole, here, there, .. } => format!(
             "process {whole} is in {}, and another process in {}: all processes must call the same \
@@ -39,6 +46,25 @@ pub(crate) fn in_words(why: &GroupError) -> String {
         ),
         other => other.to_string(),
     }
+}
+
+/// The rank of the process that has gone, or has come to the end of its program before another was
+/// done with it, if that is why a collective has failed.
+pub(crate) fn gone(why: &GroupError) -> Option<usize> {
+    early(why).or(why.gone())
+}
+
+/// The rank of the process that has come to the end of its program before another was done with
+/// it, if that is why a collective has failed.
+pub(crate) fn early(why: &GroupError) -> Option<usize> {
+    match why {
+        GroupError::Mismatch { whole, there, .. } if is_end(there) => Some(*whole),
+        _ => None,
+    }
+}
+
+fn is_end(collective: &Collective) -> bool {
+    collective.operation() == Operation::Finish
 }
 
 /// The name of a collective, as programs call it.

@@ -62,14 +62,16 @@ pub(crate) struct Heap {
 impl Heap {
     /// Reserves a heap of zeros, with `len` bytes for the program beside the library's own.
     pub fn new(len: usize) -> Result<Self, HeapError> {
-        let whole = len.next_multiple_of(CONTROL as usize) + CONTROL as usize;
-        let memory = SharedMemory::reserve(whole)
-            .map_err(|why| HeapError::System { len, why: why.to_string().into() })?;
-        let provided = memory.provide(0..CONTROL as usize);
-        provided.map_err(|why| HeapError::System { len, why: why.to_string().into() })?;
-        let ranges = Ranges::new(CONTROL, whole as u64);
+        let memory = SharedMemory::reserve(whole(len));
+        Self::over(Arc::new(memory.map_err(|why| refused(len, &why))?), len)
+    }
+
+    /// A heap in memory of zeros, with `len` bytes for the program.
+    pub fn over(memory: Arc<SharedMemory>, len: usize) -> Result<Self, HeapError> {
+        memory.provide(0..CONTROL as usize).map_err(|why| refused(len, &why))?;
+        let ranges = Ranges::new(CONTROL, memory.len() as u64);
         Ok(Self {
-            memory: Arc::new(memory),
+            memory,
             blocks: Blocks::default(),
             guards: Arc::default(),
             free: RefCell::new(ranges),
@@ -162,6 +164,33 @@ impl Heap {
             true => Ok(()),
             false => Err(AccessError::Heap { offset: raw.offset, len, heap: self.len() }),
         }
+    }
+}
+
+/// How many bytes a heap has in all, with `len` of them for the program.
+const fn whole(len: usize) -> usize {
+    len.next_multiple_of(CONTROL as usize) + CONTROL as usize
+}
+
+fn refused(len: usize, why: &std::io::Error) -> HeapError {
+    HeapError::System { len, why: why.to_string().into() }
+}
+
+/// The heaps of the processes of a world that are threads of one process: one piece of memory, all
+/// of which every thread reaches, so that none maps the heap of another.
+pub(crate) struct Heaps(Vec<Arc<SharedMemory>>);
+
+impl Heaps {
+    /// Reserves the heaps of so many processes, each with `len` bytes for the program.
+    pub fn new(len: usize, count: usize) -> Result<Self, HeapError> {
+        let pieces = SharedMemory::reserve_pieces(whole(len), count);
+        let pieces = pieces.map_err(|why| refused(len.saturating_mul(count), &why))?;
+        Ok(Self(pieces.into_iter().map(Arc::new).collect()))
+    }
+
+    /// The memory of the heap of a process.
+    pub fn of(&self, rank: usize) -> Arc<SharedMemory> {
+        self.0[rank].clone()
     }
 }
 

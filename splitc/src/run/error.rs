@@ -5,9 +5,12 @@ use std::fmt;
 use std::io;
 use std::process::ExitStatus;
 
+use doorbell_am::group::GroupError;
 use doorbell_job::JobError;
 use thiserror::Error;
 
+use crate::causes::causes;
+use crate::error::ErrorKind;
 use crate::world::JoinError;
 
 /// The error that a program returns in a process: any error type.
@@ -37,6 +40,17 @@ pub enum RunError {
         /// The error that the program returned.
         why: BoxError,
     },
+    /// The process ended since another had gone, which had ended because of the process that was the
+    /// first to end.
+    #[error("process {first} was the first to end, before the job was over; noticed here: {why}")]
+    After {
+        /// The rank of this process.
+        rank: usize,
+        /// The rank of the process that was the first to end.
+        first: usize,
+        /// The error by which this process noticed that another had gone.
+        why: Box<RunError>,
+    },
     /// The program of a process panicked.
     #[error("process {rank} panicked: {text}")]
     Panicked {
@@ -49,6 +63,14 @@ pub enum RunError {
     /// its standard error.
     #[error("process {rank} ended with {status}")]
     Exited {
+        /// The rank of the process.
+        rank: usize,
+        /// The exit status of the process.
+        status: ExitStatus,
+    },
+    /// A process that this one started ended with success while others still needed it.
+    #[error("process {rank} ended with {status} before the job was over")]
+    Early {
         /// The rank of the process.
         rank: usize,
         /// The exit status of the process.
@@ -88,6 +110,18 @@ pub enum RunError {
          beginning, and would run that one again"
     )]
     SecondJob,
+    /// A process that a launcher has started ran a second job of the launcher.
+    #[error(
+        "process {rank}, which {starter} has started, has run the job of its launcher before: a \
+         process takes its place there once, so put all of the work into one `run`, or start the \
+         launcher again"
+    )]
+    SecondOfLauncher {
+        /// The rank of the process.
+        rank: usize,
+        /// The name of the launcher.
+        starter: String,
+    },
 }
 
 /// Says what `Display` says, and behind that the causes which are not named there: `fn main() ->
@@ -100,7 +134,7 @@ impl fmt::Debug for RunError {
             Self::Failed { why, .. } => Some(&**why),
             _ => self.source(),
         };
-        for cause in std::iter::successors(why, |why| (*why).source()) {
+        for cause in why.into_iter().flat_map(causes) {
             let cause = cause.to_string();
             if !said.contains(&cause) {
                 said = format!("{said}: {cause}");
@@ -114,14 +148,40 @@ impl RunError {
     /// The rank of the process that has gone, if that is why this one has failed.
     pub fn gone(&self) -> Option<usize> {
         match self {
-            Self::Failed { why, .. } => gone(&**why),
-            Self::Join { why: JoinError::Missing { rank, .. }, .. } => Some(*rank),
+            // A process that has returned too early is told so itself.
+            Self::Failed { rank, why } => gone(&**why).filter(|gone| gone != rank),
+            Self::After { first, .. } => Some(*first),
+            Self::Join {
+                why: JoinError::Missing { rank, .. } | JoinError::Lost { rank, .. },
+                ..
+            } => Some(*rank),
             Self::Join { why: JoinError::Job(why), .. } | Self::Job(why) => match why {
                 JobError::Ended { rank } => Some(*rank),
                 _ => None,
             },
             _ => None,
         }
+    }
+
+    /// The rank of another process that has come to the end of its program too early, if that is
+    /// why this one has failed.
+    pub(super) fn early(&self) -> Option<usize> {
+        let Self::Failed { rank, why } = self else { return None };
+        let early =
+            causes(&**why).find_map(|why| match why.downcast_ref::<crate::Error>()?.kind() {
+                ErrorKind::Group(why) => crate::collectives::early(why),
+                _ => None,
+            });
+        early.filter(|early| early != rank)
+    }
+
+    /// Whether the error is about a collective that another process has given up.
+    pub(super) fn is_given_up(&self) -> bool {
+        let Self::Failed { rank, why } = self else { return false };
+        causes(&**why).any(|why| match why.downcast_ref::<crate::Error>().map(crate::Error::kind) {
+            Some(ErrorKind::Group(GroupError::GaveUp { whole, .. })) => whole != rank,
+            _ => false,
+        })
     }
 
     /// Whether the error only tells of the end of another process.
@@ -133,6 +193,5 @@ impl RunError {
 /// The rank of the process that has gone, if that is at the root of an error, to which a program
 /// may have added what it was about.
 fn gone(why: &(dyn std::error::Error + 'static)) -> Option<usize> {
-    let mut causes = std::iter::successors(Some(why), |why| (*why).source());
-    causes.find_map(|why| why.downcast_ref::<crate::Error>()?.gone())
+    causes(why).find_map(|why| why.downcast_ref::<crate::Error>()?.gone())
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use doorbell_verbs::Nic;
+use doorbell_verbs::floor::naming_limits;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
@@ -38,17 +39,35 @@ where
     F: AsyncFn(World) -> Result<T, BoxError>,
     J: AsyncFnOnce() -> Result<World, JoinError>,
 {
+    play_and_tell(rank, join, program, |_| {})
+}
+
+/// Joins a world and runs a program as [`play`] does. An error of the program is told to `fails`
+/// while the other processes do not see yet that this one ends.
+pub(super) fn play_and_tell<T, F, J>(
+    rank: usize,
+    join: J,
+    program: &F,
+    fails: impl FnOnce(&RunError),
+) -> Result<T, RunError>
+where
+    F: AsyncFn(World) -> Result<T, BoxError>,
+    J: AsyncFnOnce() -> Result<World, JoinError>,
+{
     let started = |why: std::io::Error| {
-        let why: BoxError = Box::new(why);
+        let why: BoxError = Box::new(naming_limits(why));
         RunError::Failed { rank, why }
     };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(started)?;
     let played = async {
         let world = join().await.map_err(|why| RunError::Join { rank, why })?;
-        let failed = |why| RunError::Failed { rank, why };
-        let returned = program(world.clone()).await.map_err(failed)?;
-        world.leave().await.map_err(|why| failed(why.into()))?;
-        Ok(returned)
+        let played = async {
+            let returned = program(world.clone()).await?;
+            world.leave().await?;
+            Ok(returned)
+        };
+        let played = played.await.map_err(|why| RunError::Failed { rank, why });
+        played.inspect_err(fails)
     };
     runtime.block_on(LocalSet::new().run_until(played))
 }
@@ -71,7 +90,13 @@ pub(super) fn on_thread<'s, 'e, T: Send + 's>(
     runs: impl FnOnce() -> T + Send + 's,
 ) -> Result<std::thread::ScopedJoinHandle<'s, T>, RunError> {
     let thread = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
-    thread.spawn_scoped(scope, runs).map_err(|why| RunError::Failed { rank, why: Box::new(why) })
+    thread.spawn_scoped(scope, runs).map_err(|why| {
+        let why = format!(
+            "its thread can't be started: {why}; a limit of addresses (`ulimit -v`) or of threads \
+             (`ulimit -u`) may be too low"
+        );
+        RunError::Failed { rank, why: why.into() }
+    })
 }
 
 /// The result of a process's thread, with a panic as an error.

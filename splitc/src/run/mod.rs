@@ -12,6 +12,7 @@ mod member;
 mod processes;
 mod threads;
 
+use std::env::VarError;
 use std::time::Duration;
 
 use doorbell_job::Place;
@@ -114,7 +115,7 @@ impl Job {
     /// # Errors
     /// When a variable has a value that makes no sense.
     pub fn from_environment() -> Result<Self, RunError> {
-        let mut job = match (number("DOORBELL_RANK")?, text("DOORBELL_ADDRESSES")) {
+        let mut job = match (number("DOORBELL_RANK")?, text("DOORBELL_ADDRESSES")?) {
             (Some(rank), Some(addresses)) => Self::member(rank, addresses.split(',')),
             (None, Some(found)) => {
                 let expected = "DOORBELL_RANK must say which of these this process is";
@@ -128,10 +129,10 @@ impl Job {
                 (None, None) => Self::threads(processors()),
             },
         };
-        job.device = text("DOORBELL_DEVICE");
+        job.device = text("DOORBELL_DEVICE")?;
         let environment =
             |variable, found, expected| RunError::Environment { variable, found, expected };
-        if let Some(found) = text("DOORBELL_KEY") {
+        if let Some(found) = text("DOORBELL_KEY")? {
             let key = u64::from_str_radix(found.trim(), 16);
             // What was mistyped is a secret nearly.
             let wrong = |_| {
@@ -150,7 +151,7 @@ impl Job {
         if let Some(seconds) = number("DOORBELL_STALL")? {
             job.config.stall = Duration::from_secs(seconds as u64);
         }
-        if let Some(found) = text("DOORBELL_CARRIER") {
+        if let Some(found) = text("DOORBELL_CARRIER")? {
             let carrier = found.parse();
             let expected = "mapped, one-sided, messages, or mixed";
             let wrong = |_| environment("DOORBELL_CARRIER", found, expected);
@@ -214,7 +215,7 @@ impl Job {
                 let membership = Membership { device: self.device, ..membership };
                 member::run(&membership, &self.config, &program)
             }
-            Mode::Launched => match Place::find(self.config.start)? {
+            Mode::Launched => match launched::take_place(&self.config)? {
                 Some(place) => launched::run(place, self.device.as_deref(), self.config, &program),
                 // The variables are gone that said so.
                 None => threads::run(1, self.device.as_deref(), self.config, &program),
@@ -231,8 +232,20 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn text(variable: &str) -> Option<String> {
-    std::env::var(variable).ok().filter(|text| !text.is_empty())
+/// The value of a variable; `None` if it is not set, or empty.
+fn text(variable: &'static str) -> Result<Option<String>, RunError> {
+    match std::env::var(variable) {
+        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(found)) => {
+            let found = match variable {
+                // What was garbled is nearly the key.
+                "DOORBELL_KEY" => format!("{} bytes, not shown here", found.len()),
+                _ => found.to_string_lossy().into_owned(),
+            };
+            Err(RunError::Environment { variable, found, expected: "it must be text in UTF-8" })
+        }
+    }
 }
 
 fn count(variable: &'static str) -> Result<Option<usize>, RunError> {
@@ -246,7 +259,7 @@ fn count(variable: &'static str) -> Result<Option<usize>, RunError> {
 }
 
 fn number(variable: &'static str) -> Result<Option<usize>, RunError> {
-    let Some(found) = text(variable) else { return Ok(None) };
+    let Some(found) = text(variable)? else { return Ok(None) };
     match found.parse() {
         Ok(number) => Ok(Some(number)),
         Err(_) => Err(RunError::Environment { variable, found, expected: "a decimal number" }),

@@ -5,17 +5,19 @@
 //! socket that it has inherited, and gets the addresses of all processes. The connection stays, so
 //! that each side notices when the other ends.
 
+use std::cell::OnceCell;
 use std::io;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use doorbell_job::{Absence, Children, SECONDARY, Starter};
+use doorbell_job::{Absence, Children, Route, SECONDARY, Starter, Teller};
+use doorbell_verbs::Nic;
 
-use super::member::{joined, on_thread, open, play};
+use super::member::{joined, on_thread, open, play, play_and_tell};
 use super::{BoxError, RunError, secret};
 use crate::config::Config;
-use crate::world::{JoinError, World};
+use crate::world::{JoinError, Kin, World};
 
 /// Whether a job of processes has been run in this program.
 static RAN: AtomicBool = AtomicBool::new(false);
@@ -50,7 +52,7 @@ where
             Err(why) => Err(RunError::Job(why)),
         };
         if let Err(why) = &ended {
-            doorbell_job::report(&format!("doorbell: {why}\n"));
+            tell(why);
         }
         std::process::exit(match &ended {
             Ok(()) => 0,
@@ -72,7 +74,7 @@ where
                 // Where one has not reported, the others end, too, when their connections do.
                 let all = all.inspect_err(|_| started.leave());
                 let all = all.map_err(|why| missing(why, config.start))?;
-                let joins = World::join_on(&nic, 0, &all, config);
+                let joins = join_all(nic, &all, 0, config);
                 let joined = unless_one_ends(started, joins).await;
                 joined.inspect_err(|_| started.leave())
             };
@@ -80,7 +82,7 @@ where
         })
         .and_then(|thread| joined(0, thread.join()))
     });
-    let ended = end(started, played.is_ok());
+    let ended = end(&mut started, played.is_ok());
     match (played, ended) {
         // What a process has printed itself tells more than the notice of its end by process 0.
         (Err(why), Some((rank, status)))
@@ -88,9 +90,34 @@ where
         {
             Err(RunError::Exited { rank, status })
         }
-        (Err(why), _) => Err(why),
+        (Err(why), _) => Err(first_cause(&mut started, why)),
         (Ok(_), Some((rank, status))) => Err(RunError::Exited { rank, status }),
         (Ok(value), None) => Ok(value),
+    }
+}
+
+/// The error of process 0, with the process that was the first to end if this one has failed since
+/// another has gone, which may have ended because of that one.
+fn first_cause(started: &mut Children, why: RunError) -> RunError {
+    let Some(gone) = why.gone() else { return why };
+    // In a job that has failed, whoever has ended with success has done so too early.
+    if let Some((rank, status)) = started.succeeded() {
+        return RunError::Early { rank, status };
+    }
+    match started.early() {
+        Some(first) if first != gone => RunError::After { rank: 0, first, why: Box::new(why) },
+        _ => why,
+    }
+}
+
+/// Prints why a process that was started has failed. Process 0 tells of processes that have ended
+/// because another had: it sees all of them end, and knows which was the first.
+fn tell(why: &RunError) {
+    if !why.is_secondary() {
+        doorbell_job::report(&format!("doorbell: {why}\n"));
+    } else if why.gone() == Some(0) {
+        // If process 0 has ended, the thread that waits for that says so, and ends this process.
+        std::thread::sleep(AFTERMATH);
     }
 }
 
@@ -116,21 +143,40 @@ where
     let config = &config;
     std::thread::scope(|scope| {
         on_thread(scope, rank, move || {
+            let teller: OnceCell<Teller> = OnceCell::new();
             let join = async || {
                 let nic = open(rank, device, (config, count)).await?;
-                let all = starter.meet(&nic.address().to_string(), count, move || leave(rank));
-                let all = all.map_err(|why| JoinError::Missing {
+                let met = starter.meet(&nic.address().to_string(), count, move || leave(rank));
+                let (all, tells) = met.map_err(|why| JoinError::Lost {
                     rank: 0,
                     address: "the socket that it has left to this process".to_owned(),
-                    within: config.start,
                     why: why.to_string(),
                 })?;
-                World::join_on(&nic, rank, &all, config).await
+                let _ = teller.set(tells);
+                join_all(nic, &all, rank, config).await
             };
-            play(rank, join, program).map(drop)
+            let fails = |why: &RunError| {
+                if let (Some(teller), Some(other)) = (teller.get(), why.early()) {
+                    teller.early(other);
+                }
+            };
+            play_and_tell(rank, join, program, fails).map(drop)
         })
         .and_then(|thread| joined(rank, thread.join()))
     })
+}
+
+/// Joins the world of all processes of this job, to which process 0 has given the key.
+async fn join_all(
+    nic: Nic,
+    addresses: &[String],
+    rank: usize,
+    config: &Config,
+) -> Result<World, JoinError> {
+    let routes: Vec<_> =
+        addresses.iter().map(|address| Route::by_first(address.as_str())).collect();
+    let kin = Kin { have_one_key: true, ..Kin::default() };
+    World::join_kin(&[nic], &routes, rank, (config, kin)).await
 }
 
 /// Ends this process, since process 0 has ended.
@@ -141,11 +187,12 @@ fn leave(rank: usize) {
 
 /// The error about a process that has not told its address.
 fn missing(absence: Absence, within: Duration) -> JoinError {
+    let address = "an address that it has not told".to_owned();
     match absence {
         Absence::Ended { rank, status } => JoinError::Ended { rank, status },
-        Absence::Silent { rank, why } => {
-            let address = "an address that it has not told".to_owned();
-            JoinError::Missing { rank, address, within, why }
+        Absence::Broken { rank, why } => JoinError::Lost { rank, address, why },
+        Absence::Late { rank } => {
+            JoinError::Missing { rank, address, within, why: "it did not report".to_owned() }
         }
     }
 }
@@ -179,7 +226,7 @@ async fn unless_one_ends<T>(
 /// [`GRACE`], and are killed after that. Returns the rank and the status of the first process that
 /// ended without success, if one did; processes that ended only because another had ended come
 /// last.
-fn end(mut children: Children, succeeded: bool) -> Option<(usize, ExitStatus)> {
+fn end(children: &mut Children, succeeded: bool) -> Option<(usize, ExitStatus)> {
     let until = Instant::now() + GRACE;
     loop {
         let all_ended = !children.are_running();

@@ -46,7 +46,7 @@ use crate::messages::Served;
 use crate::peers::Peer;
 
 pub use join::{JoinError, Membership};
-pub(crate) use join::{LONGEST, nic_config};
+pub(crate) use join::{Kin, LONGEST, nic_config, shared_nic_config, threads_of_nic};
 pub(crate) use one_sided::{Flight, Landing};
 pub(crate) use sending::What;
 pub(crate) use stall::Waits;

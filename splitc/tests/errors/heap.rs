@@ -160,3 +160,18 @@ fn a_heap_of_any_length_is_refused_or_works() {
         assert!(matches!(refused, Err(RunError::Join { .. })), "{heap}: {refused:?}");
     }
 }
+
+/// A block of no elements was taken for one of one element.
+#[test]
+fn an_array_of_blocks_without_elements_is_refused_and_the_argument_is_named() {
+    by_each(async |world: World| {
+        for len in [0, 10] {
+            let why = world.spread_blocks::<u64>(len, 0).await.expect_err("no such blocks");
+            let expected = format!("`block` is 0 in `spread_blocks({len}, 0)`");
+            assert!(why.to_string().contains(&expected), "{why}");
+        }
+        // What has no elements has blocks all the same.
+        assert!(world.blocked::<u64>(0).await?.is_empty());
+        Ok(())
+    });
+}

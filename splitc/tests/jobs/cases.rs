@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, ExitCode, exit};
+use std::process::{Command, ExitCode, Termination, exit};
 use std::time::Duration;
 
-use doorbell::splitc::{Carrier, Config, Job, RunError, World};
+use anyhow::Context;
+use doorbell::splitc::{self, Carrier, Config, Job, RunError, World};
 
 use crate::strangers;
 
@@ -208,6 +209,32 @@ pub fn run_case(case: &str) -> ExitCode {
                 Ok(world.barrier().await?)
             });
             say(&ended);
+        }
+        "returns" => {
+            let who = text("CASE_RANK");
+            let ended = job(3).run(async |world| {
+                world.barrier().await?;
+                while world.rank().to_string() != who {
+                    world.barrier().await?;
+                }
+                Ok(())
+            });
+            say(&ended);
+        }
+        // As `fn main() -> Result<(), RunError>` does.
+        "main" => {
+            let ended = Job::threads(2).run(async |world| {
+                let array = world.spread::<u64>(4).await?;
+                array.at(9).read().await.context("reading the ninth")?;
+                Ok(())
+            });
+            return ended.report();
+        }
+        // A second job of a launcher.
+        "twice" => {
+            let sum = async |world: World| Ok(world.all_reduce(1, |a, b| a + b).await?);
+            say(&splitc::run(sum));
+            say(&splitc::run(sum));
         }
         "environment" => {
             let started = Job::from_environment().and_then(|job| {

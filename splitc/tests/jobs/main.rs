@@ -7,14 +7,16 @@
 mod cases;
 mod strangers;
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use doorbell::splitc::{Config, Job, RunError};
-use doorbell_kit::{PATIENCE, stranger};
+use doorbell_kit::{PATIENCE, effort, stranger};
 
 use cases::{config, run_case};
 
@@ -51,12 +53,34 @@ const TESTS: &[(&str, fn())] = &[
             ("panics", "process 2 ended with exit status: 1"),
             ("exits-7", "process 2 ended with exit status: 7"),
             ("aborts", "process 2 ended with signal: 6"),
-            ("exits-0", "process 2 has gone"),
+            ("exits-0", "process 2 ended with exit status: 0 before the job was over"),
         ];
         for (how, expected) in cases {
             for device in ["shm", "udp:127.0.0.1:0"] {
                 let said = ends_well(case("dies").env("CASE_HOW", how).env("CASE_DEVICE", device));
                 assert!(said.contains(expected), "{how}, {device}: {said}");
+            }
+        }
+    }),
+    // Process 0 named one that had ended because of the one that had returned, which it had noticed
+    // first.
+    ("a_process_that_returns_too_early_is_named_and_no_other", || {
+        for rank in ["1", "2"] {
+            for _ in 0..effort(3, 30) {
+                let returns =
+                    case("returns").env("CASE_RANK", rank).stderr(Stdio::piped()).output();
+                let output = returns.expect("the program runs");
+                let said = [&output.stdout[..], &output.stderr[..]].concat();
+                let said = String::from_utf8(said).expect("text");
+                assert!(said.contains("wrong: "), "{said}");
+                for other in (0..3).filter(|other| other.to_string() != rank) {
+                    for line in said.lines().filter(|line| !line.contains(" was the first to end"))
+                    {
+                        let named =
+                            [format!("process {other} has"), format!("process {other} ended")];
+                        assert!(!named.iter().any(|named| line.contains(named)), "{said}");
+                    }
+                }
             }
         }
     }),
@@ -240,6 +264,67 @@ const TESTS: &[(&str, fn())] = &[
             let said = ends_well(case("environment").envs(variables));
             assert!(said.contains(expected), "{variables:?}: {said}");
         }
+    }),
+    // Variables that were no text counted as not set.
+    ("variables_that_are_no_text_are_named", || {
+        let no_text = OsStr::from_bytes(b"two\xFF");
+        for name in [
+            "DOORBELL_THREADS",
+            "DOORBELL_PROCESSES",
+            "DOORBELL_RANK",
+            "DOORBELL_SIZE",
+            "DOORBELL_ADDRESSES",
+            "DOORBELL_RENDEZVOUS",
+            "DOORBELL_DEVICE",
+            "DOORBELL_CARRIER",
+            "DOORBELL_STALL",
+            "PMI_FD",
+            "PMI_RANK",
+            "SLURM_PROCID",
+            "OMPI_COMM_WORLD_RANK",
+        ] {
+            let said = ends_well(case("environment").env(name, no_text));
+            let expected = format!("{name} is `two\u{FFFD}`: it must be text in UTF-8");
+            assert!(said.contains(&expected), "{name}: {said}");
+        }
+        // What was garbled is nearly the secret.
+        for name in ["DOORBELL_SECRET", "DOORBELL_KEY"] {
+            let said = ends_well(case("environment").env(name, no_text));
+            let expected = format!("{name} is `4 bytes, not shown here`: it must be text in UTF-8");
+            assert!(said.contains(&expected) && !said.contains("two"), "{name}: {said}");
+        }
+    }),
+    // It counted as none, and whoever reached the port could take part.
+    ("an_empty_secret_is_an_error_that_names_the_variable", || {
+        let port = free_addresses(1);
+        let (_, port) = port.rsplit_once(':').expect("an address has a port");
+        for name in ["DOORBELL_SECRET", "DOORBELL_SECRET_FILE"] {
+            let mut alone = case("environment");
+            alone.env("DOORBELL_RANK", "0").env("DOORBELL_SIZE", "1").env(name, "");
+            alone.env("DOORBELL_RENDEZVOUS", format!("127.0.0.1:{port}"));
+            let said = ends_well(&mut alone);
+            assert!(said.contains(&format!("{name} is ``: ")), "{said}");
+        }
+    }),
+    // The second attempt asked the launcher for a place again.
+    ("a_second_job_of_a_launcher_is_refused", || {
+        let port = free_addresses(1);
+        let (_, port) = port.rsplit_once(':').expect("an address has a port");
+        let mut twice = case("twice");
+        twice.env("DOORBELL_RANK", "0").env("DOORBELL_SIZE", "1");
+        twice.env("DOORBELL_SECRET", "a secret that was drawn");
+        twice.env("DOORBELL_RENDEZVOUS", format!("127.0.0.1:{port}"));
+        let said = ends_well(&mut twice);
+        assert!(said.starts_with("returned 1\n"), "{said}");
+        assert!(said.contains("process 0, which Doorbell has started, has run the job"), "{said}");
+    }),
+    // `Debug` was that of the fields, which says nothing to a user.
+    ("main_that_returns_the_error_of_a_job_prints_what_it_says", || {
+        let output = case("main").stderr(Stdio::piped()).output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8(output.stderr).expect("text");
+        let rest = said.strip_prefix("Error: process ").and_then(|rest| rest.get(1..));
+        assert_eq!(rest, Some(": reading the ninth: there is no element 9: the array has 4\n"));
     }),
     ("a_job_without_a_secret_is_warned_of_on_standard_error", || {
         let port = free_addresses(1);

@@ -110,6 +110,6 @@ pub use luck::{Luck, Odds};
 pub use network::{End, Event, LinkId, Network, StationId, SwitchId};
 pub use rig::{PATIENCE, Rig, is_ready, joined, reach, ready, sleep, turn, until};
 pub use sys::{
-    die_with_parent, is_filtered, limit_descriptors, limit_file_size, ordinary_user, readable,
-    run_as, terminal,
+    die_with_parent, is_filtered, limit_addresses, limit_descriptors, limit_file_size,
+    ordinary_user, readable, run_as, terminal,
 };

@@ -292,6 +292,15 @@ pub fn limit_file_size(most: Option<u64>) {
     limit(libc::RLIMIT_FSIZE, most.unwrap_or(libc::RLIM_INFINITY));
 }
 
+/// Lets this process have no more bytes of addresses, if a number is given; for tests in a process
+/// of their own.
+///
+/// # Panics
+/// When it may not have as many already.
+pub fn limit_addresses(most: Option<u64>) {
+    limit(libc::RLIMIT_AS, most.unwrap_or(libc::RLIM_INFINITY));
+}
+
 fn limit(which: libc::__rlimit_resource_t, most: u64) {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes a live structure, and reads it.

@@ -7,9 +7,13 @@ use doorbell_core::memory::Region;
 use doorbell_core::nic::Inbox;
 use doorbell_core::wire::Headers;
 
+use super::link::Segment;
 use super::message::{LONGEST, Message};
 use super::ring::{self, Nonsense, Reader, Spare, Writer};
 use super::sleep::{Shared, Written};
+
+/// How many bytes of addresses a link takes at each end, with rings of the usual size.
+pub const LINK_BYTES: u64 = Segment::bytes(ring::MOST) as u64;
 
 /// The reader and the writer of a link's end, over memory that a test writes as a peer may.
 pub struct RingEnds {

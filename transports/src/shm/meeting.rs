@@ -84,8 +84,12 @@ struct Call {
 
 /// Why a call came to nothing.
 enum Failed {
-    /// The peer says so, or its answer makes no sense.
+    /// The peer has not answered, or its answer makes no sense.
     There(&'static str),
+    /// The peer has refused a link.
+    Refused(&'static str),
+    /// The peer has refused a link, since this process is another user's.
+    Stranger(Holder),
     /// There is something wrong on this side.
     Here(io::Error),
 }
@@ -343,6 +347,10 @@ impl Shm {
             return made.map(|id| Some(Way::Link(id))).ok_or_else(full);
         }
         let nobody = |why| ReachError::Nobody { address: address.clone(), why };
+        let stranger = |holder| {
+            let (address, own) = (address.clone(), unix::own_user());
+            ReachError::Stranger { address, holder, own }
+        };
         if !is_name(name) {
             let why = "a name has 1 to 90 bytes, without control characters";
             return Err(ReachError::NoPeers { address: address.clone(), why });
@@ -356,15 +364,13 @@ impl Shm {
             Some(at) => {
                 return self.meeting.outcome(at, now).map_err(|failed| match failed {
                     Failed::There(why) => nobody(why),
+                    Failed::Refused(why) => ReachError::Refused { address: address.clone(), why },
+                    Failed::Stranger(holder) => stranger(holder),
                     Failed::Here(why) => system(why),
                 });
             }
             None if self.links.len() + self.meeting.calls.len() >= most => return Err(full()),
             None => now,
-        };
-        let stranger = |holder| {
-            let (address, own) = (address.clone(), unix::own_user());
-            ReachError::Stranger { address, holder, own }
         };
         self.call(name, since, now).map_err(|why| match why {
             NotCalled::Nobody => nobody("no process has joined by this name"),
@@ -451,7 +457,10 @@ impl Shm {
             }
             // Its own call goes on, and is awaited.
             (Some(Ok(Message::Answer(Err(Refusal::Crossed)))), ..) => None,
-            (Some(Ok(Message::Answer(Err(why)))), ..) => Some(Failed::There(why.why())),
+            (Some(Ok(Message::Answer(Err(Refusal::Stranger)))), _, Some(socket)) => {
+                Some(Failed::Stranger(socket.holder()))
+            }
+            (Some(Ok(Message::Answer(Err(why)))), ..) => Some(Failed::Refused(why.why())),
             (None, ..) if len == 0 => Some(Failed::There("it hung up")),
             _ => Some(Failed::There("its answer makes no sense")),
         };

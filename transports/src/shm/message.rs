@@ -68,9 +68,14 @@ impl Refusal {
             Self::Crossed => "it is calling, too",
             Self::Linked => "it has a link to somebody by our name, who is alive",
             Self::Full => "it has as many peers as it keeps: others must leave first",
-            Self::NoMemory => "it got no memory for the rings",
-            Self::Stranger => "it belongs to another user",
-            Self::Version => "it speaks another version",
+            Self::NoMemory => {
+                "its process got no memory for the rings of a link: its machine has none left, or \
+                 `ulimit -v` allows the process no more"
+            }
+            Self::Stranger => "it runs as another user",
+            Self::Version => {
+                "it speaks another version: build both programs with the same version of Doorbell"
+            }
             Self::Descriptors => {
                 "its process has no file descriptor left for a link: allow it more with `ulimit -n`"
             }
@@ -86,7 +91,7 @@ impl Refusal {
         match Limit::behind(why) {
             Some(Limit::Descriptors | Limit::SystemDescriptors) => Self::Descriptors,
             Some(Limit::FileSize) => Self::FileSize,
-            None => Self::NoMemory,
+            Some(Limit::Addresses | Limit::Memory) | None => Self::NoMemory,
         }
     }
 }

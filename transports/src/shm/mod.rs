@@ -4,8 +4,8 @@
 //! a ring is a packet and nothing else ([`bare`](doorbell_core::encap::bare)). Nothing can be lost,
 //! so there is no ICRC, and how far a ring was read is the acknowledgement.
 //!
-//! Whoever runs as the same user, or as root, in the same network namespace, may link up: each side
-//! asks the kernel who the other is before it says a word. A user who has no number in this user
+//! Whoever runs as the same user in the same network namespace may link up: each side asks the kernel
+//! who the other is before it says a word. A user who has no number in this user
 //! namespace is the same as nobody, and neither is this process's if it has none. A name belongs to
 //! whoever joined by it first, of any user, until he leaves; errors say who that is. Names leave
 //! nothing behind, nor does any of this: memory and sockets are unnamed and go with the last who
@@ -31,7 +31,7 @@ mod strangers;
 
 use std::io;
 use std::iter::once;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -624,6 +624,7 @@ impl Device for Shm {
     }
 
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
+        let descriptor = memory.descriptor().ok_or(GrantError::Piece)?;
         // What the peer has taken makes room. And what was to wake whoever sleeps may be taken now.
         self.listen_to(to);
         self.call_back();
@@ -634,7 +635,7 @@ impl Device for Shm {
         if link.granted == MOST_GRANTS {
             return Err(waiting);
         }
-        match link.say(grant, Some(memory.sealed.as_fd())) {
+        match link.say(grant, Some(descriptor)) {
             Ok(()) => {
                 link.granted += 1;
                 Ok(())

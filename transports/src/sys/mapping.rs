@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use libc::{c_int, c_void};
 
 use super::check;
+use super::limit::Limit;
 
 /// Memory mapped from a descriptor, unmapped when dropped.
 pub(crate) struct Mapping {
@@ -35,7 +36,11 @@ impl Mapping {
         let at = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
         if at == libc::MAP_FAILED {
             let found = io::Error::last_os_error();
-            return Err(io::Error::new(found.kind(), format!("mapping {len} bytes: {found}")));
+            let what = format!("mapping {len} bytes");
+            return Err(match Limit::of_mapping(&found) {
+                Some(limit) => limit.refused(&what),
+                None => io::Error::new(found.kind(), format!("{what}: {found}")),
+            });
         }
         let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { at, len })

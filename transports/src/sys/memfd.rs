@@ -34,10 +34,17 @@ impl Sealed {
     /// The same, of which no page is there yet: whoever goes anywhere has it filled before, for
     /// else an access may fail for want of a page.
     pub fn hollow(len: usize) -> io::Result<Self> {
-        if len as u64 > machine() {
-            let why = format!("{len} bytes are more than this machine has");
+        Self::hollow_parts(len, 1)
+    }
+
+    /// Hollow memory of so many parts of a length, each of which may be as long as the machine has
+    /// memory.
+    pub fn hollow_parts(part: usize, count: usize) -> io::Result<Self> {
+        if part as u64 > machine() {
+            let why = format!("{part} bytes are more than this machine has");
             return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
         }
+        let len = part.checked_mul(count).ok_or(io::ErrorKind::FileTooLarge)?;
         // The kernel would not only refuse to make the file longer, but send SIGXFSZ, which ends
         // the process.
         if len as u64 > limit::value(libc::RLIMIT_FSIZE) {
@@ -103,11 +110,17 @@ impl Sealed {
         let [start, len] = [range.start, range.len()].map(|bytes| bytes as i64);
         loop {
             // SAFETY: the call touches no memory of this program's.
-            let done = unsafe { libc::fallocate(self.fd.as_raw_fd(), 0, start, len) };
-            match check(done, "fallocate") {
-                // By a signal: nothing was done.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return result.map(drop),
+            if unsafe { libc::fallocate(self.fd.as_raw_fd(), 0, start, len) } == 0 {
+                return Ok(());
+            }
+            let found = io::Error::last_os_error();
+            // By a signal: nothing was done.
+            if found.kind() != io::ErrorKind::Interrupted {
+                let what = format!("providing {len} bytes of shared memory");
+                return Err(match Limit::of_memory(&found) {
+                    Some(limit) => limit.refused(&what),
+                    None => io::Error::new(found.kind(), format!("{what}: {found}")),
+                });
             }
         }
     }

@@ -63,6 +63,24 @@ fn a_grant_wakes_who_sleeps_and_outlives_its_granter() {
 }
 
 #[test]
+fn pieces_of_memory_take_one_descriptor_and_are_not_granted_alone() {
+    let [(mut a, to_b), _] = two();
+    let pieces = SharedMemory::reserve_pieces(8192, 3).expect("memory");
+    for (number, piece) in (0..).zip(&pieces) {
+        assert_eq!(piece.len(), 8192);
+        piece.provide(4096..8192).expect("the machine has it");
+        assert_eq!(piece.region().load(8184), Ok(0), "it is nobody else's");
+        piece.region().store(8184, number + 1).expect("a word");
+        assert!(piece.provide(0..8193).is_err(), "it is the next one's");
+        let refused = a.grant(to_b, 1, piece).expect_err("the peer would get all of them");
+        assert!(matches!(refused, GrantError::Piece), "{refused}");
+    }
+    let found: Vec<_> = pieces.iter().map(|piece| piece.region().load(8184)).collect();
+    assert_eq!(found, [Ok(1), Ok(2), Ok(3)]);
+    assert!(SharedMemory::reserve_pieces(100, 3).is_err(), "two would share a page");
+}
+
+#[test]
 fn memory_of_no_bytes_is_granted_like_any_other() {
     let [(mut a, to_b), (mut b, _)] = two();
     let memory = SharedMemory::new(0).expect("no memory");

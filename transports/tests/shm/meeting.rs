@@ -202,7 +202,7 @@ fn a_device_keeps_as_many_peers_as_it_allows_and_turns_others_away() {
     let refused = reach_with(&mut peers[2], &hub_address, || {
         turn(&mut hub, &mut heard);
     });
-    let Err(ReachError::Nobody { why, .. }) = refused else { panic!("{refused:?}") };
+    let Err(ReachError::Refused { why, .. }) = refused else { panic!("{refused:?}") };
     assert!(why.contains("as many peers"), "{why}");
 
     // One leaves, and another has its place.

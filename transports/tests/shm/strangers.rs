@@ -253,6 +253,36 @@ fn whoever_wants_or_calls_a_name_that_another_user_has_is_told_who_that_is() {
     assert_eq!(device.statistics().frames_sent, 0);
 }
 
+/// Root's device turned away another user's, who was told that nobody answers, and to see whether
+/// the program was running.
+#[test]
+fn whoever_is_turned_away_as_another_user_is_told_both_users() {
+    const TEST: &str = "strangers::whoever_is_turned_away_as_another_user_is_told_both_users";
+    if child::part().is_some() {
+        let mut device = Shm::join(&name("turned-away")).expect("a name");
+        let to = address(&child::listen().expect("the parent says which"));
+        let refused = reach_with(&mut device, &to, std::thread::yield_now);
+        return child::tell(refused.expect_err("it is root's"));
+    }
+    let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
+    let mut device = Shm::join(&name("honest")).expect("a name");
+    stranger.say(named(&device));
+    let mut heard = Heard::default();
+    until(|| {
+        // As a sleeper does who wakes, and looks at sockets at once.
+        device.arm(None).expect("armed");
+        device.disarm();
+        turn(&mut device, &mut heard);
+        device.statistics().strangers > 0
+    });
+    let said = stranger.hear();
+    let (own, user) = (std::process::id(), stranger::user().expect("it runs as that user"));
+    let says = [format!("process {own} of user 0"), format!("runs as user {user}")];
+    assert!(says.iter().all(|says| said.contains(says)), "{said}");
+    assert!(said.contains("run both as one") && !said.contains("running on"), "{said}");
+    stranger.end();
+}
+
 /// Of a name to which nobody can connect, only the list of all sockets tells whose it is.
 #[test]
 fn whoever_wants_a_name_that_another_user_has_and_does_not_listen_by_is_told_who_that_is() {

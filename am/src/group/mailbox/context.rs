@@ -195,6 +195,7 @@ impl Context {
         let arrived = self.arrived.iter().find(|arrived| other(arrived))?;
         let cause = Cause::Mismatch { here: collective, there: arrived.collective };
         let failure = Failure { whole: arrived.key.from, after: sequence - 1, cause };
+        let failure = failure.blamed(self.own());
         self.arrived.retain(|arrived| !other(arrived));
         Some(failure)
     }
@@ -375,11 +376,17 @@ impl Context {
         match recent.or_else(open) {
             Some(begun) if begun.collective != label.collective => {
                 let cause = Cause::Mismatch { here: begun.collective, there: label.collective };
-                Err(Some(Failure { whole: label.from, after: sequence - 1, cause }))
+                let failure = Failure { whole: label.from, after: sequence - 1, cause };
+                Err(Some(failure.blamed(self.own())))
             }
             Some(begun) if self.is_open(begun.sequence) => Ok(()),
             _ => Err(None),
         }
+    }
+
+    /// The rank of this member in the whole group.
+    fn own(&self) -> u32 {
+        self.team.whole(self.team.rank)
     }
 
     fn is_open(&self, sequence: u64) -> bool {

@@ -21,6 +21,7 @@ use roll::{Arrival, Refusal, Roll};
 use super::lines::{Lines, write};
 use super::proof::{About, Side, holds, nonce, prove};
 use super::{LONGEST, Terms, VERSION};
+use crate::limits::check_descriptors;
 
 /// How long somebody who has connected may take for the greeting.
 const GREETING: Duration = Duration::from_secs(10);
@@ -28,6 +29,10 @@ const GREETING: Duration = Duration::from_secs(10);
 const TELLING: Duration = Duration::from_secs(10);
 /// How many connections there may be, beside one for each process, that have proved nothing.
 const STRANGERS: usize = 64;
+/// How many descriptors the connection of a process takes, and how many others there are for
+/// moments: those of connections that have just come.
+const EACH: usize = 3;
+const OTHERS: usize = 4;
 /// The stack of a connection's thread.
 const STACK: usize = 128 << 10;
 
@@ -58,8 +63,11 @@ impl Service {
     /// Serves the processes of a job that connect to a listener.
     ///
     /// # Errors
-    /// When the system refuses a thread.
+    /// When the system refuses a thread, or this process may not have as many file descriptors as
+    /// the connections take.
     pub fn start(listener: TcpListener, terms: Terms) -> io::Result<Self> {
+        let what = format!("serving {} processes", terms.size);
+        check_descriptors(EACH * terms.size + OTHERS, &what)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             roll: Mutex::new(Roll::new(terms.size)),
@@ -258,10 +266,7 @@ impl Shared {
                 "bye" => roll.is_done(rank),
                 "tell" => roll.take(rank, rest).into_iter().collect(),
                 "after" => {
-                    if let Ok(other) = rest.parse() {
-                        roll.ends_after(rank, other);
-                    }
-                    Vec::new()
+                    rest.parse().map_or_else(|_| Vec::new(), |other| roll.ends_after(rank, other))
                 }
                 _ => break,
             };

@@ -2,8 +2,11 @@
 //!
 //! Each change returns what all connected processes are to be told of it; the service sends that.
 
+use std::iter::successors;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use super::super::proof::nonce;
 
 /// How a process of the job stands with the rendezvous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,14 +28,19 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Roll {
     members: Vec<Option<Member>>,
+    /// A random text by which this run of the job differs from all others, also of one secret.
+    run: String,
     /// Whether every process has come.
     pub complete: bool,
     /// Why not all can come any more.
     pub failed: Option<String>,
     /// The last one who came without the secret: the rank that it claimed, and its address.
     pub stranger: Option<(usize, SocketAddr)>,
-    /// The process whose connection was the first to end without a word.
+    /// The process whose connection was the first to end without a word, or that was the first to be
+    /// named by others that each ended because of another.
     pub first_ended: Option<usize>,
+    /// The processes that have named another, in this order.
+    named: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -66,7 +74,15 @@ pub struct Refusal {
 impl Roll {
     pub fn new(size: usize) -> Self {
         let members = (0..size).map(|_| None).collect();
-        Self { members, complete: false, failed: None, stranger: None, first_ended: None }
+        Self {
+            members,
+            run: nonce(),
+            complete: false,
+            failed: None,
+            stranger: None,
+            first_ended: None,
+            named: Vec::new(),
+        }
     }
 
     pub fn standing(&self, rank: usize) -> Standing {
@@ -122,7 +138,7 @@ impl Roll {
         self.complete = self.members.iter().all(Option::is_some);
         let all = self.complete.then(|| {
             let cards = self.members.iter().flatten().map(|member| &*member.card);
-            listed("cards", own, cards)
+            listed(&format!("cards {own} {}", self.run), cards)
         });
         Ok(all)
     }
@@ -136,15 +152,40 @@ impl Roll {
         }
         let texts = self.members.iter_mut().flatten().filter_map(|member| member.tells.take());
         let texts: Vec<_> = texts.collect();
-        Some(listed("told", texts.len(), texts.iter().map(String::as_str)))
+        let head = format!("told {}", texts.len());
+        Some(listed(&head, texts.iter().map(String::as_str)))
     }
 
-    /// Notes that a process ends because another one has ended.
-    pub fn ends_after(&mut self, rank: usize, other: usize) {
+    /// Notes that a process ends because another one has ended. If processes name each other in a
+    /// circle, the one that was named first is the first to have ended.
+    pub fn ends_after(&mut self, rank: usize, other: usize) -> Vec<String> {
         let is_other = other != rank && other < self.members.len();
-        if let Some(member) = self.members[rank].as_mut().filter(|_| is_other) {
-            member.after.get_or_insert(other);
+        let member =
+            self.members[rank].as_mut().filter(|member| is_other && member.after.is_none());
+        let Some(member) = member else { return Vec::new() };
+        member.after = Some(other);
+        self.named.push(rank);
+        match self.circle(rank) {
+            Some(first) if self.first_ended.is_none() => self.is_first(first),
+            _ => Vec::new(),
         }
+    }
+
+    /// The process that was named first in a circle of processes that name each other, if `rank` is
+    /// in one.
+    fn circle(&self, rank: usize) -> Option<usize> {
+        let after = |rank: usize| self.members[rank].as_ref().and_then(|member| member.after);
+        let chain = successors(after(rank), |&at| after(at)).take(self.members.len());
+        let mut circle: Vec<_> = chain.collect();
+        let end = circle.iter().position(|&at| at == rank)?;
+        circle.truncate(end + 1);
+        after(*self.named.iter().find(|rank| circle.contains(rank))?)
+    }
+
+    /// Notes which process was the first to end.
+    fn is_first(&mut self, rank: usize) -> Vec<String> {
+        self.first_ended = Some(rank);
+        vec![format!("first {rank}")]
     }
 
     /// Notes that a process is done.
@@ -171,10 +212,10 @@ impl Roll {
             return Vec::new();
         }
         member.standing = Standing::Ended { after };
-        if after.is_none() {
-            self.first_ended.get_or_insert(rank);
-        }
         let mut lines = vec![format!("ended {rank}")];
+        if after.is_none() && self.first_ended.is_none() {
+            lines.extend(self.is_first(rank));
+        }
         lines.extend(self.over());
         lines
     }
@@ -206,9 +247,9 @@ impl Roll {
     }
 }
 
-/// A line that says how many texts follow, and the texts.
-fn listed<'a>(word: &str, count: usize, texts: impl Iterator<Item = &'a str>) -> String {
-    let mut all = format!("{word} {count}");
+/// A line that says which texts follow, and the texts.
+fn listed<'a>(head: &str, texts: impl Iterator<Item = &'a str>) -> String {
+    let mut all = head.to_owned();
     for text in texts {
         all.push('\n');
         all.push_str(text);

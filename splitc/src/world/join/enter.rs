@@ -11,7 +11,7 @@ use doorbell_verbs::{Nic, Progress, Queues, ServiceId};
 use futures_util::future::try_join_all;
 use slab::Slab;
 
-use super::joining::{Joining, Purpose, nic_config, service};
+use super::joining::{Joining, Kin, Purpose, nic_config};
 use super::membership::{JoinError, Membership};
 use super::messages::PAYLOAD;
 use super::pairs::Pair;
@@ -78,8 +78,17 @@ impl World {
         rank: usize,
         config: &Config,
     ) -> Result<Self, JoinError> {
-        let joining = Joining::new(nics, routes, rank, config)?;
-        joining.join().await
+        Self::join_kin(nics, routes, rank, (config, Kin::default())).await
+    }
+
+    /// Makes this process part of a world of whose processes more is known than their addresses.
+    pub(crate) async fn join_kin(
+        nics: &[Nic],
+        routes: &[Route],
+        rank: usize,
+        (config, kin): (&Config, Kin<'_>),
+    ) -> Result<Self, JoinError> {
+        Joining::new(nics, routes, rank, (config, kin))?.join().await
     }
 }
 
@@ -87,7 +96,8 @@ impl Joining<'_> {
     async fn join(self) -> Result<World, JoinError> {
         let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
         for port in &self.ports {
-            let listener = port.nic.listen(ServiceId(service(self.rank, Purpose::OneSided))).await;
+            let listener =
+                port.nic.listen(ServiceId(self.service(self.rank, Purpose::OneSided))).await;
             listeners.push(listener.map_err(|why| self.device(port, why.into()))?);
             endpoints.push(self.endpoint(port).await?);
         }
@@ -100,7 +110,7 @@ impl Joining<'_> {
         // end of any other process, even before the first collective of the program.
         let met = group.barrier().await;
         met.map_err(|why| match why.gone() {
-            Some(rank) => self.missing(rank, why.to_string()),
+            Some(rank) => self.lost(rank, crate::collectives::in_words(&why)),
             None => self.device(&self.ports[0], why.into()),
         })?;
         let mut messages: HashMap<_, _> = self.others().zip(messages).collect();
@@ -159,7 +169,7 @@ impl Joining<'_> {
     }
 
     fn peer(&self, rank: usize, far: Option<(am::Peer, Pair)>) -> Result<Peer, JoinError> {
-        let Some((messages, Pair { queues, heap, mapped })) = far else {
+        let Some((messages, Pair { queues, heap, memory, mapped })) = far else {
             return Ok(Peer {
                 rank,
                 carrier: Cell::new(Carrier::Mapped),
@@ -169,7 +179,6 @@ impl Joining<'_> {
                 dirty: Cell::new(false),
             });
         };
-        let memory = mapped.as_ref().map(|mapped| mapped.region().clone());
         let default = if memory.is_some() { Carrier::Mapped } else { Carrier::Mixed };
         let carrier = self.config.carrier.unwrap_or(default);
         if carrier == Carrier::Mapped && memory.is_none() {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::causes::with_causes;
+
 /// The membership of a process in a world: its rank, and the addresses of all processes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Membership {
@@ -25,7 +27,7 @@ pub enum JoinError {
     #[error("{0}")]
     Config(String),
     /// The device could not be opened, or did not provide what a world needs.
-    #[error("process {rank} can't open {device}: {why}")]
+    #[error("process {rank} can't open {device}: {}", with_causes(&**.why))]
     Device {
         /// The rank of this process.
         rank: usize,
@@ -34,7 +36,28 @@ pub enum JoinError {
         /// The error that the device returned.
         why: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A process of the world could not be connected to, or was lost while joining.
+    /// A limit of this process or of its machine, such as that of file descriptors, does not allow
+    /// what a world of so many processes takes.
+    #[error("process {rank} can't join {others} other processes: {why}")]
+    Limit {
+        /// The rank of this process.
+        rank: usize,
+        /// How many processes this one is to reach.
+        others: usize,
+        /// The limit, and how much is needed.
+        why: String,
+    },
+    /// A process of the world was lost while this one joined, or refused a connection for good.
+    #[error("process {rank} at {address} was lost while this process joined: {why}")]
+    Lost {
+        /// The rank of the other process.
+        rank: usize,
+        /// The address where the other process should be.
+        address: String,
+        /// How the other process was lost.
+        why: String,
+    },
+    /// A process of the world could not be connected to in time.
     #[error("process {rank} at {address} was not met within {within:?}: {why}")]
     Missing {
         /// The rank of the other process.
@@ -77,6 +100,10 @@ pub enum JoinError {
 pub(super) enum Attempt {
     /// The process may not be up yet, and another attempt may succeed.
     Again(String),
+    /// A limit of this process does not allow the connection, and further attempts are useless.
+    Limit(String),
+    /// The process has refused the connection for good.
+    Refused(String),
     /// The process at the address is not of this world, and further attempts are useless.
     Stranger(String),
 }

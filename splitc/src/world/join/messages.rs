@@ -4,7 +4,7 @@ use doorbell_am::group::{Group, GroupConfig};
 use doorbell_am::{self as am, Bundle, Endpoint, Name};
 use doorbell_job::Route;
 
-use super::joining::{Joining, LONGEST, Purpose, service};
+use super::joining::{Joining, LONGEST, Purpose};
 use super::membership::{Attempt, JoinError};
 use crate::world::port::Port;
 
@@ -20,10 +20,10 @@ const MOST_RECEIVES: usize = 1 << 16;
 impl Joining<'_> {
     pub async fn endpoint(&self, port: &Port) -> Result<Endpoint, JoinError> {
         let opened = Endpoint::builder()
-            .service(service(self.rank, Purpose::Messages))
+            .service(self.service(self.rank, Purpose::Messages))
             .tag(self.tag())
             .credits(self.config.credits)
-            .first_credits(self.first_credits().min(self.config.credits))
+            .first_credits(self.first_message_credits().min(self.config.credits))
             .payload(PAYLOAD)
             .places(self.size())
             .receives(self.receives())
@@ -47,10 +47,16 @@ impl Joining<'_> {
         if self.size() <= FEW { 64 } else { 8 }
     }
 
+    /// Returns how many credits other processes have at first for messages of operations. Threads
+    /// that share their heaps need few such messages, and receives for all pairs would fill memory.
+    fn first_message_credits(&self) -> usize {
+        if self.heaps.is_some() { 1 } else { self.first_credits() }
+    }
+
     pub async fn group(&self) -> Result<Group, JoinError> {
         let members = self.routes.iter().enumerate();
         let name = |(rank, at): (usize, &Route)| {
-            Name::at(at.address.as_str(), service(rank, Purpose::Collectives))
+            Name::at(at.address.as_str(), self.service(rank, Purpose::Collectives))
         };
         let config = GroupConfig {
             rank: self.rank,
@@ -76,8 +82,8 @@ impl Joining<'_> {
         rank: usize,
     ) -> Result<am::Peer, JoinError> {
         let Route { device, address, .. } = &self.routes[rank];
-        let (endpoint, name) =
-            (&endpoints[*device], Name::at(address.as_str(), service(rank, Purpose::Messages)));
+        let service = self.service(rank, Purpose::Messages);
+        let (endpoint, name) = (&endpoints[*device], Name::at(address.as_str(), service));
         self.again(rank, async || {
             let connected = endpoint.connect(name.clone()).await;
             connected.map_err(|why| match why {

@@ -8,6 +8,7 @@
 //! | `joining` | is the process that joins, with what it has opened, and repeats attempts |
 //! | `watch` | records which processes have gone, once all are connected |
 //! | `told`, `membership` | the data that two processes exchange, and the errors of joining |
+//! | `room` | whether the limits of the process allow what a world takes |
 //! | `key` | whether a world needs a key, and whether its key can have been drawn |
 //!
 //! Each file uses only those below it. The folder is given NICs, routes and a configuration, and
@@ -19,8 +20,9 @@ mod key;
 mod membership;
 mod messages;
 mod pairs;
+mod room;
 mod told;
 mod watch;
 
-pub(crate) use joining::{LONGEST, nic_config};
+pub(crate) use joining::{Kin, LONGEST, nic_config, shared_nic_config, threads_of_nic};
 pub use membership::{JoinError, Membership};

@@ -2,27 +2,32 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 use std::time::Duration;
 
 use doorbell_am::proof::{Challenges, Nonce, Posed, Proof};
 use doorbell_job::Route;
 use doorbell_verbs::{
-    ConnectError, Connection, Incoming, Listener, Mapped, Private, Queues, QueuesConfig,
+    ConnectError, Connection, Incoming, Listener, Mapped, Private, Queues, QueuesConfig, Region,
     RemoteMemory, ResourceError, ServiceId, Unconnected,
 };
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout, timeout_at};
 
-use super::joining::{Joining, Purpose, service};
+use super::joining::{Joining, Purpose};
 use super::membership::{Attempt, JoinError};
 use super::told::{Asked, Between, Challenge, DIFFERENT_KEY, Knock, MAGIC, Same, Told};
+use crate::causes::with_causes;
 use crate::world::port::REQUESTS;
 
 /// The queue pair between this process and another, and access to the other's heap.
 pub(super) struct Pair {
     pub queues: Queues,
     pub heap: RemoteMemory,
+    /// The heap of the other process, if loads and stores reach it.
+    pub memory: Option<Region>,
+    /// The mapping of the other's heap, if it is of another process of the machine.
     pub mapped: Option<Mapped>,
 }
 
@@ -59,6 +64,9 @@ impl Met {
 /// this one was there asks again after a second.
 const PARTING: Duration = Duration::from_millis(2500);
 
+/// The most one-sided requests under way between two threads that share their heaps.
+const FEW_REQUESTS: usize = 16;
+
 /// How long the address of a process is looked up to find out whether somebody without the key is
 /// there. Other processes that ask meanwhile wait, so whoever takes longer is not believed.
 const LOOK_UP: Duration = Duration::from_millis(100);
@@ -90,8 +98,14 @@ impl Joining<'_> {
             return Err(why);
         }
         let opened = met.pairs.take().into_iter().map(|(rank, (queues, heap))| async move {
-            let mapped = self.map(rank, &queues.connection, heap).await?;
-            Ok((rank, Pair { queues, heap, mapped }))
+            let (memory, mapped) = match self.heaps {
+                Some(heaps) => (Some(heaps.of(rank).region().clone()), None),
+                None => {
+                    let mapped = self.map(rank, &queues.connection, heap).await?;
+                    (mapped.as_ref().map(|mapped| mapped.region().clone()), mapped)
+                }
+            };
+            Ok((rank, Pair { queues, heap, memory, mapped }))
         });
         Ok(try_join_all(opened).await?.into_iter().collect())
     }
@@ -199,8 +213,8 @@ impl Joining<'_> {
             return met.note(rank, Err(self.stranger(rank, why.to_owned())));
         }
         let Ok(queues) = self.queues(nic) else {
-            let why = self.missing(rank, "this NIC has no queue pair left".to_owned());
-            return met.note(rank, Err(why));
+            let (others, why) = (self.size() - 1, "this NIC has no queue pair left".to_owned());
+            return met.note(rank, Err(JoinError::Limit { rank: self.rank, others, why }));
         };
         let answer = self.told(nic, &between, told.odd);
         let proves = between.accepts([told, answer], [from, queues.qpn()]).proven_by(key);
@@ -251,8 +265,8 @@ impl Joining<'_> {
         (between, odd): (Between, bool),
     ) -> Result<(Queues, RemoteMemory), Attempt> {
         let Route { device: nic, address, .. } = &self.routes[rank];
-        let (key, service) = (self.config.key, ServiceId(service(rank, Purpose::OneSided)));
-        let queues = self.queues(*nic).map_err(|why| Attempt::Again(why.to_string()))?;
+        let (key, service) = (self.config.key, ServiceId(self.service(rank, Purpose::OneSided)));
+        let queues = self.queues(*nic).map_err(|why| Attempt::Limit(with_causes(&why)))?;
         let from = queues.qpn();
         let own = self.told(*nic, &between, odd);
         let own = Told { proof: between.asks(own, from).proven_by(key), ..own };
@@ -282,7 +296,7 @@ impl Joining<'_> {
         private: &[u8],
     ) -> Result<(Queues, Private), ConnectError> {
         let Route { device: nic, address, .. } = &self.routes[rank];
-        let service = ServiceId(service(rank, Purpose::OneSided));
+        let service = ServiceId(self.service(rank, Purpose::OneSided));
         self.queues(*nic)?.connect(address, service, private).await
     }
 
@@ -290,7 +304,8 @@ impl Joining<'_> {
     fn queues(&self, nic: usize) -> Result<Unconnected<Queues>, ResourceError> {
         let port = &self.ports[nic];
         port.domain.queues(&QueuesConfig {
-            send_depth: REQUESTS,
+            // Threads that share their heaps reach them without requests, unless they are told to.
+            send_depth: if self.heaps.is_some() { FEW_REQUESTS } else { REQUESTS },
             receive_depth: 1,
             ..QueuesConfig::new(&port.completions.borrow())
         })
@@ -322,8 +337,10 @@ impl Joining<'_> {
         if !port.nic.capabilities().mapping {
             return Ok(None);
         }
-        let failed = |why: String| self.missing(rank, format!("its memory can't be mapped: {why}"));
-        connection.grant(&port.registered).map_err(|why| failed(why.to_string()))?;
+        let failed = |why: &(dyn Error + 'static)| {
+            self.lost(rank, format!("the two can't map each other's memory: {}", with_causes(why)))
+        };
+        connection.grant(&port.registered).map_err(|why| failed(&why))?;
         match timeout_at(self.deadline, connection.map(heap)).await {
             Ok(Ok(mapped)) => {
                 let (len, all) = (mapped.region().len() as u64, heap.len());
@@ -333,8 +350,8 @@ impl Joining<'_> {
                 }
                 Ok(Some(mapped))
             }
-            Ok(Err(ending)) => Err(failed(ending.to_string())),
-            Err(_) => Err(failed("it did not grant it".to_owned())),
+            Ok(Err(why)) => Err(failed(&why)),
+            Err(_) => Err(self.missing(rank, "it did not grant its memory".to_owned())),
         }
     }
 }
@@ -353,7 +370,7 @@ fn refused(why: ConnectError) -> Attempt {
     match text.and_then(|text| std::str::from_utf8(text).ok()) {
         // The data of a refusal has zeros behind it.
         Some(text) => Attempt::Stranger(text.trim_end_matches('\0').to_owned()),
-        None => Attempt::Again(why.to_string()),
+        None => Joining::unreached(&why),
     }
 }
 
