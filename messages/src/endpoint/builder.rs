@@ -1,6 +1,7 @@
 //! Opening an endpoint.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use doorbell_am::{self as am, Bundle, Event};
 use doorbell_verbs::{Domain, Listener, ServiceId};
@@ -65,6 +66,16 @@ impl EndpointBuilder {
     /// The most reads of one long message that are under way at a time: four unless set.
     pub fn blocks(mut self, blocks: usize) -> Self {
         self.limits.blocks = blocks;
+        self
+    }
+
+    /// The time for which nothing of a long message may come before its receive fails: 30 seconds
+    /// unless set. A connection over which the body is pulled may end, because a device was closed
+    /// or the sender was stopped for a while, say; then the rest of the body is pulled over another
+    /// one. If the connection by which messages come has ended, the receive fails at once: how long
+    /// a peer may be silent is for the [keep-alive time](am::EndpointBuilder::keep_alive) to say.
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.limits.patience = time;
         self
     }
 

@@ -4,8 +4,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `arrived`, `partial` | messages that have come, whole or in part |
-//! | `slots` | the places of the outcomes of requests |
+//! | `arrived`, `partial` | messages that have come, whole or in part, and the receives that get them |
 //! | `frame` | what goes to a peer, as packets |
 //! | `rails` | several connections to one peer |
 //! | `lane` | the way to one peer, where frames wait for credits |
@@ -33,7 +32,6 @@ mod rails;
 mod receive;
 mod send;
 mod shared;
-mod slots;
 mod state;
 mod waiting;
 
@@ -52,8 +50,8 @@ pub use send::Sending;
 pub use waiting::{Request, wait_any};
 
 use crate::error::{ConnectError, OpenError};
+use arrived::ReceiveSlot;
 use shared::Shared;
-use slots::ReceiveSlot;
 
 /// An endpoint of tagged messages: receives, and connections to others. Clones are handles to the
 /// same endpoint, which ends when the last is dropped.

@@ -22,10 +22,13 @@ impl Neighbours {
 
 /// Where entries have their neighbours in the lists of one class.
 pub trait Linked {
+    /// What says which of two entries comes first.
+    type Order: Ord;
+
     fn neighbours(&mut self, place: Place) -> &mut Neighbours;
 
     /// Returns the place of an entry in the order of all.
-    fn order(&self, place: Place) -> u64;
+    fn order(&self, place: Place) -> Self::Order;
 }
 
 /// The first and the last entry of a list.

@@ -6,13 +6,18 @@
 //! | `Taken` | the order of an offer that was taken, [`Heading`], the message's number | the body, or its beginning |
 //! | [`SHORT`] | match bits, the length, and the body | |
 //! | `More` | | more of the body that the last `Eager` or `Taken` has begun |
-//! | `Holds` | whether messages are held | |
+//! | `Holds` | | |
 //! | `Offer` | a search, an order, match bits | the length of the body, in eight bytes |
 //! | `Freed` | a part of the window | |
 //! | `Search` | a search, match bits, a mask | |
 //! | `GivenUp` | a search | |
 //! | `Take`, `Leave` | an order | |
 //! | `Done` | the number of a message, and whether the message was received | |
+//! | `Passed`, `Again` | an order, and whether no message is held any more | |
+//! | `Back` | an order, match bits, the length of the body | |
+//! | `Browse` | a search, an order | |
+//! | `Seen` | a search | |
+//! | `Connect` | the place of the device by which the connection for long bodies has ended | |
 //!
 //! Endpoints that meet greet each other by [`GREET`], a call whose payload is a [`Greeting`] and
 //! whose answer an [`Answer`]. Between endpoints with several devices, each packet is in a [`STRIPED`], with its
