@@ -35,7 +35,7 @@ impl Default for EndpointBuilder {
 
 impl EndpointBuilder {
     /// The memory that messages of one peer may take before receives take them, each with its bytes
-    /// and 128 more, and long messages with 128 alone: 1 MiB unless set, and at least 4096 bytes.
+    /// and 384 more, and long messages with 384 alone: 1 MiB unless set, and at least 4096 bytes.
     /// Further messages wait at their senders.
     pub fn window(mut self, bytes: usize) -> Self {
         self.limits.window = bytes;
@@ -43,7 +43,7 @@ impl EndpointBuilder {
     }
 
     /// The longest messages that are sent before their receives are known: 32 KiB unless set, and
-    /// at least 3968 bytes. The receiver pulls longer ones from their senders. Of two endpoints
+    /// at least 3712 bytes. The receiver pulls longer ones from their senders. Of two endpoints
     /// that differ, the lower limit counts.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.limits.eager = bytes;

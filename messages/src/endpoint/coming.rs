@@ -34,25 +34,39 @@ impl Shared {
     }
 
     /// Takes in a packet.
-    pub fn takes(
+    pub fn takes(self: &Arc<Self>, link: &am::Peer, packet: Packet) -> bool {
+        let state = self.lock();
+        match state.links.get(link) {
+            Some(&(source, _)) => self.takes_from(state, source, packet),
+            None => self.unknown(link),
+        }
+    }
+
+    /// Takes in a packet of a peer. If the peer has gone meanwhile, the packet is dropped.
+    fn takes_from(
         self: &Arc<Self>,
-        link: &am::Peer,
+        state: MutexGuard<'_, State>,
+        source: Source,
         Packet { kind, words, payload }: Packet,
     ) -> bool {
         let [one, two, three] = words;
         match kind {
             Kind::Eager => {
                 let begins = Begins::Sent { bits: one };
-                self.begins(link, begins, Heading::from_word(two), three, payload)
+                self.begins(state, (source, begins), Heading::from_word(two), three, payload)
             }
             Kind::Taken => {
                 let begins = Begins::Taken { order: one };
-                self.begins(link, begins, Heading::from_word(two), three, payload)
+                self.begins(state, (source, begins), Heading::from_word(two), three, payload)
             }
-            Kind::More => self.continues(link, &payload),
-            Kind::Done => self.done(link, one, two == 1),
-            Kind::Connect => self.asks_for_connection(link, one),
-            _ => self.told(link, kind, words, &payload),
+            Kind::More => self.continues(state, source, &payload),
+            Kind::Done => self.done(state, source, one, two == 1),
+            Kind::Connect => {
+                drop(state);
+                self.connects_again(source, one);
+                false
+            }
+            _ => self.told(state, source, kind, words, &payload),
         }
     }
 
@@ -74,7 +88,7 @@ impl Shared {
             let offered = state.incoming.promised_of(source).saturating_mul(longest);
             state.incoming.window().saturating_add(offered)
         };
-        if !known.ordered.comes(sequence, (packet.bulk(), packet), most) {
+        if !known.ordered.comes(sequence, (packet.bulk(), packet), Packet::kept, most) {
             // Without the packet nothing behind it could be handed on.
             let lane = known.lane.clone();
             drop(locked);
@@ -94,8 +108,8 @@ impl Shared {
                 known.is_handing_on = false;
                 break;
             };
-            drop(locked);
-            woke |= self.takes(link, packet);
+            // By the peer, since the connection may have ended, and the packet counts all the same.
+            woke |= self.takes_from(locked, source, packet);
             locked = self.lock();
         }
         drop(locked);
@@ -105,14 +119,13 @@ impl Shared {
     /// Takes in the beginning of a message, which may be all of it.
     fn begins(
         self: &Arc<Self>,
-        link: &am::Peer,
-        begins: Begins,
+        mut state: MutexGuard<'_, State>,
+        (source, begins): (Source, Begins),
         heading: Heading,
         number: u64,
         payload: Bytes,
     ) -> bool {
-        let mut state = self.lock();
-        let Some((source, known)) = state.peer_of(link) else { return self.unknown(link) };
+        let Some(known) = state.peers.get_mut(&source) else { return false };
         if heading.long || payload.len() == heading.len {
             let from = Sender { source, name: known.name.clone() };
             let payload = Payload::InItsBuffer(payload);
@@ -127,9 +140,13 @@ impl Shared {
     }
 
     /// Takes in more of a message.
-    fn continues(self: &Arc<Self>, link: &am::Peer, more: &[u8]) -> bool {
-        let mut state = self.lock();
-        let Some((source, known)) = state.peer_of(link) else { return self.unknown(link) };
+    fn continues(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        more: &[u8],
+    ) -> bool {
+        let Some(known) = state.peers.get_mut(&source) else { return false };
         if !known.partial.as_mut().is_some_and(|partial| partial.add(more)) {
             known.partial = None;
             return self.malformed();
@@ -221,9 +238,16 @@ impl Shared {
     }
 
     /// The receiver of a message is done with it.
-    fn done(&self, link: &am::Peer, number: u64, received: bool) -> bool {
-        let mut state = self.lock();
-        let Some((source, _)) = state.peer_of(link) else { return self.unknown(link) };
+    fn done(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        number: u64,
+        received: bool,
+    ) -> bool {
+        if !state.peers.contains_key(&source) {
+            return false;
+        }
         if state.awaited.get(&number).map(|awaited| awaited.to) != Some(source) {
             return self.malformed();
         }
@@ -239,24 +263,19 @@ impl Shared {
         woke
     }
 
-    /// A peer asks for a connection over which it pulls long messages.
-    fn asks_for_connection(self: &Arc<Self>, link: &am::Peer, device: u64) -> bool {
-        let Some((source, _)) = self.lock().peer_of(link) else { return self.unknown(link) };
-        self.connects_again(source, device);
-        false
-    }
-
     /// Takes in what a peer says about windows, held messages and searches.
     fn told(
         self: &Arc<Self>,
-        link: &am::Peer,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
         kind: Kind,
         words: [u64; 3],
         payload: &[u8],
     ) -> bool {
         let mut effects = Effects::default();
-        let mut state = self.lock();
-        let Some((source, _)) = state.peer_of(link) else { return self.unknown(link) };
+        if !state.peers.contains_key(&source) {
+            return false;
+        }
         let keeps_rules = match kind {
             Kind::Holds | Kind::Offer | Kind::Passed | Kind::Again | Kind::Seen => {
                 state.receiver_told(source, kind, words, payload, &mut effects).is_some()

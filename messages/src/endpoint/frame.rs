@@ -138,9 +138,7 @@ impl Frame {
             }
             Self::Browse { search, from } => Packet::of(Kind::Browse, [search, from, 0]),
             Self::GivenUp(search) => Packet::of(Kind::GivenUp, [search, 0, 0]),
-            Self::Back { order, bits, len } => {
-                Packet::of(Kind::Back, [order, bits, len as u64])
-            }
+            Self::Back { order, bits, len } => Packet::of(Kind::Back, [order, bits, len as u64]),
             Self::Take(order) => Packet::of(Kind::Take, [order, 0, 0]),
             Self::Leave(order) => Packet::of(Kind::Leave, [order, 0, 0]),
             Self::Done { number, received } => {

@@ -99,6 +99,7 @@ impl<M> Unexpected<M> {
         }
         let turn = Turn { arrival: after.min(before), ..turn };
         let columns = [Neighbours::NONE; MOST_CLASSES];
+        self.makes_room();
         let place = self.entries.insert(Entry { turn, envelope, columns, message }) as Place;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
@@ -112,12 +113,22 @@ impl<M> Unexpected<M> {
     pub fn put(&mut self, envelope: Envelope, sent: u64, message: M) -> MessageId {
         let (columns, turn) = ([Neighbours::NONE; MOST_CLASSES], self.next_turn(sent));
         let entry = Entry { turn, envelope, columns, message };
+        self.makes_room();
         let place = self.entries.insert(entry) as Place;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
             lists.push(key, place, &mut Column(&mut self.entries, *column));
         }
         MessageId { place, turn }
+    }
+
+    /// Makes room for a message if there is none, and for a quarter more than there are. Vectors
+    /// would double, and half of their memory would serve nothing.
+    fn makes_room(&mut self) {
+        let len = self.entries.len();
+        if len == self.entries.capacity() {
+            self.entries.reserve_exact((len / 4).max(8));
+        }
     }
 
     /// Takes a message out, unless a receive has taken it before.

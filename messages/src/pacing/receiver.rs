@@ -466,7 +466,11 @@ impl<R, M> Incoming<R, M> {
     /// which is held and was not searched for. A browse has seen all earlier ones.
     ///
     /// Returns `false` if the very message was taken before, which breaks the rules.
-    pub fn offered(&mut self, offer: Offer, react: &mut impl FnMut(Reaction)) -> Option<Pairs<R, M>> {
+    pub fn offered(
+        &mut self,
+        offer: Offer,
+        react: &mut impl FnMut(Reaction),
+    ) -> Option<Pairs<R, M>> {
         let Offer { search, order, envelope, .. } = offer;
         let to = envelope.source;
         if self.promised.contains_key(&(to, order)) {
@@ -531,8 +535,7 @@ impl<R, M> Incoming<R, M> {
         let pattern = self.searches.get(&first.search).map(|of| of.pattern);
         let mut before = sender.back.range(..order);
         sender.back.is_empty()
-            || pattern
-                .is_none_or(|pattern| !before.any(|(_, back)| pattern.takes(back.envelope)))
+            || pattern.is_none_or(|pattern| !before.any(|(_, back)| pattern.takes(back.envelope)))
     }
 
     /// Promises an offered message to the first receive that takes it.

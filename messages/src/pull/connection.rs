@@ -48,7 +48,8 @@ impl PullConnection {
     pub fn is_to_be_made(&self) -> bool {
         match self {
             Self::Makes { made, .. } => {
-                let is_up = |made: &Option<Made>| made.as_ref().is_some_and(|(pair, _)| is_up(pair));
+                let is_up =
+                    |made: &Option<Made>| made.as_ref().is_some_and(|(pair, _)| is_up(pair));
                 made.try_lock().is_ok_and(|made| !is_up(&made))
             }
             Self::Accepts { .. } => false,

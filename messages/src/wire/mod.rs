@@ -54,6 +54,6 @@ pub const STRIPED: RequestId<[u64; 5]> = RequestId::new(20, "messages: striped")
 /// The sequence number behind all packets that have come.
 pub const ACKNOWLEDGED: RequestId<u64> = RequestId::new(21, "messages: acknowledged");
 
-/// The cost of a message in its sender's window beside its bytes, so that empty messages are
-/// bounded, too.
-pub const OVERHEAD: usize = 128;
+/// The cost of a message in its sender's window beside its bytes: what an endpoint needs to keep and
+/// to find a message, as long as receives ask by two masks at most.
+pub const OVERHEAD: usize = 384;

@@ -109,6 +109,12 @@ impl Packet {
         self.payload.len().saturating_sub(description::LONGEST)
     }
 
+    /// Returns the packet as it is kept until others have come: a payload in a buffer that holds
+    /// much more memory than its bytes is copied.
+    pub fn kept(self) -> Self {
+        Self { payload: Bytes::copy_from_slice(&self.payload), ..self }
+    }
+
     /// A packet without a payload.
     pub fn of(kind: Kind, words: [u64; 3]) -> Self {
         Self { kind, words, payload: Bytes::new() }

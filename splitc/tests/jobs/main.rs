@@ -142,7 +142,10 @@ const TESTS: &[(&str, fn())] = &[
             let mut half = case("half");
             half.env("CASE_WITHIN", if words.is_empty() { "200" } else { "3600000" });
             let said = ends_well(half.env("CASE_WORDS", words));
-            assert!(said.contains("could not join: process 1 ") && said.contains(expected), "{said}");
+            assert!(
+                said.contains("could not join: process 1 ") && said.contains(expected),
+                "{said}"
+            );
         }
     }),
     // The variables by which a process knew its job went on to whatever it started.
