@@ -32,7 +32,7 @@ impl<T> Slot<T> {
     /// Puts the outcome here, and wakes the task that waits for it, if one sleeps. The first
     /// outcome counts. Returns whether a task was woken.
     pub fn fill(&self, outcome: T) -> bool {
-        let waker = self.put(outcome);
+        let waker = self.put(outcome).ok().flatten();
         let woke = waker.is_some();
         waker.into_iter().for_each(Waker::wake);
         woke
@@ -40,14 +40,20 @@ impl<T> Slot<T> {
 
     /// Puts the outcome here like [`fill`](Self::fill), and returns the waker of the task that
     /// waits for it, for whoever has a lock and may not wake a task yet.
-    pub fn put(&self, outcome: T) -> Option<Waker> {
+    ///
+    /// # Errors
+    /// Returns the outcome if whoever was to take it has [left](Self::leave).
+    pub fn put(&self, outcome: T) -> Result<Option<Waker>, T> {
         let mut state = self.lock();
+        if state.is_left {
+            return Err(outcome);
+        }
         if self.has_come.load(Ordering::Relaxed) {
-            return None;
+            return Ok(None);
         }
         state.outcome = Some(outcome);
         self.has_come.store(true, Ordering::Release);
-        state.waker.take()
+        Ok(state.waker.take())
     }
 
     /// Takes the outcome, if it has come, for the last time: nobody will take what comes later.

@@ -41,7 +41,7 @@ impl Operator {
     }
 }
 
-/// What members that combine elements must have in common.
+/// The type and the operator that members which combine elements must have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// A digest of the name of the elements' type.

@@ -144,8 +144,9 @@ impl Endpoint {
         self.receive_at_most(usize::MAX, of)
     }
 
-    /// Posts a receive of a message of at most `room` bytes. A longer one that matches is lost, and
-    /// the receive fails with both lengths, as MPI has it.
+    /// Posts a receive of a message of at most `room` bytes. If a longer one matches, the receive
+    /// fails with both lengths, and the message is lost when the program takes that error, as MPI
+    /// has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
         let room = room.min(self.0.shared.limits.longest);
         Receiving::post(&self.0.shared, of, ReceiveSlot::of(room))

@@ -285,23 +285,34 @@ impl State {
     /// Nothing can come between the meeting and this, since the state is locked: else a receive
     /// that is dropped then could leave its message behind a later one.
     pub fn meets(&mut self, slot: Arc<ReceiveSlot>, mut met: Met, effects: &mut Effects) {
-        if slot.outcome.is_left() {
-            return self.put_back(met, effects);
-        }
-        let fits = met.message.len <= slot.room;
+        let (source, fits) = (met.envelope.source, met.message.len <= slot.room);
+        let is_left = || slot.outcome.is_left();
         match &met.message.content {
-            Content::There(_) if fits => return self.pulls(&slot, met, effects),
-            Content::Coming(pull) if fits => match pull.clone().is_wanted(&slot, met) {
-                Ok(()) => return,
-                Err(has_come) => met = has_come,
-            },
-            Content::Here(_) => {
-                let number = std::mem::take(&mut met.message.number);
-                self.is_done(met.envelope.source, number, true, effects);
+            Content::There(_) if fits && !is_left() => return self.pulls(&slot, met, effects),
+            Content::Coming(pull) if fits && !is_left() => {
+                match pull.clone().is_wanted(&slot, met) {
+                    Ok(()) => return,
+                    Err(has_come) => met = has_come,
+                }
             }
             _ => {}
         }
-        effects.wake(slot.outcome.put(Ok(met)));
+        let is_here = matches!(met.message.content, Content::Here(_));
+        let number = met.message.number;
+        met.message.number = if is_here { 0 } else { number };
+        match slot.outcome.put(Ok(met)) {
+            Ok(waker) => {
+                effects.wake(waker);
+                if is_here {
+                    self.is_done(source, number, true, effects);
+                }
+            }
+            Err(Ok(mut met)) => {
+                met.message.number = number;
+                self.put_back(met, effects);
+            }
+            Err(Err(_)) => {}
+        }
     }
 
     /// Has the body of a message pulled for a receive.

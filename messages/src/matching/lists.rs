@@ -22,7 +22,7 @@ impl Neighbours {
 
 /// Where entries have their neighbours in the lists of one class.
 pub trait Linked {
-    /// What says which of two entries comes first.
+    /// The key by which entries are ordered.
     type Order: Ord;
 
     fn neighbours(&mut self, place: Place) -> &mut Neighbours;

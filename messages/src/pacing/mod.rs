@@ -55,8 +55,6 @@ mod tests;
 pub use receiver::{Incoming, Posting, Reaction, Receive, Seen};
 pub use sender::{Answer, Offer, Outgoing, Release, Submitted, Take};
 
-use sender::{MOST_BACK, MOST_SEARCHES};
-
 /// Names a search among those of a receiver.
 pub type SearchId = u64;
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::probes::Probes;
-use super::{MOST_BACK, MOST_SEARCHES, Offer, Order, SearchId};
+use super::sender::{MOST_BACK, MOST_SEARCHES, Offer};
+use super::{Order, SearchId};
 use crate::map::Map;
 use crate::matching::{Envelope, Matcher, Met, Pattern, Post, PostedId, Source, Taken};
 

@@ -64,13 +64,14 @@ pub struct Held<M> {
     pub message: Option<M>,
 }
 
-/// What is to be sent now of the held messages.
+/// A message, or a word about messages, that is to be sent now.
 #[derive(Debug)]
 pub enum Release<M> {
     /// A message that the window has room for. `last` tells that no other message is held, which
     /// the receiver is to hear with the message.
     Sent { envelope: Envelope, message: M, last: bool },
-    /// All messages before `order` were sent or cancelled, which the receiver could not know.
+    /// The word that all messages before `order` were sent or cancelled, where the receiver could not
+    /// count them.
     /// `last` tells that no message is held.
     Passed { order: Order, last: bool },
 }

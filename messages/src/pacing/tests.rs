@@ -55,7 +55,7 @@ struct World {
     sent: Vec<(Envelope, u64)>,
     /// When each message belonged to a receive, or was cancelled.
     owned: HashMap<u64, Vec<Range<u64>>>,
-    /// What each message takes of the window.
+    /// The bytes that each message takes of the window.
     costs: HashMap<u64, usize>,
     /// Messages that were held, with their places.
     held: Vec<(Source, Order, u64)>,
