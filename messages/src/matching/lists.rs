@@ -66,7 +66,11 @@ impl Lists {
 
     /// Puts an entry where its order belongs among those of a key.
     pub fn insert(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
-        let (order, mut after) = (entries.order(place), self.first(&key).unwrap_or(NONE));
+        let order = entries.order(place);
+        if self.0.get(&key).is_none_or(|ends| entries.order(ends.last) < order) {
+            return self.push(key, place, entries);
+        }
+        let mut after = self.first(&key).unwrap_or(NONE);
         while after != NONE && entries.order(after) < order {
             after = entries.neighbours(after).after;
         }

@@ -93,6 +93,12 @@ impl<R, M> Matcher<R, M> {
         self.unexpected.put_back(taken)
     }
 
+    /// Has a message wait exactly in its turn, which the user chooses. No receive that waits may
+    /// match it.
+    pub fn insert(&mut self, taken: Taken<M>) -> MessageId {
+        self.unexpected.insert(taken)
+    }
+
     /// Has a message wait that [no receive](Self::receive_for) waits for. The message is the one
     /// with the number `sent` of its sender, of which all others that wait have lesser numbers.
     pub fn put(&mut self, envelope: Envelope, sent: u64, message: M) -> MessageId {

@@ -98,6 +98,11 @@ impl<M> Unexpected<M> {
             }
         }
         let turn = Turn { arrival: after.min(before), ..turn };
+        self.insert(Taken { turn, envelope, message })
+    }
+
+    /// Puts a message exactly in its turn.
+    pub fn insert(&mut self, Taken { turn, envelope, message }: Taken<M>) -> MessageId {
         let columns = [Neighbours::NONE; MOST_CLASSES];
         self.makes_room();
         let place = self.entries.insert(Entry { turn, envelope, columns, message }) as Place;

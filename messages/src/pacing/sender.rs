@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Order, SearchId};
 use crate::map::Map;
-use crate::matching::{Envelope, Matcher, MessageId, Pattern, Post, PostedId, Taken};
+use crate::matching::{Envelope, Matcher, MessageId, Pattern, Post, PostedId, Taken, Turn};
 
 /// The messages to one receiver that are held, and the room for others.
 #[derive(Debug)]
@@ -114,6 +114,11 @@ pub enum Answer {
     Seen(SearchId),
 }
 
+/// A held message as it is matched: in its place among all, whenever it has come there.
+fn by_order(envelope: Envelope, order: Order) -> Taken<Order> {
+    Taken { turn: Turn { arrival: 0, sent: order }, envelope, message: order }
+}
+
 impl<M> Outgoing<M> {
     /// A sender whose messages may take `window` at the receiver before receives take them.
     pub fn new(window: usize) -> Self {
@@ -171,7 +176,7 @@ impl<M> Outgoing<M> {
         let (order, first) = (self.next, self.expected.is_none());
         self.next += 1;
         self.expected.get_or_insert(order);
-        let id = self.matcher.put(envelope, order, order);
+        let id = self.matcher.insert(by_order(envelope, order));
         self.held.insert(order, (id, Held { envelope, cost, len, message: Some(message) }));
         self.is_new(envelope);
         Submitted::Holds { order, first, offer: self.next_answer() }
@@ -293,8 +298,7 @@ impl<M> Outgoing<M> {
         }
         self.back += 1;
         let envelope = Envelope { source: 0, bits };
-        let turn = self.matcher.next_turn(order);
-        let id = self.matcher.put_back(Taken { turn, envelope, message: order });
+        let id = self.matcher.insert(by_order(envelope, order));
         self.held.insert(order, (id, Held { envelope, cost: 0, len, message: None }));
         self.is_new(envelope);
         Ok(true)

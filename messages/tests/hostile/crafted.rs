@@ -189,7 +189,7 @@ pub async fn receives_end_although_a_message_was_offered_twice(device: &str) {
 
 pub async fn a_message_that_was_offered_and_is_not_sent_holds_up_no_others(device: &str) {
     let stage = Stage::open(device, Requests::Handled).await;
-    let receive = stage.victim.receive(Match::exactly(7));
+    let receive = stage.victim.receive(Match::exactly(7).from(&stage.to_stranger));
     stage.stranger.say(HOLDS, &[1], &[]).await;
     for search in 0..20 {
         stage.stranger.say(OFFER, &[search, search, 7], &1000_u64.to_be_bytes()).await;
