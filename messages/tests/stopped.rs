@@ -53,7 +53,9 @@ fn long_messages_come_although_their_senders_were_stopped_for_a_while() {
         let name = far.name().to_string();
         let mut children: Vec<_> = (0..SENDERS).map(|_| Child::start(test, &name, None)).collect();
         block_in_place(|| {
-            children.iter_mut().for_each(|child| assert_eq!(child.hear(), "connected"))
+            for child in &mut children {
+                assert_eq!(child.hear(), "connected");
+            }
         });
         let receives: Vec<_> = (0..SENDERS).map(|of| far.receive(Match::exactly(of))).collect();
         // Each sender is stopped at another moment of its message's way.

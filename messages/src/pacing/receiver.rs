@@ -18,8 +18,8 @@ pub struct Incoming<R, M> {
     /// How many senders hold messages.
     holders: usize,
     next: SearchId,
-    /// Receives that have taken an offered message, which is on its way, with its match bits.
-    promised: Map<(Source, Order), (Met<Waiting<R>>, u64)>,
+    /// Receives that have taken offered messages which are on their way.
+    promised: Map<(Source, Order), Promised<R>>,
     /// Receives that were [posted again](Matcher::post_again), by their searches.
     again: Map<SearchId, PostedId>,
     /// The window of each sender: the bytes that its messages may take before receives take them.
@@ -37,6 +37,9 @@ const MOST_ASKED: usize = MOST_SEARCHES / 2 - 64;
 /// The error of a message that takes more than its sender's window has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Overrun;
+
+/// A receive that has taken an offered message, with the message's match bits.
+type Promised<R> = (Met<Waiting<R>>, u64);
 
 #[derive(Debug)]
 struct Waiting<R> {

@@ -59,9 +59,10 @@ fn is_flooded(test: &str, device: &str, len: usize) {
         for number in 0..COUNT {
             if number % 1000 == 0 {
                 // Messages that are kept held the buffers in which they had come, and those without
-                // bytes took several times what they counted for.
+                // bytes took several times what they counted for. Three quarters more are for the
+                // buffers in which packets come, and the spare part of tables.
                 let holds = ALLOCATED.bytes() - before;
-                let most = 5 * WINDOW as isize / 4;
+                let most = 7 * WINDOW as isize / 4;
                 assert!(holds < most, "{holds} bytes before message {number}");
             }
             check(&far.receive(Match::exactly(1)).await.expect("it was sent"), number, len);
