@@ -98,8 +98,9 @@ async fn drops_race(ends: Ends, window: usize) {
     let sends = tokio::spawn(async move {
         for chunk in 0..COUNT / 50 {
             let numbers = 50 * chunk..50 * (chunk + 1);
-            let sends = numbers
-                .map(|number| peer.send(number << 8 | number * 5 % 3, body(number, len(number))));
+            let sends = numbers.map(|number| {
+                peer.send((number << 8) | (number * 5 % 3), body(number, len(number)))
+            });
             let sends: Vec<_> = sends.collect();
             join_all(sends).await.into_iter().for_each(|sent| sent.expect("it is sent"));
         }
