@@ -17,9 +17,8 @@ const WINDOW: usize = 1 << 20;
 async fn floods(name: &str, len: usize) {
     let near = Endpoint::builder().window(WINDOW).open(device(name)).await.expect("it opens");
     let peer = near.connect(name).await.expect("it is there");
-    for _ in 0..COUNT / 10 {
-        peer.send(3, body(3, len)).await.expect("it is received");
-    }
+    let sends: Vec<_> = (0..COUNT / 10).map(|_| peer.send(3, body(3, len))).collect();
+    join_all(sends).await.into_iter().for_each(|sent| sent.expect("it was received"));
     assert_eq!(tokio::task::block_in_place(child::listen).as_deref(), Some("flood"));
     let sends: Vec<_> = (0..COUNT).map(|number| peer.send(1, body(number, len))).collect();
     child::tell("all sent");
