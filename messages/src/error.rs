@@ -63,7 +63,7 @@ pub enum SendError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiveError {
-    /// The message is longer than the receive has room for. It is lost, as in MPI.
+    /// The message is longer than the receive has room for. It is lost with this error, as in MPI.
     #[error(
         "receiving at most {room} bytes: the message {bits:#x} has {len}; receive it with more \
          room, and with `EndpointBuilder::longest` of as much"

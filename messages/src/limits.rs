@@ -1,5 +1,7 @@
 //! The limits of an endpoint.
 
+use std::time::Duration;
+
 use crate::error::OpenError;
 use crate::wire::OVERHEAD;
 
@@ -16,6 +18,9 @@ pub struct Limits {
     pub block: usize,
     /// The most reads of one message that are under way at a time.
     pub blocks: usize,
+    /// The time for which nothing of a long message may come before it is given up, while its
+    /// sender is there.
+    pub patience: Duration,
 }
 
 impl Limits {
@@ -25,14 +30,21 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { window: 1 << 20, eager: 32 << 10, longest: 256 << 20, block: 256 << 10, blocks: 4 }
+        Self {
+            window: 1 << 20,
+            eager: 32 << 10,
+            longest: 256 << 20,
+            block: 256 << 10,
+            blocks: 4,
+            patience: Duration::from_secs(30),
+        }
     }
 }
 
 impl Limits {
     /// Returns an error if a limit has a value that can't be used.
     pub fn check(&self) -> Result<(), OpenError> {
-        let Self { window, eager, block, blocks, longest: _ } = *self;
+        let Self { window, eager, block, blocks, .. } = *self;
         let least = [
             ("window", window, Self::LEAST_WINDOW),
             ("eager", eager, Self::LEAST_WINDOW - OVERHEAD),

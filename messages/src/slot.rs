@@ -32,36 +32,40 @@ impl<T> Slot<T> {
     /// Puts the outcome here, and wakes the task that waits for it, if one sleeps. The first
     /// outcome counts. Returns whether a task was woken.
     pub fn fill(&self, outcome: T) -> bool {
-        self.try_fill(outcome).unwrap_or(false)
+        let waker = self.put(outcome).ok().flatten();
+        let woke = waker.is_some();
+        waker.into_iter().for_each(Waker::wake);
+        woke
     }
 
-    /// Puts the outcome here like [`fill`](Self::fill), unless whoever was to take it has
-    /// [left](Self::leave).
+    /// Puts the outcome here like [`fill`](Self::fill), and returns the waker of the task that
+    /// waits for it, for whoever has a lock and may not wake a task yet.
     ///
     /// # Errors
-    /// Returns the outcome if nobody will take it.
-    pub fn try_fill(&self, outcome: T) -> Result<bool, T> {
+    /// Returns the outcome if whoever was to take it has [left](Self::leave).
+    pub fn put(&self, outcome: T) -> Result<Option<Waker>, T> {
         let mut state = self.lock();
-        if self.has_come.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
         if state.is_left {
             return Err(outcome);
         }
+        if self.has_come.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         state.outcome = Some(outcome);
         self.has_come.store(true, Ordering::Release);
-        let waker = state.waker.take();
-        drop(state);
-        let woke = waker.is_some();
-        waker.into_iter().for_each(Waker::wake);
-        Ok(woke)
+        Ok(state.waker.take())
     }
 
-    /// Takes the outcome, if it has come, for the last time: what comes later is not put here.
+    /// Takes the outcome, if it has come, for the last time: nobody will take what comes later.
     pub fn leave(&self) -> Option<T> {
         let mut state = self.lock();
         state.is_left = true;
         state.outcome.take()
+    }
+
+    /// Returns whether whoever was to take the outcome has [left](Self::leave).
+    pub fn is_left(&self) -> bool {
+        self.lock().is_left
     }
 
     /// Returns whether the outcome has come and was taken.

@@ -193,7 +193,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     page.finish(&report)?;
     Ok(partial.map_or(ExitCode::SUCCESS, |told| {
-        eprintln!("doorbell: {told}");
+        out::note(format_args!("doorbell: {told}"));
         ExitCode::from(runs::PARTIAL)
     }))
 }

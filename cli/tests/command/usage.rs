@@ -74,6 +74,7 @@ fn two_ends_that_differ_are_told_what_differs_and_nothing_else() {
             assert!(words.contains(&told) && !words.contains("--credits"), "{words}");
         }
     });
+}
 
 /// Errors that are found after the arguments were parsed had the status of measurements that have
 /// failed, and some were found by both ends of a pair, each of which told of them.

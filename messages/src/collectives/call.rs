@@ -16,6 +16,9 @@ pub struct Call {
     pub root: Option<usize>,
     /// The length of an element in bytes, if the collective combines elements.
     pub element: Option<usize>,
+    /// A digest of the type of the elements, which members that meet nobody in this collective find
+    /// out to differ in later ones.
+    pub of_type: u32,
 }
 
 /// The root and the elements of a call, in the 24 bits that messages have for them: 16 for the
@@ -78,7 +81,7 @@ impl Calls {
         let numbered = Numbered { operation: call.operation, number: history.next, common };
         history.next = history.next.wrapping_add(1);
         // The bits of a call without a root follow from the calls before, which the digest has.
-        let mixed = u64::from(common.0) << 4 | call.operation.code();
+        let mixed = u64::from(common.0 ^ call.of_type) << 4 | call.operation.code();
         let mixed = (u64::from(history.digest) << 32 | mixed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         history.digest = (mixed ^ mixed >> 32) as u32 ^ (mixed >> 32) as u32 >> 7;
         history.last.truncate(REMEMBERED - 1);
@@ -98,10 +101,15 @@ impl Calls {
 mod tests {
     use super::*;
 
-    const BROADCAST: Call = Call { operation: Operation::Broadcast, root: Some(3), element: None };
-    const BARRIER: Call = Call { operation: Operation::Barrier, root: None, element: None };
-    const REDUCE: Call =
-        Call { operation: Operation::Reduce, root: Some(65_535), element: Some(254) };
+    const BARRIER: Call =
+        Call { operation: Operation::Barrier, root: None, element: None, of_type: 0 };
+    const BROADCAST: Call = Call { operation: Operation::Broadcast, root: Some(3), ..BARRIER };
+    const REDUCE: Call = Call {
+        operation: Operation::Reduce,
+        root: Some(65_535),
+        element: Some(254),
+        of_type: u32::MAX,
+    };
 
     #[test]
     fn calls_of_the_same_collectives_have_the_same_in_common() {

@@ -1,15 +1,25 @@
 //! Elements of reductions, and the operators that combine them.
 
+use std::any::type_name;
 use std::marker::PhantomData;
 
 use bytes::Bytes;
 use doorbell_am::Plain;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// An operator on messages of elements.
-pub trait Operator: Send {
+use super::mark::Mark;
+use super::operators;
+
+/// A way to combine messages of elements.
+pub trait Combine: Send {
     /// Returns the length of an element in bytes: at least 1.
     fn element(&self) -> usize;
+
+    /// Returns the name of the elements' type.
+    fn type_name(&self) -> &'static str;
+
+    /// Returns the mark of the elements and of what combines them.
+    fn mark(&mut self) -> &mut Mark;
 
     /// Combines two messages of the same number of elements.
     fn combined(&mut self, left: Bytes, right: Bytes) -> Bytes;
@@ -18,18 +28,33 @@ pub trait Operator: Send {
 /// An operator on elements of one type.
 pub struct Each<T, O> {
     operator: O,
+    mark: Mark,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T: Plain, O: FnMut(T, T) -> T + Send> Each<T, O> {
     pub fn new(operator: O) -> Self {
-        Self { operator, of: PhantomData }
+        let mark = Mark::new(type_name::<T>(), operators::named(type_name::<O>()));
+        Self { operator, mark, of: PhantomData }
+    }
+
+    /// Returns a digest of the elements' type.
+    pub fn of_type(&self) -> u32 {
+        self.mark.of_type()
     }
 }
 
-impl<T: Plain + Send, O: FnMut(T, T) -> T + Send> Operator for Each<T, O> {
+impl<T: Plain + Send, O: FnMut(T, T) -> T + Send> Combine for Each<T, O> {
     fn element(&self) -> usize {
         size_of::<T>().max(1)
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<T>()
+    }
+
+    fn mark(&mut self) -> &mut Mark {
+        &mut self.mark
     }
 
     fn combined(&mut self, left: Bytes, right: Bytes) -> Bytes {

@@ -146,6 +146,38 @@ pub enum GroupError {
         /// The name of the other member.
         name: String,
     },
+    /// Members gave elements of different types to the same collective, which have the same length.
+    #[error(
+        "{operation}: member {rank}, {name}, gives elements of another type, which are as long as \
+         the {here} of this member: all members must give elements of the same type"
+    )]
+    Types {
+        /// The collective that has failed.
+        operation: Operation,
+        /// The type of the elements of this member.
+        here: &'static str,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+    },
+    /// Members combine elements by different [operators](super::operators).
+    #[error(
+        "{operation}: member {rank}, {name}, combines elements by `{there}`, or has met a member \
+         that does, and this member by `{here}`: all members must pass the same operator"
+    )]
+    Operators {
+        /// The collective that has failed.
+        operation: Operation,
+        /// The name of the operator of this member, or of one whose elements it has combined.
+        here: &'static str,
+        /// The name of the operator of the other member.
+        there: &'static str,
+        /// The rank of the other member.
+        rank: usize,
+        /// The name of the other member.
+        name: String,
+    },
     /// Members called different collectives before this one, or the same with different arguments.
     #[error(
         "{operation}: member {rank}, {name}, has called another collective than this member \
@@ -231,6 +263,8 @@ impl GroupError {
             | Self::Mismatch { rank, .. }
             | Self::Roots { rank, .. }
             | Self::Elements { rank, .. }
+            | Self::Types { rank, .. }
+            | Self::Operators { rank, .. }
             | Self::Diverged { rank, .. }
             | Self::Lengths { rank, .. }
             | Self::Malformed { rank, .. } => Some(rank),

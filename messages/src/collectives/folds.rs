@@ -9,9 +9,10 @@ use bytes::{Bytes, BytesMut};
 use doorbell_am::schedule::{Exchange, Step, Tree, doubling, pairwise};
 use futures_util::future::try_join_all;
 
-use super::elements::Operator;
+use super::elements::Combine;
 use super::error::GroupError;
 use super::links::Links;
+use super::mark::{Differ, Mark};
 use super::run::Run;
 
 /// The length from which each member combines a part of the data for all.
@@ -25,13 +26,15 @@ const TO_ROOT: u32 = 1;
 const PARTS: u32 = 256;
 /// The first round in which parts of the result are exchanged.
 const RESULTS: u32 = 512;
+/// The first round in which members tell each other what the parts are that follow.
+const MARKS: u32 = 768;
 
 /// Combines what all members have, and gives the result to the root. The others get `None`.
 pub async fn reduce<L: Links>(
     run: &Run<L>,
     root: usize,
     own: Bytes,
-    operator: &mut impl Operator,
+    operator: &mut impl Combine,
 ) -> Result<Option<Bytes>, GroupError> {
     match own.len() >= LONG && run.size() > 2 {
         true => reduce_in_parts(run, root, own, operator).await,
@@ -46,20 +49,27 @@ async fn reduce_by_tree<L: Links>(
     run: &Run<L>,
     root: usize,
     own: Bytes,
-    operator: &mut impl Operator,
+    operator: &mut impl Combine,
 ) -> Result<Option<Bytes>, GroupError> {
     let (tree, mut value) = (Tree::new(run.rank(), 0, run.size()), own);
     for child in tree.children() {
-        let right = as_long(run, child.rank, &value, run.receive(child.rank, TREE).await?)?;
+        let came = run.receive(child.rank, TREE).await?;
+        let right = fitting(run, child.rank, operator, &value, came)?;
         value = operator.combined(value, right);
     }
     if let Some(parent) = tree.parent() {
-        run.send(parent, TREE, value.clone()).await?;
+        run.send(parent, TREE, operator.mark().put(&value)).await?;
     }
     match (run.rank(), root) {
         (0, 0) => Ok(Some(value)),
-        (0, root) => run.send(root, TO_ROOT, value).await.map(|()| None),
-        (rank, root) if rank == root => run.receive(0, TO_ROOT).await.map(Some),
+        (0, root) => {
+            run.send(root, TO_ROOT, operator.mark().put(&value)).await?;
+            Ok(None)
+        }
+        (rank, root) if rank == root => {
+            let came = run.receive(0, TO_ROOT).await?;
+            fitting(run, 0, operator, &value, came).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -69,7 +79,7 @@ async fn reduce_in_parts<L: Links>(
     run: &Run<L>,
     root: usize,
     own: Bytes,
-    operator: &mut impl Operator,
+    operator: &mut impl Combine,
 ) -> Result<Option<Bytes>, GroupError> {
     let (len, size, element) = (own.len(), run.size(), operator.element());
     let part = part_of_all(run, own, operator).await?;
@@ -92,7 +102,7 @@ async fn reduce_in_parts<L: Links>(
 pub async fn all_reduce<L: Links>(
     run: &Run<L>,
     own: Bytes,
-    operator: &mut impl Operator,
+    operator: &mut impl Combine,
 ) -> Result<Bytes, GroupError> {
     match own.len() >= LONG && run.size() > 1 {
         true => all_reduce_in_parts(run, own, operator).await,
@@ -104,24 +114,28 @@ pub async fn all_reduce<L: Links>(
 async fn all_reduce_whole<L: Links>(
     run: &Run<L>,
     own: Bytes,
-    operator: &mut impl Operator,
+    operator: &mut impl Combine,
 ) -> Result<Bytes, GroupError> {
     let mut value = own;
     for (round, step) in doubling(run.rank(), run.size()) {
         value = match step {
             Step::Give { to } => {
-                run.send(to, round, value.clone()).await?;
+                run.send(to, round, operator.mark().put(&value)).await?;
                 value
             }
-            Step::Adopt { from } => as_long(run, from, &value, run.receive(from, round).await?)?,
+            Step::Adopt { from } => {
+                let came = run.receive(from, round).await?;
+                fitting(run, from, operator, &value, came)?
+            }
             Step::Fold { from } => {
-                let left = as_long(run, from, &value, run.receive(from, round).await?)?;
+                let came = run.receive(from, round).await?;
+                let left = fitting(run, from, operator, &value, came)?;
                 operator.combined(left, value)
             }
             Step::Swap { with, left } => {
                 let exchange = Exchange { round, to: with, from: with };
-                let other = run.exchange(exchange, value.clone()).await?;
-                let other = as_long(run, with, &value, other)?;
+                let came = run.exchange(exchange, operator.mark().put(&value)).await?;
+                let other = fitting(run, with, operator, &value, came)?;
                 match left {
                     true => operator.combined(other, value),
                     false => operator.combined(value, other),
@@ -136,7 +150,7 @@ async fn all_reduce_whole<L: Links>(
 async fn all_reduce_in_parts<L: Links>(
     run: &Run<L>,
     own: Bytes,
-    operator: &mut impl Operator,
+    operator: &mut impl Combine,
 ) -> Result<Bytes, GroupError> {
     let (len, rank, size) = (own.len(), run.rank(), run.size());
     let mut parts = vec![Bytes::new(); size];
@@ -154,7 +168,7 @@ async fn all_reduce_in_parts<L: Links>(
 async fn part_of_all<L: Links>(
     run: &Run<L>,
     own: Bytes,
-    operator: &mut impl Operator,
+    operator: &mut impl Combine,
 ) -> Result<Bytes, GroupError> {
     let (rank, size) = (run.rank(), run.size());
     let element = operator.element();
@@ -162,9 +176,14 @@ async fn part_of_all<L: Links>(
     let mut parts = vec![Bytes::new(); size];
     parts[rank] = part(rank);
     for exchange in pairwise(rank, size) {
-        let exchange = Exchange { round: PARTS + exchange.round, ..exchange };
-        let came = run.exchange(exchange, part(exchange.to)).await?;
-        parts[exchange.from] = of_length(run, exchange.from, parts[rank].len(), came)?;
+        // Parts are sent as they lie, without a mark of their own.
+        let Exchange { round, to, from } = exchange;
+        let [mark, came] = [MARKS, PARTS].map(|first| run.receive(from, first + round));
+        let send_mark = run.send(to, MARKS + round, operator.mark().put(&[]));
+        let send_part = run.send(to, PARTS + round, part(to));
+        let (mark, came, (), ()) = tokio::try_join!(mark, came, send_mark, send_part)?;
+        fitting(run, from, operator, &Bytes::new(), mark)?;
+        parts[from] = of_length(run, from, parts[rank].len(), came)?;
     }
     let combined = parts.into_iter().reduce(|left, right| operator.combined(left, right));
     Ok(combined.unwrap_or_default())
@@ -186,14 +205,21 @@ fn joined(len: usize, parts: &[Bytes]) -> Bytes {
     whole.freeze()
 }
 
-/// Checks that what came from a member is as long as the own value.
-fn as_long<L: Links>(
+/// Takes the mark off what came from a member, and checks that the elements are of the same type as
+/// the own value, as many, and combined by the same operator.
+fn fitting<L: Links>(
     run: &Run<L>,
     from: usize,
+    operator: &mut impl Combine,
     own: &Bytes,
     came: Bytes,
 ) -> Result<Bytes, GroupError> {
-    of_length(run, from, own.len(), came)
+    let (came, mark) = Mark::split(came).ok_or_else(|| run.malformed(from))?;
+    match operator.mark().meet(mark) {
+        Ok(()) => of_length(run, from, own.len(), came),
+        Err(Differ::Types) => Err(run.types(from, operator.type_name())),
+        Err(Differ::Operators { here, there }) => Err(run.operators(from, here, there)),
+    }
 }
 
 fn of_length<L: Links>(

@@ -81,6 +81,11 @@ impl<L: Links> Group<L> {
     /// The operator gets what members of lower ranks gave on the left, and what members of higher
     /// ranks gave on the right. It must be associative, and need not be commutative: the order is
     /// always that of ranks.
+    ///
+    /// Members that give elements of different types, or pass different [operators], are told so.
+    /// What a closure computes can't be compared: it counts as the same as any operator.
+    ///
+    /// [operators]: super::operators
     pub fn reduce<T, O>(
         &self,
         root: usize,
@@ -92,12 +97,12 @@ impl<L: Links> Group<L> {
         O: FnMut(T, T) -> T + Send,
     {
         let (operation, element) = (Operation::Reduce, Some(size_of::<T>()));
+        let mut each = Each::new(operator);
         let is_member = self.member(operation, root);
-        let call = Call { operation, root: Some(root), element };
+        let call = Call { operation, root: Some(root), element, of_type: each.of_type() };
         let run = is_member.map(|()| Run::begin(&self.0, call));
         async move {
-            let (run, mut each) = (run?, Each::new(operator));
-            let own = elements::bytes(elements);
+            let (run, own) = (run?, elements::bytes(elements));
             let combined = run.end(folds::reduce(&run, root, own, &mut each)).await?;
             Ok(combined.map(|combined| elements::elements(&combined)))
         }
@@ -108,10 +113,10 @@ impl<L: Links> Group<L> {
     /// operator rounds.
     ///
     /// ```
-    /// use doorbell::messages::collectives::{Group, GroupError};
+    /// use doorbell::messages::collectives::{Group, GroupError, operators};
     ///
     /// async fn mean(group: &Group, own: f64) -> Result<f64, GroupError> {
-    ///     let sum = group.all_reduce(vec![own], |left, right| left + right).await?;
+    ///     let sum = group.all_reduce(vec![own], operators::sum).await?;
     ///     Ok(sum[0] / group.size() as f64)
     /// }
     /// ```
@@ -125,9 +130,11 @@ impl<L: Links> Group<L> {
         O: FnMut(T, T) -> T + Send,
     {
         let (operation, element) = (Operation::AllReduce, Some(size_of::<T>()));
-        let run = Run::begin(&self.0, Call { operation, root: None, element });
+        let mut each = Each::new(operator);
+        let call = Call { operation, root: None, element, of_type: each.of_type() };
+        let run = Run::begin(&self.0, call);
         async move {
-            let (own, mut each) = (elements::bytes(elements), Each::new(operator));
+            let own = elements::bytes(elements);
             let combined = run.end(folds::all_reduce(&run, own, &mut each)).await?;
             Ok(elements::elements(&combined))
         }
@@ -262,12 +269,13 @@ impl<L: Links> Group<L> {
     }
 
     fn begin(&self, operation: Operation) -> Run<L> {
-        Run::begin(&self.0, Call { operation, root: None, element: None })
+        Run::begin(&self.0, Call { operation, root: None, element: None, of_type: 0 })
     }
 
     fn begin_at(&self, operation: Operation, root: usize) -> Result<Run<L>, GroupError> {
         self.member(operation, root)?;
-        Ok(Run::begin(&self.0, Call { operation, root: Some(root), element: None }))
+        let call = Call { operation, root: Some(root), element: None, of_type: 0 };
+        Ok(Run::begin(&self.0, call))
     }
 
     fn direct(&self, tag: u32) -> Run<L> {

@@ -55,6 +55,10 @@
 //! different [collectives](GroupError::Mismatch), or the same one with different
 //! [roots](GroupError::Roots) or [elements](GroupError::Elements), which is an error.
 //!
+//! Messages of reductions carry a mark of the elements' [type](GroupError::Types) and of the
+//! [operator](GroupError::Operators), too, if it is one of [`operators`]. Closures can't be
+//! compared, and count as the same as any operator.
+//!
 //! A member that takes itself for the root of a broadcast or a scatter receives nothing, and so is
 //! done before it can learn that others name another root. Collectives carry a digest of those
 //! before them, and so a later one fails. Roots are not compared by members that exchange no
@@ -91,10 +95,12 @@ mod folds;
 mod group;
 mod joining;
 mod links;
+mod mark;
 mod meeting;
 mod members;
 mod moves;
 mod operation;
+pub mod operators;
 mod run;
 mod tag;
 

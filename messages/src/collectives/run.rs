@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use super::call::{Call, Calls, Common, Numbered};
 use super::error::GroupError;
 use super::links::{Failure, Links};
+use super::mark::Operator;
 use super::operation::Operation;
 use super::tag::Tag;
 
@@ -144,6 +145,18 @@ impl<L: Links> Run<L> {
     pub fn lengths(&self, rank: usize, found: usize, expected: usize) -> GroupError {
         let (operation, name) = (self.operation, self.links().name(rank));
         GroupError::Lengths { operation, rank, name, found, expected }
+    }
+
+    /// The error of elements of another type than this member's, which is `here`.
+    pub fn types(&self, rank: usize, here: &'static str) -> GroupError {
+        let (operation, name) = (self.operation, self.links().name(rank));
+        GroupError::Types { operation, here, rank, name }
+    }
+
+    /// The error of a member that combines by another operator.
+    pub fn operators(&self, rank: usize, here: Operator, there: Operator) -> GroupError {
+        let (operation, name) = (self.operation, self.links().name(rank));
+        GroupError::Operators { operation, here: here.name(), there: there.name(), rank, name }
     }
 
     /// The error of a message that does not belong where it came.

@@ -1,6 +1,7 @@
 //! Opening an endpoint.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use doorbell_am::{self as am, Bundle, Event};
 use doorbell_verbs::{Domain, Listener, ServiceId};
@@ -34,7 +35,7 @@ impl Default for EndpointBuilder {
 
 impl EndpointBuilder {
     /// The memory that messages of one peer may take before receives take them, each with its bytes
-    /// and 128 more, and long messages with 128 alone: 1 MiB unless set, and at least 4096 bytes.
+    /// and 384 more, and long messages with 384 alone: 1 MiB unless set, and at least 4096 bytes.
     /// Further messages wait at their senders.
     pub fn window(mut self, bytes: usize) -> Self {
         self.limits.window = bytes;
@@ -42,7 +43,7 @@ impl EndpointBuilder {
     }
 
     /// The longest messages that are sent before their receives are known: 32 KiB unless set, and
-    /// at least 3968 bytes. The receiver pulls longer ones from their senders. Of two endpoints
+    /// at least 3712 bytes. The receiver pulls longer ones from their senders. Of two endpoints
     /// that differ, the lower limit counts.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.limits.eager = bytes;
@@ -65,6 +66,16 @@ impl EndpointBuilder {
     /// The most reads of one long message that are under way at a time: four unless set.
     pub fn blocks(mut self, blocks: usize) -> Self {
         self.limits.blocks = blocks;
+        self
+    }
+
+    /// The time for which nothing of a long message may come before its receive fails: 30 seconds
+    /// unless set. A connection over which the body is pulled may end, because a device was closed
+    /// or the sender was stopped for a while, say; then the rest of the body is pulled over another
+    /// one. If the connection by which messages come has ended, the receive fails at once: how long
+    /// a peer may be silent is for the [keep-alive time](am::EndpointBuilder::keep_alive) to say.
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.limits.patience = time;
         self
     }
 

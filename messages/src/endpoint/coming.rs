@@ -10,11 +10,10 @@ use super::effects::Effects;
 use super::frame::Frame;
 use super::partial::Partial;
 use super::shared::Shared;
-use super::slots::{ReceiveSlot, Received};
 use super::state::{Known, State, react};
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
-use crate::matching::{Envelope, Pattern, Source, Taken};
+use crate::matching::{Envelope, Pattern, Source};
 use crate::pacing::Offer;
 use crate::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
 
@@ -26,31 +25,48 @@ impl Shared {
             (Some((source, known)), Some((bits, body))) => {
                 let from = Sender { source, name: known.name.clone() };
                 let (len, content) = (body.len(), Content::Here(body));
-                self.arrived(state, false, Arrived { bits, len, content, from, number: 0 })
+                let arrived = Arrived { bits, len, content, from, number: 0 };
+                self.arrived(state, false, arrived, |arrived| arrived)
             }
+            (None, Some(_)) => self.unknown(link),
             _ => self.malformed(),
         }
     }
 
     /// Takes in a packet.
-    pub fn takes(
+    pub fn takes(self: &Arc<Self>, link: &am::Peer, packet: Packet) -> bool {
+        let state = self.lock();
+        match state.links.get(link) {
+            Some(&(source, _)) => self.takes_from(state, source, packet),
+            None => self.unknown(link),
+        }
+    }
+
+    /// Takes in a packet of a peer. If the peer has gone meanwhile, the packet is dropped.
+    fn takes_from(
         self: &Arc<Self>,
-        link: &am::Peer,
+        state: MutexGuard<'_, State>,
+        source: Source,
         Packet { kind, words, payload }: Packet,
     ) -> bool {
         let [one, two, three] = words;
         match kind {
             Kind::Eager => {
                 let begins = Begins::Sent { bits: one };
-                self.begins(link, begins, Heading::from_word(two), three, payload)
+                self.begins(state, (source, begins), Heading::from_word(two), three, payload)
             }
             Kind::Taken => {
                 let begins = Begins::Taken { order: one };
-                self.begins(link, begins, Heading::from_word(two), three, payload)
+                self.begins(state, (source, begins), Heading::from_word(two), three, payload)
             }
-            Kind::More => self.continues(link, &payload),
-            Kind::Done => self.done(link, one, two == 1),
-            _ => self.told(link, kind, words, &payload),
+            Kind::More => self.continues(state, source, &payload),
+            Kind::Done => self.done(state, source, one, two == 1),
+            Kind::Connect => {
+                drop(state);
+                self.connects_again(source, one);
+                false
+            }
+            _ => self.told(state, source, kind, words, &payload),
         }
     }
 
@@ -64,15 +80,15 @@ impl Shared {
     ) -> bool {
         let mut locked = self.lock();
         let state = &mut *locked;
-        let Some(&(source, _)) = state.links.get(link) else { return self.malformed() };
-        let Some(known) = state.peers.get_mut(&source) else { return self.malformed() };
+        let Some(&(source, _)) = state.links.get(link) else { return self.unknown(link) };
+        let Some(known) = state.peers.get_mut(&source) else { return self.unknown(link) };
         // What the sender's window has room for, and what has taken offers of the sender's.
         let most = || {
             let longest = self.limits.eager.max(Limits::LEAST_WINDOW);
             let offered = state.incoming.promised_of(source).saturating_mul(longest);
             state.incoming.window().saturating_add(offered)
         };
-        if !known.ordered.comes(sequence, (packet.bulk(), packet), most) {
+        if !known.ordered.comes(sequence, (packet.bulk(), packet), Packet::kept, most) {
             // Without the packet nothing behind it could be handed on.
             let lane = known.lane.clone();
             drop(locked);
@@ -92,8 +108,8 @@ impl Shared {
                 known.is_handing_on = false;
                 break;
             };
-            drop(locked);
-            woke |= self.takes(link, packet);
+            // By the peer, since the connection may have ended, and the packet counts all the same.
+            woke |= self.takes_from(locked, source, packet);
             locked = self.lock();
         }
         drop(locked);
@@ -103,16 +119,16 @@ impl Shared {
     /// Takes in the beginning of a message, which may be all of it.
     fn begins(
         self: &Arc<Self>,
-        link: &am::Peer,
-        begins: Begins,
+        mut state: MutexGuard<'_, State>,
+        (source, begins): (Source, Begins),
         heading: Heading,
         number: u64,
         payload: Bytes,
     ) -> bool {
-        let mut state = self.lock();
-        let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
+        let Some(known) = state.peers.get_mut(&source) else { return false };
         if heading.long || payload.len() == heading.len {
             let from = Sender { source, name: known.name.clone() };
+            let payload = Payload::InItsBuffer(payload);
             return self.comes(state, from, begins, heading, number, payload);
         }
         let most = self.limits.eager.max(Limits::LEAST_WINDOW);
@@ -124,9 +140,13 @@ impl Shared {
     }
 
     /// Takes in more of a message.
-    fn continues(self: &Arc<Self>, link: &am::Peer, more: &[u8]) -> bool {
-        let mut state = self.lock();
-        let Some((source, known)) = state.peer_of(link) else { return self.malformed() };
+    fn continues(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        more: &[u8],
+    ) -> bool {
+        let Some(known) = state.peers.get_mut(&source) else { return false };
         if !known.partial.as_mut().is_some_and(|partial| partial.add(more)) {
             known.partial = None;
             return self.malformed();
@@ -136,7 +156,7 @@ impl Shared {
         };
         let from = Sender { source, name: known.name.clone() };
         let Partial { begins, heading, number, .. } = whole;
-        self.comes(state, from, begins, heading, number, whole.into_bytes())
+        self.comes(state, from, begins, heading, number, Payload::Own(whole.into_bytes()))
     }
 
     /// Takes in a whole message, or the description of a long one.
@@ -147,8 +167,12 @@ impl Shared {
         begins: Begins,
         Heading { len, last, long }: Heading,
         number: u64,
-        payload: Bytes,
+        payload: Payload,
     ) -> bool {
+        let (payload, keep): (_, Keep) = match payload {
+            Payload::InItsBuffer(payload) => (payload, Arrived::kept),
+            Payload::Own(payload) => (payload, |arrived| arrived),
+        };
         let content = match long {
             true => Description::from_bytes(payload, len).map(Content::There),
             false => Some(Content::Here(payload)),
@@ -157,7 +181,7 @@ impl Shared {
         let bits = if let Begins::Sent { bits } = begins { bits } else { 0 };
         let arrived = Arrived { bits, len, content, from, number };
         match begins {
-            Begins::Sent { .. } => self.arrived(state, last, arrived),
+            Begins::Sent { .. } => self.arrived(state, last, arrived, keep),
             Begins::Taken { order } => self.taken(state, last, order, arrived),
         }
     }
@@ -168,6 +192,7 @@ impl Shared {
         mut state: MutexGuard<'_, State>,
         last: bool,
         arrived: Arrived,
+        keep: Keep,
     ) -> bool {
         let (mut effects, source) = (Effects::default(), arrived.from.source);
         let envelope = Envelope { source, bits: arrived.bits };
@@ -178,15 +203,15 @@ impl Shared {
             incoming.holds_none(source);
         }
         let mut reacts = |what| react(peers, &mut effects, what);
-        match incoming.arrived(envelope, cost, arrived, &mut reacts) {
-            Ok(Some((slot, taken))) => self.met(state, slot, taken, &mut effects),
-            Ok(None) => drop(state),
+        match incoming.arrived(envelope, cost, arrived, keep, &mut reacts) {
+            Ok(Some((slot, met))) => state.meets(slot, met, &mut effects),
+            Ok(None) => {}
             Err(_) => {
-                drop(state);
                 self.malformed();
             }
         }
-        effects.finish()
+        drop(state);
+        self.finish(effects)
     }
 
     /// Takes in a message whose offer was taken.
@@ -195,88 +220,35 @@ impl Shared {
         mut state: MutexGuard<'_, State>,
         last: bool,
         order: u64,
-        mut arrived: Arrived,
+        arrived: Arrived,
     ) -> bool {
         let (mut effects, source) = (Effects::default(), arrived.from.source);
-        let promised = state.incoming.came(source, order);
+        let promised = state.incoming.came(source, order, arrived);
         if last {
             state.incoming.holds_none(source);
         }
-        let Some((slot, bits, order)) = promised else {
+        let Some((slot, mut met)) = promised else {
             drop(state);
             return self.malformed();
         };
-        arrived.bits = bits;
-        let envelope = Envelope { source, bits };
-        self.met(state, slot, Taken { order, envelope, message: arrived }, &mut effects);
-        effects.finish()
-    }
-
-    /// Gives a receive its message, or has the message's body pulled first.
-    pub(super) fn met(
-        self: &Arc<Self>,
-        mut state: MutexGuard<'_, State>,
-        slot: Arc<ReceiveSlot>,
-        Taken { order, message: arrived, .. }: Taken<Arrived>,
-        effects: &mut Effects,
-    ) {
-        let Arrived { bits, len, content, from, number } = arrived;
-        match content {
-            Content::There(description) if len <= slot.room => {
-                let known = state.peers.get_mut(&from.source);
-                let ways = known.map(|known| {
-                    known.pulling += 1;
-                    (known.pulls.clone(), known.near.clone())
-                });
-                drop(state);
-                let of = Received { bits, body: Bytes::new(), from, order };
-                self.pull(ways, number, slot, (len, description), of);
-            }
-            content => {
-                state.is_done(from.source, number, true, effects);
-                drop(state);
-                let body = if let Content::Here(body) = content { body } else { Bytes::new() };
-                effects.note(self.give(&slot, len, Received { bits, body, from, order }));
-            }
-        }
-    }
-
-    /// Gives a receive its message. If the receive was dropped meanwhile, the message goes to
-    /// another, or waits. Returns whether a task was woken.
-    pub(super) fn give(
-        self: &Arc<Self>,
-        slot: &ReceiveSlot,
-        len: usize,
-        received: Received,
-    ) -> bool {
-        slot.give(len, received).unwrap_or_else(|received| self.put_back(received))
-    }
-
-    /// Takes in a message again that a receive has got and that no program has seen. Returns
-    /// whether a task was woken.
-    pub(super) fn put_back(self: &Arc<Self>, received: Received) -> bool {
-        let Received { bits, body, from, order } = received;
-        let (mut effects, envelope) = (Effects::default(), Envelope { source: from.source, bits });
-        let (len, content) = (body.len(), Content::Here(body));
-        let message = Arrived { bits, len, content, from, number: 0 };
-        let mut state = self.lock();
-        if state.is_closed {
-            return false;
-        }
-        let State { incoming, peers, .. } = &mut *state;
-        let taken = Taken { order, envelope, message };
-        match incoming.put_back(taken, &mut |what| react(peers, &mut effects, what)) {
-            Some((slot, taken)) => self.met(state, slot, taken, &mut effects),
-            None => drop(state),
-        }
-        effects.finish()
+        met.message.bits = met.envelope.bits;
+        state.meets(slot, met, &mut effects);
+        drop(state);
+        self.finish(effects)
     }
 
     /// The receiver of a message is done with it.
-    fn done(&self, link: &am::Peer, number: u64, received: bool) -> bool {
-        let mut state = self.lock();
-        let source = state.peer_of(link).map(|(source, _)| source);
-        if state.awaited.get(&number).map(|awaited| awaited.to) != source || source.is_none() {
+    fn done(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        number: u64,
+        received: bool,
+    ) -> bool {
+        if !state.peers.contains_key(&source) {
+            return false;
+        }
+        if state.awaited.get(&number).map(|awaited| awaited.to) != Some(source) {
             return self.malformed();
         }
         let Some(awaited) = state.awaited.remove(&number) else { return false };
@@ -292,49 +264,86 @@ impl Shared {
     }
 
     /// Takes in what a peer says about windows, held messages and searches.
-    fn told(&self, link: &am::Peer, kind: Kind, words: [u64; 3], payload: &[u8]) -> bool {
+    fn told(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        kind: Kind,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> bool {
         let mut effects = Effects::default();
-        let mut state = self.lock();
-        let Some((source, _)) = state.peer_of(link) else { return self.malformed() };
+        if !state.peers.contains_key(&source) {
+            return false;
+        }
         let keeps_rules = match kind {
-            Kind::Holds => state.told_of_held(source, words[0] == 1, &mut effects),
-            Kind::Offer => state.offered(source, words, payload, &mut effects),
+            Kind::Holds | Kind::Offer | Kind::Passed | Kind::Again | Kind::Seen => {
+                state.receiver_told(source, kind, words, payload, &mut effects).is_some()
+            }
             _ => state.sender_told(source, kind, words, &mut effects),
         };
         drop(state);
         if !keeps_rules {
             self.malformed();
         }
-        effects.finish()
+        self.finish(effects)
+    }
+
+    /// Passes over what has come by a connection of no known peer. It is malformed, unless the
+    /// connection has ended meanwhile.
+    fn unknown(&self, link: &am::Peer) -> bool {
+        if link.ending().is_none() {
+            self.malformed();
+        }
+        false
     }
 }
 
 impl State {
-    /// Has the receiving side hear whether a sender holds messages. Returns whether the peer keeps
-    /// the rules.
-    fn told_of_held(&mut self, source: Source, holds: bool, effects: &mut Effects) -> bool {
-        let Self { incoming, peers, .. } = self;
-        if !holds {
-            incoming.holds_none(source);
-            peers.get(&source).into_iter().for_each(|known| known.lane.drop_searches());
-            return true;
-        }
-        incoming.holds(source, &mut |what| react(peers, effects, what))
-    }
-
-    /// Has the receiving side hear of an offer. Returns whether the peer keeps the rules.
-    fn offered(
+    /// Has the receiving side hear of messages that a sender holds, or holds no more. Returns
+    /// `None` if the peer breaks the rules.
+    fn receiver_told(
         &mut self,
         source: Source,
-        [search, order, bits]: [u64; 3],
+        kind: Kind,
+        [one, two, bits]: [u64; 3],
         payload: &[u8],
         effects: &mut Effects,
-    ) -> bool {
+    ) -> Option<()> {
         let Self { incoming, peers, .. } = self;
-        let Some(len) = payload.first_chunk() else { return false };
-        let len = u64::from_be_bytes(*len) as usize;
-        let offer = Offer { search, order, envelope: Envelope { source, bits }, len };
-        incoming.offered(offer, &mut |what| react(peers, effects, what))
+        let mut reacts = |what| react(peers, effects, what);
+        let met = match kind {
+            Kind::Holds => {
+                return incoming.holds(source, &mut reacts).then_some(());
+            }
+            Kind::Offer => {
+                let len = u64::from_be_bytes(*payload.first_chunk()?) as usize;
+                let envelope = Envelope { source, bits };
+                let offer = Offer { search: one, order: two, envelope, len };
+                incoming.offered(offer, &mut reacts)?
+            }
+            Kind::Passed => {
+                let last = two == 1;
+                let met = incoming.passed(source, one, last, &mut reacts)?;
+                if last && let Some(known) = peers.get(&source) {
+                    known.lane.drop_searches();
+                }
+                met
+            }
+            Kind::Again => {
+                let met = incoming.came_again(source, one, &mut reacts);
+                if two == 1 {
+                    incoming.holds_none(source);
+                }
+                vec![met?]
+            }
+            _ => {
+                incoming.seen(source, one, &mut reacts);
+                Vec::new()
+            }
+        };
+        met.into_iter().for_each(|(slot, met)| self.meets(slot, met, effects));
+        Some(())
     }
 
     /// Has the sending side hear of its window and of searches, and sends what may be sent then.
@@ -343,32 +352,48 @@ impl State {
         &mut self,
         source: Source,
         kind: Kind,
-        [one, bits, mask]: [u64; 3],
+        [one, two, three]: [u64; 3],
         effects: &mut Effects,
     ) -> bool {
         let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
-        let mut keeps_rules = true;
+        let mut keeps_rules = Ok(true);
         match kind {
             Kind::Freed => {
-                keeps_rules = outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX));
+                keeps_rules = Ok(outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX)));
             }
-            Kind::Search => match outgoing.search(one, Pattern::new(None, bits, mask)) {
-                Ok(offer) => lane.put(offer.map(Frame::Offer)),
-                Err(_) => {
-                    effects.cut_off(lane);
-                    return false;
-                }
+            Kind::Search => match outgoing.search(one, Pattern::new(None, two, three)) {
+                Ok(answer) => lane.put(answer.map(Frame::Answer)),
+                Err(too_many) => keeps_rules = Err(too_many),
             },
+            Kind::Browse => lane.put(outgoing.browse(one, two).map(Frame::Answer)),
+            Kind::Back => {
+                let len = usize::try_from(three).unwrap_or(usize::MAX);
+                keeps_rules = outgoing.back(one, two, len);
+            }
             Kind::GivenUp => outgoing.give_up(one),
             Kind::Take => {
-                let release = outgoing.take(one);
-                lane.put(release.map(|release| Frame::taken(one, release)));
+                let taken = outgoing.take(one);
+                lane.put(taken.map(|taken| Frame::taken(one, taken)));
             }
             _ => {
                 outgoing.leave(one);
             }
         }
+        let Ok(keeps_rules) = keeps_rules else {
+            effects.cut_off(lane);
+            return false;
+        };
         self.releases(source, effects);
         keeps_rules
     }
 }
+
+/// A payload that has come.
+enum Payload {
+    /// A payload in the buffer in which it has come, of which it may be a small part.
+    InItsBuffer(Bytes),
+    Own(Bytes),
+}
+
+/// Makes a message what is kept of it while it waits for a receive.
+type Keep = fn(Arrived) -> Arrived;

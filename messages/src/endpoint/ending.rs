@@ -1,14 +1,15 @@
 //! The ends of peers and of the endpoint.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use doorbell_am as am;
 
+use super::effects::Effects;
+use super::frame::Outbound;
 use super::shared::Shared;
-use super::state::{Gone, Known};
+use super::state::{Gone, Known, State, react};
 use crate::alive::Waits;
 use crate::error::{ReceiveError, SendError, ending_text, peer_text};
-use crate::pacing::Held;
 
 impl Waits for Shared {
     fn awaited(&self) -> Vec<am::Peer> {
@@ -18,7 +19,7 @@ impl Waits for Shared {
 
 impl Shared {
     /// Ends what waits for a peer whose connection has ended, unless the peer has another.
-    pub fn gone(&self, link: &am::Peer) {
+    pub fn gone(self: &Arc<Self>, link: &am::Peer) {
         let mut state = self.lock();
         let Some((source, device)) = state.links.remove(link) else { return };
         if let Some(known) = state.peers.get_mut(&source)
@@ -41,9 +42,14 @@ impl Shared {
         let (peer, why) = (peer_text(name.as_deref()), ending_text(why));
         state.remember(Gone { source, name, why: why.as_str().into() });
         let is_closed = state.is_closed;
-        let receives = state.incoming.remove_sender(source);
+        let mut effects = Effects::default();
+        let State { incoming, peers, .. } = &mut *state;
+        let mut reacts = |what| react(peers, &mut effects, what);
+        let (receives, met) = incoming.remove_sender(source, &mut reacts);
+        met.into_iter().for_each(|(slot, met)| state.meets(slot, met, &mut effects));
         let awaited: Vec<_> = state.awaited.extract_if(|_, awaited| awaited.to == source).collect();
         drop(state);
+        self.finish(effects);
         for slot in receives {
             let (peer, why) = (peer.clone(), why.clone());
             slot.outcome.fill(Err(ReceiveError::PeerGone { peer, why }));
@@ -59,9 +65,9 @@ impl Shared {
         tokens.into_iter().flatten().for_each(|token| self.service.forget(token));
         lane.close();
         self.wake_closing();
-        for Held { message, .. } in outgoing.drain() {
-            if let Some(slot) = message.slot {
-                slot.fill(Err(lost(message.len)));
+        for Outbound { slot, len, .. } in outgoing.drain() {
+            if let Some(slot) = slot {
+                slot.fill(Err(lost(len)));
             }
         }
     }
@@ -69,19 +75,21 @@ impl Shared {
     /// Takes in how many packets a peer has got by several connections.
     pub fn acknowledged(&self, link: &am::Peer, next: u64) {
         let mut state = self.lock();
-        if !state.peer_of(link).is_some_and(|(_, known)| known.lane.acknowledged(next)) {
+        let known = state.peer_of(link).map(|(_, known)| known.lane.acknowledged(next));
+        // What a connection has brought before it ended may be looked at after that.
+        if !known.unwrap_or_else(|| link.ending().is_some()) {
             self.malformed();
         }
     }
 
     /// Ends what waits for peers whose ends were missed.
-    pub fn look_for_gone(&self) {
+    pub fn look_for_gone(self: &Arc<Self>) {
         let links: Vec<_> = self.lock().links.keys().cloned().collect();
         links.iter().filter(|link| link.departed().is_some()).for_each(|link| self.gone(link));
     }
 
     /// Ends all sends and receives, because the endpoint has ended.
-    pub fn close(&self) {
+    pub fn close(self: &Arc<Self>) {
         let mut state = self.lock();
         state.is_closed = true;
         let links: Vec<_> = state.links.keys().cloned().collect();

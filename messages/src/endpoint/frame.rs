@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::slots::SendSlot;
+use crate::error::SendError;
 use crate::matching::Pattern;
-use crate::pacing::{Held, Offer, Order, Release, SearchId};
+use crate::pacing::{Answer, Offer, Order, Release, SearchId, Take};
+use crate::slot::Slot;
 use crate::wire::{Heading, Kind, Packet};
+
+/// The place of a send's outcome.
+pub type SendSlot = Slot<Result<(), SendError>>;
 
 /// A message to a peer, or something that the peer is told.
 #[derive(Debug)]
@@ -22,22 +26,44 @@ pub enum Frame {
         last: bool,
         outbound: Outbound,
     },
+    /// Tells that the receiver has the message whose offer was taken.
+    Again {
+        order: Order,
+        last: bool,
+    },
+    /// Tells that all messages before one are gone.
+    Passed {
+        order: Order,
+        last: bool,
+    },
     More(Rest),
-    /// Tells whether messages are held.
-    Holds(bool),
-    Offer(Offer),
+    /// Tells that messages are held.
+    Holds,
+    Answer(Answer),
     Freed(usize),
     Search {
         search: SearchId,
         pattern: Pattern,
     },
+    Browse {
+        search: SearchId,
+        from: Order,
+    },
     GivenUp(SearchId),
+    /// Tells that a message which came ahead of held ones has no receive.
+    Back {
+        order: Order,
+        bits: u64,
+        len: usize,
+    },
     Take(Order),
     Leave(Order),
     Done {
         number: u64,
         received: bool,
     },
+    /// Asks the peer to make the connection for long bodies by a device, which has ended.
+    Connect(usize),
 }
 
 /// A message that is sent, and who waits for that.
@@ -67,14 +93,21 @@ pub struct Rest {
 
 impl Frame {
     /// A held message that is sent because its offer was taken.
-    pub fn taken(order: Order, Release { held, last }: Release<Outbound>) -> Self {
-        Self::Taken { order, last, outbound: held.message }
+    pub fn taken(order: Order, Take { message, last }: Take<Outbound>) -> Self {
+        match message {
+            Some(outbound) => Self::Taken { order, last, outbound },
+            None => Self::Again { order, last },
+        }
     }
 
-    /// A held message that is sent because the window has room.
-    pub fn released(Release { held, last }: Release<Outbound>) -> Self {
-        let Held { envelope, message: outbound, .. } = held;
-        Self::Eager { bits: envelope.bits, last, outbound }
+    /// What is sent of held messages because the window has room.
+    pub fn released(release: Release<Outbound>) -> Self {
+        match release {
+            Release::Sent { envelope, message: outbound, last } => {
+                Self::Eager { bits: envelope.bits, last, outbound }
+            }
+            Release::Passed { order, last } => Self::Passed { order, last },
+        }
     }
 
     /// Returns the packet of a frame with at most `most` bytes of its payload. Of a message, it
@@ -91,8 +124,11 @@ impl Frame {
                 let payload = rest.split(most);
                 return (Packet { kind: Kind::More, words: [0; 3], payload }, Some(rest));
             }
-            Self::Holds(some) => Packet::of(Kind::Holds, [u64::from(some), 0, 0]),
-            Self::Offer(Offer { search, order, envelope, len }) => {
+            Self::Again { order, last } => Packet::of(Kind::Again, [order, last.into(), 0]),
+            Self::Passed { order, last } => Packet::of(Kind::Passed, [order, last.into(), 0]),
+            Self::Holds => Packet::of(Kind::Holds, [0; 3]),
+            Self::Answer(Answer::Seen(search)) => Packet::of(Kind::Seen, [search, 0, 0]),
+            Self::Answer(Answer::Offer(Offer { search, order, envelope, len })) => {
                 let payload = Bytes::copy_from_slice(&(len as u64).to_be_bytes());
                 Packet { kind: Kind::Offer, words: [search, order, envelope.bits], payload }
             }
@@ -100,12 +136,15 @@ impl Frame {
             Self::Search { search, pattern } => {
                 Packet::of(Kind::Search, [search, pattern.bits(), pattern.mask()])
             }
+            Self::Browse { search, from } => Packet::of(Kind::Browse, [search, from, 0]),
             Self::GivenUp(search) => Packet::of(Kind::GivenUp, [search, 0, 0]),
+            Self::Back { order, bits, len } => Packet::of(Kind::Back, [order, bits, len as u64]),
             Self::Take(order) => Packet::of(Kind::Take, [order, 0, 0]),
             Self::Leave(order) => Packet::of(Kind::Leave, [order, 0, 0]),
             Self::Done { number, received } => {
                 Packet::of(Kind::Done, [number, u64::from(received), 0])
             }
+            Self::Connect(device) => Packet::of(Kind::Connect, [device as u64, 0, 0]),
         };
         (packet, None)
     }
@@ -113,8 +152,9 @@ impl Frame {
     /// Returns whether the frame answers something that the peer has said, so that the peer decides
     /// how many there are.
     pub fn is_answer(&self) -> bool {
-        use Frame::{Done, Freed, Leave, Offer, Take};
-        matches!(self, Offer(_) | Freed(_) | Take(_) | Leave(_) | Done { .. })
+        use Frame::{Again, Answer, Done, Freed, Leave, Passed, Take};
+        let is_of_offer = matches!(self, Take(_) | Leave(_) | Again { .. });
+        is_of_offer || matches!(self, Answer(_) | Freed(_) | Done { .. } | Passed { .. })
     }
 
     /// Returns the message that the frame carries, or the rest of one.

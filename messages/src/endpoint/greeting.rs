@@ -131,7 +131,7 @@ impl Shared {
     /// Takes in the greeting of a peer that has connected by a device, and returns the answer, or
     /// `None` if the greeting is refused.
     pub fn greeted_by(
-        &self,
+        self: &Arc<Self>,
         device: usize,
         link: &am::Peer,
         greeting: &Greeting,

@@ -84,7 +84,9 @@ impl Lane {
 
     /// Drops searches that were not sent, because the peer holds no messages any more.
     pub fn drop_searches(&self) {
-        self.lock().frames.waiting.retain(|frame| !matches!(frame, Frame::Search { .. }));
+        let is_search =
+            |frame: &Frame| matches!(frame, Frame::Search { .. } | Frame::Browse { .. });
+        self.lock().frames.waiting.retain(|frame| !is_search(frame));
     }
 
     /// Ends all connections to the peer, because it breaks the rules.

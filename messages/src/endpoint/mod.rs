@@ -4,8 +4,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `arrived`, `partial` | messages that have come, whole or in part |
-//! | `slots` | the places of the outcomes of requests |
+//! | `arrived`, `partial` | messages that have come, whole or in part, and the receives that get them |
 //! | `frame` | what goes to a peer, as packets |
 //! | `rails` | several connections to one peer |
 //! | `lane` | the way to one peer, where frames wait for credits |
@@ -35,7 +34,6 @@ mod rails;
 mod receive;
 mod send;
 mod shared;
-mod slots;
 mod state;
 mod waiting;
 
@@ -54,8 +52,8 @@ pub use send::Sending;
 pub use waiting::{Request, wait_any};
 
 use crate::error::{CloseError, ConnectError, OpenError};
+use arrived::ReceiveSlot;
 use shared::Shared;
-use slots::ReceiveSlot;
 
 /// An endpoint of tagged messages: receives, and connections to others.
 ///
@@ -152,8 +150,9 @@ impl Endpoint {
         self.receive_at_most(usize::MAX, of)
     }
 
-    /// Posts a receive of a message of at most `room` bytes. A longer one that matches is lost, and
-    /// the receive fails with both lengths, as MPI has it.
+    /// Posts a receive of a message of at most `room` bytes. If a longer one matches, the receive
+    /// fails with both lengths, and the message is lost when the program takes that error, as MPI
+    /// has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
         let room = room.min(self.0.shared.limits.longest);
         Receiving::post(&self.0.shared, of, ReceiveSlot::of(room))

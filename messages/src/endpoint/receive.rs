@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 
+use super::arrived::{Arrived, Content, Met, ReceiveSlot};
 use super::peer::Peer;
 use super::shared::Shared;
-use super::slots::{ReceiveSlot, Received};
 use super::waiting::{Request, Waits};
-use crate::error::ReceiveError;
+use crate::error::{ReceiveError, peer_text};
 use crate::matching::{Pattern, Source};
 use crate::pacing::Receive;
 
@@ -91,7 +91,9 @@ pub struct Probed {
 }
 
 /// A receive that was posted: a future of its message. Dropping it cancels the receive. A message
-/// that has come to the receive already is not lost by that: another receive takes it, in its turn.
+/// that has come to the receive already, or is on its way to it, is not lost by that: another
+/// receive takes it, in its turn. That is so, too, if the message is too long for the receive, or
+/// if its body can't be pulled: as long as no program has taken the error, the message waits.
 ///
 /// The outcome comes once. Awaiting the future again after that, or after [`test`](Self::test) has
 /// returned the outcome, panics.
@@ -113,17 +115,32 @@ impl Receiving {
     }
 
     /// Makes the message that the program gets.
-    fn message(&self, received: Received) -> Message {
-        let Received { bits, body, from, .. } = received;
-        let (pieces, body) = self.slot.scatter(body);
-        Message { bits, body, pieces, from: Peer::of(&from, self.waits.shared()) }
+    fn message(&self, met: Met) -> Result<Message, ReceiveError> {
+        let room = self.slot.room;
+        if met.message.len > room {
+            self.waits.shared().truncated(&met);
+            let Arrived { bits, len, .. } = met.message;
+            return Err(ReceiveError::Truncated { bits, len, room });
+        }
+        let Arrived { bits, len, content, from, .. } = met.message;
+        let why = match content {
+            Content::Here(body) => {
+                let (pieces, body) = self.slot.scatter(body);
+                let from = Peer::of(&from, self.waits.shared());
+                return Ok(Message { bits, body, pieces, from });
+            }
+            Content::Lost(why) => why,
+            Content::There(_) | Content::Coming(_) => "its body has not come".to_owned(),
+        };
+        let peer = peer_text(from.name.as_deref());
+        Err(ReceiveError::NotPulled { bits, len, peer, why })
     }
 
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
         let outcome = self.slot.outcome.take()?;
         self.is_taken = true;
-        Some(outcome.map(|received| self.message(received)))
+        Some(outcome.and_then(|met| self.message(met)))
     }
 
     /// Waits for the outcome without making progress, as a task in the background does. Others have
@@ -162,7 +179,7 @@ impl Future for Receiving {
         let Self { slot, waits, is_taken, .. } = &mut *self;
         let outcome = std::task::ready!(waits.poll(&slot.outcome, context));
         *is_taken = true;
-        Poll::Ready(outcome.map(|received| self.message(received)))
+        Poll::Ready(outcome.and_then(|met| self.message(met)))
     }
 }
 
@@ -171,11 +188,7 @@ impl Drop for Receiving {
         if self.is_taken {
             return;
         }
-        let shared = self.waits.shared();
-        let cancelled = self.posted.take().is_some_and(|receive| shared.cancel(receive));
-        if !cancelled && let Some(Ok(received)) = self.slot.outcome.leave() {
-            shared.put_back(received);
-        }
+        self.waits.shared().dropped(self.posted.take(), &self.slot);
     }
 }
 

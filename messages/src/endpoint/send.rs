@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::frame::SendSlot;
 use super::lane::Lane;
 use super::shared::{Posted, Shared};
-use super::slots::SendSlot;
 use super::waiting::{Request, Waits};
 use crate::error::SendError;
 use crate::matching::Source;

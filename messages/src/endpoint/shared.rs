@@ -7,11 +7,10 @@ use std::task::Waker;
 use doorbell_am as am;
 use tokio::task::JoinSet;
 
-use super::arrived::Sender;
+use super::arrived::{Met, ReceiveSlot, Sender};
 use super::effects::Effects;
-use super::frame::{Frame, Outbound};
+use super::frame::{Outbound, SendSlot};
 use super::lane::Lane;
-use super::slots::{ReceiveSlot, SendSlot};
 use super::state::{Awaited, Known, State, react};
 use crate::body::Body;
 use crate::error::{SendError, peer_text};
@@ -171,9 +170,8 @@ impl Shared {
         let mut effects = Effects::default();
         let mut state = self.lock();
         let Some(known) = state.peers.get_mut(&source) else { return false };
-        let Some((held, none)) = known.outgoing.cancel(order) else { return false };
-        known.lane.put(none.then_some(Frame::Holds(false)));
-        let forgotten = state.awaited.remove(&held.message.number);
+        let Some(held) = known.outgoing.cancel(order) else { return false };
+        let forgotten = state.awaited.remove(&held.number);
         state.releases(source, &mut effects);
         drop(state);
         drop(forgotten);
@@ -199,16 +197,14 @@ impl Shared {
         let posting =
             incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut effects, what));
         let waits = match posting {
-            Posting::Met(_, taken) => {
-                self.met(state, slot.clone(), taken, &mut effects);
+            Posting::Met(_, met) => {
+                state.meets(slot.clone(), met, &mut effects);
                 None
             }
-            Posting::Waits(receive) => {
-                drop(state);
-                Some(receive)
-            }
+            Posting::Waits(receive) => Some(receive),
         };
-        effects.finish();
+        drop(state);
+        self.finish(effects);
         (slot, waits)
     }
 
@@ -221,6 +217,33 @@ impl Shared {
         drop(state);
         effects.finish();
         taken.is_some()
+    }
+
+    /// Takes back a receive that is dropped, and whose outcome the program has not taken. Its
+    /// message is left for another.
+    pub fn dropped(self: &Arc<Self>, posted: Option<Receive>, slot: &ReceiveSlot) {
+        let mut effects = Effects::default();
+        let mut state = self.lock();
+        let State { incoming, peers, .. } = &mut *state;
+        let mut reacts = |what| react(peers, &mut effects, what);
+        let cancelled = posted.and_then(|receive| incoming.cancel(receive, &mut reacts));
+        if cancelled.is_none() {
+            let met = match slot.outcome.leave() {
+                Some(outcome) => outcome.ok(),
+                None => slot.take_back(),
+            };
+            met.into_iter().for_each(|met| state.put_back(met, &mut effects));
+        }
+        drop(state);
+        self.finish(effects);
+    }
+
+    /// Tells the sender of a message that was too long for its receive, and that the program has
+    /// taken as an error, that the message is done.
+    pub fn truncated(&self, met: &Met) {
+        let mut effects = Effects::default();
+        self.lock().is_done(met.envelope.source, met.message.number, true, &mut effects);
+        effects.finish();
     }
 
     /// Looks for a message that a receive would meet now: its match bits, length and sender.

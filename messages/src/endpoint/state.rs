@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use doorbell_am as am;
 
-use super::arrived::Arrived;
+use super::arrived::{Arrived, Content, Met, Pull, PullJob, ReceiveSlot};
 use super::effects::Effects;
-use super::frame::{Frame, Outbound};
+use super::frame::{Frame, Outbound, SendSlot};
 use super::lane::Lane;
 use super::partial::Partial;
-use super::slots::{ReceiveSlot, SendSlot};
 use crate::error::{ReceiveError, peer_text};
 use crate::map::Map;
 use crate::matching::{Envelope, Pattern, Source};
@@ -263,8 +262,8 @@ impl State {
                 None
             }
             Submitted::Holds { order, first, offer } => {
-                lane.put(first.then_some(Frame::Holds(true)));
-                lane.put(offer.map(Frame::Offer));
+                lane.put(first.then_some(Frame::Holds));
+                lane.put(offer.map(Frame::Answer));
                 Some(order)
             }
         }
@@ -276,8 +275,70 @@ impl State {
         while let Some(release) = outgoing.release() {
             lane.put([Frame::released(release)]);
         }
-        lane.put(outgoing.next_offer().map(Frame::Offer));
+        lane.put(outgoing.next_answer().map(Frame::Answer));
         effects.send(lane);
+    }
+
+    /// Gives a receive its message, or has the message's body pulled first. If the receive was
+    /// dropped meanwhile, the message goes to another, or waits.
+    ///
+    /// Nothing can come between the meeting and this, since the state is locked: else a receive
+    /// that is dropped then could leave its message behind a later one.
+    pub fn meets(&mut self, slot: Arc<ReceiveSlot>, mut met: Met, effects: &mut Effects) {
+        let (source, fits) = (met.envelope.source, met.message.len <= slot.room);
+        let is_left = || slot.outcome.is_left();
+        match &met.message.content {
+            Content::There(_) if fits && !is_left() => return self.pulls(&slot, met, effects),
+            Content::Coming(pull) if fits && !is_left() => {
+                match pull.clone().is_wanted(&slot, met) {
+                    Ok(()) => return,
+                    Err(has_come) => met = has_come,
+                }
+            }
+            _ => {}
+        }
+        let is_here = matches!(met.message.content, Content::Here(_));
+        let number = met.message.number;
+        met.message.number = if is_here { 0 } else { number };
+        match slot.outcome.put(Ok(met)) {
+            Ok(waker) => {
+                effects.wake(waker);
+                if is_here {
+                    self.is_done(source, number, true, effects);
+                }
+            }
+            Err(Ok(mut met)) => {
+                met.message.number = number;
+                self.put_back(met, effects);
+            }
+            Err(Err(_)) => {}
+        }
+    }
+
+    /// Has the body of a message pulled for a receive.
+    fn pulls(&mut self, slot: &Arc<ReceiveSlot>, mut met: Met, effects: &mut Effects) {
+        let pull = Arc::<Pull>::default();
+        let content = Content::Coming(pull.clone());
+        let content = std::mem::replace(&mut met.message.content, content);
+        let Content::There(description) = content else { return };
+        let (source, len) = (met.envelope.source, met.message.len);
+        let number = std::mem::take(&mut met.message.number);
+        self.peers.entry(source).and_modify(|known| known.pulling += 1);
+        let waits = pull.is_wanted(slot, met);
+        debug_assert!(waits.is_ok(), "the pull has not begun");
+        effects.pull(PullJob { pull, source, number, len, description });
+    }
+
+    /// Takes in a message again that a receive has got and that no program has seen.
+    pub fn put_back(&mut self, met: Met, effects: &mut Effects) {
+        if self.is_closed {
+            return;
+        }
+        let (len, Self { incoming, peers, .. }) = (met.message.len, &mut *self);
+        let met = incoming.put_back(met, len, &mut |what| react(peers, effects, what));
+        if let Some((slot, met)) = met {
+            self.meets(slot, met, effects);
+        }
     }
 
     /// Notes that a long body was pulled, or can't be, and tells the sender.
@@ -303,7 +364,9 @@ pub fn react(peers: &Map<Source, Known>, effects: &mut Effects, what: Reaction) 
     let (to, frame) = match what {
         Reaction::Freed { to, cost } => (to, Frame::Freed(cost)),
         Reaction::Search { to, search, pattern } => (to, Frame::Search { search, pattern }),
+        Reaction::Browse { to, search, from } => (to, Frame::Browse { search, from }),
         Reaction::GivenUp { to, search } => (to, Frame::GivenUp(search)),
+        Reaction::Back { to, order, bits, len } => (to, Frame::Back { order, bits, len }),
         Reaction::Take { to, order } => (to, Frame::Take(order)),
         Reaction::Leave { to, order } => (to, Frame::Leave(order)),
     };

@@ -22,10 +22,13 @@ impl Neighbours {
 
 /// Where entries have their neighbours in the lists of one class.
 pub trait Linked {
+    /// The key by which entries are ordered.
+    type Order: Ord;
+
     fn neighbours(&mut self, place: Place) -> &mut Neighbours;
 
     /// Returns the place of an entry in the order of all.
-    fn order(&self, place: Place) -> u64;
+    fn order(&self, place: Place) -> Self::Order;
 }
 
 /// The first and the last entry of a list.
@@ -63,7 +66,11 @@ impl Lists {
 
     /// Puts an entry where its order belongs among those of a key.
     pub fn insert(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
-        let (order, mut after) = (entries.order(place), self.first(&key).unwrap_or(NONE));
+        let order = entries.order(place);
+        if self.0.get(&key).is_none_or(|ends| entries.order(ends.last) < order) {
+            return self.push(key, place, entries);
+        }
+        let mut after = self.first(&key).unwrap_or(NONE);
         while after != NONE && entries.order(after) < order {
             after = entries.neighbours(after).after;
         }

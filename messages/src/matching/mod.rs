@@ -17,8 +17,8 @@ mod tests;
 mod unexpected;
 
 pub use pattern::{Envelope, Pattern, Source};
-pub use posted::PostedId;
-pub use unexpected::{MessageId, Taken};
+pub use posted::{Met, PostedId};
+pub use unexpected::{MessageId, Taken, Turn};
 
 use posted::Posted;
 use unexpected::Unexpected;
@@ -58,7 +58,22 @@ impl<R, M> Matcher<R, M> {
     /// Takes the receive that a message which has come belongs to. If there is none, the message
     /// is to be [put](Self::put) here.
     pub fn receive_for(&mut self, envelope: Envelope) -> Option<R> {
+        self.posted.take_for(envelope).map(|met| met.receive)
+    }
+
+    /// Takes the receive that a message belongs to which is on its way, so that the receive can be
+    /// [posted again](Self::post_again) if the message does not come.
+    pub fn promise_for(&mut self, envelope: Envelope) -> Option<Met<R>> {
         self.posted.take_for(envelope)
+    }
+
+    /// Posts a receive again whose message does not come, where the receive was in the order of
+    /// posting.
+    pub fn post_again(&mut self, met: Met<R>) -> Post<R, M> {
+        match self.unexpected.take(met.pattern) {
+            Some(taken) => Post::Met(met.receive, taken),
+            None => Post::Waits(self.posted.post_again(met)),
+        }
     }
 
     /// Returns the receive that a message would belong to, and leaves it waiting.
@@ -66,20 +81,28 @@ impl<R, M> Matcher<R, M> {
         self.posted.first_for(envelope)
     }
 
-    /// Returns the place in the order of arrival of a message that a receive takes as it comes.
-    pub fn next_order(&mut self) -> u64 {
-        self.unexpected.next_order()
+    /// Returns the turn of a message that a receive takes as it comes, and that is the one with the
+    /// number `sent` of its sender.
+    pub fn next_turn(&mut self, sent: u64) -> Turn {
+        self.unexpected.next_turn(sent)
     }
 
-    /// Has a message wait again that a receive has taken, where it was in the order of arrival. No
-    /// receive that waits may match it.
-    pub fn put_back(&mut self, taken: Taken<M>) {
-        self.unexpected.put_back(taken);
+    /// Has a message wait again that a receive has taken, in its turn: behind those that its sender
+    /// has sent before, and before those sent after it. No receive that waits may match it.
+    pub fn put_back(&mut self, taken: Taken<M>) -> MessageId {
+        self.unexpected.put_back(taken)
     }
 
-    /// Has a message wait that [no receive](Self::receive_for) waits for.
-    pub fn put(&mut self, envelope: Envelope, message: M) -> MessageId {
-        self.unexpected.put(envelope, message)
+    /// Has a message wait exactly in its turn, which the user chooses. No receive that waits may
+    /// match it.
+    pub fn insert(&mut self, taken: Taken<M>) -> MessageId {
+        self.unexpected.insert(taken)
+    }
+
+    /// Has a message wait that [no receive](Self::receive_for) waits for. The message is the one
+    /// with the number `sent` of its sender, of which all others that wait have lesser numbers.
+    pub fn put(&mut self, envelope: Envelope, sent: u64, message: M) -> MessageId {
+        self.unexpected.put(envelope, sent, message)
     }
 
     /// Takes a message out that waits. Returns `None` if a receive has taken it before.

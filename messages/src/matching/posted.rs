@@ -49,7 +49,18 @@ impl<R> Default for Posted<R> {
     }
 }
 
+/// A receive that has met its message, as it was posted.
+#[derive(Debug)]
+pub struct Met<R> {
+    /// The place of the receive in the order of posting.
+    pub order: u64,
+    pub pattern: Pattern,
+    pub receive: R,
+}
+
 impl<R> Linked for Slab<Entry<R>> {
+    type Order = u64;
+
     fn neighbours(&mut self, place: Place) -> &mut Neighbours {
         self[place as usize].neighbours.get_or_insert(Neighbours::NONE)
     }
@@ -68,7 +79,19 @@ impl<R> Posted<R> {
         let place = self.entries.insert(entry) as Place;
         match self.lists_of(pattern.class()) {
             Some(at) => self.classes[at].1.push(pattern.key(), place, &mut self.entries),
-            None => self.scanned.push(order, pattern, place),
+            None => self.scanned.insert(order, pattern, place),
+        }
+        PostedId { place, order }
+    }
+
+    /// Posts a receive again that has met a message which does not come, where the receive was in
+    /// the order of posting.
+    pub fn post_again(&mut self, Met { order, pattern, receive }: Met<R>) -> PostedId {
+        let entry = Entry { order, pattern, neighbours: None, receive };
+        let place = self.entries.insert(entry) as Place;
+        match self.lists_of(pattern.class()) {
+            Some(at) => self.classes[at].1.insert(pattern.key(), place, &mut self.entries),
+            None => self.scanned.insert(order, pattern, place),
         }
         PostedId { place, order }
     }
@@ -88,9 +111,10 @@ impl<R> Posted<R> {
     }
 
     /// Takes the receive that was posted first of those that take a message.
-    pub fn take_for(&mut self, message: Envelope) -> Option<R> {
+    pub fn take_for(&mut self, message: Envelope) -> Option<Met<R>> {
         let place = self.find_for(message)?;
-        Some(self.remove(place))
+        let &Entry { order, pattern, .. } = &self.entries[place as usize];
+        Some(Met { order, pattern, receive: self.remove(place) })
     }
 
     /// Returns the receive that was posted first of those that take a message, and leaves it.

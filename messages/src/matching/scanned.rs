@@ -15,10 +15,21 @@ pub struct Scanned {
 }
 
 impl Scanned {
-    /// Puts a receive behind the others.
-    pub fn push(&mut self, order: u64, pattern: Pattern, place: Place) {
-        self.patterns.push(pattern);
-        self.names.push((order, place));
+    /// Puts a receive where its order belongs, which is behind the others as a rule.
+    pub fn insert(&mut self, order: u64, pattern: Pattern, place: Place) {
+        let at = match self.names.last() {
+            Some(&(last, _)) if last >= order => {
+                self.names.partition_point(|&(before, _)| before < order)
+            }
+            _ => self.names.len(),
+        };
+        // A receive that is posted again may find its own place, which nobody has taken since.
+        if self.names.get(at).is_some_and(|&(is, _)| is == order) {
+            (self.patterns[at], self.names[at]) = (pattern, (order, place));
+        } else {
+            self.patterns.insert(at, pattern);
+            self.names.insert(at, (order, place));
+        }
         self.waiting += 1;
     }
 

@@ -85,11 +85,11 @@ fn agrees_with_the_model(seed: u64) {
     for number in 0..400 {
         match random.below(13) {
             12 if !taken.is_empty() => {
-                let Taken { order, envelope, message } =
-                    taken.swap_remove(random.below(taken.len() as u64) as usize);
+                let again = taken.swap_remove(random.below(taken.len() as u64) as usize);
+                let Taken { envelope, message, .. } = again;
                 let receive = matcher.receive_for(envelope);
                 if receive.is_none() {
-                    matcher.put_back(Taken { order, envelope, message });
+                    matcher.put_back(again);
                 }
                 let expected = model.put_back(envelope, message);
                 assert_eq!(receive, expected, "seed {seed}, step {number}");
@@ -109,10 +109,11 @@ fn agrees_with_the_model(seed: u64) {
             step if step <= posts + 1 => {
                 let pattern = pattern(&mut random, classes);
                 let met = match matcher.post(pattern, number) {
-                    Post::Met(receive, Taken { order, envelope, message }) => {
+                    Post::Met(receive, met) => {
                         assert_eq!(receive, number);
-                        taken.push(Taken { order, envelope, message });
-                        Some((envelope, message))
+                        let seen = (met.envelope, met.message);
+                        taken.push(met);
+                        Some(seen)
                     }
                     Post::Waits(id) => {
                         ids.push((id, number));
@@ -125,9 +126,10 @@ fn agrees_with_the_model(seed: u64) {
                 let envelope = envelope(&mut random);
                 let receive = matcher.receive_for(envelope);
                 if receive.is_none() {
-                    matcher.put(envelope, number);
+                    matcher.put(envelope, number, number);
                 } else {
-                    taken.push(Taken { order: matcher.next_order(), envelope, message: number });
+                    let turn = matcher.next_turn(number);
+                    taken.push(Taken { turn, envelope, message: number });
                 }
                 assert_eq!(receive, model.arrive(envelope, number), "seed {seed}, step {number}");
             }
@@ -140,4 +142,48 @@ fn agrees_with_the_model(seed: u64) {
 #[test]
 fn random_programs_match_as_a_search_through_plain_lists_does() {
     (0..2000).for_each(agrees_with_the_model);
+}
+
+// A message that had come ahead of others was put back where it had arrived, and so before them.
+#[test]
+fn messages_that_are_put_back_are_taken_in_the_order_in_which_their_sender_has_sent_them() {
+    for seed in 0..500 {
+        let (mut random, mut matcher) = (Random(seed), Matcher::<(), u64>::default());
+        if seed % 2 == 0 {
+            assert!(matches!(matcher.post(Pattern::new(None, 0, 0), ()), Post::Waits(_)));
+            matcher.receive_for(Envelope { source: 9, bits: 0 });
+        }
+        let mut sent: Vec<_> = (0..20).collect();
+        let mut taken: Vec<_> = Vec::new();
+        while !sent.is_empty() {
+            let number = sent.remove(random.below(sent.len() as u64) as usize);
+            let envelope = Envelope { source: number % 2, bits: number };
+            taken.push(Taken { turn: matcher.next_turn(number), envelope, message: number });
+        }
+        while !taken.is_empty() {
+            matcher.put_back(taken.swap_remove(random.below(taken.len() as u64) as usize));
+        }
+        let mut got = [Vec::new(), Vec::new()];
+        while let Post::Met((), taken) = matcher.post(Pattern::new(None, 0, 0), ()) {
+            got[taken.envelope.source as usize].push(taken.message);
+        }
+        assert!(got.iter().all(|got| got.len() == 10 && got.is_sorted()), "seed {seed}: {got:?}");
+    }
+}
+
+#[test]
+fn a_receive_whose_message_does_not_come_waits_again_where_it_was() {
+    for masks in [1, 20] {
+        let mut matcher = Matcher::<u64, u64>::default();
+        for number in 0..20 {
+            matcher.post(Pattern::new(None, 0, number % masks), number);
+        }
+        let envelope = Envelope { source: 1, bits: 0 };
+        let promised: Vec<_> = (0..5).filter_map(|_| matcher.promise_for(envelope)).collect();
+        for met in promised.into_iter().rev() {
+            assert!(matches!(matcher.post_again(met), Post::Waits(_)));
+        }
+        let order: Vec<_> = (0..20).filter_map(|_| matcher.receive_for(envelope)).collect();
+        assert_eq!(order, (0..20).collect::<Vec<_>>(), "with {masks} masks");
+    }
 }

@@ -23,26 +23,34 @@ pub struct Unexpected<M> {
 
 #[derive(Debug)]
 struct Entry<M> {
-    /// The place of the message in the order of arrival.
-    order: u64,
+    turn: Turn,
     envelope: Envelope,
     /// The neighbours in the lists of each class, by the number of the class's column.
     columns: [Neighbours; MOST_CLASSES],
     message: M,
 }
 
+/// The place of a message among all that wait: by arrival, and among those of one sender as they
+/// were sent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Turn {
+    /// The place in the order of arrival. Messages of one sender may share a place.
+    pub arrival: u64,
+    /// The place in the order in which the sender has sent its messages.
+    pub sent: u64,
+}
+
 /// Names a message that waits, for as long as the user likes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageId {
     place: Place,
-    order: u64,
+    turn: Turn,
 }
 
 /// A message that a receive has taken.
 #[derive(Debug)]
 pub struct Taken<M> {
-    /// The place of the message in the order of arrival.
-    pub order: u64,
+    pub turn: Turn,
     pub envelope: Envelope,
     pub message: M,
 }
@@ -51,12 +59,14 @@ pub struct Taken<M> {
 struct Column<'e, M>(&'e mut Slab<Entry<M>>, usize);
 
 impl<M> Linked for Column<'_, M> {
+    type Order = Turn;
+
     fn neighbours(&mut self, place: Place) -> &mut Neighbours {
         &mut self.0[place as usize].columns[self.1]
     }
 
-    fn order(&self, place: Place) -> u64 {
-        self.0[place as usize].order
+    fn order(&self, place: Place) -> Turn {
+        self.0[place as usize].turn
     }
 }
 
@@ -67,39 +77,69 @@ impl<M> Default for Unexpected<M> {
 }
 
 impl<M> Unexpected<M> {
-    /// Returns the place in the order of arrival of a message that comes now, and does not wait
-    /// here.
-    pub fn next_order(&mut self) -> u64 {
+    /// Returns the turn of a message that comes now, as the one with the number `sent` of its
+    /// sender, and does not wait here.
+    pub fn next_turn(&mut self, sent: u64) -> Turn {
         self.next += 1;
-        self.next - 1
+        Turn { arrival: self.next - 1, sent }
     }
 
-    /// Puts a message back that was taken, where it was in the order of arrival.
-    pub fn put_back(&mut self, Taken { order, envelope, message }: Taken<M>) {
+    /// Puts a message back that was taken: where it was in the order of arrival, but behind those
+    /// of its sender that were sent before it, and before those that were sent after it.
+    pub fn put_back(&mut self, taken: Taken<M>) -> MessageId {
+        let Taken { turn, envelope, message } = taken;
+        let of_sender = self.entries.iter().map(|(_, entry)| entry);
+        let of_sender = of_sender.filter(|entry| entry.envelope.source == envelope.source);
+        let (mut after, mut before) = (turn.arrival, u64::MAX);
+        for Entry { turn: of, .. } in of_sender {
+            match of.sent < turn.sent {
+                true => after = after.max(of.arrival),
+                false => before = before.min(of.arrival),
+            }
+        }
+        let turn = Turn { arrival: after.min(before), ..turn };
+        self.insert(Taken { turn, envelope, message })
+    }
+
+    /// Puts a message exactly in its turn.
+    pub fn insert(&mut self, Taken { turn, envelope, message }: Taken<M>) -> MessageId {
         let columns = [Neighbours::NONE; MOST_CLASSES];
-        let place = self.entries.insert(Entry { order, envelope, columns, message }) as Place;
+        self.makes_room();
+        let place = self.entries.insert(Entry { turn, envelope, columns, message }) as Place;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
             lists.insert(key, place, &mut Column(&mut self.entries, *column));
         }
+        MessageId { place, turn }
     }
 
-    /// Puts a message behind those that came before.
-    pub fn put(&mut self, envelope: Envelope, message: M) -> MessageId {
-        let (columns, order) = ([Neighbours::NONE; MOST_CLASSES], self.next_order());
-        let entry = Entry { order, envelope, columns, message };
+    /// Puts a message behind those that came before, as the one with the number `sent` of its
+    /// sender, all of whose messages here have lesser numbers.
+    pub fn put(&mut self, envelope: Envelope, sent: u64, message: M) -> MessageId {
+        let (columns, turn) = ([Neighbours::NONE; MOST_CLASSES], self.next_turn(sent));
+        let entry = Entry { turn, envelope, columns, message };
+        self.makes_room();
         let place = self.entries.insert(entry) as Place;
         for (class, column, lists) in &mut self.classes {
             let key = class.key_of(envelope);
             lists.push(key, place, &mut Column(&mut self.entries, *column));
         }
-        MessageId { place, order }
+        MessageId { place, turn }
+    }
+
+    /// Makes room for a message if there is none, and for a quarter more than there are. Vectors
+    /// would double, and half of their memory would serve nothing.
+    fn makes_room(&mut self) {
+        let len = self.entries.len();
+        if len == self.entries.capacity() {
+            self.entries.reserve_exact((len / 4).max(8));
+        }
     }
 
     /// Takes a message out, unless a receive has taken it before.
     pub fn remove(&mut self, id: MessageId) -> Option<M> {
         let entry = self.entries.get(id.place as usize)?;
-        (entry.order == id.order).then(|| self.take_at(id.place).message)
+        (entry.turn == id.turn).then(|| self.take_at(id.place).message)
     }
 
     /// Takes the message that came first of those that a pattern takes.
@@ -113,8 +153,8 @@ impl<M> Unexpected<M> {
             let key = class.key_of(envelope);
             lists.remove(key, place, &mut Column(&mut self.entries, *column));
         }
-        let Entry { order, message, .. } = self.entries.remove(place as usize);
-        Taken { order, envelope, message }
+        let Entry { turn, message, .. } = self.entries.remove(place as usize);
+        Taken { turn, envelope, message }
     }
 
     /// Returns the message that came first of those that a pattern takes, and leaves it.
@@ -148,7 +188,7 @@ impl<M> Unexpected<M> {
             MOST_CLASSES => self.classes.pop().expect("there are as many as may be").1,
             fewer => fewer,
         };
-        let mut places: Vec<_> = self.entries.iter().map(|(place, of)| (of.order, place)).collect();
+        let mut places: Vec<_> = self.entries.iter().map(|(place, of)| (of.turn, place)).collect();
         places.sort_unstable();
         let mut lists = Lists::default();
         for (_, place) in places {

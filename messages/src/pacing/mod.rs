@@ -16,17 +16,31 @@
 //! earlier one of the same sender is still held, which a later receive that takes both must get
 //! first.
 //!
+//! A receive that was dropped may have taken an offer, and so have got a message that was sent
+//! ahead of others which are still held. That message stays at the receiver, and the sender has its
+//! *place* among those that are held: it is offered and taken as they are, and comes back into the
+//! order of arrival when all before it have been sent.
+//!
 //! | message | by | what it says |
 //! |---|---|---|
 //! | `FREED` | the receiver | receives have taken messages, which took so much of the window |
-//! | `HOLDS` | the sender | a message is held, and none was before; or none is any more, because the last was cancelled |
+//! | `HOLDS` | the sender | a message is held, and none was before |
 //! | `SEARCH` | the receiver | the pattern of a receive that waits, to senders which hold messages |
 //! | `GIVEN_UP` | the receiver | a search whose receive waits no more |
 //! | `OFFER` | the sender | the envelope of the first held message that a search found |
 //! | `TAKE`, `LEAVE` | the receiver | whether the offered message is sent |
+//! | `PASSED` | the sender | all messages before one were sent or cancelled, where the receiver could not count them |
+//! | `BACK` | the receiver | a message that came ahead of held ones has no receive any more, and is held again in its place |
+//! | `AGAIN` | the sender | the offered message is one that is `BACK` |
+//! | `BROWSE` | the receiver | held messages are to be offered one after the other, whatever their bits |
+//! | `SEEN` | the sender | a browse has come to its end |
 //!
 //! A probe that finds no message searches, too, and sees what is offered. It leaves every offer
 //! where it is.
+//!
+//! A sender keeps so many searches of a receiver, and no more. If more receives wait, those that
+//! were posted first search, and for all others together the receiver *browses* through what is
+//! held, which takes a round trip for each message.
 //!
 //! The folder is bookkeeping: [`Outgoing`] for one sender and one receiver, [`Incoming`] for a
 //! receiver and all of its senders. Whoever uses it sends what it says. Messages between
@@ -39,7 +53,7 @@ mod sender;
 mod tests;
 
 pub use receiver::{Incoming, Posting, Reaction, Receive, Seen};
-pub use sender::{Held, Offer, Outgoing, Release, Submitted};
+pub use sender::{Answer, Offer, Outgoing, Release, Submitted, Take};
 
 /// Names a search among those of a receiver.
 pub type SearchId = u64;

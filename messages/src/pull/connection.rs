@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorbell_verbs::{Domain, QueuePairConfig, ServiceId};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::error::PullError;
 use super::service::{Accepted, PullService, is_up};
@@ -15,13 +16,16 @@ use crate::wire::Pulls;
 #[derive(Debug)]
 pub enum PullConnection {
     /// The connection is made by this side, when it is first needed.
-    Makes { domain: Domain, address: String, pulls: Pulls, made: Mutex<Option<Accepted>> },
+    Makes { domain: Domain, address: String, pulls: Pulls, made: Mutex<Option<Made>> },
     /// The peer makes the connection, and shows this token.
     Accepts { service: Arc<PullService>, token: u64 },
 }
 
-/// The time that the peer has for making a connection that it was to make already.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A connection that this side has made, and when.
+type Made = (Accepted, Instant);
+
+/// The time that the peer has for making a connection, before it is asked to do so again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl PullConnection {
     /// The connection that this side makes to a peer at an address.
@@ -44,9 +48,30 @@ impl PullConnection {
     pub fn is_to_be_made(&self) -> bool {
         match self {
             Self::Makes { made, .. } => {
-                made.try_lock().is_ok_and(|made| !made.as_deref().is_some_and(is_up))
+                let is_up =
+                    |made: &Option<Made>| made.as_ref().is_some_and(|(pair, _)| is_up(pair));
+                made.try_lock().is_ok_and(|made| !is_up(&made))
             }
             Self::Accepts { .. } => false,
+        }
+    }
+
+    /// Returns whether the peer is to be asked for the connection: the peer makes it, and it is not
+    /// there.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Makes { .. } => false,
+            Self::Accepts { service, token } => !service.has(*token),
+        }
+    }
+
+    /// Gives up the connection, which the peer says has ended, unless it is newer than what the
+    /// peer can know of.
+    pub fn has_ended(&self) {
+        if let Self::Makes { made, .. } = self
+            && let Ok(mut made) = made.try_lock()
+        {
+            drop(made.take_if(|(_, since)| since.elapsed() > PATIENCE));
         }
     }
 
@@ -58,11 +83,11 @@ impl PullConnection {
         match self {
             Self::Makes { domain, address, pulls, made } => {
                 let mut made = made.lock().await;
-                if let Some(pair) = made.as_ref().filter(|pair| is_up(pair)) {
+                if let Some((pair, _)) = made.as_ref().filter(|(pair, _)| is_up(pair)) {
                     return Ok(pair.clone());
                 }
                 let pair = Arc::new(connect(domain, address, *pulls).await?);
-                *made = Some(pair.clone());
+                *made = Some((pair.clone(), Instant::now()));
                 Ok(pair)
             }
             Self::Accepts { service, token } => {

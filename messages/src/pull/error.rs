@@ -15,4 +15,14 @@ pub enum PullError {
     PeerGone,
     #[error("reading the sender's memory: {0}")]
     Read(String),
+    /// The sender has no such memory, or has refused to have it read.
+    #[error("reading the sender's memory: {0}")]
+    Refused(String),
+}
+
+impl PullError {
+    /// Returns whether the body can't be pulled by another attempt either.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
 }

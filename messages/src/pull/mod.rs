@@ -10,7 +10,7 @@
 //!
 //! The connection is separate from the one for messages, so that long bodies hold up no others. The
 //! side that has connected to the other for messages makes this connection, too, since it is sure
-//! to know an address that leads there.
+//! to know an address that leads there. If it ends, the rest of a body is pulled over another one.
 
 mod connection;
 mod error;

@@ -73,6 +73,11 @@ impl PullService {
         self.added.notify_waiters();
     }
 
+    /// Returns whether the peer with this token has a connection that has not ended.
+    pub fn has(&self, token: u64) -> bool {
+        self.lock().get(&token).and_then(Option::as_ref).is_some_and(|pair| is_up(pair))
+    }
+
     /// Waits for the connection of the peer with this token. Returns `None` if the peer has gone.
     pub async fn connection(&self, token: u64) -> Option<Accepted> {
         loop {

@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell_verbs::floor::RegionPool;
-use doorbell_verbs::{Domain, Region, Registered, Rights};
+use doorbell_verbs::floor::{PooledRegion, RegionPool};
+use doorbell_verbs::{Cause, Domain, Failed, FailedWhy, Failure, Region, Registered, Rights};
 use futures_util::FutureExt;
 use futures_util::stream::{self, FuturesUnordered, StreamExt};
 
@@ -43,14 +44,42 @@ struct Reader {
     into: Registered,
 }
 
+/// A long body that is being pulled, by several attempts if need be.
+#[derive(Debug)]
+pub struct Transfer {
+    description: Description,
+    len: usize,
+    pooled: PooledRegion,
+    /// The blocks that were not read yet.
+    left: Vec<Block>,
+}
+
 /// A part of a body that one read pulls.
-struct Block<'m> {
+#[derive(Clone, Copy, Debug)]
+struct Block {
     /// Where the block is in the body.
     at: usize,
-    memory: &'m Memory,
+    /// The place of the block's memory among the pieces of the sender's.
+    piece: usize,
     /// Where the block is in the memory.
     begin: u64,
     len: usize,
+}
+
+impl Transfer {
+    /// Returns how many blocks were not read yet.
+    pub fn left(&self) -> usize {
+        self.left.len()
+    }
+
+    /// Returns the body, all blocks of which were read.
+    ///
+    /// # Errors
+    /// When memory of the body may still be written.
+    pub fn into_body(self) -> Result<Bytes, PullError> {
+        let still_read = || PullError::Read("a read is still under way".to_owned());
+        Ok(Bytes::from_owner(self.pooled.freeze().ok_or_else(still_read)?).slice(..self.len))
+    }
 }
 
 impl Puller {
@@ -63,39 +92,56 @@ impl Puller {
         &self.domains
     }
 
-    /// Pulls a body of `len` bytes, and waits until no read is under way any more. Blocks go over
+    /// Returns the time for which nothing of a body may come before it is given up.
+    pub fn patience(&self) -> Duration {
+        self.limits.patience
+    }
+
+    /// Begins to pull a body of `len` bytes. Its memory is made when blocks come.
+    pub fn begin(&self, description: Description, len: usize) -> Transfer {
+        let (mut at, mut left) = (0, Vec::new());
+        for (piece, memory) in description.0.iter().enumerate() {
+            let all = memory.len as usize;
+            for begin in (0..all).step_by(self.limits.block) {
+                let len = (all - begin).min(self.limits.block);
+                left.push(Block { at: at + begin, piece, begin: begin as u64, len });
+            }
+            at += all;
+        }
+        Transfer { description, len, pooled: self.pool.take(len), left }
+    }
+
+    /// Pulls what is left of a body, and waits until no read is under way any more. Blocks go over
     /// all connections that are there, in turn. A block that can't be read over one is read over
     /// another.
     ///
     /// # Errors
-    /// Returns an error when there is no connection, or no connection reads some block.
-    pub async fn pull(
+    /// Returns an error when there is no connection, or no connection reads some block. What was
+    /// read counts all the same.
+    pub async fn go_on(
         &self,
+        transfer: &mut Transfer,
         connections: &Connections,
-        Description(pieces): &Description,
-        len: usize,
-    ) -> Result<Bytes, PullError> {
-        let pooled = self.pool.take(len);
-        let (region, mut at, mut blocks) = (pooled.region(), 0, Vec::new());
-        for piece in pieces {
-            self.cut(at, piece, &mut blocks);
-            at += piece.len as usize;
-        }
+    ) -> Result<(), PullError> {
+        let Transfer { description, pooled, left, .. } = transfer;
+        let region = pooled.region();
         let readers = self.readers(connections, &region).await?;
         let mut reads = Vec::new();
-        for (turn, block) in blocks.iter().enumerate() {
-            reads.push(read(&readers, turn, block));
+        for (turn, block) in left.iter().enumerate() {
+            reads.push(read(&readers, turn, *block, &description.0[block.piece]));
         }
         // A read that fails does not end the other reads under way, which are waited for.
         let most = self.limits.blocks * readers.len();
         let done: Vec<_> = stream::iter(reads).buffered(most).collect().await;
         for reader in readers {
-            drop(reader.into.revoke_now().map_err(|why| no_room(&why))?);
+            // Memory that a read may still write is not handed out at the end.
+            drop(reader.into.revoke_now());
         }
-        drop(region);
-        done.into_iter().collect::<Result<(), _>>()?;
-        let still_read = || PullError::Read("a read is still under way".to_owned());
-        Ok(Bytes::from_owner(pooled.freeze().ok_or_else(still_read)?).slice(..len))
+        let mut outcomes = done.iter();
+        left.retain(|_| outcomes.next().is_some_and(Result::is_err));
+        let mut failed: Vec<_> = done.into_iter().filter_map(Result::err).collect();
+        failed.sort_by_key(|why| !why.is_final());
+        failed.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// Returns the ways to read the sender's memory, one for each connection that is there. If none
@@ -138,15 +184,6 @@ impl Puller {
         Ok(Reader { device, pair, into })
     }
 
-    /// Cuts memory of the sender that belongs at a place of the body into blocks.
-    fn cut<'m>(&self, at: usize, memory: &'m Memory, blocks: &mut Vec<Block<'m>>) {
-        let all = memory.len as usize;
-        for begin in (0..all).step_by(self.limits.block) {
-            let len = (all - begin).min(self.limits.block);
-            blocks.push(Block { at: at + begin, memory, begin: begin as u64, len });
-        }
-    }
-
     /// Copies a body of `len` bytes from the memory of a process of this machine. Other tasks run
     /// in between.
     ///
@@ -179,9 +216,16 @@ impl Puller {
 }
 
 /// Reads a block through one device, or through the next if that fails.
-async fn read(readers: &[Reader], turn: usize, block: &Block<'_>) -> Result<(), PullError> {
-    let &Block { at, memory, begin, len } = block;
-    let mut failed = "the sender has not told how".to_owned();
+///
+/// # Errors
+/// The error is [final](PullError::is_final) if the sender has refused it through each device.
+async fn read(
+    readers: &[Reader],
+    turn: usize,
+    Block { at, begin, len, .. }: Block,
+    memory: &Memory,
+) -> Result<(), PullError> {
+    let mut failed = None;
     for step in 0..readers.len() {
         let Reader { device, pair, into } = &readers[(turn + step) % readers.len()];
         let Some(remote) = memory.remote.get(*device) else { continue };
@@ -189,10 +233,25 @@ async fn read(readers: &[Reader], turn: usize, block: &Block<'_>) -> Result<(), 
         let remote = remote.at(begin, len as u64).map_err(|why| no_room(&why))?;
         match pair.read(place, remote).await {
             Ok(_) => return Ok(()),
-            Err(why) => failed = why.to_string(),
+            Err(why) if is_refused(&why) => {
+                failed.get_or_insert(PullError::Refused(why.to_string()));
+            }
+            Err(why) => failed = Some(PullError::Read(why.to_string())),
         }
     }
-    Err(PullError::Read(failed))
+    Err(failed.unwrap_or_else(|| PullError::Refused("the sender has not told how".to_owned())))
+}
+
+/// Returns whether a read has failed because of what it asks for, and not of its connection.
+fn is_refused(failed: &Failed) -> bool {
+    let refused = |cause| {
+        matches!(cause, Cause::PeerAccess | Cause::PeerInvalidRequest | Cause::PeerOperation)
+    };
+    match failed.why() {
+        FailedWhy::Carried(Failure::Broke(cause)) => refused(cause),
+        FailedWhy::Beyond { .. } => true,
+        _ => false,
+    }
 }
 
 fn no_room(why: &dyn Display) -> PullError {

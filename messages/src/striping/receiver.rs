@@ -38,11 +38,12 @@ impl<M> Default for Ordered<M> {
 impl<M> Ordered<M> {
     /// Takes in a message of `bytes` bytes. Returns whether there is room for it: a sender that
     /// keeps the rules never has so many messages under way, nor more bytes in all than `most`
-    /// returns, which is asked if a message is early.
+    /// returns, which is asked if a message is early. An early one is kept as `keep` returns it.
     pub fn comes(
         &mut self,
         sequence: u64,
         (bytes, message): (usize, M),
+        keep: impl FnOnce(M) -> M,
         most: impl FnOnce() -> usize,
     ) -> bool {
         if sequence < self.next {
@@ -54,7 +55,7 @@ impl<M> Ordered<M> {
             let has_room = count < MOST_EARLY && all <= most();
             if has_room {
                 self.early_bytes = all;
-                place.insert((bytes, message));
+                place.insert((bytes, keep(message)));
             }
             return has_room;
         }

@@ -43,7 +43,7 @@ fn each_message_comes_once_and_in_order_though_connections_end() {
                 },
                 _ => {
                     let Some((sequence, message)) = queue.pop_front() else { continue };
-                    assert!(ordered.comes(sequence, (8, message), || 500 * 8));
+                    assert!(ordered.comes(sequence, (8, message), |message| message, || 500 * 8));
                     received.extend(std::iter::from_fn(|| ordered.next()));
                     if let Some(next) = ordered.acknowledgement() {
                         assert!(sent.acknowledged(next), "no more was acknowledged than was sent");
@@ -59,7 +59,7 @@ fn each_message_comes_once_and_in_order_though_connections_end() {
 #[test]
 fn messages_far_ahead_and_false_acknowledgements_are_refused() {
     let mut ordered = Ordered::default();
-    let mut comes = |sequence: &u64| ordered.comes(*sequence, (0, ()), || 0);
+    let mut comes = |sequence: &u64| ordered.comes(*sequence, (0, ()), |()| (), || 0);
     let taken = (1..1_000_000).take_while(&mut comes).count();
     assert!(taken < 100_000, "{taken} were taken");
     assert!(ordered.next().is_none());
@@ -71,7 +71,7 @@ fn messages_far_ahead_and_false_acknowledgements_are_refused() {
 #[test]
 fn bytes_that_wait_for_an_earlier_message_are_bounded() {
     let mut ordered = Ordered::default();
-    let mut comes = |sequence, bytes| ordered.comes(sequence, (bytes, ()), || 1000);
+    let mut comes = |sequence, bytes| ordered.comes(sequence, (bytes, ()), |()| (), || 1000);
     assert!(comes(1, 600) && comes(2, 400));
     assert!(comes(2, 400), "a message that comes again takes no more");
     assert!(!comes(3, 1));

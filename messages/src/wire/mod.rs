@@ -6,13 +6,18 @@
 //! | `Taken` | the order of an offer that was taken, [`Heading`], the message's number | the body, or its beginning |
 //! | [`SHORT`] | match bits, the length, and the body | |
 //! | `More` | | more of the body that the last `Eager` or `Taken` has begun |
-//! | `Holds` | whether messages are held | |
+//! | `Holds` | | |
 //! | `Offer` | a search, an order, match bits | the length of the body, in eight bytes |
 //! | `Freed` | a part of the window | |
 //! | `Search` | a search, match bits, a mask | |
 //! | `GivenUp` | a search | |
 //! | `Take`, `Leave` | an order | |
 //! | `Done` | the number of a message, and whether the message was received | |
+//! | `Passed`, `Again` | an order, and whether no message is held any more | |
+//! | `Back` | an order, match bits, the length of the body | |
+//! | `Browse` | a search, an order | |
+//! | `Seen` | a search | |
+//! | `Connect` | the place of the device by which the connection for long bodies has ended | |
 //!
 //! Endpoints that meet greet each other by [`GREET`], a call whose payload is a [`Greeting`] and
 //! whose answer an [`Answer`]. Between endpoints with several devices, each packet is in a [`STRIPED`], with its
@@ -49,6 +54,6 @@ pub const STRIPED: RequestId<[u64; 5]> = RequestId::new(20, "messages: striped")
 /// The sequence number behind all packets that have come.
 pub const ACKNOWLEDGED: RequestId<u64> = RequestId::new(21, "messages: acknowledged");
 
-/// The cost of a message in its sender's window beside its bytes, so that empty messages are
-/// bounded, too.
-pub const OVERHEAD: usize = 128;
+/// The cost of a message in its sender's window beside its bytes: what an endpoint needs to keep and
+/// to find a message, as long as receives ask by two masks at most.
+pub const OVERHEAD: usize = 384;

@@ -22,11 +22,17 @@ pub enum Kind {
     Take,
     Leave,
     Done,
+    Passed,
+    Back,
+    Again,
+    Browse,
+    Seen,
+    Connect,
 }
 
 impl Kind {
     /// The kinds of packets in the order of their numbers, which are the places of their handlers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::Eager,
         Self::Taken,
         Self::More,
@@ -38,6 +44,12 @@ impl Kind {
         Self::Take,
         Self::Leave,
         Self::Done,
+        Self::Passed,
+        Self::Back,
+        Self::Again,
+        Self::Browse,
+        Self::Seen,
+        Self::Connect,
     ];
 
     /// Returns the handler that packets of this kind run.
@@ -58,6 +70,12 @@ impl Kind {
             Self::Take => "messages: take",
             Self::Leave => "messages: leave",
             Self::Done => "messages: done",
+            Self::Passed => "messages: passed",
+            Self::Back => "messages: back",
+            Self::Again => "messages: again",
+            Self::Browse => "messages: browse",
+            Self::Seen => "messages: seen",
+            Self::Connect => "messages: connect",
         }
     }
 
@@ -89,6 +107,12 @@ impl Packet {
     /// may have, of which the windows of messages take no account.
     pub fn bulk(&self) -> usize {
         self.payload.len().saturating_sub(description::LONGEST)
+    }
+
+    /// Returns the packet as it is kept until others have come: a payload in a buffer that holds
+    /// much more memory than its bytes is copied.
+    pub fn kept(self) -> Self {
+        Self { payload: Bytes::copy_from_slice(&self.payload), ..self }
     }
 
     /// A packet without a payload.

@@ -1,7 +1,7 @@
 //! Members that call the same collective with different roots or elements.
 
 use bytes::Bytes;
-use doorbell::messages::collectives::{GroupError, Operation};
+use doorbell::messages::collectives::{Group, GroupError, Operation, operators};
 
 use crate::members::run;
 
@@ -90,4 +90,80 @@ async fn a_different_root_is_found_out_however_many_collectives_come_before_the_
     for why in outcomes {
         assert!(why.rank().is_some(), "{why}");
     }
+}
+
+/// Has every second member of three do something else in a collective, and returns the errors that
+/// all members get.
+async fn all_fail<F>(
+    collective: impl Fn(Group, bool) -> F + Copy + Send + Sync + 'static,
+) -> Vec<GroupError>
+where
+    F: Future<Output = Result<(), GroupError>> + Send,
+{
+    run("shm", 3, move |group| async move {
+        let odd = group.rank() == 1;
+        collective(group, odd).await.expect_err("the members do not do the same")
+    })
+    .await
+}
+
+// Every member got a value, which was garbage.
+#[tokio::test]
+async fn elements_of_other_types_that_are_as_long_are_an_error_of_all_members() {
+    for count in [1, 20_000] {
+        let outcomes = all_fail(move |group, odd| async move {
+            match odd {
+                true => group.all_reduce(vec![1_u64; count], operators::sum).await.map(drop),
+                false => group.all_reduce(vec![1.0_f64; count], operators::sum).await.map(drop),
+            }
+        });
+        let outcomes = outcomes.await;
+        let names = |why: &GroupError| matches!(why, GroupError::Types { here: "u64" | "f64", .. });
+        assert!(outcomes.iter().any(names), "{outcomes:?}");
+    }
+    // Closures of such types are no better, and a member that meets nobody is told later.
+    let outcomes = all_fail(|group, odd| async move {
+        match odd {
+            true => group.reduce(0, vec![1_i32], |one, other| one + other).await.map(drop)?,
+            false => group.reduce(0, vec![1_u32], |one, other| one + other).await.map(drop)?,
+        }
+        group.barrier().await
+    });
+    outcomes.await;
+}
+
+#[tokio::test]
+async fn different_operators_of_the_library_are_an_error_of_all_members() {
+    for count in [0, 1, 20_000] {
+        let outcomes = all_fail(move |group, odd| async move {
+            match odd {
+                true => group.all_reduce(vec![1_u64; count], operators::sum).await.map(drop),
+                false => group.all_reduce(vec![1_u64; count], operators::max).await.map(drop),
+            }
+        });
+        let outcomes = outcomes.await;
+        let both = |why: &GroupError| {
+            matches!(why, GroupError::Operators { here, there, .. }
+                if ["sum", "max"].contains(here) && ["sum", "max"].contains(there) && here != there)
+        };
+        assert!(outcomes.iter().any(both), "{outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_operator_of_the_program_goes_with_any() {
+    run("shm", 3, |group| async move {
+        for count in [1, 20_000] {
+            let sums = match group.rank() {
+                1 => group.all_reduce(vec![1_u64; count], operators::sum).await,
+                _ => group.all_reduce(vec![1_u64; count], |one, other| one + other).await,
+            };
+            assert_eq!(sums.expect("nobody can tell them apart"), vec![3; count]);
+        }
+        let root = group.reduce(2, vec![1_u8 << group.rank()], operators::or).await;
+        let root = root.expect("all do the same");
+        assert_eq!(root, (group.rank() == 2).then(|| vec![7]));
+        group.leave().await;
+    })
+    .await;
 }

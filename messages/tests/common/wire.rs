@@ -14,9 +14,15 @@ pub const GIVEN_UP: u16 = 7;
 pub const TAKE: u16 = 8;
 pub const LEAVE: u16 = 9;
 pub const DONE: u16 = 10;
+pub const PASSED: u16 = 11;
+pub const BACK: u16 = 12;
+pub const AGAIN: u16 = 13;
+pub const BROWSE: u16 = 14;
+pub const SEEN: u16 = 15;
+pub const CONNECT: u16 = 16;
 
 /// The names of all kinds of packets, in the order of their numbers.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 17] = [
     "messages: eager",
     "messages: taken",
     "messages: more",
@@ -28,6 +34,12 @@ const NAMES: [&str; 11] = [
     "messages: take",
     "messages: leave",
     "messages: done",
+    "messages: passed",
+    "messages: back",
+    "messages: again",
+    "messages: browse",
+    "messages: seen",
+    "messages: connect",
 ];
 
 /// All kinds of packets, each with the handler that it runs.
@@ -51,7 +63,7 @@ pub const GREETING: usize = 80;
 
 /// Makes the greeting of an endpoint with one device, a window and a name.
 pub fn greeting(window: u64, name: &str) -> Bytes {
-    let words = [2, window, 32 << 10, 0, 0, 1, 7, 0, 0, 0];
+    let words = [3, window, 32 << 10, 0, 0, 1, 7, 0, 0, 0];
     let words = words.into_iter().flat_map(u64::to_be_bytes);
     words.chain(name.bytes()).collect()
 }

@@ -66,6 +66,31 @@ pub async fn memory_that_is_not_there_fails_its_receive(device: &str) {
     stage.is_well().await;
 }
 
+// The whole body's memory was written with zeros before anything of it had come.
+pub async fn an_announcement_of_a_long_message_takes_no_memory_before_its_blocks_come(
+    device: &str,
+) {
+    const ANNOUNCED: usize = 200 << 20;
+    let stage = Stage::open(device, Requests::Handled).await;
+    let before = most_resident();
+    let receive = stage.victim.receive(Match::exactly(1));
+    let bytes = description(ANNOUNCED as u64);
+    stage.stranger.say(EAGER, &[1, heading(ANNOUNCED, false, true), 9], &bytes).await;
+    let lost = receive.await.expect_err("there is no such memory");
+    assert!(matches!(lost, ReceiveError::NotPulled { len: ANNOUNCED, .. }), "{lost}");
+    let taken = most_resident() - before;
+    assert!(taken < 32 << 20, "{taken} bytes were taken for nothing");
+    stage.is_well().await;
+}
+
+/// Returns the most memory that this process has had of the system at any time, in bytes.
+fn most_resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = line.expect("Linux tells it").trim().trim_end_matches(" kB");
+    1024 * line.parse::<usize>().expect("it is a number")
+}
+
 pub async fn parts_that_belong_to_no_message_are_malformed(device: &str) {
     let stage = Stage::open(device, Requests::Handled).await;
     let mut receive = stage.victim.receive(Match::any());

@@ -59,6 +59,8 @@ on_each_device! {
     crafted::more_of_the_window_than_was_taken_can_not_be_given_back
     crafted::a_stranger_has_no_more_memory_than_its_window
     crafted::searches_without_end_are_bounded
+    crafted::places_that_are_given_back_without_end_are_bounded
+    crafted::words_about_orders_that_make_no_sense_do_nothing
     crafted::offers_and_what_is_held_of_a_peer_that_gives_no_credits_are_bounded
     crafted::synchronous_messages_of_a_peer_that_gives_no_credits_are_bounded
     crafted::held_messages_that_are_told_of_again_and_again_cost_no_memory
@@ -73,6 +75,7 @@ on_each_device! {
     greetings::an_endpoint_is_connected_to_although_a_stranger_has_its_name
     long::descriptions_of_other_lengths_are_malformed
     long::memory_that_is_not_there_fails_its_receive
+    long::an_announcement_of_a_long_message_takes_no_memory_before_its_blocks_come
     long::parts_that_belong_to_no_message_are_malformed
     long::messages_that_are_begun_and_not_ended_take_the_memory_of_one
 }

@@ -88,7 +88,7 @@ impl Company {
         let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
         let nic = Nic::open_async(device, config).await.expect("the device opens");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("the NIC has room");
-        let builder = || Endpoint::builder().window(WINDOW);
+        let builder = || Endpoint::builder().window(WINDOW).patience(Duration::from_secs(1));
         let victim = builder().open_on(&bundle).await.expect("the NIC has room");
         let good = builder().open(device).await.expect("the device opens");
         let good_to_victim = good.connect(victim.name()).await.expect("it is there");

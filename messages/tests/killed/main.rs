@@ -211,7 +211,7 @@ async fn while_it_holds_messages(mut stage: Stage, fate: Fate) {
 }
 
 async fn while_an_offer_of_its_own_was_taken(mut stage: Stage, fate: Fate) {
-    let receive = stage.near.receive(Match::exactly(WANTED));
+    let receive = stage.near.receive(Match::exactly(WANTED).from(&stage.peer));
     stage.is_ready();
     stage.meets(fate);
     receive_ends(receive, &stage.name).await;

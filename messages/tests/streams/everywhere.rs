@@ -51,6 +51,7 @@ everywhere! {
     pieces::handlers_of_one_sender_interleave
     pieces::a_handler_answers_its_sender_by_a_message
     pieces::receiving_beyond_the_end_is_an_error_with_both_lengths
+    pieces::a_receive_that_is_dropped_leaves_what_had_come_to_the_next
     failing::a_handler_that_ends_early_is_an_error_that_says_how
     failing::a_short_message_whose_handler_fails_is_an_error_for_who_waits_for_that
     failing::a_message_that_is_dropped_is_an_error_for_its_receiver

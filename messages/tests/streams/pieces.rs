@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell::messages::streams::{Endpoint, HandlerError, Incoming, ReceiveError, StreamId};
+use futures_util::FutureExt;
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::common::{Ends, Numbers, body};
@@ -225,4 +226,32 @@ pub async fn receiving_beyond_the_end_is_an_error_with_both_lengths(ends: Ends) 
     assert!(matches!(error, ReceiveError::Ended { wanted: 5, got: 2, .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("`any`") && text.contains('5') && text.contains('2'), "{text}");
+}
+
+// Bytes that a receive had got, and that was dropped while it waited for more, were lost.
+pub async fn a_receive_that_is_dropped_leaves_what_had_come_to_the_next(ends: Ends) {
+    let (tells, mut told) = unbounded_channel();
+    let server = Endpoint::builder().on(ANY, move |mut message| {
+        let tells = tells.clone();
+        async move {
+            // The rest has not been sent.
+            assert!(message.receive(600).now_or_never().is_none());
+            assert!(message.receive_into(&mut [0; 500]).now_or_never().is_none());
+            assert!(message.receive_rest(1000).now_or_never().is_none());
+            tells.send("the rest")?;
+            let mut first = [0; 100];
+            message.receive_into(&mut first).await?;
+            assert!(first[..] == body(1, 600)[..100]);
+            assert!(message.receive(400).await? == body(1, 600)[100..500]);
+            assert!(message.receive_rest(1000).await? == body(1, 600)[500..]);
+            Ok(())
+        }
+    });
+    let (_server, _client, peer) = ends.pair(server).await;
+    let mut message = peer.begin(ANY).await.expect("the peer is there");
+    message.send(&body(1, 600)[..300]).await.expect("it is taken");
+    message.flush().await.expect("it is taken");
+    told.recv().await.expect("the handler tells");
+    message.send(&body(1, 600)[300..]).await.expect("it is taken");
+    message.end_handled().await.expect("the handler has received all");
 }

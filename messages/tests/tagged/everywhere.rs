@@ -79,6 +79,13 @@ everywhere! {
     cancelling::long_messages_of_dropped_receives_are_not_lost
     cancelling::cancels_that_race_with_messages_lose_none
     cancelling::cancels_that_race_with_held_messages_lose_none
+    dropping::a_long_message_keeps_its_place_when_its_receive_is_dropped
+    dropping::a_message_that_came_ahead_goes_back_behind_those_that_are_held
+    dropping::a_long_message_that_came_ahead_goes_back_behind_those_that_are_held
+    dropping::receives_that_are_dropped_at_any_moment_keep_the_order_of_each_tag
+    dropping::receives_that_are_dropped_at_any_moment_keep_the_order_of_held_messages
+    dropping::a_message_too_long_for_a_dropped_receive_is_left_for_another
+    dropping::a_held_message_too_long_for_a_dropped_receive_is_left_for_another
     probing::a_message_that_waits_is_seen_by_a_probe
     probing::a_probe_sees_what_a_receive_of_the_same_pattern_would_take
     probing::a_message_behind_those_that_fill_the_window_is_seen_in_the_end

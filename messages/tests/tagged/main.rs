@@ -2,6 +2,7 @@
 //! many peers and many threads, over every device and on a simulated network with faults.
 
 mod cancelling;
+mod dropping;
 #[path = "../common/ends.rs"]
 mod ends;
 mod everywhere;

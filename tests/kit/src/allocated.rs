@@ -28,6 +28,13 @@ unsafe impl GlobalAlloc for Allocated {
         unsafe { System.alloc(layout) }
     }
 
+    // Without this, memory of zeros would be written, and so be taken from the system.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        self.0.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         self.0.fetch_sub(layout.size() as isize, Ordering::Relaxed);
         // SAFETY: as above.

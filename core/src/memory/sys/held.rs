@@ -51,11 +51,25 @@ unsafe impl Send for Heap {}
 // SAFETY: as above.
 unsafe impl Sync for Heap {}
 
+#[cfg(not(loom))]
+fn zeros(count: usize) -> Box<[AtomicU64]> {
+    let words = Box::new_zeroed_slice(count);
+    // SAFETY: a word of zero bits is an atomic word that holds zero.
+    unsafe { words.assume_init() }
+}
+
+#[cfg(loom)]
+fn zeros(count: usize) -> Box<[AtomicU64]> {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
 impl Held {
     /// Makes memory of zeros.
+    ///
+    /// The allocator has them from the system as a rule, which makes a page when it is used first:
+    /// memory that is never written takes addresses alone.
     pub fn new(len: usize) -> Self {
-        let words: Box<[_]> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        let words = NonNull::from(Box::leak(words));
+        let words = NonNull::from(Box::leak(zeros(len.div_ceil(8))));
         Self { first: words.cast(), len, owner: Arc::new(Owner::Heap { _keeps: Heap(words) }) }
     }
 

@@ -193,7 +193,8 @@ impl Receives<Letter> for From<'_> {
         }
         posted.noted += 1;
         let from = (*peer).clone();
-        posted.matcher.put(envelope, Note { number, header: *header, from, remote });
+        let note = Note { number, header: *header, from, remote };
+        posted.matcher.put(envelope, number.into(), note);
         Destination::Waits
     }
 }
