@@ -175,6 +175,11 @@ struct ByteStreams;
 #[doc = include_str!("../docs/streams.md")]
 struct Streams;
 
+/// The program of the page about ends is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/endings.md")]
+struct Endings;
+
 /// The programs of the guide to frames are compiled and run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/frames.md")]

@@ -3,7 +3,9 @@
 //! Of eight tagged messages of 50 bytes, none to all eight arrived: the sender dropped what its NIC
 //! had not sent, and the receiver took the end for news that came before the last messages.
 
+use doorbell_am::Name;
 use doorbell_kit::child::{self, Child};
+use doorbell_messages::collectives::Group;
 use doorbell_messages::streams::{Incoming, StreamId};
 use doorbell_messages::{Endpoint, Match, streams};
 use tokio::runtime::{Builder, Runtime};
@@ -142,6 +144,52 @@ fn streamed_messages_arrive(test: &'static str, device: &str) {
         }
         child
     });
+}
+
+/// Runs barriers as a member of a group, whose names the parent tells, and ends the process at once.
+fn meets(part: &str) -> ! {
+    let (device, rank) = part.split_once(' ').expect("a device and a rank");
+    let runtime = runtime();
+    runtime.block_on(async {
+        let endpoint = Endpoint::open(device).await.expect("the device is there");
+        child::tell(endpoint.name());
+        let names = child::listen().expect("the parent tells them");
+        let names: Vec<Name> = names.split(' ').map(|name| name.parse().expect("a name")).collect();
+        let rank = rank.parse().expect("a rank");
+        let group = Group::join(endpoint, rank, &names).await.expect("all are there");
+        for _ in 0..3 {
+            group.barrier().await.expect("all are there");
+        }
+    });
+    drop(runtime);
+    std::process::exit(0)
+}
+
+/// Of four members whose last act is a barrier, some were told that another had died before they
+/// had heard of all others in the barrier.
+fn members_end_with_a_barrier(test: &'static str, device: &str) {
+    if let Some(part) = child::part() {
+        meets(&part);
+    }
+    for _ in 0..10 {
+        let start = |rank| Child::start(test, &format!("{device} {rank}"), None);
+        let mut members: Vec<_> = (0..4).map(start).collect();
+        let names: Vec<_> = members.iter_mut().map(Child::hear).collect();
+        members.iter_mut().for_each(|member| member.say(names.join(" ")));
+        members.into_iter().for_each(Child::end);
+    }
+}
+
+#[test]
+fn members_over_shared_memory_end_with_a_barrier_and_none_takes_another_for_dead() {
+    let test = "members_over_shared_memory_end_with_a_barrier_and_none_takes_another_for_dead";
+    members_end_with_a_barrier(test, "shm");
+}
+
+#[test]
+fn members_over_udp_end_with_a_barrier_and_none_takes_another_for_dead() {
+    let test = "members_over_udp_end_with_a_barrier_and_none_takes_another_for_dead";
+    members_end_with_a_barrier(test, "udp:127.0.0.1:0");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ struct Others {
     has_failed: Notify,
     /// Whether the others know of the failure.
     is_told: watch::Sender<bool>,
+    /// Whether this member has told the others that it leaves.
+    leaves: AtomicBool,
     /// The end of each member, as far as this member has heard of one.
     ends: Vec<watch::Sender<Option<End>>>,
 }
@@ -107,6 +110,7 @@ impl Members {
             failure: Mutex::default(),
             has_failed: Notify::new(),
             is_told: watch::Sender::new(false),
+            leaves: AtomicBool::new(false),
         });
         let watches = others.watches(&endpoint);
         Ok(Self { endpoint, rank, names: names.into(), others, watches })
@@ -302,6 +306,7 @@ impl Others {
     /// Messages do not overtake each other: when that has come, all has come. Members whose group
     /// has failed may not hear any more, and are not waited for as long.
     async fn leave(self: &Arc<Self>) {
+        self.leaves.store(true, Ordering::Relaxed);
         let told = self.tell(control(LEFT, self.rank, 0), Bytes::new());
         let has_failed = async {
             self.failed().await;
@@ -326,8 +331,18 @@ impl Others {
     }
 }
 
+/// A member that is dropped without [leaving](Members::leave) tells the others that it leaves, and
+/// does not wait: they hear of that before they hear that its endpoint has ended. A member that
+/// panics seems to have died, as one does whose process ends otherwise.
 impl Drop for Members {
     fn drop(&mut self) {
+        let others = &self.others;
+        if !others.leaves.swap(true, Ordering::Relaxed)
+            && others.failure().is_none()
+            && !std::thread::panicking()
+        {
+            drop(others.tell(control(LEFT, self.rank, 0), Bytes::new()));
+        }
         self.watches.iter().for_each(AbortHandle::abort);
     }
 }

@@ -25,11 +25,15 @@ pub(crate) struct LingeringQueue {
     pub private: Box<[u8]>,
 }
 
-/// A send queue that lingers until its last request has completed, or the time is over.
+/// A send queue that lingers until its last request has completed, or the time is over, and its
+/// queue pair until the program has dropped the receive queue, too.
 struct Lingerer {
-    left: LingeringQueue,
+    link: Arc<Link>,
+    /// The queue, and the requests for which it had no room, while they are carried out.
+    queue: Option<(nic::SendQueue, VecDeque<WorkRequest>)>,
     until: Time,
-    /// The queue pair, once its program has dropped the receive queue, too.
+    private: Box<[u8]>,
+    /// The queue pair, once the program has dropped the receive queue.
     dropped: Option<DroppedQueuePair>,
 }
 
@@ -42,15 +46,21 @@ impl Lingering {
         self.0.is_empty()
     }
 
+    /// Returns whether requests are still carried out.
+    pub fn is_under_way(&self) -> bool {
+        self.0.iter().any(|lingerer| lingerer.queue.is_some())
+    }
+
     /// Returns the time at which the first queue has lingered for long enough.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.0.iter().map(|lingerer| lingerer.until).min()
+        let under_way = self.0.iter().filter(|lingerer| lingerer.queue.is_some());
+        under_way.map(|lingerer| lingerer.until).min()
     }
 
     /// Keeps a queue pair that was dropped until its send queue has lingered. Returns the queue
     /// pair if its send queue does not linger.
     pub fn keep(&mut self, dropped: DroppedQueuePair) -> Option<DroppedQueuePair> {
-        match self.0.iter_mut().find(|lingerer| lingerer.left.link.qpn == dropped.link.qpn) {
+        match self.0.iter_mut().find(|lingerer| lingerer.link.qpn == dropped.link.qpn) {
             Some(lingerer) => lingerer.dropped.replace(dropped),
             None => Some(dropped),
         }
@@ -58,55 +68,60 @@ impl Lingering {
 }
 
 impl Lingerer {
-    /// Posts the requests for which there is room by now. Returns whether all are carried out, or
-    /// none will be any more.
-    fn is_done(&mut self, nic: &mut nic::Nic, now: Time) -> bool {
-        let LingeringQueue { link, queue, rest, .. } = &mut self.left;
-        if now >= self.until || link.state() != ConnectionState::Connected {
-            return true;
-        }
-        while let Some(request) = rest.pop_front() {
-            if let Err(refused) = queue.post(request) {
-                rest.push_front(*refused.request);
-                break;
+    /// Posts the requests for which there is room by now. Ends the queue if all are carried out, or
+    /// none will be any more. Returns whether nothing keeps the queue pair.
+    fn goes_on(&mut self, nic: &mut nic::Nic, now: Time) -> bool {
+        if let Some((queue, rest)) = &mut self.queue {
+            let stands = now < self.until && self.link.state() == ConnectionState::Connected;
+            while stands && let Some(request) = rest.pop_front() {
+                if let Err(refused) = queue.post(request) {
+                    rest.push_front(*refused.request);
+                    break;
+                }
+                queue.ring();
             }
-            queue.ring();
+            if !stands || rest.is_empty() && nic.unfinished(self.link.qpn) == 0 {
+                self.end(nic);
+            }
         }
-        rest.is_empty() && nic.unfinished(link.qpn) == 0
+        self.queue.is_none() && self.dropped.is_some()
+    }
+
+    /// Ends the queue, whatever has become of its requests.
+    fn end(&mut self, nic: &mut nic::Nic) {
+        let Some((_, rest)) = self.queue.take() else { return };
+        let lost = rest.len() + nic.unfinished(self.link.qpn);
+        if lost > 0 {
+            tracing::debug!(qpn = %self.link.qpn, lost, "requests were given up");
+        }
     }
 }
 
 impl Control {
     /// Has a send queue linger that its program has dropped.
     pub(super) fn linger(&mut self, left: LingeringQueue) {
-        let until = self.now + left.within;
-        self.lingering.0.push(Lingerer { left, until, dropped: None });
+        let LingeringQueue { link, queue, rest, within, private } = left;
+        let (queue, until) = (Some((queue, rest)), self.now + within);
+        self.lingering.0.push(Lingerer { link, queue, until, private, dropped: None });
     }
 
     /// Ends the lingering of queues whose requests are carried out, or whose time is over.
     #[cold]
     pub(super) fn look_at_lingering(&mut self) {
         let Self { lingering, nic, now, .. } = self;
-        let done: Vec<_> =
-            lingering.0.extract_if(.., |lingerer| lingerer.is_done(nic, *now)).collect();
-        done.into_iter().for_each(|lingerer| self.end_lingering(lingerer));
+        let done = lingering.0.extract_if(.., |lingerer| lingerer.goes_on(nic, *now));
+        for Lingerer { dropped, private, .. } in done.collect::<Vec<_>>() {
+            dropped.into_iter().for_each(|dropped| self.drop_queue_pair(dropped, &private));
+        }
     }
 
     /// Ends the lingering of all queues.
     pub(super) fn end_all_lingering(&mut self) {
-        let all = std::mem::take(&mut self.lingering.0);
-        all.into_iter().for_each(|lingerer| self.end_lingering(lingerer));
-    }
-
-    fn end_lingering(&mut self, Lingerer { left, dropped, .. }: Lingerer) {
-        let lost = left.rest.len() + self.nic.unfinished(left.link.qpn);
-        if lost > 0 {
-            tracing::debug!(qpn = %left.link.qpn, lost, "requests were given up");
-        }
-        let LingeringQueue { queue, rest, private, .. } = left;
-        drop((queue, rest));
-        if let Some(dropped) = dropped {
-            self.drop_queue_pair(dropped, &private);
+        for mut lingerer in std::mem::take(&mut self.lingering.0) {
+            lingerer.end(&mut self.nic);
+            if let Some(dropped) = lingerer.dropped {
+                self.drop_queue_pair(dropped, &lingerer.private);
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ impl ProgressEngine {
         self.settle(adapter);
         let (start, clock) = (Instant::now(), adapter.now());
         let mut turns = 0;
-        while !adapter.control().lingering.is_empty() {
+        while adapter.control().lingering.is_under_way() {
             turns += 1;
             if !self.step(adapter).found {
                 self.turn_others();
