@@ -45,8 +45,9 @@ impl Dispatcher {
                 reply(&[names.len() as u64], &more[..more.len().min(link.longest())]);
             }
             (Some(Ask::Close), _) => {
-                reply(&[], &[]);
+                // Before the answer: what other threads send meanwhile may come behind it.
                 link.peer_closes();
+                reply(&[], &[]);
             }
             (Some(Ask::Leave), _) => reply(&[link.usage.is_asked().into()], &[]),
             _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::core::Core;
 use crate::error::{CloseError, GivenUp, WhyGivenUp};
@@ -11,42 +11,45 @@ use crate::link::Link;
 use crate::peer::settle_last;
 
 impl Core {
-    /// Waits until all peers have handled what was sent to them, for a time of at most the
-    /// endpoint's patience, and closes the endpoint.
-    pub async fn close_in_order(self: &Arc<Self>) -> Result<(), CloseError> {
+    /// Waits until all peers have handled what was sent to them, and closes the endpoint then, or
+    /// when the time is over.
+    pub async fn close_in_order(self: &Arc<Self>, until: Instant) -> Result<(), CloseError> {
         self.stop_listening();
         let links = self.links_that(|link| !link.is_for_shorter());
-        let peers = links.len();
         let mut asked = JoinSet::new();
         for link in links.clone() {
             let core = self.clone();
-            asked.spawn_on(async move { core.part(&link).await.err() }, &self.local.runtime);
+            let parts = async move { core.part(&link, until).await.err() };
+            asked.spawn_on(parts, &self.local.runtime);
         }
         let mut given_up = Vec::new();
         while let Some(parted) = asked.join_next().await {
-            // A task of a runtime that ends is stopped, and nobody is there to be told.
-            given_up.extend(parted.ok().flatten());
+            given_up.extend(parted.unwrap_or_else(|_| {
+                let peer = "a peer".to_owned();
+                Some(GivenUp { peer, why: WhyGivenUp::RuntimeEnded })
+            }));
         }
+        given_up.extend(self.take_lost());
         self.close();
         // Answers to the peers' last questions are under way, for as long as the endpoint lingers.
         let linger = self.local.config.linger;
         for link in &links {
             let _ = timeout(linger, link.connection.ended()).await;
         }
+        let peers = links.len().max(given_up.len());
         if given_up.is_empty() { Ok(()) } else { Err(CloseError { peers, given_up }) }
     }
 
     /// Waits until a peer has handled what was sent to it.
-    async fn part(&self, link: &Arc<Link>) -> Result<(), GivenUp> {
-        let patience = self.local.config.patience;
-        let why = match timeout(patience, settle_last(link)).await {
+    async fn part(&self, link: &Arc<Link>, until: Instant) -> Result<(), GivenUp> {
+        let why = match timeout_at(until, settle_last(link)).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(_)) => match link.ending() {
                 Some(ending) => WhyGivenUp::Gone(ending),
                 // The peer has sent the question back, and that comes in its turn, too.
                 None => return Ok(()),
             },
-            Err(_) => WhyGivenUp::Late(patience),
+            Err(_) => WhyGivenUp::Late(self.local.config.patience),
         };
         Err(GivenUp { peer: link.peer_text().into(), why })
     }

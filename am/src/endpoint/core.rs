@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 use super::event::Event;
 use crate::config::{EndpointConfig, Flow, SegmentMemory};
 use crate::credits::Starving;
-use crate::error::OpenError;
+use crate::error::{GivenUp, OpenError};
 use crate::handlers::Tables;
 use crate::link::{Link, LocalEndpoint, Owner};
 use crate::lock::locked;
@@ -25,6 +25,9 @@ use crate::wire::{Admits, LISTED, MOST_CREDITS, buffer_len, pack};
 
 /// The events that are kept for a program that does not take them.
 const EVENTS: usize = 256;
+
+/// The most peers that are remembered as having died while requests to them were not answered.
+const MOST_LOST: usize = 64;
 
 /// The state of an endpoint.
 pub(super) struct Core {
@@ -48,6 +51,9 @@ pub(super) struct Core {
     pub recalling: AtomicBool,
     /// Whether the endpoint is closed because its runtime has ended.
     pub runtime_ended: AtomicBool,
+    /// The peers that have died while requests to them were not answered, the first ones, for
+    /// whoever closes the endpoint.
+    lost: Mutex<Vec<GivenUp>>,
     /// Stops the listener, which a task of the endpoint has.
     listening: StopListening,
     /// The translation table, each entry of which is a user of its link.
@@ -115,6 +121,7 @@ impl Core {
                 events: broadcast::Sender::new(EVENTS),
                 recalling: AtomicBool::new(false),
                 runtime_ended: AtomicBool::new(false),
+                lost: Mutex::default(),
                 listening: listener.stop(),
                 translation: RwLock::default(),
                 links: Mutex::new(Some(Vec::new())),
@@ -166,6 +173,19 @@ impl Core {
         if let Some(links) = &mut *locked(&self.links) {
             links.retain(|there| !Arc::ptr_eq(there, link));
         }
+    }
+
+    /// Remembers a peer that has died while requests to it were not answered.
+    pub fn note_lost(&self, lost: GivenUp) {
+        let mut all = locked(&self.lost);
+        if all.len() < MOST_LOST {
+            all.push(lost);
+        }
+    }
+
+    /// Takes the peers that have died while requests to them were not answered.
+    pub fn take_lost(&self) -> Vec<GivenUp> {
+        std::mem::take(&mut locked(&self.lost))
     }
 
     /// Refuses peers that would connect from here on.

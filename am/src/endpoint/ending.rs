@@ -9,6 +9,8 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::core::{Core, left};
 use super::event::Event;
+use super::owner::gone;
+use crate::error::{GivenUp, WhyGivenUp};
 use crate::link::Link;
 use crate::peer::Peer;
 use crate::progress::{Departure, Update};
@@ -46,6 +48,10 @@ impl Core {
     /// Ends a link as [`end`](Self::end) does, and lets what was sent go on to the peer for a time.
     fn end_within(&self, link: &Arc<Link>, ending: Ending, lingers: Duration) {
         let Some(lost) = link.end(ending.clone(), lingers) else { return };
+        if lost > 0 && matches!(ending, Ending::Broken(_)) {
+            let peer = link.peer_text().into();
+            self.note_lost(GivenUp { peer, why: WhyGivenUp::Gone(ending.clone()) });
+        }
         let promised = link.take_promised();
         link.buffers.retire(promised);
         self.remove_link(link);
@@ -63,7 +69,9 @@ impl Core {
         let lingers = self.local.config.linger;
         for link in links {
             self.end_within(&link, left(), lingers);
-            link.departs();
+            if link.departs() {
+                gone(&link).into_iter().for_each(|gone| self.send_event(gone));
+            }
         }
         self.places_mut().clear();
         // The links on that list would keep the endpoint's state.

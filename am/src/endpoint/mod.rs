@@ -24,6 +24,7 @@ use std::time::Duration;
 use doorbell_verbs::{Region, RegisterError, Registered, Rights};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::connecting::accept;
 use self::core::Core;
@@ -251,13 +252,21 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When a peer ends the connection before it has handled everything, dies, or does not handle
-    /// everything within the endpoint's [patience](EndpointConfig::patience). The endpoint is closed
-    /// all the same, and the error names the peers.
+    /// When a peer ends the connection before it has handled everything, has died while requests to
+    /// it were not answered, or does not handle everything within the endpoint's
+    /// [patience](EndpointConfig::patience). The endpoint is closed all the same, and the error names
+    /// the peers.
     ///
-    /// If the future is dropped, the endpoint stays open.
+    /// If the future is dropped, the endpoint stays open, and takes no new peers.
     pub async fn close(&self) -> Result<(), CloseError> {
-        self.0.core.close_in_order().await
+        self.close_until(Instant::now() + self.patience()).await
+    }
+
+    /// Closes the endpoint as [`close`](Self::close) does, and waits for peers until another time.
+    /// For layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub async fn close_until(&self, until: Instant) -> Result<(), CloseError> {
+        self.0.core.close_in_order(until).await
     }
 
     /// Returns the peer that is mapped at a place.

@@ -47,15 +47,20 @@ impl Owner for Core {
         self.end(link, left());
     }
 
-    fn departs(&self, link: &Arc<Link>) {
-        if !link.is_for_shorter()
-            && let Some(ending) = link.ending()
-        {
-            self.send_event(Event::Gone(Peer::of(link.clone()), ending));
+    fn tell_departed(&self, link: &Arc<Link>) {
+        if let Some(gone) = gone(link) {
+            let events = self.events.clone();
+            self.local.runtime.spawn(async move { drop(events.send(gone)) });
         }
     }
 
     fn disconnect<'l>(self: Arc<Self>, link: &'l Arc<Link>) -> Disconnecting<'l> {
         Box::pin(async move { self.unmap_link(link).await })
     }
+}
+
+/// Returns the event that tells of the end of a link, if the link is one that programs know.
+pub(super) fn gone(link: &Arc<Link>) -> Option<Event> {
+    let ending = link.ending().filter(|_| !link.is_for_shorter())?;
+    Some(Event::Gone(Peer::of(link.clone()), ending))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use doorbell_verbs::Ending;
+use doorbell_verbs::{Ending, Private};
 use thiserror::Error;
 
 use super::send::ending_text;
@@ -46,6 +46,18 @@ pub enum WhyGivenUp {
     /// [patience](crate::EndpointConfig::patience) was over.
     #[error("it has not handled everything within {0:?} (`EndpointConfig::patience`)")]
     Late(Duration),
+    /// The runtime that serves the endpoint ended first.
+    #[error("the runtime has ended in which the endpoint was opened")]
+    RuntimeEnded,
+}
+
+impl WhyGivenUp {
+    /// Returns the reason for a peer whose connection has ended in this way. For layers of this
+    /// workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn of(ending: Option<Ending>) -> Self {
+        Self::Gone(ending.unwrap_or(Ending::Left { private: Private::default() }))
+    }
 }
 
 impl fmt::Display for GivenUp {

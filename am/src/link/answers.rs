@@ -41,7 +41,7 @@ impl Link {
     pub fn reassemble(&self, arrival: &mut Arrival) -> Reassembled {
         let segment = self.endpoint.segment.as_ref().map(Registered::region);
         let admitted = self.is_admitted();
-        locked(self.reassembly.get_or_init(Box::default)).take(arrival, admitted, segment)
+        locked(&self.rare.get_or_init(Box::default).reassembly).take(arrival, admitted, segment)
     }
 
     /// Answers a request with a reply. If the reply is longer than the peer takes, the peer is told

@@ -1,11 +1,10 @@
 //! The end of a link, and of the messages that come before it.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doorbell_verbs::Ending;
+use doorbell_verbs::{ConnectionState, Ending};
 
-use super::{Link, SendSide};
+use super::Link;
 use crate::wire::Parting;
 
 /// What a link knows of its end once one side is about to end the connection.
@@ -16,9 +15,6 @@ pub(super) struct Closing {
     asked_at_answer: Option<u16>,
     /// The count of requests when this side began to close the link.
     asked_before: Option<u16>,
-    /// Whether the peer has said with the end of the connection that it has handled all requests,
-    /// above those of this side's own closing.
-    is_taken: bool,
 }
 
 impl Link {
@@ -54,39 +50,31 @@ impl Link {
     /// Returns whether the peer has said with the end of the connection that it has handled all
     /// requests that were sent before this side began to close the link.
     pub fn is_taken_at_end(&self) -> bool {
-        self.send_side().closing.as_ref().is_some_and(|closing| closing.is_taken)
+        let ConnectionState::Ended(Ending::PeerLeft { private }) = self.connection.state() else {
+            return false;
+        };
+        let Some(last) = Parting::from_bytes(&private) else { return false };
+        let out = self.send_side();
+        let before = out.closing.as_ref().and_then(|closing| closing.asked_before);
+        // Requests of others may be behind those, and have been handled, too.
+        last.handled.wrapping_sub(before.unwrap_or(out.asked)).cast_signed() >= 0
     }
 
-    /// Notes and tells that the link is over and all its messages are handled. Calls that are not
-    /// answered by then have no answer.
+    /// Notes that the link is over and all its messages are handled. Calls that are not answered by
+    /// then have no answer. Returns whether that is new, so that the program is to be told.
     #[cold]
-    pub fn departs(self: &Arc<Self>) {
+    pub fn departs(&self) -> bool {
         if self.departed.swap(true, Ordering::AcqRel) {
-            return;
+            return false;
         }
         let mut out = self.send_side();
         out.calls.end();
         self.changed(&mut out);
-        drop(out);
-        if let Some(owner) = self.endpoint.owner.upgrade() {
-            owner.departs(self);
-        }
+        true
     }
 
     /// Returns whether the link is over, and all its messages are handled.
     pub fn has_departed(&self) -> bool {
         self.departed.load(Ordering::Acquire)
-    }
-}
-
-impl SendSide {
-    /// Notes what the peer says with the end of the connection, if this side is closing the link.
-    pub(super) fn note_last_words(&mut self, ending: &Ending) {
-        if let Ending::PeerLeft { private } = ending
-            && let Some(parting) = Parting::from_bytes(private)
-            && let Some(closing) = &mut self.closing
-        {
-            closing.is_taken = closing.asked_before == Some(parting.handled);
-        }
     }
 }

@@ -9,15 +9,24 @@ impl Link {
     /// Has shorter messages to the same peer leave by other links from here on.
     pub fn set_lanes(self: &Arc<Self>, shorter: [Arc<Self>; 2]) {
         for lane in &shorter {
-            let _ = lane.siblings.set(Box::new(Siblings::Main(Arc::downgrade(self))));
+            lane.set_siblings(Siblings::Main(Arc::downgrade(self)));
         }
         let placing = tokio::sync::Mutex::default();
-        let _ = self.siblings.set(Box::new(Siblings::Lanes { shorter, placing }));
+        self.set_siblings(Siblings::Lanes { shorter, placing });
+    }
+
+    fn set_siblings(&self, siblings: Siblings) {
+        let _ = self.rare.get_or_init(Box::default).siblings.set(siblings);
+    }
+
+    #[inline]
+    fn siblings_there(&self) -> Option<&Siblings> {
+        self.rare.get()?.siblings.get()
     }
 
     /// Returns the links that end with this one.
     pub fn siblings(&self) -> Vec<Arc<Self>> {
-        match self.siblings.get().map(Box::as_ref) {
+        match self.siblings_there() {
             Some(Siblings::Lanes { shorter, .. }) => shorter.to_vec(),
             Some(Siblings::Main(main)) => main.upgrade().into_iter().collect(),
             None => Vec::new(),
@@ -31,7 +40,7 @@ impl Link {
 
     /// Returns the links for shorter messages.
     pub fn lanes(&self) -> &[Arc<Self>] {
-        match self.siblings.get().map(Box::as_ref) {
+        match self.siblings_there() {
             Some(Siblings::Lanes { shorter, .. }) => shorter,
             _ => &[],
         }
@@ -47,7 +56,7 @@ impl Link {
     /// Returns the lock that is held while a payload is placed by messages, if payloads are placed
     /// that way.
     pub fn placing_by_messages(&self) -> Option<&tokio::sync::Mutex<()>> {
-        match self.siblings.get().map(Box::as_ref) {
+        match self.siblings_there() {
             Some(Siblings::Lanes { placing, .. }) => Some(placing),
             _ => None,
         }

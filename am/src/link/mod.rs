@@ -83,8 +83,9 @@ pub(crate) trait Owner: Send + Sync {
     /// Ends a link whose peer has sent more requests than it has credits for.
     fn end_overrun(&self, link: &Arc<Link>);
 
-    /// Tells the program that a link is over, all of whose messages are handled.
-    fn departs(&self, link: &Arc<Link>);
+    /// Has the program told that a link is over, all of whose messages are handled. Whoever listens
+    /// is woken by a task, since the caller may hold locks.
+    fn tell_departed(&self, link: &Arc<Link>);
 
     /// Takes the link's peer off the endpoint's translation table.
     fn disconnect<'l>(self: Arc<Self>, link: &'l Arc<Link>) -> Disconnecting<'l>;
@@ -118,10 +119,8 @@ pub(crate) struct Link {
     pub buffers: Arc<Buffers>,
     /// The users of the link on this side, and whether it may end.
     pub usage: Usage,
-    /// The siblings of the link, where each size class has a link of its own.
-    siblings: OnceLock<Box<Siblings>>,
-    /// A payload that the peer places by messages. Only the poller touches it.
-    reassembly: OnceLock<Box<Mutex<Reassembly>>>,
+    /// What only links of some policies have. Allocated apart, since others have none of it.
+    rare: OnceLock<Box<Rare>>,
     /// The properties of the peer from its greeting, once the link is open.
     peer: OnceLock<Nature>,
     /// What is proved by the connection is about this meeting. Set before the peer's properties.
@@ -243,6 +242,15 @@ impl DerefMut for Sending<'_> {
     fn deref_mut(&mut self) -> &mut SendSide {
         &mut self.out
     }
+}
+
+/// What only links of some policies have.
+#[derive(Default)]
+struct Rare {
+    /// The siblings of the link, where each size class has a link of its own.
+    siblings: OnceLock<Siblings>,
+    /// A payload that the peer places by messages. Only the poller touches it.
+    reassembly: Mutex<Reassembly>,
 }
 
 /// The siblings of a link: the links to the same peer for other size classes.

@@ -41,8 +41,7 @@ impl Link {
             size,
             buffers,
             usage: Usage::default(),
-            siblings: OnceLock::new(),
-            reassembly: OnceLock::new(),
+            rare: OnceLock::new(),
             own_limit: leases.max(1) as u16,
             endpoint,
             connection,
@@ -172,7 +171,6 @@ impl Link {
         if out.ending.is_some() {
             return None;
         }
-        out.note_last_words(&ending);
         out.ending = Some(Box::new(ending));
         let lost = std::mem::take(&mut out.one_way);
         // The queue pair goes with its send queue.

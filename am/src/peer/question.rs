@@ -56,17 +56,19 @@ pub(crate) async fn ask_within(
 /// # Errors
 /// When the connection ends before the peer has said so, be it by its answer or by its last words.
 pub(crate) async fn settle_last(link: &Arc<Link>) -> Result<(), CallError> {
+    let mut settled = Ok(());
     for link in link.lanes().iter().chain([link]) {
         if link.is_taken_by_closing() {
             continue;
         }
         link.begin_closing();
-        let asked = ask(link, &[Ask::Close as u64], &[]).await;
-        if !link.is_taken_at_end() {
-            asked?;
+        if let Err(why) = ask(link, &[Ask::Close as u64], &[]).await
+            && !link.is_taken_at_end()
+        {
+            settled = Err(why);
         }
     }
-    Ok(())
+    settled
 }
 
 /// Waits until the peer has handled what was sent to it by a link, or has gone. The peer answers a

@@ -98,9 +98,13 @@ impl Engine {
     #[cold]
     pub fn drop_closed(&self) {
         let _deferral = Deferral::new();
-        if let Ok(mut poller) = self.poller.try_lock() {
-            poller.take_in_quietly();
-        }
+        let mut poller = match self.poller.try_lock() {
+            Ok(poller) => poller,
+            Err(TryLockError::WouldBlock) => return,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        };
+        while poller.take_in_quietly() {}
+        drop(poller);
         self.close_if_closed();
     }
 

@@ -81,8 +81,9 @@ impl Poller {
         self.served.dispatcher.close();
     }
 
-    /// Takes in updates, up to the first by which messages would be handled.
-    pub fn take_in_quietly(&mut self) {
+    /// Takes in updates, up to the first by which messages would be handled. Returns whether there
+    /// may be more of them, which what was dropped has put.
+    pub fn take_in_quietly(&mut self) -> bool {
         let mut updates = self.inbox.take().into_iter();
         let mut looked = Looked::default();
         let mut rest = Vec::new();
@@ -94,7 +95,9 @@ impl Poller {
             self.served.update(update, &mut looked);
         }
         rest.extend(updates);
+        let none_is_left = rest.is_empty();
         self.inbox.put_back(rest);
+        none_is_left && !self.inbox.is_empty()
     }
 
     /// Returns how many completions were ever taken, of receives and of sends.

@@ -52,7 +52,11 @@ impl Departure {
 /// Whatever becomes of the poller, no task waits for answers any more.
 impl Drop for Departure {
     fn drop(&mut self) {
-        self.link.departs();
+        if self.link.departs()
+            && let Some(owner) = self.link.endpoint.owner.upgrade()
+        {
+            owner.tell_departed(&self.link);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ fn what_is_not_for_byte_streams_is_refused() {
         ("--policy apart", "--policy"),
     ] {
         let output = run(&format!("perf bytestream_bw --pair --device shm {arguments}"));
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains(expected), "{}", said(&output));
     }
 }

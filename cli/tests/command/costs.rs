@@ -82,7 +82,7 @@ fn a_breakdown_of_costs_refuses_another_end() {
     for other in ["--pair", "--listen 127.0.0.1:4790", "--connect 127.0.0.1:4790"] {
         for test in ["am_costs", "splitc_costs"] {
             let output = run(&format!("perf {test} {other}"));
-            assert_eq!(output.status.code(), Some(1), "{other}: {}", said(&output));
+            assert_eq!(output.status.code(), Some(2), "{other}: {}", said(&output));
             let words = said(&output);
             for part in [test, "one thread", "--pair, --listen and --connect"] {
                 assert!(words.contains(part), "{part} is not in: {words}");
@@ -101,7 +101,7 @@ fn a_breakdown_of_costs_refuses_what_it_has_no_use_for() {
         ("splitc_costs --dedicated", "--dedicated"),
     ] {
         let output = run(&format!("perf {arguments}"));
-        assert_eq!(output.status.code(), Some(1), "{arguments}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", said(&output));
         assert!(said(&output).contains(why), "{arguments}: {}", said(&output));
     }
 }

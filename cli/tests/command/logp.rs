@@ -251,7 +251,7 @@ fn a_device_that_there_is_not_or_that_names_no_interface_is_refused() {
         ("--device packet --connect 127.0.0.1:1", "name the interface, too, as in packet:eth0"),
     ] {
         let output = run(&format!("logp {arguments}"));
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains(told), "{arguments}: {}", said(&output));
     }
 }

@@ -155,7 +155,7 @@ fn await_listener(process: &Child, address: &str) {
 fn a_test_without_an_other_end_names_the_three_ways_to_have_one() {
     for test in ["write_lat", "am_lat", "tcp_bw"] {
         let output = run(&format!("perf {test}"));
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(2));
         let words = said(&output);
         for part in [test, "--pair", "--listen IP:PORT", "--connect IP:PORT"] {
             assert!(words.contains(part), "{part} is not in: {words}");
@@ -227,7 +227,7 @@ fn a_pair_takes_the_name_of_a_device_and_nothing_that_it_is_on() {
     for device in ["packet:eth0", "udp:192.0.2.1", "shm:job", "ether"] {
         let output = run(&format!("perf frame_lat --pair --device {device}"));
         let said = said(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("`{device}`")) && said.contains("--pair"), "{said}");
     }
 }

@@ -73,7 +73,7 @@ fn what_is_not_for_calls_is_refused() {
         ("send_bw --pair --in-flight 8", "--in-flight and --tasks are of RPC, and send_bw is not"),
     ] {
         let output = run(&format!("perf {command}"));
-        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert_eq!(output.status.code(), Some(2), "{command}");
         assert!(said(&output).contains(told), "{command}: {}", said(&output));
     }
 }

@@ -164,7 +164,7 @@ fn what_an_access_does_not_take_is_refused() {
         ("store_bw --pair --device shm --credits 4096", "4095"),
     ] {
         let output = run(&format!("perf {arguments}"));
-        assert_eq!(output.status.code(), Some(1), "{arguments}");
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
         assert!(said(&output).contains(part), "{arguments}: {}", said(&output));
     }
     let output = run("perf get_lat --pair --device shm --carrier pigeon");

@@ -40,6 +40,6 @@ fn every_test_of_streams_measures_over_a_network() {
 #[test]
 fn messages_of_no_bytes_are_refused() {
     let output = run("perf stream_bw --pair --device shm --size 0");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("at least 1"), "{}", said(&output));
 }

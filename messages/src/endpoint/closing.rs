@@ -1,14 +1,60 @@
 //! Closing an endpoint in order: peers have what was sent before the connections end.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use doorbell_am as am;
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::shared::Shared;
 use crate::error::{CloseError, GivenUp, WhyGivenUp, peer_text};
+
+/// The most peers that are remembered as having gone with messages that were theirs.
+const MOST_LOST: usize = 64;
+
+/// What the closing of an endpoint waits for, and tells of.
+#[derive(Debug, Default)]
+pub struct Closing(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The tasks that wait until nothing is owed to any peer.
+    waiting: Vec<Waker>,
+    /// The peers that have gone while messages to them had not left, the first ones.
+    lost: Vec<GivenUp>,
+}
+
+impl Closing {
+    /// Has closing tasks look again, since something happened that was no message.
+    pub fn wake(&self) {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Remembers a peer that has gone while messages to it had not left.
+    pub fn loses(&self, lost: GivenUp) {
+        let mut state = self.lock();
+        if state.lost.len() < MOST_LOST {
+            state.lost.push(lost);
+        }
+    }
+
+    fn arm(&self, waker: &Waker) {
+        let mut state = self.lock();
+        if !state.waiting.iter().any(|there| there.will_wake(waker)) {
+            state.waiting.push(waker.clone());
+        }
+    }
+
+    fn take_lost(&self) -> Vec<GivenUp> {
+        std::mem::take(&mut self.lock().lost)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Shared {
     /// Sends what waits for credits, as far as there are some. Returns whether all messages to all
@@ -23,18 +69,9 @@ impl Shared {
         all
     }
 
-    /// Has tasks that close the endpoint look again, since something happened that was no message.
-    pub(super) fn wake_closing(&self) {
-        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
-        let closing = std::mem::take(&mut *closing);
-        closing.into_iter().for_each(Waker::wake);
-    }
-
     fn arm_closing(&self, waker: &Waker) {
-        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
-        if !closing.iter().any(|there| there.will_wake(waker)) {
-            closing.push(waker.clone());
-        }
+        self.closing.arm(waker);
+        self.lock().peers.values().for_each(|known| known.lane.wake_when_sent(waker));
     }
 
     /// Returns the names of the peers to which messages have not left.
@@ -55,16 +92,18 @@ pub(super) async fn close_in_order(
     endpoints: &[am::Endpoint],
 ) -> Result<(), CloseError> {
     let patience = endpoints[0].patience();
+    let until = Instant::now() + patience;
     let all_sent = || shared.is_all_sent().then_some(());
     let all_sent = shared.bundle().wait_until_woken(all_sent, |waker| shared.arm_closing(waker));
     let mut given_up = Vec::new();
-    if timeout(patience, all_sent).await.is_err() {
+    if timeout_at(until, all_sent).await.is_err() {
         let why = WhyGivenUp::Late(patience);
         given_up.extend(shared.owed().into_iter().map(|peer| GivenUp { peer, why: why.clone() }));
     }
+    given_up.extend(shared.closing.take_lost());
     let mut peers = given_up.len();
     // A peer with several connections has a name for each, and is named by the first.
-    for closed in join_all(endpoints.iter().map(am::Endpoint::close)).await {
+    for closed in join_all(endpoints.iter().map(|endpoint| endpoint.close_until(until))).await {
         let Err(CloseError { peers: at_all, given_up: others }) = closed else { continue };
         peers = peers.max(at_all);
         let is_new = |other: &GivenUp| !given_up.iter().any(|there| there.peer == other.peer);

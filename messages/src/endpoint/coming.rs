@@ -13,6 +13,7 @@ use super::shared::Shared;
 use super::state::{Known, State, react};
 use crate::error::{SendError, peer_text};
 use crate::limits::Limits;
+use crate::map::Map;
 use crate::matching::{Envelope, Pattern, Source};
 use crate::pacing::Offer;
 use crate::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
@@ -201,6 +202,7 @@ impl Shared {
         let State { incoming, peers, .. } = &mut *state;
         if last {
             incoming.holds_none(source);
+            drop_searches(peers, source);
         }
         let mut reacts = |what| react(peers, &mut effects, what);
         match incoming.arrived(envelope, cost, arrived, keep, &mut reacts) {
@@ -224,13 +226,14 @@ impl Shared {
     ) -> bool {
         let (mut effects, source) = (Effects::default(), arrived.from.source);
         let promised = state.incoming.came(source, order, arrived);
-        if last {
-            state.incoming.holds_none(source);
-        }
         let Some((slot, mut met)) = promised else {
             drop(state);
             return self.malformed();
         };
+        if last {
+            state.incoming.holds_none(source);
+            drop_searches(&state.peers, source);
+        }
         met.message.bits = met.envelope.bits;
         state.meets(slot, met, &mut effects);
         drop(state);
@@ -325,17 +328,18 @@ impl State {
             Kind::Passed => {
                 let last = two == 1;
                 let met = incoming.passed(source, one, last, &mut reacts)?;
-                if last && let Some(known) = peers.get(&source) {
-                    known.lane.drop_searches();
+                if last {
+                    drop_searches(peers, source);
                 }
                 met
             }
             Kind::Again => {
-                let met = incoming.came_again(source, one, &mut reacts);
+                let met = incoming.came_again(source, one, &mut reacts)?;
                 if two == 1 {
                     incoming.holds_none(source);
+                    drop_searches(peers, source);
                 }
-                vec![met?]
+                vec![met]
             }
             _ => {
                 incoming.seen(source, one, &mut reacts);
@@ -397,3 +401,10 @@ enum Payload {
 
 /// Makes a message what is kept of it while it waits for a receive.
 type Keep = fn(Arrived) -> Arrived;
+
+/// Drops searches that were not sent to a peer, which holds no messages any more.
+fn drop_searches(peers: &Map<Source, Known>, source: Source) {
+    if let Some(known) = peers.get(&source) {
+        known.lane.drop_searches();
+    }
+}

@@ -9,7 +9,7 @@ use super::frame::Outbound;
 use super::shared::Shared;
 use super::state::{Gone, Known, State, react};
 use crate::alive::Waits;
-use crate::error::{ReceiveError, SendError, ending_text, peer_text};
+use crate::error::{GivenUp, ReceiveError, SendError, WhyGivenUp, ending_text, peer_text};
 
 impl Waits for Shared {
     fn awaited(&self) -> Vec<am::Peer> {
@@ -58,13 +58,18 @@ impl Shared {
             (peer, _) if is_closed => SendError::Closed { peer, len },
             (peer, why) => SendError::PeerGone { peer, len, why },
         };
+        let owed = !awaited.is_empty();
         for (_, awaited) in awaited {
             awaited.slot.fill(Err(lost(awaited.len)));
         }
         let Some(Known { mut outgoing, lane, tokens, .. }) = known else { return };
         tokens.into_iter().flatten().for_each(|token| self.service.forget(token));
+        let is_owed = outgoing.holds_any() || lane.holds_any() || owed;
+        if is_owed && !is_closed {
+            self.closing.loses(GivenUp { peer: peer.clone(), why: WhyGivenUp::of(link.ending()) });
+        }
         lane.close();
-        self.wake_closing();
+        self.closing.wake();
         for Outbound { slot, len, .. } in outgoing.drain() {
             if let Some(slot) = slot {
                 slot.fill(Err(lost(len)));

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use doorbell_am::{self as am, Credit};
 
@@ -32,6 +33,8 @@ struct Queue {
     is_cut_off: bool,
     /// Whether a task sends what is in the queue as credits come.
     is_pumped: bool,
+    /// The tasks that wait until that task has sent everything.
+    waiting: Vec<Waker>,
     /// The connections to a peer that has several.
     rails: Option<Rails>,
 }
@@ -80,6 +83,14 @@ impl Lane {
     /// Returns whether something waits for credits.
     pub fn holds_any(&self) -> bool {
         self.lock().has_more()
+    }
+
+    /// Has a task woken when everything has left, if the task that sends as credits come sends it.
+    pub fn wake_when_sent(&self, waker: &Waker) {
+        let mut queue = self.lock();
+        if queue.is_pumped && !queue.waiting.iter().any(|there| there.will_wake(waker)) {
+            queue.waiting.push(waker.clone());
+        }
     }
 
     /// Drops searches that were not sent, because the peer holds no messages any more.
@@ -158,7 +169,9 @@ impl Lane {
             while queue.has_more() && self.try_send(&mut queue) {}
             if !queue.has_more() {
                 queue.is_pumped = false;
-                return;
+                let waiting = std::mem::take(&mut queue.waiting);
+                drop(queue);
+                return waiting.into_iter().for_each(Waker::wake);
             }
         }
     }
@@ -229,7 +242,19 @@ struct Frames {
 }
 
 impl Frames {
+    /// Puts a frame behind the others. A search that is given up before it was sent goes with the
+    /// frame that says so: of a peer that gives no credits, no more searches wait than receives.
     fn push(&mut self, frame: Frame) {
+        if let Frame::GivenUp(given_up) = frame {
+            let is_its = |frame: &Frame| match frame {
+                Frame::Search { search, .. } | Frame::Browse { search, .. } => *search == given_up,
+                _ => false,
+            };
+            if let Some(at) = self.waiting.iter().position(is_its) {
+                self.waiting.remove(at);
+                return;
+            }
+        }
         self.answers += usize::from(frame.is_answer());
         self.waiting.push_back(frame);
     }

@@ -199,7 +199,7 @@ impl Endpoint {
     /// Messages below: a message longer than the receiver's window needs a receive there. The
     /// endpoint is closed all the same, and the error names the peers.
     ///
-    /// If the future is dropped, the endpoint stays open.
+    /// If the future is dropped, the endpoint stays open, and takes no new peers.
     pub async fn close(&self) -> Result<(), CloseError> {
         let closed = closing::close_in_order(&self.0.shared, &self.0.endpoints).await;
         self.0.shared.close();

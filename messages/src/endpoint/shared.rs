@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Waker;
 
 use doorbell_am as am;
 use tokio::task::JoinSet;
 
 use super::arrived::{Met, ReceiveSlot, Sender};
+use super::closing::Closing;
 use super::effects::Effects;
 use super::frame::{Outbound, SendSlot};
 use super::lane::Lane;
@@ -29,8 +29,8 @@ pub struct Shared {
     pub(super) service: Arc<PullService>,
     /// Tasks that pull long bodies, or connect for that.
     pub(super) tasks: Mutex<JoinSet<()>>,
-    /// The tasks that close the endpoint, and wait until nothing is owed to any peer.
-    pub(super) closing: Mutex<Vec<Waker>>,
+    /// What the closing of the endpoint waits for, and tells of.
+    pub(super) closing: Closing,
     pub(super) malformed: AtomicU64,
     pub(super) puller: Puller,
     /// A number that peers of this machine find in this process's memory, if there may be any.
@@ -67,7 +67,7 @@ impl Shared {
             rails,
             service: Arc::default(),
             tasks: Mutex::default(),
-            closing: Mutex::default(),
+            closing: Closing::default(),
             malformed: AtomicU64::new(0),
             puller: Puller::new(domains, limits),
             secret,
@@ -176,7 +176,7 @@ impl Shared {
         drop(state);
         drop(forgotten);
         effects.finish();
-        self.wake_closing();
+        self.closing.wake();
         true
     }
 

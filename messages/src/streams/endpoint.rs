@@ -117,7 +117,7 @@ impl Endpoint {
     /// within the [patience](doorbell_am::EndpointConfig::patience) of the endpoint of Active
     /// Messages below. The endpoint is closed all the same, and the error names the peers.
     ///
-    /// If the future is dropped, the endpoint stays open.
+    /// If the future is dropped, the endpoint stays open, and takes no new peers.
     pub async fn close(&self) -> Result<(), CloseError> {
         self.0.shared.hub.flush();
         let closed = self.0.endpoint.close().await;

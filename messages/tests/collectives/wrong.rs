@@ -88,7 +88,7 @@ async fn a_member_that_goes_has_the_collectives_of_all_others_fail() {
         .await;
         for why in outcomes.into_iter().flatten() {
             assert_eq!(why.rank(), Some(4), "{why}");
-            assert!(why.to_string().contains("ended"), "{why}");
+            assert!(why.to_string().contains("has left"), "{why}");
         }
     }
 }
