@@ -230,9 +230,7 @@ impl Others {
         if !self.fail(failure) {
             return;
         }
-        let end = text.floor_char_boundary(LONGEST_TEXT);
-        let text = Bytes::copy_from_slice(&text.as_bytes()[..end]);
-        let told = self.tell(bits, text);
+        let told = self.tell(bits, text_of(&text));
         let others = self.clone();
         let tells = async move {
             let _ = timeout(TELLING, told).await;
@@ -337,11 +335,13 @@ impl Others {
 impl Drop for Members {
     fn drop(&mut self) {
         let others = &self.others;
-        if !others.leaves.swap(true, Ordering::Relaxed)
-            && others.failure().is_none()
-            && !std::thread::panicking()
-        {
-            drop(others.tell(control(LEFT, self.rank, 0), Bytes::new()));
+        if !others.leaves.swap(true, Ordering::Relaxed) && !std::thread::panicking() {
+            // Whoever has not heard of a failure yet would take this member's end for the cause.
+            let (bits, text) = match others.failure() {
+                Some(Failure { rank, why }) => (control(FAILED, rank, 0), text_of(&why)),
+                None => (control(LEFT, self.rank, 0), Bytes::new()),
+            };
+            drop(others.tell(bits, text));
         }
         self.watches.iter().for_each(AbortHandle::abort);
     }
@@ -351,4 +351,10 @@ impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Members").field("rank", &self.rank).field("names", &self.names).finish()
     }
+}
+
+/// Returns the text of a failure as members tell each other.
+fn text_of(why: &str) -> Bytes {
+    let end = why.floor_char_boundary(LONGEST_TEXT);
+    Bytes::copy_from_slice(&why.as_bytes()[..end])
 }
