@@ -329,7 +329,7 @@ impl Others {
     }
 }
 
-/// A member that is dropped without [leaving](Members::leave) tells the others that it leaves, and
+/// A member that is dropped without having left tells the others that it leaves, and
 /// does not wait: they hear of that before they hear that its endpoint has ended. A member that
 /// panics seems to have died, as one does whose process ends otherwise.
 impl Drop for Members {
