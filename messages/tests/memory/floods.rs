@@ -58,8 +58,8 @@ fn is_flooded(test: &str, device: &str, len: usize) {
         for number in 0..COUNT {
             if number % 1000 == 0 {
                 // Messages that are kept held the buffers in which they had come, and those without
-                // bytes took several times what they counted for. Three quarters more are for the
-                // buffers in which packets come, and the spare part of tables.
+                // bytes took several times what they counted for. What goes beyond the window
+                // is for the buffers in which packets come, and the spare part of tables.
                 let holds = ALLOCATED.bytes() - before;
                 let most = 4 * WINDOW as isize;
                 assert!(holds < most, "{holds} bytes before message {number}");
