@@ -10,7 +10,8 @@ use anyhow::Context;
 /// program that `SIGPIPE` has ended.
 pub const UNREAD: u8 = 128 + 13;
 
-/// Nobody reads standard output any more. Whoever has closed it knows that: nothing is said.
+/// The error that nobody reads standard output any more. The command ends by it without a message,
+/// since whoever has closed the pipe knows.
 #[derive(Debug)]
 pub struct Unread;
 

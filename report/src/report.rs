@@ -36,9 +36,9 @@ pub enum Block {
     Paragraph(String),
     /// Names and values, as of the machine: its processor, its kernel.
     Facts(Vec<(String, String)>),
-    /// A table.
+    /// A table of numbers, with its caption and footnotes.
     Table(Table),
-    /// A figure.
+    /// A figure with lines or bars.
     Figure(Figure),
     /// A claim, or a warning.
     Note(Note),

@@ -119,7 +119,8 @@ pub(crate) struct Link {
     pub buffers: Arc<Buffers>,
     /// The users of the link on this side, and whether it may end.
     pub usage: Usage,
-    /// What only links of some policies have. Allocated apart, since others have none of it.
+    /// The parts that only links of some policies have. Allocated apart, since most links have none
+    /// of them.
     rare: OnceLock<Box<Rare>>,
     /// The properties of the peer from its greeting, once the link is open.
     peer: OnceLock<Nature>,
@@ -244,7 +245,7 @@ impl DerefMut for Sending<'_> {
     }
 }
 
-/// What only links of some policies have.
+/// The parts of a link that only links of some policies have.
 #[derive(Default)]
 struct Rare {
     /// The siblings of the link, where each size class has a link of its own.

@@ -159,10 +159,10 @@ impl Link {
         Sending { out: locked(&self.sending), _deferral: deferral }
     }
 
-    /// Ends the link, and wakes all tasks that wait for something of it, above answers to calls: those
-    /// may have come, and not be handled yet, until the link [departs](Self::departs). What was sent goes on to
-    /// the peer for a time of at most `lingers`. Returns the number of requests that are lost and
-    /// that no caller waits for, or `None` if the link was over before.
+    /// Ends the link, and wakes all tasks that wait for something of it, except for answers to calls:
+    /// an answer may have come and wait to be handled, until the link [departs](Self::departs). What
+    /// was sent goes on to the peer for a time of at most `lingers`. Returns the number of requests
+    /// that are lost and that no caller waits for, or `None` if the link was over before.
     #[cold]
     pub fn end(&self, ending: Ending, lingers: Duration) -> Option<usize> {
         // Tasks are woken once the link holds nothing any more.

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ fn a_full_disk_is_told_and_is_a_failure() {
 
 /// Whether a process has a child now that measures a layer, or something else that its arguments
 /// name.
-pub fn measures(parent: u32, layer: &str) -> bool {
+fn measures(parent: u32, layer: &str) -> bool {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
     let children = children.unwrap_or_default();
     let mut commands = children
@@ -198,13 +198,12 @@ pub fn measures(parent: u32, layer: &str) -> bool {
     commands.any(|command| command.contains(layer))
 }
 
-#[test]
-fn what_was_measured_is_printed_when_somebody_interrupts() {
-    let mut command = doorbell("logp --device shm --layer am --layer verbs --json");
+/// Starts a command, and interrupts it as soon as it measures what `layer` names. Returns how it
+/// ends: by the status of a part.
+pub fn interrupted_when(mut command: Command, layer: &str) -> Output {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the command runs");
-    // Active Messages have been measured when verbs are.
-    while !measures(child.id(), "logp_verbs") {
+    while !measures(child.id(), layer) {
         assert!(child.try_wait().expect("it is a child").is_none(), "it has ended by itself");
         thread::sleep(Duration::from_millis(1));
     }
@@ -212,6 +211,14 @@ fn what_was_measured_is_printed_when_somebody_interrupts() {
     kill(pid, Signal::SIGINT).expect("it is a child");
     let output = child.wait_with_output().expect("it is a child");
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    output
+}
+
+#[test]
+fn what_was_measured_is_printed_when_somebody_interrupts() {
+    let command = doorbell("logp --device shm --layer am --layer verbs --json");
+    // Active Messages have been measured when verbs are.
+    let output = interrupted_when(command, "logp_verbs");
     assert!(said(&output).contains("interrupted after 1 of 16 runs"), "{}", said(&output));
     let text = String::from_utf8(output.stdout).expect("text");
     let line: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");

@@ -3,17 +3,13 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
 
 use doorbell_kit::browser::{self, Browser};
 use doorbell_kit::lab;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::logp::measures;
+use super::logp::interrupted_when;
 use super::{doorbell, run, said};
 
 #[test]
@@ -223,17 +219,9 @@ fn messages_both_ways_with_placed_frames_are_measured_over_each_device() {
 fn an_interrupted_report_says_so_at_its_head_and_has_what_was_measured_alone() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let mut command = doorbell("paper emp --device shm --quick");
-    command.current_dir(&place).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the command runs");
+    command.current_dir(&place);
     // The first section has been measured when the second one is.
-    while !measures(child.id(), "calls") {
-        assert!(child.try_wait().expect("it is a child").is_none(), "it has ended by itself");
-        thread::sleep(Duration::from_millis(1));
-    }
-    let pid = Pid::from_raw(child.id().try_into().expect("a process number"));
-    kill(pid, Signal::SIGINT).expect("it is a child");
-    let output = child.wait_with_output().expect("it is a child");
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let output = interrupted_when(command, "calls");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let told =
         "[warning] This report is a part only: the measurements were interrupted after 6 runs.";

@@ -3,27 +3,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorbell_core::nic::{self, WorkRequest};
 use doorbell_core::time::Time;
 
-use super::operations::DroppedQueuePair;
-use super::state::Control;
+use super::operations::{DroppedQueuePair, LingeringQueue};
 use crate::link::{ConnectionState, Link};
-
-/// A send queue that is to linger, as its program leaves it.
-pub(crate) struct LingeringQueue {
-    pub link: Arc<Link>,
-    /// The program's end of the queue.
-    pub queue: nic::SendQueue,
-    /// Requests for which the queue had no room, the first to be posted first.
-    pub rest: VecDeque<WorkRequest>,
-    /// The longest time for which the requests are carried out.
-    pub within: Duration,
-    /// The private data with which the connection ends then.
-    pub private: Box<[u8]>,
-}
 
 /// A send queue that lingers until its last request has completed, or the time is over, and its
 /// queue pair until the program has dropped the receive queue, too.
@@ -35,6 +20,13 @@ struct Lingerer {
     private: Box<[u8]>,
     /// The queue pair, once the program has dropped the receive queue.
     dropped: Option<DroppedQueuePair>,
+}
+
+/// A queue pair that nothing keeps any more, with the private data for its peer.
+pub(super) type Parted = (DroppedQueuePair, Box<[u8]>);
+
+fn parted(Lingerer { dropped, private, .. }: Lingerer) -> Option<Parted> {
+    Some((dropped?, private))
 }
 
 /// The send queues that linger: no more than there are queue pairs.
@@ -55,6 +47,25 @@ impl Lingering {
     pub fn next_timeout(&self) -> Option<Time> {
         let under_way = self.0.iter().filter(|lingerer| lingerer.queue.is_some());
         under_way.map(|lingerer| lingerer.until).min()
+    }
+
+    /// Adds a send queue that its program has dropped at the time `now`.
+    pub fn add(&mut self, left: LingeringQueue, now: Time) {
+        let LingeringQueue { link, queue, rest, within, private } = left;
+        let (queue, until) = (Some((queue, rest)), now + within);
+        self.0.push(Lingerer { link, queue, until, private, dropped: None });
+    }
+
+    /// Has the queues go on, and ends those whose requests are carried out, or whose time is over.
+    /// Returns the queue pairs that nothing keeps any more, and their last words.
+    pub fn go_on(&mut self, nic: &mut nic::Nic, now: Time) -> Vec<Parted> {
+        self.0.extract_if(.., |lingerer| lingerer.goes_on(nic, now)).filter_map(parted).collect()
+    }
+
+    /// Ends the lingering of all queues, as [`go_on`](Self::go_on) does of some.
+    pub fn end_all(&mut self, nic: &mut nic::Nic) -> Vec<Parted> {
+        self.0.iter_mut().for_each(|lingerer| lingerer.end(nic));
+        self.0.drain(..).filter_map(parted).collect()
     }
 
     /// Keeps a queue pair that was dropped until its send queue has lingered. Returns the queue
@@ -93,35 +104,6 @@ impl Lingerer {
         let lost = rest.len() + nic.unfinished(self.link.qpn);
         if lost > 0 {
             tracing::debug!(qpn = %self.link.qpn, lost, "requests were given up");
-        }
-    }
-}
-
-impl Control {
-    /// Has a send queue linger that its program has dropped.
-    pub(super) fn linger(&mut self, left: LingeringQueue) {
-        let LingeringQueue { link, queue, rest, within, private } = left;
-        let (queue, until) = (Some((queue, rest)), self.now + within);
-        self.lingering.0.push(Lingerer { link, queue, until, private, dropped: None });
-    }
-
-    /// Ends the lingering of queues whose requests are carried out, or whose time is over.
-    #[cold]
-    pub(super) fn look_at_lingering(&mut self) {
-        let Self { lingering, nic, now, .. } = self;
-        let done = lingering.0.extract_if(.., |lingerer| lingerer.goes_on(nic, *now));
-        for Lingerer { dropped, private, .. } in done.collect::<Vec<_>>() {
-            dropped.into_iter().for_each(|dropped| self.drop_queue_pair(dropped, &private));
-        }
-    }
-
-    /// Ends the lingering of all queues.
-    pub(super) fn end_all_lingering(&mut self) {
-        for mut lingerer in std::mem::take(&mut self.lingering.0) {
-            lingerer.end(&mut self.nic);
-            if let Some(dropped) = lingerer.dropped {
-                self.drop_queue_pair(dropped, &lingerer.private);
-            }
         }
     }
 }

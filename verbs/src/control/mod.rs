@@ -22,7 +22,6 @@ mod teardown;
 mod turn;
 
 pub(crate) use grants::{Absent, Granted, MOST_UNTAKEN, granted_as};
-pub(crate) use lingering::LingeringQueue;
 pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
-pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair};
+pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair, LingeringQueue};
 pub(crate) use state::{Control, ControlConfig};

@@ -3,13 +3,14 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorbell_core::cm::ConnectionId;
 use doorbell_core::nic::{
-    AddressId, CompletionQueue, CompletionQueueId, Lkey, MappingId, SharedReceiveQueueId,
+    self, AddressId, CompletionQueue, CompletionQueueId, Lkey, MappingId, SharedReceiveQueueId,
+    WorkRequest,
 };
 
-use super::lingering::LingeringQueue;
 use super::listeners::Listening;
 use crate::link::{Link, Way};
 use crate::sync::{AtomicBool, Mutex, Ordering, locked};
@@ -38,6 +39,19 @@ pub(crate) enum ControlOp {
     Reject(ConnectionId),
     /// Stop a listener that was dropped.
     StopListening(Listening),
+}
+
+/// A send queue that is to linger, as its program leaves it.
+pub(crate) struct LingeringQueue {
+    pub link: Arc<Link>,
+    /// The program's end of the queue.
+    pub queue: nic::SendQueue,
+    /// Requests for which the queue had no room, the first to be posted first.
+    pub rest: VecDeque<WorkRequest>,
+    /// The longest time for which the requests are carried out.
+    pub within: Duration,
+    /// The private data with which the connection ends then.
+    pub private: Box<[u8]>,
 }
 
 /// A queue pair that its program has dropped.

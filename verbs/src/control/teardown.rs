@@ -22,10 +22,20 @@ impl Control {
         self.dropped_pairs.push(link.qpn);
     }
 
+    /// Ends the lingering of send queues whose requests are carried out, or whose time is over.
+    #[cold]
+    pub(super) fn look_at_lingering(&mut self) {
+        for (dropped, private) in self.lingering.go_on(&mut self.nic, self.now) {
+            self.drop_queue_pair(dropped, &private);
+        }
+    }
+
     /// Ends all connections, also those that are being made, and tells the peers.
     #[cold]
     pub fn end_all(&mut self) {
-        self.end_all_lingering();
+        for (dropped, private) in self.lingering.end_all(&mut self.nic) {
+            self.drop_queue_pair(dropped, &private);
+        }
         self.disconnects = true;
         let links: Vec<_> = self.links.values().cloned().collect();
         for link in links {

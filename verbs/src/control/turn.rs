@@ -177,7 +177,7 @@ impl Control {
                     self.nic.probe(link.qpn);
                 }
                 ControlOp::Unmap(id) => drop(self.nic.unmap(id)),
-                ControlOp::Linger(left) => self.linger(left),
+                ControlOp::Linger(left) => self.lingering.add(left, self.now),
                 ControlOp::DropQueuePair(dropped) => {
                     if let Some(dropped) = self.lingering.keep(dropped) {
                         self.drop_queue_pair(dropped, &[]);
