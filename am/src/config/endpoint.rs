@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::SegmentMemory;
-use crate::wire::{Admits, LISTED, SHORT, Size, Tag};
+use crate::wire::{Admits, LISTED, MOST_CREDITS, SHORT, Size, Tag};
 
 /// The configuration of an endpoint.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct EndpointConfig {
     /// [refused](crate::MapError::Unproved).
     pub shows: Option<Tag>,
     /// The most requests that each peer may have under way to the endpoint: at least 1, at most
-    /// 4095.
+    /// [`MOST_CREDITS`](Self::MOST_CREDITS).
     pub credits: usize,
     /// The [credits](Self::credits) that a new peer has: at least 1. A peer that uses its credits
     /// gets another with each answer, up to all of them, as long as there are
@@ -134,6 +134,9 @@ pub enum Flow {
 }
 
 impl EndpointConfig {
+    /// The most [`credits`](Self::credits), which the wire counts in 12 bits.
+    pub const MOST_CREDITS: usize = MOST_CREDITS;
+
     /// Returns the longest payload of a message of this size class.
     pub(crate) fn payload_of(&self, size: Size) -> usize {
         match size {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use doorbell_am::EndpointConfig;
 use doorbell_splitc::Carrier;
 
 use super::amount::Amount;
@@ -121,6 +122,10 @@ impl Plan {
         }
         if self.credits == 0 || self.nic_credits == Some(0) {
             bail!("--credits and --nic-credits are 1 or more: without any nothing may be sent");
+        }
+        let most = EndpointConfig::MOST_CREDITS;
+        if self.credits > most {
+            bail!("--credits {}: the wire counts them in 12 bits, so {most} at most", self.credits);
         }
         if self.connections > MOST_CONNECTIONS {
             let found = self.connections;

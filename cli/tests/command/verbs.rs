@@ -173,7 +173,7 @@ fn what_can_not_be_measured_is_said() {
         ("tcp_lat --pair --dedicated", "--dedicated"),
         ("frame_lat --pair --device shm --others 1", "packet-v2"),
         ("frame_lat --pair --others 63", "62 more"),
-        ("write_lat --pair --device shm --others 1", "frame_lat"),
+        ("write_lat --pair --device shm --others 1", "--device packet and packet-v2"),
     ] {
         let output = run(&format!("perf {arguments}"));
         assert_eq!(output.status.code(), Some(2), "{arguments}");

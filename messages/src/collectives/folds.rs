@@ -181,7 +181,14 @@ async fn part_of_all<L: Links>(
         let [mark, came] = [MARKS, PARTS].map(|first| run.receive(from, first + round));
         let send_mark = run.send(to, MARKS + round, operator.mark().put(&[]));
         let send_part = run.send(to, PARTS + round, part(to));
-        let (mark, came, (), ()) = tokio::try_join!(mark, came, send_mark, send_part)?;
+        // One behind the other, since links may do nothing until a future is polled, and both
+        // receives match both messages.
+        let receives = async { Ok((mark.await?, came.await?)) };
+        let sends = async {
+            send_mark.await?;
+            send_part.await
+        };
+        let ((mark, came), ()) = tokio::try_join!(receives, sends)?;
         fitting(run, from, operator, &Bytes::new(), mark)?;
         parts[from] = of_length(run, from, parts[rank].len(), came)?;
     }

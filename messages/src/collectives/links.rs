@@ -9,7 +9,7 @@ use bytes::Bytes;
 /// are links by tagged messages; a program may have others, over sockets, say.
 ///
 /// Messages from one member to another that match the same receive are received in the order in
-/// which they were sent. A send may wait until the message is received. No collective sends a
+/// which the futures of their sends were first polled. A send may wait until the message is received. No collective sends a
 /// message that the receiver does not receive, whatever else the receiver waits for, and members
 /// that send to each other receive at the same time. So links need no buffers of their own.
 pub trait Links: Send + Sync + 'static {

@@ -1,6 +1,8 @@
 //! Every collective over links of a program's own. Sends wait until they are received, as links may
 //! have it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use doorbell::messages::collectives::{Group, Links};
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -15,11 +17,22 @@ type Sent = (u64, Bytes, oneshot::Sender<()>);
 #[error("the other member has gone")]
 struct Gone;
 
-/// Links by channels without room.
+/// Links by channels without room, whose receives let others go first as they like.
 struct Channels {
     rank: usize,
+    /// How many receives were begun.
+    begun: AtomicUsize,
     to: Vec<mpsc::UnboundedSender<Sent>>,
     from: Vec<Mutex<(mpsc::UnboundedReceiver<Sent>, Vec<Sent>)>>,
+}
+
+impl Channels {
+    /// Lets other futures of the task go first, sometimes.
+    async fn dawdle(&self) {
+        for _ in 0..self.begun.fetch_add(1, Ordering::Relaxed) * 7 % 3 {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 impl Links for Channels {
@@ -40,6 +53,7 @@ impl Links for Channels {
     }
 
     async fn receive(&self, from: usize, tag: u64, mask: u64) -> Result<(u64, Bytes), Gone> {
+        self.dawdle().await;
         let (channel, waiting) = &mut *self.from[from].lock().await;
         let at = loop {
             if let Some(at) = waiting.iter().position(|(other, ..)| (other ^ tag) & mask == 0) {
@@ -55,8 +69,11 @@ impl Links for Channels {
 
 /// The links of all members of a group.
 fn links(size: usize) -> Vec<Channels> {
-    let mut links: Vec<_> =
-        (0..size).map(|rank| Channels { rank, to: Vec::new(), from: Vec::new() }).collect();
+    let channels = |rank| {
+        let begun = AtomicUsize::new(rank);
+        Channels { rank, begun, to: Vec::new(), from: Vec::new() }
+    };
+    let mut links: Vec<_> = (0..size).map(channels).collect();
     for from in 0..size {
         for to in 0..size {
             let (sends, receives) = mpsc::unbounded_channel();

@@ -25,12 +25,14 @@ impl ProgressEngine {
         all.push(self.me.clone());
     }
 
-    /// Runs all other NICs of the process for a turn, unless their programs have dropped them or
-    /// other threads run them.
+    /// Runs the other NICs of the process that this thread ran last for a turn: as long as it waits,
+    /// nobody else may. Those of other threads are left alone: simulated networks among them promise
+    /// that one thread drives them.
     fn turn_others(&self) {
         let all = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
         let others = all.iter().filter(|engine| !Weak::ptr_eq(engine, &self.me));
-        let others: Vec<_> = others.filter_map(Self::upgrade).collect();
+        let others = others.filter_map(Self::upgrade).filter(|engine| engine.lock.was_mine());
+        let others: Vec<_> = others.collect();
         drop(all);
         for engine in others {
             engine.turn();

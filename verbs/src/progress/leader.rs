@@ -73,6 +73,11 @@ impl<T> LeaderLock<T> {
         self.lock.is_mine()
     }
 
+    /// Returns whether this thread holds the lock, or was the last to hold it.
+    pub fn was_mine(&self) -> bool {
+        self.lock.was_mine()
+    }
+
     /// Releases the lock, after `owed` has run, and has run again for work that was posted
     /// meanwhile.
     #[inline]

@@ -31,6 +31,8 @@ pub(crate) struct ProgressLock<T> {
     wanted: AtomicU32,
     /// The thread that holds the lock, by which a thread notices that it would wait for itself.
     owner: AtomicUsize,
+    /// The thread that held the lock last.
+    last: AtomicUsize,
     inside: UnsafeCell<T>,
 }
 
@@ -51,6 +53,7 @@ impl<T> ProgressLock<T> {
             state: AtomicU32::new(0),
             wanted: AtomicU32::new(0),
             owner: AtomicUsize::new(0),
+            last: AtomicUsize::new(0),
             inside: UnsafeCell::new(inside),
         }
     }
@@ -58,7 +61,9 @@ impl<T> ProgressLock<T> {
     /// Makes the guard for a caller that has just set HELD.
     #[inline]
     fn guard(&self) -> Guard<'_, T> {
-        self.owner.store(this_thread(), Ordering::Relaxed);
+        let here = this_thread();
+        self.owner.store(here, Ordering::Relaxed);
+        self.last.store(here, Ordering::Relaxed);
         Guard { lock: self, stays_here: PhantomData }
     }
 
@@ -83,6 +88,11 @@ impl<T> ProgressLock<T> {
     /// Returns whether this thread holds the lock.
     pub fn is_mine(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == this_thread()
+    }
+
+    /// Returns whether this thread holds the lock, or was the last to hold it.
+    pub fn was_mine(&self) -> bool {
+        self.last.load(Ordering::Relaxed) == this_thread()
     }
 
     /// Waits for the lock. A thread that holds it releases it within a turn of the NIC once the
