@@ -83,19 +83,21 @@ fn environment_at(rank: usize, size: usize, port: u16) -> Environment {
 }
 
 /// The pieces of what is said: whole lines, and parts of lines.
-const PIECES: [&str; 35] = [
+const PIECES: [&str; 37] = [
     "\n",
     " ",
     "=",
-    "doorbell-job 3 0 3 abc\n",
-    "doorbell-job 3 2 3 abc\n",
-    "doorbell-job 3 ",
     "doorbell-job 4 0 3 abc\n",
+    "doorbell-job 4 2 3 abc\n",
+    "doorbell-job 4 ",
+    "doorbell-job 5 0 3 abc\n",
     "nonce abc def\n",
     "nonce ",
     "card abc =a =b =c =d\n",
     "card ",
     "cards 3\n",
+    "cards 3 abc\n",
+    "first 1\n",
     "cards 99999999999\n",
     "=a =b =c =d\n",
     "=%20 = = =%\n",

@@ -106,11 +106,12 @@ where
 }
 
 /// The error of a process, with the process that was the first to end if this one has failed since
-/// another has gone, which may have ended because of that one.
+/// another has gone, which may have ended because of that one. The first may be this process itself:
+/// one that returns too early waits for others that end because of it.
 fn first_cause(members: &Members, why: RunError) -> RunError {
     let rank = members.rank();
     match why.gone().and_then(|other| Some((other, members.first_ended(other)?))) {
-        Some((other, first)) if first != other && first != rank => {
+        Some((other, first)) if first != other => {
             RunError::After { rank, first, why: Box::new(why) }
         }
         _ => why,

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use doorbell_verbs::Nic;
-use doorbell_verbs::floor::naming_limits;
-use tokio::runtime::Builder;
+use doorbell_verbs::floor::{Room, descriptors, naming_limits};
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
 use super::{BoxError, RunError};
@@ -54,11 +54,7 @@ where
     F: AsyncFn(World) -> Result<T, BoxError>,
     J: AsyncFnOnce() -> Result<World, JoinError>,
 {
-    let started = |why: std::io::Error| {
-        let why: BoxError = Box::new(naming_limits(why));
-        RunError::Failed { rank, why }
-    };
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(started)?;
+    let runtime = runtime().map_err(|why| RunError::Failed { rank, why })?;
     let played = async {
         let world = join().await.map_err(|why| RunError::Join { rank, why })?;
         let played = async {
@@ -70,6 +66,24 @@ where
         played.inspect_err(fails)
     };
     runtime.block_on(LocalSet::new().run_until(played))
+}
+
+/// The file descriptors that a runtime takes: to poll, to be woken, and to hear of signals. Tokio
+/// panics where there are too few for the last.
+const DESCRIPTORS: u64 = 6;
+
+/// Makes the runtime of a process.
+fn runtime() -> Result<Runtime, BoxError> {
+    let Room { used, allowed } = descriptors();
+    if allowed.saturating_sub(used) < DESCRIPTORS {
+        return Err(format!(
+            "its runtime takes {DESCRIPTORS} file descriptors, and this process has {used} of the \
+             {allowed} that it may have (RLIMIT_NOFILE); allow at least {} with `ulimit -n`",
+            used + DESCRIPTORS
+        )
+        .into());
+    }
+    Ok(Builder::new_current_thread().enable_all().build().map_err(naming_limits)?)
 }
 
 /// Opens the NIC of a process before it joins, so that the others can be told its address.

@@ -11,6 +11,13 @@ use crate::heap::Heap;
 /// The most one-sided requests under way to each process.
 pub(super) const REQUESTS: usize = 128;
 
+/// The most queue pairs of a NIC.
+pub(super) const QUEUE_PAIRS: usize = 16_384;
+
+/// How many queue pairs a process may need for each other process: three connections, and those of
+/// attempts, whose numbers rest for a while.
+pub(super) const FOR_EACH: usize = 16;
+
 /// A NIC of this process, and what a world has opened on it to reach some of the other processes.
 pub(crate) struct Port {
     pub nic: Nic,
@@ -32,7 +39,8 @@ impl Port {
         // its own heap.
         let rights = Rights::REMOTE | Rights::LOCAL_WRITE;
         let registered = domain.register_shared(heap.memory.clone(), rights)?;
-        let completions = nic.completion_queue((2 * REQUESTS).max(size))?;
+        let queues = (FOR_EACH * size).min(QUEUE_PAIRS);
+        let completions = nic.completion_queue(queues + 2 * REQUESTS)?;
         let completions = RefCell::new(completions);
         let bundle = bundle(nic, config, size)?;
         Ok(Self { nic: nic.clone(), bundle, domain, registered, completions })

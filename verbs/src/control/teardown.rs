@@ -9,8 +9,7 @@ use crate::link::{Ending, Private};
 
 impl Control {
     /// Starts the teardown of a queue pair: what is posted is flushed, and the peer is told, with
-    /// private data. The
-    /// queue pair is gone once its connection's numbers have rested.
+    /// private data. The queue pair is gone once its connection's numbers have rested.
     pub(super) fn drop_queue_pair(&mut self, dropped: DroppedQueuePair, private: &[u8]) {
         let DroppedQueuePair { link, ends } = dropped;
         self.disconnects = true;

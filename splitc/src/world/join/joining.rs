@@ -19,7 +19,7 @@ use crate::causes::{causes, with_causes};
 use crate::config::Config;
 use crate::heap::{Heap, Heaps};
 use crate::messages::{LONGEST_HEAP, Served};
-use crate::world::port::Port;
+use crate::world::port::{FOR_EACH, Port, QUEUE_PAIRS};
 
 /// The services of a process at its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,13 +84,6 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(1 << 25);
 pub(crate) fn nic_config(config: &Config, size: usize) -> doorbell_verbs::Config {
     shared_nic_config(config, size, 1)
 }
-
-/// The most queue pairs of a NIC.
-const QUEUE_PAIRS: usize = 16_384;
-
-/// How many queue pairs a process may need for each other process: three connections, and those of
-/// attempts, whose numbers rest for a while.
-const FOR_EACH: usize = 16;
 
 /// How many threads of one process share a NIC, in a job of `size`. In a small job each has its own,
 /// so that none waits for the others.

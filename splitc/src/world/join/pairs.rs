@@ -13,7 +13,7 @@ use doorbell_verbs::{
 };
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::joining::{Joining, Purpose};
 use super::membership::{Attempt, JoinError};
@@ -70,6 +70,12 @@ const FEW_REQUESTS: usize = 16;
 /// How long the address of a process is looked up to find out whether somebody without the key is
 /// there. Other processes that ask meanwhile wait, so whoever takes longer is not believed.
 const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// How long the numbers of a connection that is over rest at the most.
+const REST: Duration = Duration::from_secs(1);
+
+/// How long a process that waits for queues pauses between two attempts to make them.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Joining<'_> {
     /// Connects a queue pair with each other process: this process asks the processes of lower
@@ -212,7 +218,7 @@ impl Joining<'_> {
             refuse(incoming, why);
             return met.note(rank, Err(self.stranger(rank, why.to_owned())));
         }
-        let Ok(queues) = self.queues(nic) else {
+        let Ok(queues) = self.queues(nic).await else {
             let (others, why) = (self.size() - 1, "this NIC has no queue pair left".to_owned());
             return met.note(rank, Err(JoinError::Limit { rank: self.rank, others, why }));
         };
@@ -266,7 +272,7 @@ impl Joining<'_> {
     ) -> Result<(Queues, RemoteMemory), Attempt> {
         let Route { device: nic, address, .. } = &self.routes[rank];
         let (key, service) = (self.config.key, ServiceId(self.service(rank, Purpose::OneSided)));
-        let queues = self.queues(*nic).map_err(|why| Attempt::Limit(with_causes(&why)))?;
+        let queues = self.queues(*nic).await.map_err(|why| Attempt::Limit(with_causes(&why)))?;
         let from = queues.qpn();
         let own = self.told(*nic, &between, odd);
         let own = Told { proof: between.asks(own, from).proven_by(key), ..own };
@@ -297,18 +303,27 @@ impl Joining<'_> {
     ) -> Result<(Queues, Private), ConnectError> {
         let Route { device: nic, address, .. } = &self.routes[rank];
         let service = ServiceId(self.service(rank, Purpose::OneSided));
-        self.queues(*nic)?.connect(address, service, private).await
+        self.queues(*nic).await?.connect(address, service, private).await
     }
 
-    /// Makes the queues for one-sided requests by a NIC.
-    fn queues(&self, nic: usize) -> Result<Unconnected<Queues>, ResourceError> {
+    /// Makes the queues for one-sided requests by a NIC. If the NIC has none left, those of earlier
+    /// attempts are waited for, which it keeps while their numbers rest.
+    async fn queues(&self, nic: usize) -> Result<Unconnected<Queues>, ResourceError> {
         let port = &self.ports[nic];
-        port.domain.queues(&QueuesConfig {
-            // Threads that share their heaps reach them without requests, unless they are told to.
-            send_depth: if self.heaps.is_some() { FEW_REQUESTS } else { REQUESTS },
-            receive_depth: 1,
-            ..QueuesConfig::new(&port.completions.borrow())
-        })
+        let until = self.deadline.min(Instant::now() + REST);
+        loop {
+            let made = port.domain.queues(&QueuesConfig {
+                // Threads that share their heaps reach them without requests, unless they are told
+                // to.
+                send_depth: if self.heaps.is_some() { FEW_REQUESTS } else { REQUESTS },
+                receive_depth: 1,
+                ..QueuesConfig::new(&port.completions.borrow())
+            });
+            if made.is_ok() || Instant::now() >= until {
+                return made;
+            }
+            sleep(PAUSE).await;
+        }
     }
 
     /// The data about this process that another gets when they connect by one of its NICs, without
