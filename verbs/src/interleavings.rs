@@ -111,9 +111,9 @@ fn a_follower_is_woken_or_finds_the_lock_free() {
 fn a_follower_is_woken_when_the_leader_resigns() {
     model(|| {
         let leader_lock = Arc::new(LeaderLock::new(()));
-        assert!(leader_lock.lead(Precedence::Awaits));
+        let leadership = leader_lock.lead(Precedence::Awaits).expect("nobody leads");
         let keeper = leader_lock.clone();
-        let resigns = thread::spawn(move || keeper.resign(Precedence::Awaits));
+        let resigns = thread::spawn(move || keeper.resign(leadership));
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let waker = Waker::from(woken.clone());
         let mut place = Place::default();

@@ -75,6 +75,10 @@ impl ControlQueue {
         self.any.store(true, Ordering::Release);
     }
 
+    pub fn len(&self) -> usize {
+        locked(&self.list).len()
+    }
+
     #[inline]
     pub fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)

@@ -163,9 +163,11 @@ impl Control {
 
 /// Operations that programs have queued.
 impl Control {
+    /// Runs the operations that are queued by now. Other threads may queue more all the time.
     #[cold]
     fn run_operations(&mut self) {
-        while let Some(operation) = self.operations.next() {
+        for _ in 0..self.operations.len() {
+            let Some(operation) = self.operations.next() else { break };
             match operation {
                 ControlOp::ArmCompletions(queue) => self.arm(queue),
                 ControlOp::Deregister(lkey) => {

@@ -23,8 +23,21 @@ pub enum Precedence {
     Awaits = 3,
 }
 
-/// The value of `leader` when no task leads.
-const NOBODY: u32 = 0;
+/// The bits of `leader` that are the leader's precedence, or 0 while no task leads.
+const WHO: u32 = 3;
+
+/// The right of a task to lead. It lapses when another task becomes the leader, or the task is
+/// deposed: of several tasks that have led, one at most takes itself for the leader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Leadership(u32);
+
+impl Leadership {
+    /// Returns whether the task leads with this precedence.
+    #[inline]
+    pub fn is_as(self, who: Precedence) -> bool {
+        self.0 & WHO == who as u32
+    }
+}
 
 /// A lock with a leader and followers around some content.
 ///
@@ -34,7 +47,8 @@ const NOBODY: u32 = 0;
 /// other: no task sleeps while there is neither a holder nor a leader.
 pub(crate) struct LeaderLock<T> {
     lock: ProgressLock<T>,
-    /// The precedence of the leader, or 0 while no task leads.
+    /// The precedence of the leader, or 0 while no task leads, in the lowest bits; and above them
+    /// how many leaders there have been.
     leader: AtomicU32,
     followers: Wakers,
 }
@@ -43,7 +57,7 @@ impl<T> LeaderLock<T> {
     pub fn new(inside: T) -> Self {
         Self {
             lock: ProgressLock::new(inside),
-            leader: AtomicU32::new(NOBODY),
+            leader: AtomicU32::new(0),
             followers: Wakers::default(),
         }
     }
@@ -98,7 +112,7 @@ impl<T> LeaderLock<T> {
         if cfg!(verbs_loom) {
             fence(Ordering::SeqCst);
         }
-        if self.followers.any() && self.leader.load(Ordering::SeqCst) == NOBODY {
+        if self.followers.any() && self.leader.load(Ordering::SeqCst) & WHO == 0 {
             self.followers.wake_one();
         }
     }
@@ -106,28 +120,28 @@ impl<T> LeaderLock<T> {
     /// Returns whether a task leads to which a task of this precedence gives way.
     #[inline]
     pub fn is_led(&self, from: Precedence) -> bool {
-        self.leader.load(Ordering::SeqCst) >= from as u32
+        self.leader.load(Ordering::SeqCst) & WHO >= from as u32
     }
 
-    /// Returns whether the leader has just this precedence. A task that became the leader leads
-    /// still if so.
+    /// Returns whether the task that has become the leader leads still.
     #[inline]
-    pub fn is_leader(&self, who: Precedence) -> bool {
-        self.leader.load(Ordering::SeqCst) == who as u32
+    pub fn is_leader(&self, leadership: Leadership) -> bool {
+        self.leader.load(Ordering::SeqCst) == leadership.0
     }
 
-    /// Becomes the leader, unless one of the same or of a higher precedence leads. Returns whether
-    /// the caller leads.
+    /// Becomes the leader, unless one of the same or of a higher precedence leads.
     #[inline]
-    pub fn lead(&self, who: Precedence) -> bool {
-        let take = |leader: u32| (leader < who as u32).then_some(who as u32);
-        self.leader.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok()
+    pub fn lead(&self, who: Precedence) -> Option<Leadership> {
+        let next = |leader: u32| (leader | WHO).wrapping_add(1) | who as u32;
+        let take = |leader: u32| (leader & WHO < who as u32).then(|| next(leader));
+        let before = self.leader.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).ok()?;
+        Some(Leadership(next(before)))
     }
 
     /// Resigns as leader, and wakes a follower. Has no effect if another task leads by now.
     #[cold]
-    pub fn resign(&self, who: Precedence) {
-        if self.step_down(who) {
+    pub fn resign(&self, leadership: Leadership) {
+        if self.step_down(leadership) {
             fence(Ordering::SeqCst);
             self.followers.wake_one();
         }
@@ -135,14 +149,14 @@ impl<T> LeaderLock<T> {
 
     /// Resigns as leader where no other task needs to lead. Returns false if another task leads by
     /// now.
-    pub fn step_down(&self, who: Precedence) -> bool {
+    pub fn step_down(&self, Leadership(leader): Leadership) -> bool {
         let (relaxed, ordering) = (Ordering::Relaxed, Ordering::SeqCst);
-        self.leader.compare_exchange(who as u32, NOBODY, ordering, relaxed).is_ok()
+        self.leader.compare_exchange(leader, leader & !WHO, ordering, relaxed).is_ok()
     }
 
     /// Removes the leader, whoever it is, without becoming the leader.
     pub fn depose(&self) {
-        self.leader.store(NOBODY, Ordering::SeqCst);
+        self.leader.fetch_and(!WHO, Ordering::SeqCst);
     }
 
     /// Becomes a follower. The caller must then look once more for what it waits for, and try

@@ -7,7 +7,7 @@ use doorbell_core::time::Time;
 
 use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
 use super::held::HeldNic;
-use super::leader::{LeaderLock, Precedence};
+use super::leader::{LeaderLock, Leadership, Precedence};
 use super::look::Look;
 use super::yielding::{is_blocked, yield_to_others};
 use crate::sync::Ordering;
@@ -27,8 +27,8 @@ const TURNS_TO_SETTLE: u32 = 16;
 /// The state of one wait, from its first poll to its end.
 #[derive(Default)]
 pub(crate) struct WaitState {
-    /// The precedence with which the task leads, unless another task has taken over since.
-    leads_as: Option<Precedence>,
+    /// The right of the task to lead, unless another task has taken over since.
+    leadership: Option<Leadership>,
     /// The place of the task among the followers.
     place: Place,
     /// The time since when nothing has come.
@@ -41,7 +41,17 @@ impl WaitState {
     /// Returns whether the task leads still.
     #[inline]
     fn leads<T>(&self, lock: &LeaderLock<T>, who: Precedence) -> bool {
-        self.leads_as.is_some() && lock.is_leader(who)
+        self.leadership.is_some_and(|leads| leads.is_as(who) && lock.is_leader(leads))
+    }
+
+    /// Becomes the leader, unless the task leads already, or one of the same or of a higher
+    /// precedence does. Returns whether the task leads.
+    #[inline]
+    fn lead<T>(&mut self, lock: &LeaderLock<T>, who: Precedence) -> bool {
+        if !self.leads(lock, who) {
+            self.leadership = lock.lead(who);
+        }
+        self.leadership.is_some()
     }
 }
 
@@ -126,8 +136,7 @@ impl ProgressEngine {
             return self.sleep(adapter, context, wait_state, look);
         }
         self.tick_if(was_armed);
-        if wait_state.leads(&self.lock, who) || self.lock.lead(who) {
-            wait_state.leads_as = Some(who);
+        if wait_state.lead(&self.lock, who) {
             self.release(adapter);
             return yield_to_others(context);
         }
@@ -145,23 +154,20 @@ impl ProgressEngine {
         look: &mut L,
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         assert!(!self.lock.is_mine(), "this task holds the NIC: release it before waiting");
-        look.register(context.waker());
         let who = look.precedence();
-        let leads = wait_state.leads(&self.lock, who);
-        if !leads {
-            self.lock.follow(&mut wait_state.place, context.waker());
+        if wait_state.leads(&self.lock, who) {
+            // Another thread holds the lock for a moment only, and this task looks when it is back.
+            return yield_to_others(context);
         }
+        look.register(context.waker());
+        self.lock.follow(&mut wait_state.place, context.waker());
         let found = self.look_once(wait_state, look);
         if found.is_ready() {
             return found;
         }
-        if leads {
-            // This task leads, and another thread holds the lock for a moment only.
-            return yield_to_others(context);
-        }
         if let Some(adapter) = self.lock.enter_unled(who) {
             // The task comes back at once, so other tasks run first, and it does not sleep.
-            wait_state.leads_as = self.lock.lead(who).then_some(who);
+            wait_state.lead(&self.lock, who);
             self.lock.unfollow(&mut wait_state.place);
             self.release(adapter);
             return yield_to_others(context);
@@ -182,8 +188,7 @@ impl ProgressEngine {
         if !self.arm(&mut adapter) {
             // Nothing would wake this task: it goes on spinning.
             let who = look.precedence();
-            let leads = wait_state.leads(&self.lock, who) || self.lock.lead(who);
-            wait_state.leads_as = leads.then_some(who);
+            wait_state.lead(&self.lock, who);
             self.release(adapter);
             return yield_to_others(context);
         }
@@ -195,8 +200,8 @@ impl ProgressEngine {
             return Poll::Ready((found, None));
         }
         wait_state.since = None;
-        if let Some(who) = wait_state.leads_as.take() {
-            self.lock.step_down(who);
+        if let Some(leadership) = wait_state.leadership.take() {
+            self.lock.step_down(leadership);
         }
         self.release(adapter);
         Poll::Pending
@@ -211,7 +216,9 @@ impl ProgressEngine {
     ) -> Poll<(L::Found, Option<Held<'s>>)> {
         // One task spins, and each only once: the spins of all tasks of a thread would add up.
         let who = look.precedence();
-        if !std::mem::replace(&mut wait_state.spun, true) && self.lock.lead(who) {
+        if !std::mem::replace(&mut wait_state.spun, true)
+            && let Some(leadership) = self.lock.lead(who)
+        {
             let spun = std::time::Instant::now();
             let mut found = Poll::Pending;
             while found.is_pending() && spun.elapsed() < self.pacing.spin.min(QUANTUM) {
@@ -222,7 +229,7 @@ impl ProgressEngine {
                     std::hint::spin_loop();
                 }
             }
-            self.lock.step_down(who);
+            self.lock.step_down(leadership);
             if found.is_ready() {
                 return found;
             }
@@ -251,7 +258,7 @@ impl ProgressEngine {
     /// Ends a wait. If its task leads, another one will.
     #[inline]
     pub fn end(&self, wait_state: &mut WaitState) {
-        if wait_state.leads_as.is_some() || wait_state.place.is_taken() {
+        if wait_state.leadership.is_some() || wait_state.place.is_taken() {
             self.stop_leading_or_following(wait_state);
         }
     }
@@ -259,8 +266,8 @@ impl ProgressEngine {
     #[cold]
     fn stop_leading_or_following(&self, wait_state: &mut WaitState) {
         self.lock.unfollow(&mut wait_state.place);
-        if let Some(who) = wait_state.leads_as.take() {
-            self.lock.resign(who);
+        if let Some(leadership) = wait_state.leadership.take() {
+            self.lock.resign(leadership);
         }
     }
 
