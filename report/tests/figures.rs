@@ -116,7 +116,7 @@ fn numbers_of_any_magnitude_are_drawn() {
     for x in [Axis::linear("x", ""), Axis::log("x", ""), Axis::bytes("x")] {
         for one in numbers {
             for other in numbers {
-                let value = Value::within(one, other, one);
+                let value = Value::within(one, other.min(one), other.max(one));
                 let lines = Lines::new(x.clone(), x.clone())
                     .series(Series::new("line", [(one, value), (other, value)]))
                     .level("level", other);

@@ -277,6 +277,19 @@ impl GroupError {
         }
     }
 
+    /// Returns whether the error says how the calls of two members differ, which is a cause of
+    /// failures and never a consequence of one.
+    pub(super) fn tells_difference(&self) -> bool {
+        matches!(
+            self,
+            Self::Mismatch { .. }
+                | Self::Roots { .. }
+                | Self::Elements { .. }
+                | Self::Types { .. }
+                | Self::Operators { .. }
+        )
+    }
+
     /// Returns what other members are told, if the error is about more than a wrong argument.
     pub(super) fn failure(&self) -> Option<Failure> {
         let why = match self {

@@ -71,7 +71,9 @@ impl<L: Links> Run<L> {
         let outcome = tokio::select! {
             biased;
             outcome = algorithm => outcome,
-            failure = self.links().failed() => Err(self.failed(failure)),
+            failure = self.links().failed() => {
+                Err(self.stray().unwrap_or_else(|| self.failed(failure)))
+            }
         };
         self.is_done.store(true, Ordering::Relaxed);
         match outcome {
@@ -82,14 +84,19 @@ impl<L: Links> Run<L> {
 
     /// Has the group fail because of an error, unless that is about wrong arguments. If the group
     /// has failed before, the error here is a consequence of that, and the first one counts; unless
-    /// a message that nobody has received tells that another member has called something else.
+    /// the error itself, or a message that nobody has received, tells that another member has called
+    /// something else.
     #[cold]
     async fn failing(&self, why: GroupError) -> GroupError {
         let Some(failure) = why.failure() else { return why };
         let before = self.links().failed().now_or_never();
         self.links().fail(failure).await;
-        let first = |failure| self.stray().unwrap_or_else(|| self.failed(failure));
-        before.map_or(why, first)
+        match before {
+            Some(failure) if !why.tells_difference() => {
+                self.stray().unwrap_or_else(|| self.failed(failure))
+            }
+            _ => why,
+        }
     }
 
     /// Sends a message to a member. The links have the message when this returns, as long as they
