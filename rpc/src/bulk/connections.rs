@@ -1,6 +1,6 @@
 //! The bulk connections that a server has accepted from its clients.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +29,10 @@ struct Accepted {
 /// The most bulk connections that are being accepted at a time. Further clients wait.
 const MOST_HALF_MADE: usize = 256;
 
+/// The most of them that one client has. It asks for one at a time, and gives that up before it asks
+/// for the next; but a network may bring the two in any order.
+const MOST_HALF_MADE_BY_ONE: usize = 4;
+
 /// How long a server waits for a bulk connection that its client has made already.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -38,9 +42,9 @@ impl BulkConnections {
     pub async fn serve(&self, nic: Nic, mut listener: Listener, is_session: impl Fn(u64) -> bool) {
         let domain = nic.domain();
         // A client that goes away in the middle of connecting must not hold up others, so each
-        // connection is accepted by a task of its own, and a client has one such task at most.
+        // connection is accepted by a task of its own, and a client has few such tasks.
         let (mut half_made, mut orders) = (JoinSet::new(), 0_u64..);
-        let mut by_session = HashMap::<u64, AbortHandle>::new();
+        let mut by_session = HashMap::<u64, VecDeque<AbortHandle>>::new();
         loop {
             let incoming = tokio::select! {
                 incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => incoming,
@@ -55,7 +59,10 @@ impl BulkConnections {
                         Err(why) if why.is_cancelled() => {}
                         Err(why) => tracing::error!(%why, "accepting a connection for bodies"),
                     }
-                    by_session.retain(|_, task| !task.is_finished());
+                    by_session.retain(|_, tasks| {
+                        tasks.retain(|task| !task.is_finished());
+                        !tasks.is_empty()
+                    });
                     continue;
                 }
             };
@@ -69,8 +76,10 @@ impl BulkConnections {
                 let accepted = incoming.accept(&domain).await;
                 (session, order, accepted.map(|pair| Arc::new(BulkConnection::of(pair, domain))))
             });
-            if let Some(before) = by_session.insert(session, task) {
-                before.abort();
+            let tasks = by_session.entry(session).or_default();
+            tasks.push_back(task);
+            if tasks.len() > MOST_HALF_MADE_BY_ONE {
+                tasks.pop_front().expect("there are some").abort();
             }
         }
     }
