@@ -60,7 +60,7 @@ impl Core {
         siblings.iter().for_each(|other| self.end_within(other, ending.clone(), lingers));
     }
 
-    /// Closes the endpoint. All links end, and none is made any more. What was sent goes on to
+    /// Closes the endpoint: all links end, and none is made any more. What was sent goes on to
     /// peers for the time that is [configured](crate::EndpointConfig::linger). Another endpoint may
     /// get the service number.
     pub(super) fn close(&self) {

@@ -7,7 +7,7 @@ use doorbell_verbs::{ConnectionState, Ending};
 use super::Link;
 use crate::wire::Parting;
 
-/// What a link knows of its end once one side is about to end the connection.
+/// The counts of requests at which each side of a link began to end the connection.
 #[derive(Default)]
 pub(super) struct Closing {
     /// The count of requests when the peer was told that this side has handled all that it sent,

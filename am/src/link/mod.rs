@@ -124,7 +124,8 @@ pub(crate) struct Link {
     rare: OnceLock<Box<Rare>>,
     /// The properties of the peer from its greeting, once the link is open.
     peer: OnceLock<Nature>,
-    /// What is proved by the connection is about this meeting. Set before the peer's properties.
+    /// The greetings and queue pairs of both sides, which proofs over this connection are about. Set
+    /// before the peer's properties.
     meeting: OnceLock<Meeting>,
     /// Whether both sides have the same handlers at the places that programs have chosen.
     same_handlers: AtomicBool,
@@ -209,8 +210,8 @@ pub(crate) struct SendSide {
     /// The count of requests, which a credit was taken for. It wraps around, and there are never as
     /// many under way.
     asked: u16,
-    /// What is known of the end once one side is about to end the connection. Allocated apart, since
-    /// most links stand.
+    /// The counts of requests at which each side began to end the connection. Allocated apart, since
+    /// most links are not being closed.
     closing: Option<Box<Closing>>,
     /// Calls under way, and answers that have come.
     pub calls: PendingTable<Answer>,

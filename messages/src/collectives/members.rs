@@ -52,7 +52,7 @@ struct Others {
     has_failed: Notify,
     /// Whether the others know of the failure.
     is_told: watch::Sender<bool>,
-    /// Whether this member has told the others that it leaves.
+    /// Whether this member has told the other members of the group that it leaves.
     leaves: AtomicBool,
     /// The end of each member, as far as this member has heard of one.
     ends: Vec<watch::Sender<Option<End>>>,

@@ -13,7 +13,7 @@ use crate::error::{CloseError, GivenUp, WhyGivenUp, peer_text};
 /// The most peers that are remembered as having gone with messages that were theirs.
 const MOST_LOST: usize = 64;
 
-/// What the closing of an endpoint waits for, and tells of.
+/// The tasks that close an endpoint, and the peers that were lost before, whom they name.
 #[derive(Debug, Default)]
 pub struct Closing(Mutex<State>);
 

@@ -29,7 +29,7 @@ pub struct Shared {
     pub(super) service: Arc<PullService>,
     /// Tasks that pull long bodies, or connect for that.
     pub(super) tasks: Mutex<JoinSet<()>>,
-    /// What the closing of the endpoint waits for, and tells of.
+    /// The tasks that close the endpoint, and the peers that were lost before.
     pub(super) closing: Closing,
     pub(super) malformed: AtomicU64,
     pub(super) puller: Puller,

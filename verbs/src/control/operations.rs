@@ -15,7 +15,8 @@ use super::listeners::Listening;
 use crate::link::{Link, Way};
 use crate::sync::{AtomicBool, Mutex, Ordering, locked};
 
-/// A control operation: a change of an object of the NIC that its program does not wait for.
+/// A change of an object of the NIC that its program does not wait for, as queued for the thread
+/// that holds the NIC.
 pub(crate) enum ControlOp {
     /// Arm a completion queue, whose reader is about to sleep.
     ArmCompletions(CompletionQueueId),

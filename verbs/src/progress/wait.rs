@@ -144,8 +144,9 @@ impl ProgressEngine {
         self.follow(context, wait_state, look)
     }
 
-    /// Follows: another task runs the NIC or leads, and wakes this one when it gives that up. If it
-    /// did so before this task was on the list, this task finds the lock free now.
+    /// Makes the task a follower: another task runs the NIC or leads, and wakes this one when it
+    /// gives that up. If it did so before this task was on the list, this task finds the lock free
+    /// now.
     #[cold]
     fn follow<'s, L: Look>(
         &'s self,
