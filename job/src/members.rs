@@ -113,7 +113,8 @@ impl Members {
     }
 
     /// Reports to the rendezvous that this process ends only because another one has ended. A
-    /// launcher learns from that which process failed first.
+    /// launcher learns from that which process failed first. Returns when that is noted, for at most
+    /// two seconds: whoever then sees this process end is not the first to have seen an end.
     pub fn ends_after(&self, other: usize) {
         if let Way::Met(joined) = &self.way {
             joined.ends_after(other);

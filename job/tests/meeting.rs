@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use doorbell_job::{Environment, JobError, MOST_TEXT, Members, Place, Service, Standing, Terms};
+use doorbell_kit::effort;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -225,9 +226,9 @@ fn strangers_who_send_anything_hold_up_nobody() {
     for words in [
         &b""[..],
         b"GET / HTTP/1.1\r\n\r\n",
-        b"doorbell-job 3 0 2 a\ncard wrong =\n",
+        b"doorbell-job 5 0 2 a\ncard wrong =\n",
         b"doorbell-job 9 0 2 a\n",
-        b"doorbell-job 3 99999999999999999999 2 a\n",
+        b"doorbell-job 5 99999999999999999999 2 a\n",
         &[0xff; 5000],
     ] {
         let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
@@ -243,7 +244,7 @@ fn a_process_that_was_cut_off_in_the_midst_of_its_proof_is_no_stranger() {
     let service = service(2, SHORT);
     let port = service.address().port();
     let mut cut_off = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
-    cut_off.write_all(b"doorbell-job 3 0 2 a\n").expect("it is taken");
+    cut_off.write_all(b"doorbell-job 5 0 2 a\n").expect("it is taken");
     let mut answer = BufReader::new(cut_off);
     answer.read_line(&mut String::new()).expect("the service proves itself");
     drop(answer);
@@ -304,6 +305,34 @@ fn of_processes_that_name_each_other_the_one_that_was_named_first_is_told_to_all
         }
     });
     assert_eq!(service.first_ended(), Some(1));
+}
+
+/// Of one that has failed because of another, others said that it had ended before the service had
+/// read whom it had named.
+#[test]
+fn who_has_been_named_is_noted_before_others_can_see_that_process_end() {
+    for round in 0..effort(50, 500) {
+        let service = service(3, LONG);
+        let port = service.address().port();
+        let ends = std::sync::Barrier::new(3);
+        thread::scope(|scope| {
+            for rank in 0..3 {
+                let ends = &ends;
+                scope.spawn(move || {
+                    let members = meets(environment(rank, 3, port, SECRET), LONG);
+                    let members = members.expect("all come");
+                    if rank == 2 {
+                        members.ends_after(1);
+                    }
+                    ends.wait();
+                    let other = if rank == 2 { 1 } else { 2 };
+                    let first = members.first_ended(other);
+                    assert_eq!(first, Some(1), "process {rank}, round {round}");
+                    ends.wait();
+                });
+            }
+        });
+    }
 }
 
 #[test]

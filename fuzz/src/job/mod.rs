@@ -83,14 +83,14 @@ fn environment_at(rank: usize, size: usize, port: u16) -> Environment {
 }
 
 /// The pieces of what is said: whole lines, and parts of lines.
-const PIECES: [&str; 37] = [
+const PIECES: [&str; 38] = [
     "\n",
     " ",
     "=",
-    "doorbell-job 4 0 3 abc\n",
-    "doorbell-job 4 2 3 abc\n",
-    "doorbell-job 4 ",
     "doorbell-job 5 0 3 abc\n",
+    "doorbell-job 5 2 3 abc\n",
+    "doorbell-job 5 ",
+    "doorbell-job 6 0 3 abc\n",
     "nonce abc def\n",
     "nonce ",
     "card abc =a =b =c =d\n",
@@ -98,6 +98,7 @@ const PIECES: [&str; 37] = [
     "cards 3\n",
     "cards 3 abc\n",
     "first 1\n",
+    "noted\n",
     "cards 99999999999\n",
     "=a =b =c =d\n",
     "=%20 = = =%\n",

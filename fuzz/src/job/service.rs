@@ -89,7 +89,7 @@ fn mad(port: u16, words: &[u8], waits: bool) {
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
     let mut lines = BufReader::new(stream.try_clone().expect("a descriptor is left"));
     let mut line = String::new();
-    writeln!(&stream, "doorbell-job 4 {rank} {size} {own}").expect("the service is there");
+    writeln!(&stream, "doorbell-job 5 {rank} {size} {own}").expect("the service is there");
     lines.read_line(&mut line).expect("the service answers");
     let theirs = line.split(' ').nth(1).expect("the service's nonce");
     let proof = proof("process", rank, size, port, [own, theirs]);

@@ -19,9 +19,9 @@ const ANSWERING_AT_MOST: Duration = Duration::from_secs(2);
 /// How long a process waits, beyond the time in which all have to come, for the service to say who
 /// has not.
 const VERDICT: Duration = Duration::from_secs(2);
-/// How long a process that ends since another has gone waits for the service to say which one was
-/// the first.
-const FIRST: Duration = Duration::from_secs(2);
+/// How long a process that ends since another has gone waits for the service to note it, and to say
+/// which one was the first.
+const ANSWERS: Duration = Duration::from_secs(2);
 /// The pause before all places are tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -52,6 +52,8 @@ struct News {
     ended: Vec<usize>,
     /// The process that was the first to end so, and not because another had.
     first: Option<usize>,
+    /// How often the service has noted that this process ends because of another.
+    noted: usize,
     /// Whether every process is done with the service.
     over: bool,
     /// Whether the service has ended.
@@ -258,19 +260,28 @@ impl Joined {
         Err(JobError::Silent { within: self.within })
     }
 
-    /// Sends that this process ends because another has ended.
+    /// Sends that this process ends because another has ended, and waits until the service has noted
+    /// it. Processes that then see this one end, and say so, come behind it.
     pub fn ends_after(&self, other: usize) {
+        let before = self.heard.lock().noted;
         // The service may have ended, too, and then nobody wants to know.
-        let _ = (&self.lines).write_all(format!("after {other}\n").as_bytes());
+        if (&self.lines).write_all(format!("after {other}\n").as_bytes()).is_ok() {
+            self.wait(|news| news.noted > before);
+        }
+    }
+
+    /// Waits for an answer of the service, for some seconds, or until the service has ended.
+    fn wait(&self, has_come: impl Fn(&News) -> bool) -> MutexGuard<'_, News> {
+        let waits = |news: &mut News| !has_come(news) && !news.lost;
+        let waited = self.heard.changed.wait_timeout_while(self.heard.lock(), ANSWERS, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Sends that this process ends because another has gone, and returns the process that was the
     /// first to end, if the service says so soon. `None` if the service has ended before.
     pub fn first_ended(&self, other: usize) -> Option<usize> {
         self.ends_after(other);
-        let waits = |news: &mut News| news.first.is_none() && !news.lost;
-        let waited = self.heard.changed.wait_timeout_while(self.heard.lock(), FIRST, waits);
-        waited.unwrap_or_else(PoisonError::into_inner).0.first
+        self.wait(|news| news.first.is_some()).first
     }
 
     /// Whether the service has ended.
@@ -307,6 +318,7 @@ enum Said {
     Told(Vec<String>),
     Ended(usize),
     First(usize),
+    Noted,
     Over,
     Nonsense,
     /// The service has ended.
@@ -315,8 +327,10 @@ enum Said {
 
 fn hear(lines: &mut Lines, size: usize) -> Said {
     let Ok(line) = lines.read(None) else { return Said::Nothing };
-    if line == "over" {
-        return Said::Over;
+    match &*line {
+        "over" => return Said::Over,
+        "noted" => return Said::Noted,
+        _ => {}
     }
     if let Some(Ok(rank)) = line.strip_prefix("ended ").map(str::parse) {
         return Said::Ended(rank);
@@ -345,6 +359,7 @@ impl News {
             Said::Told(all) => self.told.push_back(all),
             Said::Over => self.over = true,
             Said::Nonsense => {}
+            Said::Noted => self.noted += 1,
             Said::First(rank) => self.first = Some(rank),
             Said::Ended(rank) => {
                 self.ended.push(rank);

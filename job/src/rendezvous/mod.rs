@@ -13,6 +13,7 @@
 //! | service | `told COUNT`, and the texts in the order of ranks | when all have told one |
 //! | process | `bye` | it is done, and does not mind the end of others |
 //! | process | `after RANK` | it ends because that process has ended |
+//! | service | `noted` | to the process that has said so: what others say later comes behind it |
 //! | service | `over` | all have said so |
 //! | service | `ended RANK` | that process has ended without a `bye` |
 //! | service | `first RANK` | that process was the first to end so, without naming another |
@@ -31,7 +32,7 @@ pub use proof::nonce;
 pub use server::{Service, Standing};
 
 /// The version of the lines.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The longest time that processes wait for each other: about a year, which can be added to any
 /// instant.

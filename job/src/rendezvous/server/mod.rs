@@ -271,6 +271,13 @@ impl Shared {
                 _ => break,
             };
             self.tell(roll, &told);
+            if word == "after" {
+                self.count(1);
+                let _telling = self.telling();
+                if lines.write("noted", Instant::now() + TELLING).is_err() {
+                    break;
+                }
+            }
         }
         let mut roll = self.lock();
         let told = roll.has_ended(rank);
