@@ -266,7 +266,7 @@ impl Joined {
         let before = self.heard.lock().noted;
         // The service may have ended, too, and then nobody wants to know.
         if (&self.lines).write_all(format!("after {other}\n").as_bytes()).is_ok() {
-            self.wait(|news| news.noted > before);
+            drop(self.wait(|news| news.noted > before));
         }
     }
 
