@@ -270,7 +270,7 @@ impl Joined {
         }
     }
 
-    /// Waits for an answer of the service, for some seconds, or until the service has ended.
+    /// Waits for an answer of the service, for [some time](ANSWERS), or until the service has ended.
     fn wait(&self, has_come: impl Fn(&News) -> bool) -> MutexGuard<'_, News> {
         let waits = |news: &mut News| !has_come(news) && !news.lost;
         let waited = self.heard.changed.wait_timeout_while(self.heard.lock(), ANSWERS, waits);

@@ -5,7 +5,6 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr;
 
-use doorbell_kit::child::Child;
 use doorbell_kit::{child, stranger};
 use doorbell_transports::sharing::{Membership, SharingError};
 
@@ -47,19 +46,6 @@ fn take(name: &str) -> File {
     // SAFETY: the kernel reads the length that it is told.
     ok(unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), len) });
     socket
-}
-
-/// Whether this process has the stranger's part of a test. If it has none yet, the test runs in a
-/// process of its own, and has run when this returns: where other tests start processes, each of
-/// these has all descriptors for a moment, and with them the names that were just given back.
-fn is_for_the_stranger(test: &str) -> bool {
-    match child::part().as_deref() {
-        None => {
-            Child::start(test, "alone", None).end();
-            false
-        }
-        Some(part) => part != "alone",
-    }
 }
 
 /// The stranger's user, as errors name that user.
@@ -116,30 +102,32 @@ fn where_another_user_is_the_owner_not_even_root_shares_and_is_told_who_that_is(
 fn where_another_user_has_the_owners_name_or_all_tags_whoever_comes_is_told_who_that_is() {
     const TEST: &str = "strangers::\
         where_another_user_has_the_owners_name_or_all_tags_whoever_comes_is_told_who_that_is";
-    if is_for_the_stranger(TEST) {
-        let key = child::listen().expect("the parent says which");
-        let owner = take(&format!("doorbell-owner/{key}"));
-        child::tell("owner");
-        child::listen();
-        drop(owner);
-        let tags: Vec<_> = (1..64).map(|tag| take(&format!("doorbell-tag/{tag}/{key}"))).collect();
-        child::tell("tags");
-        child::listen();
-        return drop(tags);
-    }
-    if child::part().is_none() {
-        return;
-    }
-    let key = key();
-    let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
-    stranger.say(&key);
-    for taken in ["owner", "tags"] {
-        assert_eq!(stranger.hear(), taken);
-        let refused = Membership::join(&key).expect_err("all of it is taken").to_string();
-        assert!(refused.contains(&format!("a process of {}", who())), "{refused}");
-        stranger.say("seen");
-    }
-    stranger.end();
+    // Other tests start processes, and each has all descriptors for a moment, and with them names
+    // that were just given back.
+    child::alone(|| {
+        if child::part().as_deref() == Some("stranger") {
+            let key = child::listen().expect("the parent says which");
+            let owner = take(&format!("doorbell-owner/{key}"));
+            child::tell("owner");
+            child::listen();
+            drop(owner);
+            let tags: Vec<_> =
+                (1..64).map(|tag| take(&format!("doorbell-tag/{tag}/{key}"))).collect();
+            child::tell("tags");
+            child::listen();
+            return drop(tags);
+        }
+        let key = key();
+        let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
+        stranger.say(&key);
+        for taken in ["owner", "tags"] {
+            assert_eq!(stranger.hear(), taken);
+            let refused = Membership::join(&key).expect_err("all of it is taken").to_string();
+            assert!(refused.contains(&format!("a process of {}", who())), "{refused}");
+            stranger.say("seen");
+        }
+        stranger.end();
+    });
 }
 
 /// The owner's process ends, and before another of this user takes its name, a stranger does.
@@ -147,28 +135,30 @@ fn where_another_user_has_the_owners_name_or_all_tags_whoever_comes_is_told_who_
 fn a_member_whose_owner_ends_and_whose_name_a_stranger_takes_says_who_that_is() {
     const TEST: &str =
         "strangers::a_member_whose_owner_ends_and_whose_name_a_stranger_takes_says_who_that_is";
-    if is_for_the_stranger(TEST) {
-        let name = format!("doorbell-owner/{}", child::listen().expect("the parent says which"));
-        let held = take(&name);
-        child::tell("taken");
-        child::listen();
-        return drop(held);
-    }
-    if child::part().is_none() {
-        return;
-    }
-    let key = key();
-    let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
-    let owner = Membership::join(&key).expect("a membership");
-    let mut member = Membership::join(&key).expect("a membership");
-    // The member has yet to hear that the owner is gone.
-    drop(owner);
-    stranger.say(&key);
-    assert_eq!(stranger.hear(), "taken");
-    doorbell_kit::until("trouble that names the stranger", || {
-        while member.turn().is_some() {}
-        let trouble = member.trouble()?.to_string();
-        trouble.contains(&format!("a process of {}", who())).then_some(())
+    // Other tests start processes, and each has all descriptors for a moment, and with them names
+    // that were just given back.
+    child::alone(|| {
+        if child::part().as_deref() == Some("stranger") {
+            let name =
+                format!("doorbell-owner/{}", child::listen().expect("the parent says which"));
+            let held = take(&name);
+            child::tell("taken");
+            child::listen();
+            return drop(held);
+        }
+        let key = key();
+        let Some(mut stranger) = stranger::start(TEST, "stranger") else { return };
+        let owner = Membership::join(&key).expect("a membership");
+        let mut member = Membership::join(&key).expect("a membership");
+        // The member has yet to hear that the owner is gone.
+        drop(owner);
+        stranger.say(&key);
+        assert_eq!(stranger.hear(), "taken");
+        doorbell_kit::until("trouble that names the stranger", || {
+            while member.turn().is_some() {}
+            let trouble = member.trouble()?.to_string();
+            trouble.contains(&format!("a process of {}", who())).then_some(())
+        });
     });
 }
 
