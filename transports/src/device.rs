@@ -150,6 +150,9 @@ pub struct Capabilities {
     pub mapping: bool,
     /// How much memory the device takes at most, in bytes, with as many peers as it allows.
     pub memory: usize,
+    /// Whether the device is part of a simulated network, where time passes only as the program
+    /// lets it pass: no thread of Doorbell's own runs a NIC over such a device.
+    pub simulated: bool,
 }
 
 /// What keeps an open device from working.

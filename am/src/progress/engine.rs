@@ -19,6 +19,7 @@ use crate::link::{Awaiting, Link, Progress};
 use crate::lock::locked;
 use crate::shared::{
     Counters, Deferral, Deferring, Gauge, Signals, handles, wake_later, wake_without_nic,
+    yield_to_any,
 };
 
 /// The progress engine of a bundle.
@@ -257,7 +258,7 @@ impl Engine {
             at_once += 1;
             if at_once == MOST_AT_ONCE {
                 at_once = 0;
-                tokio::task::yield_now().await;
+                yield_to_any().await;
             }
         }
     }

@@ -12,6 +12,7 @@ mod signals;
 mod sync;
 mod tasks;
 mod wakes;
+mod yielding;
 
 pub(crate) use contained::contained;
 pub(crate) use counters::{Counters, count};
@@ -19,3 +20,4 @@ pub(crate) use running::{Runs, handles, handles_several, run_handler};
 pub(crate) use signals::{Gauge, Signals};
 pub(crate) use tasks::Tasks;
 pub(crate) use wakes::{Deferral, Deferring, drop_later, wake_later, wake_without_nic};
+pub(crate) use yielding::yield_to_any;

@@ -166,6 +166,7 @@ impl Ether {
                 checksum: false,
                 lossless: self.lossless,
                 mapping: false,
+                simulated: true,
                 memory: ROOM * LONGEST,
             },
             statistics: Statistics::default(),

@@ -126,6 +126,7 @@ impl<P: Peers> Raw<P> {
             checksum: run > 1,
             lossless: false,
             mapping: false,
+            simulated: false,
             memory: P::MEMORY
                 + intake.memory()
                 + outgoing.len()

@@ -272,6 +272,7 @@ impl Shm {
                 checksum: false,
                 lossless: true,
                 mapping: true,
+                simulated: false,
                 memory: (limits.peers * Segment::first_bytes(lines(limits)))
                     .saturating_add(limits.spare),
             },

@@ -250,6 +250,7 @@ impl Udp {
                 checksum: true,
                 lossless: false,
                 mapping: false,
+                simulated: false,
                 memory: (MOST_PEERS + 2) * 2 * (RECEIVE_BUFFER + SEND_BUFFER)
                     + 3 * LONGEST
                     + REMEMBERED * size_of::<Option<(SocketAddr, Sender)>>(),

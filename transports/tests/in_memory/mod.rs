@@ -46,6 +46,7 @@ impl InMemory {
             checksum: false,
             lossless: false,
             mapping: false,
+            simulated: false,
             memory: 2 * FRAME,
         };
         Ok(Self {

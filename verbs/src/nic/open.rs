@@ -188,8 +188,10 @@ impl Nic {
         config: &Config,
     ) -> Result<Self, NicError> {
         let system = |what| move |source| NicError::System { what, source: naming_limits(source) };
+        let simulated = adapter.capabilities().simulated;
+        let watched = adapter.watched();
         let watch =
-            adapter.watched().and_then(|watched| WatchTimer::new(watched, config.spin.is_zero()));
+            watched.and_then(|watched| WatchTimer::new(watched, config.spin.is_zero(), simulated));
         let watch = watch.map_err(system("watching the device"))?;
         let dedicated = matches!(config.progress, Progress::Dedicated { .. });
         let pacing = Pacing { spin: config.spin, dedicated };

@@ -11,7 +11,7 @@ use tokio::sync::{AcquireError, SemaphorePermit};
 use crate::connect::Connection;
 use crate::dispatch::Dispatcher;
 use crate::error::Failed;
-use crate::progress::{HeldNic, Look, NicGuard, ProgressEngine, yield_to_others};
+use crate::progress::{HeldNic, Look, NicGuard, ProgressEngine, yield_to_any};
 use crate::waiting::{Waiting, with_progress};
 
 type Room<'q> =
@@ -110,7 +110,7 @@ impl<'q> Operation<'q> {
                 if is_full(&refused.why) {
                     // The NIC is still taking completed requests off the queue.
                     self.state = State::Held(Some(*refused.request));
-                    return yield_to_others(context);
+                    return yield_to_any(context);
                 }
                 return Poll::Ready(Err(Failed::of_request(refused, self.connection.link())));
             }

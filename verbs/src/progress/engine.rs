@@ -7,11 +7,12 @@ use std::time::Duration;
 use doorbell_transports::{Address, Capabilities};
 
 use super::leader::LeaderLock;
+use super::watch_state::WatchState;
 use super::watch_timer::WatchTimer;
 use crate::adapter::{Adapter, Turned};
 use crate::control::{ControlOp, ControlQueue};
 use crate::sync::wakers::Wakers;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::sys::lock::Guard;
 
 /// How many results tasks may find without a turn before a turn is taken.
@@ -55,6 +56,8 @@ pub(crate) struct ProgressEngine {
     pub watch: WatchTimer,
     /// How often a waiting task took turns. The watch compares this with its last look.
     pub(super) turns_taken: AtomicU64,
+    /// What the rescue thread remembers from its last look at the NIC.
+    pub(super) rescue_state: Mutex<WatchState>,
     /// How many waits in a row were polled since other tasks were let run.
     pub(super) waits_in_a_row: AtomicU32,
     /// How many results were found without a turn.
@@ -82,6 +85,7 @@ impl ProgressEngine {
             memory_waiters: Wakers::default(),
             watch,
             turns_taken: AtomicU64::new(0),
+            rescue_state: Mutex::default(),
             waits_in_a_row: AtomicU32::new(0),
             finds: AtomicU32::new(0),
             handles: AtomicUsize::new(1),

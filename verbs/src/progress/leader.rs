@@ -7,7 +7,7 @@
 use std::task::Waker;
 
 use crate::sync::wakers::{Place, Wakers};
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, Mutex, Ordering, contained, fence, locked};
 use crate::sys::lock::{Guard, ProgressLock};
 
 /// The precedence of a waiting task: of several, the one with the highest spins, and the others
@@ -50,6 +50,9 @@ pub(crate) struct LeaderLock<T> {
     /// The precedence of the leader, or 0 while no task leads, in the lowest bits; and above them
     /// how many leaders there have been.
     leader: AtomicU32,
+    /// The waker of the leader's task, which has yielded: the thread that is to poll the task next
+    /// may be kept by other code.
+    leads: Mutex<Option<(Leadership, Waker)>>,
     followers: Wakers,
 }
 
@@ -58,6 +61,7 @@ impl<T> LeaderLock<T> {
         Self {
             lock: ProgressLock::new(inside),
             leader: AtomicU32::new(0),
+            leads: Mutex::new(None),
             followers: Wakers::default(),
         }
     }
@@ -138,6 +142,31 @@ impl<T> LeaderLock<T> {
         Some(Leadership(next(before)))
     }
 
+    /// Keeps the waker of the leader's task, for whoever deposes the leader.
+    #[inline]
+    pub fn keep_waker(&self, leadership: Leadership, waker: &Waker) {
+        let waker = waker.clone();
+        let mut leads = locked(&self.leads);
+        // A leader that was deposed meanwhile has no waker to be found by the next one.
+        let old = if self.is_leader(leadership) {
+            leads.replace((leadership, waker))
+        } else {
+            Some((leadership, waker))
+        };
+        drop(leads);
+        drop(old);
+    }
+
+    /// Lets go of the waker of a leader's task, which doesn't lead any more.
+    pub fn forget_waker(&self, leadership: Leadership) {
+        drop(self.take_waker(leadership));
+    }
+
+    /// Takes the waker of a leader's task, if it is kept still.
+    fn take_waker(&self, leadership: Leadership) -> Option<Waker> {
+        locked(&self.leads).take_if(|(leads, _)| *leads == leadership).map(|(_, waker)| waker)
+    }
+
     /// Resigns as leader, and wakes a follower. Has no effect if another task leads by now.
     #[cold]
     pub fn resign(&self, leadership: Leadership) {
@@ -149,14 +178,25 @@ impl<T> LeaderLock<T> {
 
     /// Resigns as leader where no other task needs to lead. Returns false if another task leads by
     /// now.
-    pub fn step_down(&self, Leadership(leader): Leadership) -> bool {
-        let (relaxed, ordering) = (Ordering::Relaxed, Ordering::SeqCst);
-        self.leader.compare_exchange(leader, leader & !WHO, ordering, relaxed).is_ok()
+    pub fn step_down(&self, leadership: Leadership) -> bool {
+        let (leader, relaxed, ordering) = (leadership.0, Ordering::Relaxed, Ordering::SeqCst);
+        let led = self.leader.compare_exchange(leader, leader & !WHO, ordering, relaxed).is_ok();
+        self.forget_waker(leadership);
+        led
     }
 
-    /// Removes the leader, whoever it is, without becoming the leader.
+    /// Removes the leader, whoever it is, without becoming the leader, and wakes the leader's task.
+    ///
+    /// The task has yielded to the worker thread that polled it last, and no other worker can take
+    /// it from there. If that worker is kept by a handler that blocks, the task runs on another
+    /// worker once it is woken.
     pub fn depose(&self) {
-        self.leader.fetch_and(!WHO, Ordering::SeqCst);
+        let leader = self.leader.fetch_and(!WHO, Ordering::SeqCst);
+        if leader & WHO != 0
+            && let Some(waker) = self.take_waker(Leadership(leader))
+        {
+            contained("a waker", || waker.wake());
+        }
     }
 
     /// Becomes a follower. The caller must then look once more for what it waits for, and try

@@ -10,6 +10,7 @@
 //! | leader | has yielded between two polls, and comes back soon to take turns |
 //! | follower | sleeps; one follower is woken when no task leads any more |
 //! | watch | runs the NIC when no task waits: wakes with the device, or looks every millisecond |
+//! | rescue thread | runs the NIC when neither the tasks nor the watch get to run |
 //!
 //! The engine keeps one invariant: there is a holder, a leader, an armed device, or a ticking
 //! watch, whenever a task sleeps. So a task that gives up leadership wakes a follower, or arms the
@@ -28,8 +29,10 @@ mod engine;
 mod held;
 mod leader;
 mod look;
+mod rescue;
 mod wait;
 mod watch;
+mod watch_state;
 mod watch_timer;
 mod yielding;
 
@@ -40,6 +43,6 @@ pub(crate) use leader::LeaderLock;
 pub use leader::Precedence;
 pub use look::Look;
 pub(crate) use wait::WaitState;
-pub(crate) use watch::{WatchState, WatchStep};
+pub(crate) use watch_state::{WatchState, WatchStep};
 pub(crate) use watch_timer::WatchTimer;
-pub(crate) use yielding::{poll_blocked, yield_to_others};
+pub(crate) use yielding::{poll_blocked, yield_to_any, yield_to_others};

@@ -1,6 +1,6 @@
 //! A wait: when its task takes turns, follows, yields or sleeps.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use doorbell_core::time::Time;
@@ -9,7 +9,7 @@ use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
 use super::held::HeldNic;
 use super::leader::{LeaderLock, Leadership, Precedence};
 use super::look::Look;
-use super::yielding::{is_blocked, yield_to_others};
+use super::yielding::{is_blocked, yield_to_any, yield_to_others};
 use crate::sync::Ordering;
 use crate::sync::wakers::Place;
 
@@ -47,9 +47,11 @@ impl WaitState {
     /// Becomes the leader, unless the task leads already, or one of the same or of a higher
     /// precedence does. Returns whether the task leads.
     #[inline]
-    fn lead<T>(&mut self, lock: &LeaderLock<T>, who: Precedence) -> bool {
+    fn lead<T>(&mut self, lock: &LeaderLock<T>, who: Precedence, waker: &Waker) -> bool {
         if !self.leads(lock, who) {
-            self.leadership = lock.lead(who);
+            let old = std::mem::replace(&mut self.leadership, lock.lead(who));
+            old.into_iter().for_each(|old| lock.forget_waker(old));
+            self.leadership.into_iter().for_each(|leads| lock.keep_waker(leads, waker));
         }
         self.leadership.is_some()
     }
@@ -70,7 +72,7 @@ impl ProgressEngine {
         let yields = in_a_row == MOST_AT_ONCE;
         self.waits_in_a_row.store(if yields { 0 } else { in_a_row }, Ordering::Relaxed);
         if yields {
-            return yield_to_others(context);
+            return yield_to_any(context);
         }
         let found = self.look_once(wait_state, look);
         if found.is_ready() {
@@ -136,7 +138,7 @@ impl ProgressEngine {
             return self.sleep(adapter, context, wait_state, look);
         }
         self.tick_if(was_armed);
-        if wait_state.lead(&self.lock, who) {
+        if wait_state.lead(&self.lock, who, context.waker()) {
             self.release(adapter);
             return yield_to_others(context);
         }
@@ -168,10 +170,10 @@ impl ProgressEngine {
         }
         if let Some(adapter) = self.lock.enter_unled(who) {
             // The task comes back at once, so other tasks run first, and it does not sleep.
-            wait_state.lead(&self.lock, who);
+            let leads = wait_state.lead(&self.lock, who, context.waker());
             self.lock.unfollow(&mut wait_state.place);
             self.release(adapter);
-            return yield_to_others(context);
+            return if leads { yield_to_others(context) } else { yield_to_any(context) };
         }
         Poll::Pending
     }
@@ -189,9 +191,9 @@ impl ProgressEngine {
         if !self.arm(&mut adapter) {
             // Nothing would wake this task: it goes on spinning.
             let who = look.precedence();
-            wait_state.lead(&self.lock, who);
+            let leads = wait_state.lead(&self.lock, who, context.waker());
             self.release(adapter);
-            return yield_to_others(context);
+            return if leads { yield_to_others(context) } else { yield_to_any(context) };
         }
         if let Some(found) = look.look(HeldNic::of(self, &mut adapter)) {
             self.end(wait_state);

@@ -1,7 +1,7 @@
 //! The watch: a background task that runs the NIC when no task waits.
 //!
-//! The watch is a task of the runtime in which the NIC was opened, or a thread where there is none.
-//! It wakes with the device while that is armed, and every millisecond while it is not. Then it
+//! The watch is a task of the runtime in which the NIC was opened, or the rescue thread where there
+//! is none. It wakes with the device while that is armed, and every millisecond while it is not. Then it
 //! checks whether any task has taken turns since. If none has, the watch takes turns, arms the
 //! device, and sleeps.
 //!
@@ -10,42 +10,27 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
 
 use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 
 use super::engine::ProgressEngine;
+use super::rescue::{Next, Rescuable, Rescued};
 use super::wait::{QUANTUM, TURNS_A_POLL};
+use super::watch_state::{WatchState, WatchStep};
 use super::watch_timer::Keeper;
-use crate::sync::Ordering;
-use crate::sys::thread::{sleepable, wait_either};
-
-/// The next step of the watch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WatchStep {
-    /// Let other tasks run, and look again.
-    Again,
-    /// Let the tasks run that were woken. If they do not go on with the NIC, look again soon.
-    HandOver,
-    /// Sleep until the device or the timer wakes the watch.
-    Rest,
-}
-
-/// The state that a watch keeps from one look to the next.
-#[derive(Default)]
-pub(crate) struct WatchState {
-    turns_taken: u64,
-    /// The time since when nothing has come.
-    since: Option<doorbell_core::time::Time>,
-    /// Whether the watch has let other tasks run in order to look again.
-    again: bool,
-}
+use crate::sync::{Ordering, locked};
+use crate::sys::thread::sleepable;
 
 impl ProgressEngine {
     /// Checks whether tasks take turns, and takes turns if none does.
     pub(crate) fn watch_once(&self, watch_state: &mut WatchState) -> WatchStep {
+        self.watch.count_look();
+        self.look_after(watch_state)
+    }
+
+    fn look_after(&self, watch_state: &mut WatchState) -> WatchStep {
         let turns_taken = self.turns_taken.load(Ordering::Relaxed);
         // A leader is no proof that turns are taken: it may be a future whose task does not poll
         // it.
@@ -104,19 +89,31 @@ impl ProgressEngine {
     /// Makes the watch look soon, unless the device is armed: the woken tasks may have done all
     /// work already and sleep again. That saves setting the timer twice.
     fn hand_over(&self) {
-        let armed = self.lock.enter().is_some_and(|adapter| {
-            let armed = adapter.is_armed();
-            self.release(adapter);
-            armed
-        });
-        if !armed {
+        if !self.is_armed() {
             self.watch.tick();
         }
     }
 
-    /// Starts a watch: a task of this runtime, or a thread where there is none.
+    /// Returns whether the device is armed. Returns false while another thread runs the NIC.
+    fn is_armed(&self) -> bool {
+        self.lock.enter().is_some_and(|adapter| {
+            let armed = adapter.is_armed();
+            self.release(adapter);
+            armed
+        })
+    }
+
+    /// Starts a watch: a task of this runtime, or the rescue thread where there is none. The rescue
+    /// thread looks after NICs with a task, too, except for those of simulated networks, where time
+    /// passes only as the program says.
     pub fn keep_watch(self: &Arc<Self>) -> io::Result<()> {
-        let Ok(runtime) = Handle::try_current() else { return self.keep_watch_by_thread() };
+        let Ok(runtime) = Handle::try_current() else { return self.be_watched_by_rescue() };
+        if !self.capabilities.simulated
+            && let Err(why) = self.enter_rescue()
+        {
+            tracing::warn!(%why, address = %self.address, "no thread runs the NIC while all \
+                workers of its runtime are kept by code that blocks");
+        }
         let fd = self.watch.readiness.try_clone()?;
         let nudge = self.watch.nudge.clone().unwrap_or_default();
         let task = runtime.spawn(watch(Arc::downgrade(self), runtime.id(), fd, nudge));
@@ -130,26 +127,62 @@ impl ProgressEngine {
         self.watch.is_kept_here() || self.me.upgrade().is_some_and(|me| me.keep_watch().is_ok())
     }
 
-    fn keep_watch_by_thread(self: &Arc<Self>) -> io::Result<()> {
-        let fd = self.watch.readiness.try_clone()?;
-        let engine = Arc::downgrade(self);
-        let (ends, ended) = UnixStream::pair()?;
-        let body = move || watch_as_thread(&engine, &fd, &ended);
-        std::thread::Builder::new().name("doorbell-watch".into()).spawn(body)?;
-        self.watch.keep(Keeper::Thread { _ends: ends });
+    fn be_watched_by_rescue(&self) -> io::Result<()> {
+        self.enter_rescue()?;
+        self.watch.keep(Keeper::Rescue);
+        // The rescue thread may have been told before, when there was a task.
+        self.watch.tick();
         Ok(())
+    }
+
+    fn enter_rescue(&self) -> io::Result<()> {
+        let nic: Weak<dyn Rescuable> = self.me.clone();
+        self.watch.enter_rescue(|readiness| Rescued::enter(nic, readiness))
     }
 }
 
-/// A guard that starts a thread as the watch when the runtime of the last task has ended: tasks of
-/// other runtimes may sleep.
+impl Rescuable for ProgressEngine {
+    fn runs(&self) -> u64 {
+        self.turns_taken.load(Ordering::Relaxed).wrapping_add(self.watch.looks())
+    }
+
+    fn is_watched(&self) -> bool {
+        self.watch.is_kept_by_tasks()
+    }
+
+    fn alarm(&self) -> &OwnedFd {
+        &self.watch.readiness
+    }
+
+    fn will_report(&self) -> bool {
+        self.watch.ticks() || self.is_armed()
+    }
+
+    fn rescue(&self) -> Next {
+        if self.handles.load(Ordering::Acquire) == 0 {
+            return Next::Rest;
+        }
+        match self.look_after(&mut locked(&self.rescue_state)) {
+            WatchStep::Again => Next::Again,
+            WatchStep::Rest => Next::Rest,
+            WatchStep::HandOver => {
+                // The woken tasks run on other threads, and take their time.
+                self.watch.tick();
+                Next::Rest
+            }
+        }
+    }
+}
+
+/// A guard that leaves the watch to the rescue thread when the runtime of the last task has ended:
+/// tasks of other runtimes may sleep.
 struct Unwatched(Weak<ProgressEngine>, runtime::Id);
 
 impl Drop for Unwatched {
     fn drop(&mut self) {
         let Some(engine) = ProgressEngine::upgrade(&self.0) else { return };
         if engine.watch.is_left_by(self.1)
-            && let Err(why) = engine.keep_watch_by_thread()
+            && let Err(why) = engine.be_watched_by_rescue()
         {
             // Without a watch, no task goes to sleep from here on.
             tracing::warn!(%why, "nobody watches the NIC, whose runtime has ended");
@@ -180,6 +213,9 @@ async fn watch(
         loop {
             let Some(live) = ProgressEngine::upgrade(&engine) else { return };
             let next = live.watch_once(&mut watch_state);
+            if next != WatchStep::Rest {
+                live.watch.note_yield(live.runs());
+            }
             drop(live);
             if next == WatchStep::Rest {
                 break;
@@ -190,27 +226,6 @@ async fn watch(
                 live.hand_over();
                 break;
             }
-        }
-    }
-}
-
-fn watch_as_thread(engine: &Weak<ProgressEngine>, fd: &OwnedFd, ended: &UnixStream) {
-    let mut watch_state = WatchState::default();
-    // The descriptor `ended` becomes readable when the NIC ends.
-    while wait_either(fd, ended) {
-        loop {
-            let Some(engine) = ProgressEngine::upgrade(engine) else { return };
-            match engine.watch_once(&mut watch_state) {
-                WatchStep::Again => {}
-                WatchStep::HandOver => {
-                    // The woken tasks run on other threads, and take their time.
-                    engine.watch.tick();
-                    break;
-                }
-                WatchStep::Rest => break,
-            }
-            drop(engine);
-            std::thread::yield_now();
         }
     }
 }

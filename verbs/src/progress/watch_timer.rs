@@ -12,7 +12,8 @@ use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::sync::{AtomicBool, Mutex, Ordering, locked};
+use super::rescue::Rescued;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, locked};
 
 /// How long a NIC goes without turns while no task waits.
 const TICK: Duration = Duration::from_millis(1);
@@ -28,10 +29,16 @@ pub(crate) struct WatchTimer {
     /// A duplicate of the sentry's descriptor, on which watches sleep.
     pub readiness: OwnedFd,
     ticks: AtomicBool,
+    /// How often a task has looked after the NIC as its watch.
+    looks: AtomicU64,
+    /// The place of the NIC in the list of the rescue thread.
+    rescued: Mutex<Option<Rescued>>,
+    /// Whether the device is part of a simulated network.
+    simulated: bool,
     /// Wakes the task that keeps the watch once other tasks have run, if the watch ticks by turns
     /// of others.
     pub nudge: Option<Arc<Notify>>,
-    /// The tasks, one in each runtime in which a task has slept, or the thread, that keep the
+    /// The tasks, one in each runtime in which a task has slept, and the threads that keep the
     /// watch.
     keepers: Mutex<Vec<Keeper>>,
 }
@@ -42,6 +49,8 @@ pub(super) enum Keeper {
         runtime: runtime::Id,
         task: JoinHandle<()>,
     },
+    /// The rescue thread of the process.
+    Rescue,
     /// A thread, which ends when this end of the pair is dropped.
     Thread {
         _ends: UnixStream,
@@ -58,7 +67,7 @@ impl Drop for Keeper {
 
 impl WatchTimer {
     /// Makes a timer that ticks when other tasks have run, if `turns`, or else by time.
-    pub fn new(watched: Vec<OwnedFd>, turns: bool) -> io::Result<Self> {
+    pub fn new(watched: Vec<OwnedFd>, turns: bool, simulated: bool) -> io::Result<Self> {
         let mut sentry = Sentry::new()?;
         // The device is not armed before the first look.
         sentry.arm(watched.iter().map(AsRawFd::as_raw_fd), Some(Duration::ZERO))?;
@@ -68,23 +77,77 @@ impl WatchTimer {
             _watched: watched,
             readiness,
             ticks: AtomicBool::new(true),
+            looks: AtomicU64::new(0),
+            rescued: Mutex::new(None),
+            simulated,
             nudge: turns.then(Arc::default),
             keepers: Mutex::new(Vec::new()),
         })
     }
 
-    fn set(&self, after: Duration) {
-        // The timer of a live descriptor can always be set, and what is watched stays as it was.
-        let _ = locked(&self.sentry).arm(empty::<RawFd>(), Some(after));
+    /// Sets the timer, if `wanted` says so of whether it ticked until now. The timer and the flag
+    /// change together.
+    fn set(&self, ticks: bool, wanted: impl FnOnce(bool) -> bool) {
+        let mut sentry = locked(&self.sentry);
+        if wanted(self.ticks.swap(ticks, Ordering::Relaxed)) {
+            let after = if ticks { TICK } else { NEVER };
+            // The timer of a live descriptor can always be set, and what is watched stays as it was.
+            let _ = sentry.arm(empty::<RawFd>(), Some(after));
+        }
     }
 
     /// Makes the watch look soon, for a device that is not armed.
     pub fn tick(&self) {
-        self.ticks.store(true, Ordering::Relaxed);
         match &self.nudge {
-            Some(nudge) if self.is_kept_by_task() => nudge.notify_one(),
-            _ => self.set(TICK),
+            Some(nudge) if self.is_kept_by_task() => {
+                // The task may not get to run, and the rescue thread hears of the timer alone.
+                self.set(true, |ticked| !ticked && !self.simulated);
+                nudge.notify_one();
+            }
+            _ => self.set(true, |_| true),
         }
+    }
+
+    /// Returns whether the timer is set, so that the watch looks soon.
+    pub fn ticks(&self) -> bool {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Counts a look after the NIC by a task that is its watch.
+    pub fn count_look(&self) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how often tasks have looked after the NIC as its watch.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    /// Enters the NIC in the list of the rescue thread, unless it is there already.
+    pub(super) fn enter_rescue(
+        &self,
+        enters: impl FnOnce(&OwnedFd) -> io::Result<Rescued>,
+    ) -> io::Result<()> {
+        let mut rescued = locked(&self.rescued);
+        if rescued.is_none() {
+            *rescued = Some(enters(&self.readiness)?);
+        }
+        Ok(())
+    }
+
+    /// Tells the rescue thread that the task which watches the NIC yields to others, while the
+    /// device is not armed and the timer may not tick. `runs` is how often the NIC was run by
+    /// others than the rescue thread.
+    pub fn note_yield(&self, runs: u64) {
+        if let Some(rescued) = &*locked(&self.rescued) {
+            rescued.note(runs);
+        }
+    }
+
+    /// Returns whether tasks alone keep the watch.
+    pub fn is_kept_by_tasks(&self) -> bool {
+        let keepers = locked(&self.keepers);
+        !keepers.is_empty() && keepers.iter().all(|keeper| matches!(keeper, Keeper::Task { .. }))
     }
 
     /// Returns whether exactly one task keeps the watch. Of several, a nudge might go to one whose
@@ -95,8 +158,8 @@ impl WatchTimer {
 
     /// Lets the watch sleep for as long as the device does.
     pub fn quiet(&self) {
-        if self.ticks.swap(false, Ordering::Relaxed) {
-            self.set(NEVER);
+        if self.ticks() {
+            self.set(false, |ticked| ticked);
         }
     }
 
@@ -108,7 +171,7 @@ impl WatchTimer {
         let here = Handle::try_current().ok().map(|runtime| runtime.id());
         locked(&self.keepers).iter().any(|keeper| match keeper {
             Keeper::Task { runtime, .. } => Some(*runtime) == here,
-            Keeper::Thread { .. } => true,
+            Keeper::Rescue | Keeper::Thread { .. } => true,
         })
     }
 
@@ -118,5 +181,13 @@ impl WatchTimer {
         keepers
             .retain(|keeper| !matches!(keeper, Keeper::Task { runtime: of, .. } if *of == runtime));
         keepers.is_empty()
+    }
+}
+
+impl Drop for WatchTimer {
+    fn drop(&mut self) {
+        if let Some(rescued) = locked(&self.rescued).take() {
+            rescued.leave(&self.readiness);
+        }
     }
 }

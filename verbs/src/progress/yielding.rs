@@ -28,7 +28,16 @@ pub(crate) fn poll_blocked<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Pol
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// Lets other tasks run, and comes back. In a runtime this uses Tokio's own yield, since waking
+/// Lets other tasks run, and comes back, on any worker thread of the runtime. Where that may call
+/// an idle worker, which costs more than [`yield_to_others`], the task does not depend on what the
+/// tasks of its own thread do.
+pub(crate) fn yield_to_any<T>(context: &mut Context<'_>) -> Poll<T> {
+    context.waker().wake_by_ref();
+    Poll::Pending
+}
+
+/// Lets other tasks of this thread run, and comes back to this thread. Only the leader may: its
+/// waker is kept, in case that another task keeps the thread. In a runtime this uses Tokio's own yield, since waking
 /// ourselves would call an idle worker to steal the task. In `block_on`, Tokio would not wake us
 /// before the call ends, so the waker is called at once.
 pub(crate) fn yield_to_others<T>(context: &mut Context<'_>) -> Poll<T> {

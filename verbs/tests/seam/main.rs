@@ -1,6 +1,7 @@
 //! Tests of verbs as programs use them: over every device, in both modes of progress, awaited or
 //! polled.
 
+mod blocked;
 mod causes;
 mod common;
 mod data;
