@@ -8,7 +8,7 @@ use super::common::Common;
 use super::inbound::Inbound;
 use super::outbound::Outbound;
 use crate::error::Over;
-use crate::shared::{FOR_SIGNALS, Shared};
+use crate::shared::{BESIDE, Shared};
 use crate::wire::{Hello, Signal, Violation};
 
 /// The state of a stream, from the making of its queue pair until the queue pair is dropped.
@@ -22,8 +22,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Makes a link for a connection that is not established yet. Receives for the whole window
-    /// must have been promised before.
+    /// Makes a link for a connection that is not established yet. The caller sees to the receives
+    /// that are [promised](Self::promised).
     pub fn new(shared: &Arc<Shared>, connection: Connection, since: usize) -> Self {
         let (inbound, outbound) = (Inbound::default(), Outbound::default());
         Self { common: Common::new(shared, connection), since, inbound, outbound }
@@ -43,39 +43,26 @@ impl Link {
     /// Takes in a message from the peer. Returns whether a task was woken.
     pub fn received(&self, buffer: Buf, attached: Attachment) -> bool {
         let taken = match attached {
-            Attachment::Nothing => self.take_in(buffer, None),
-            Attachment::Imm(imm) => match Signal::parse(imm) {
-                Some(signal) => self.take_in(buffer, Some(signal)),
-                None => Err(Violation::Signal(imm.0)),
-            },
+            Attachment::Nothing => self.take_in(buffer, Signal::default()),
+            Attachment::Imm(imm) => self.take_in(buffer, Signal::parse(imm)),
             Attachment::Invalidate(_) | Attachment::Metadata(_) => Err(Violation::NoSend),
         };
         taken.unwrap_or_else(|violation| self.violates(violation))
     }
 
     /// Takes in a message and what it signals, if the peer may send both.
-    fn take_in(&self, buffer: Buf, signal: Option<Signal>) -> Result<bool, Violation> {
-        let buffers = &self.common.shared.buffers;
+    fn take_in(&self, buffer: Buf, Signal { read, end }: Signal) -> Result<bool, Violation> {
         let mut woke = false;
-        let Signal { credits, end } = signal.unwrap_or_default();
-        if buffer.is_empty() && credits == 0 && !end {
+        if buffer.is_empty() && read == 0 && !end {
             return Err(Violation::Empty);
         }
-        if credits > 0 {
-            woke |= self.outbound.granted(credits)?;
+        if read > 0 {
+            woke |= self.outbound.granted(read)?;
         }
-        if !buffer.is_empty() {
-            self.common.question.answer();
-            if !self.common.credits.spend() {
-                return Err(Violation::Overrun);
-            }
-            buffers.release(1);
-            match self.inbound.put(buffer)? {
-                Ok(woken) => woke |= woken,
-                Err(unread) => self.has_read(unread),
-            }
+        if buffer.is_empty() {
+            self.common.shared.buffers.give(buffer);
         } else {
-            buffers.give(buffer);
+            woke |= self.take_bytes(buffer)?;
         }
         if end {
             woke |= self.inbound.ends()?;
@@ -94,19 +81,48 @@ impl Link {
         woke
     }
 
-    /// Takes back the buffer of a message that was read completely. The credit of the message goes
-    /// back to the peer together with others.
-    pub fn has_read(&self, buffer: Buf) {
-        let buffers = &self.common.shared.buffers;
-        buffers.give(buffer);
-        if self.inbound.is_closed() {
-            // Nobody reads any more, so the peer gets no credit to send with.
-            return;
+    /// Takes in the bytes of a message. If the program has dropped the stream, they are dropped,
+    /// and count as unread, so that the peer may send no more than the window.
+    fn take_bytes(&self, buffer: Buf) -> Result<bool, Violation> {
+        let Common { shared, window, question, .. } = &self.common;
+        question.answer();
+        let (len, segment) = (buffer.len(), shared.config.segment);
+        let before = window.receive(len)?;
+        // No more than the window, which `receive` has checked.
+        let after = before + len as u32;
+        shared.buffers.release(window.messages(before, segment) - window.messages(after, segment));
+        let (woke, free) = self.inbound.put(buffer)?;
+        free.into_iter().for_each(|buffer| shared.buffers.give(buffer));
+        Ok(woke)
+    }
+
+    /// Notes that the program has read so many bytes. The peer is told of them together with
+    /// others.
+    #[inline]
+    pub fn has_read(&self, len: usize) {
+        let Common { shared, window, .. } = &self.common;
+        let (before, worth_a_message) = window.read(len);
+        let (after, segment) = (before - len as u32, shared.config.segment);
+        let more = window.messages(after, segment) - window.messages(before, segment);
+        if more > 0 {
+            shared.buffers.promise(more);
         }
-        buffers.promise(1);
-        if self.common.credits.owe() {
+        if worth_a_message {
             self.outbound.pump(&self.common);
         }
+    }
+
+    /// Notes that the program is about to sleep until more bytes come. The peer, which may have
+    /// more than half of its window to send next, is told what was read, if that is not little.
+    pub fn rests(&self) {
+        if self.common.window.is_worth_a_message_at_rest() {
+            self.outbound.tell(&self.common);
+        }
+    }
+
+    /// Takes back a buffer whose bytes were read.
+    pub fn give(&self, buffer: Buf) {
+        self.common.shared.buffers.give(buffer);
     }
 
     /// Notes that the connection is over: nothing can be sent any more. Messages that have come can
@@ -131,7 +147,7 @@ impl Link {
         self.outbound.ends(over.clone()) | self.inbound.is_over(over)
     }
 
-    /// Drops unread messages, because the program has dropped the stream.
+    /// Drops unread bytes, because the program has dropped the stream.
     pub fn close(&self) {
         for buffer in self.inbound.close() {
             self.common.shared.buffers.give(buffer);
@@ -140,7 +156,8 @@ impl Link {
 
     /// Returns how many receives are promised for what the peer may still send.
     pub fn promised(&self) -> usize {
-        self.common.credits.may_come() as usize + FOR_SIGNALS
+        let Common { shared, window, .. } = &self.common;
+        window.messages(window.unread(), shared.config.segment) + BESIDE
     }
 
     /// Takes the send queue out of the link. When the queue is dropped, so is the queue pair.
