@@ -14,7 +14,7 @@ pub struct Config {
     ///
     /// The window counts bytes, whatever the lengths of writes and messages. A peer is told what
     /// was read with the next short message that goes to it, or else when that is half of the
-    /// window; and, before a program sleeps that waits for more, when that is a sixteenth.
+    /// window, or, if the peer has no room, a millisecond later.
     pub window: usize,
     /// The most bytes of a message, from 64 bytes to 16 MiB. Longer writes are sent as several
     /// messages. Of two ends with different segments, the shorter segment counts.

@@ -32,7 +32,7 @@ async fn a_window_of_messages_of_a_byte_takes_twice_its_bytes_at_most_and_no_mor
     let (asked, taken) = tokio::join!(pair.connect(&address, SERVICE, hello), listener.accept());
     let ((pair, _), mut stream) = (asked.expect("it listens"), taken.expect("a peer asks"));
 
-    let mut sends = async || pair.perform(work::Send::new(b"x").awaited()).await;
+    let sends = async || pair.perform(work::Send::new(b"x").awaited()).await;
     // By now each side has what it needs to go on.
     for _ in 0..100 {
         sends().await.expect("the stream takes it");

@@ -53,8 +53,7 @@ impl Outbound {
         state.may_send = state.window;
         state.segment = segment.min(hello.segment as usize);
         state.queue = Some(queue);
-        // A slow reader is not sent crumbs.
-        state.worth = (state.room() / 4).max(1);
+        state.worth = state.places().saturating_mul(state.segment) / 4;
     }
 
     /// Returns the number of changes so far that a writer may wait for.
@@ -130,9 +129,10 @@ impl Outbound {
         locked(&self.state).pump(common);
     }
 
-    /// Tells the peer what was read, if that is at least a sixteenth of the window.
-    pub fn tell(&self, common: &Common) {
-        locked(&self.state).tell(common);
+    /// Tells the peer what was read, however little that is. Returns false if the queue has no
+    /// place now.
+    pub fn tell(&self, common: &Common) -> bool {
+        locked(&self.state).tell(common)
     }
 
     /// Takes as many bytes as there is room for, and posts them, except that short messages are
@@ -149,10 +149,12 @@ impl Outbound {
         if all == 0 {
             return Some(Ok(0)).into();
         }
-        // A writer that waits goes on when there is room for more than a crumb.
-        let wants = state.worth.min(all);
-        if state.room() < if state.wants > 0 { wants } else { 1 } {
-            state.wants = wants;
+        if state.room() < state.wants.clamp(1, all) {
+            state.wants = match state.may_send {
+                0 => 1,
+                // Each send that completes would make a place.
+                may_send => state.worth.min(all).min(may_send),
+            };
             return None.into();
         }
         state.wants = 0;

@@ -40,7 +40,8 @@ pub(super) struct State {
     pub window: usize,
     /// The most bytes of a message: the shorter of both ends' segments.
     pub segment: usize,
-    /// How many bytes there must be room for before a long write that has waited goes on.
+    /// For how many bytes the queue must have places before a long write goes on that has waited
+    /// for places.
     pub worth: usize,
     /// What was written and waits to be sent with the next message.
     pub gathered: Gathered,
@@ -77,7 +78,7 @@ pub(super) enum Finish {
 
 impl State {
     /// Returns how many messages with bytes the queue has places for.
-    fn places(&self) -> usize {
+    pub fn places(&self) -> usize {
         self.queue.as_ref().map_or(0, SendQueue::room).saturating_sub(RESERVE)
     }
 
@@ -206,11 +207,15 @@ impl State {
         self.signal(common, least, end);
     }
 
-    /// Posts word of what was read, if that is at least a sixteenth of the window.
-    pub fn tell(&mut self, common: &Common) {
-        if self.over.is_none() {
-            self.signal(common, common.window.worth_a_message_at_rest(), false);
+    /// Posts word of what was read, however little that is. Returns false if the queue has no place
+    /// now.
+    pub fn tell(&mut self, common: &Common) -> bool {
+        if self.over.is_some() || self.queue.is_none() {
+            return true;
         }
+        let has_place = self.has_place();
+        self.signal(common, 1, false);
+        has_place
     }
 
     /// Returns whether the queue has a place, for whatever it is.

@@ -1,6 +1,8 @@
 //! A link: both directions of one stream, and what arrives for them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use doorbell_verbs::{Attachment, Buf, Connection, ConnectionState, Queues, SendQueue};
 
@@ -11,6 +13,9 @@ use crate::error::Over;
 use crate::shared::{BESIDE, Shared};
 use crate::wire::{Hello, Signal, Violation};
 
+/// How long a peer without room waits for word of less than half a window.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 /// The state of a stream, from the making of its queue pair until the queue pair is dropped.
 pub(crate) struct Link {
     pub common: Common,
@@ -19,6 +24,8 @@ pub(crate) struct Link {
     pub since: usize,
     pub inbound: Inbound,
     pub outbound: Outbound,
+    /// Whether a task is about to tell the peer what was read.
+    tells_soon: AtomicBool,
 }
 
 impl Link {
@@ -26,7 +33,8 @@ impl Link {
     /// that are [promised](Self::promised).
     pub fn new(shared: &Arc<Shared>, connection: Connection, since: usize) -> Self {
         let (inbound, outbound) = (Inbound::default(), Outbound::default());
-        Self { common: Common::new(shared, connection), since, inbound, outbound }
+        let tells_soon = AtomicBool::new(false);
+        Self { common: Common::new(shared, connection), since, inbound, outbound, tells_soon }
     }
 
     /// Opens the link when its connection with `peer` is established and the peer's hello has come.
@@ -41,7 +49,7 @@ impl Link {
     }
 
     /// Takes in a message from the peer. Returns whether a task was woken.
-    pub fn received(&self, buffer: Buf, attached: Attachment) -> bool {
+    pub fn received(self: &Arc<Self>, buffer: Buf, attached: Attachment) -> bool {
         let taken = match attached {
             Attachment::Nothing => self.take_in(buffer, Signal::default()),
             Attachment::Imm(imm) => self.take_in(buffer, Signal::parse(imm)),
@@ -51,7 +59,11 @@ impl Link {
     }
 
     /// Takes in a message and what it signals, if the peer may send both.
-    fn take_in(&self, buffer: Buf, Signal { read, end }: Signal) -> Result<bool, Violation> {
+    fn take_in(
+        self: &Arc<Self>,
+        buffer: Buf,
+        Signal { read, end }: Signal,
+    ) -> Result<bool, Violation> {
         let mut woke = false;
         if buffer.is_empty() && read == 0 && !end {
             return Err(Violation::Empty);
@@ -83,7 +95,7 @@ impl Link {
 
     /// Takes in the bytes of a message. If the program has dropped the stream, they are dropped,
     /// and count as unread, so that the peer may send no more than the window.
-    fn take_bytes(&self, buffer: Buf) -> Result<bool, Violation> {
+    fn take_bytes(self: &Arc<Self>, buffer: Buf) -> Result<bool, Violation> {
         let Common { shared, window, question, .. } = &self.common;
         question.answer();
         let (len, segment) = (buffer.len(), shared.config.segment);
@@ -93,13 +105,14 @@ impl Link {
         shared.buffers.release(window.messages(before, segment) - window.messages(after, segment));
         let (woke, free) = self.inbound.put(buffer)?;
         free.into_iter().for_each(|buffer| shared.buffers.give(buffer));
+        self.tell_soon();
         Ok(woke)
     }
 
     /// Notes that the program has read so many bytes. The peer is told of them together with
     /// others.
     #[inline]
-    pub fn has_read(&self, len: usize) {
+    pub fn has_read(self: &Arc<Self>, len: usize) {
         let Common { shared, window, .. } = &self.common;
         let (before, worth_a_message) = window.read(len);
         let (after, segment) = (before - len as u32, shared.config.segment);
@@ -110,13 +123,24 @@ impl Link {
         if worth_a_message {
             self.outbound.pump(&self.common);
         }
+        self.tell_soon();
     }
 
-    /// Notes that the program is about to sleep until more bytes come. The peer, which may have
-    /// more than half of its window to send next, is told what was read, if that is not little.
-    pub fn rests(&self) {
-        if self.common.window.is_worth_a_message_at_rest() {
-            self.outbound.tell(&self.common);
+    /// Sees to it that the peer is told of bytes that were read, if it has no room to send more.
+    /// While the program goes on to read, the peer is told of half a window; if the program stops,
+    /// of less, a moment later.
+    #[inline]
+    fn tell_soon(self: &Arc<Self>) {
+        if self.common.window.keeps_peer_waiting() && !self.tells_soon.swap(true, Ordering::SeqCst)
+        {
+            let link = self.clone();
+            self.common.shared.runtime.spawn(async move {
+                tokio::time::sleep(A_MOMENT).await;
+                link.tells_soon.store(false, Ordering::SeqCst);
+                if !link.outbound.tell(&link.common) {
+                    link.tell_soon();
+                }
+            });
         }
     }
 

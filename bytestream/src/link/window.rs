@@ -32,7 +32,7 @@ impl Window {
     pub fn receive(&self, len: usize) -> Result<u32, Violation> {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let less = |room: u32| room.checked_sub(len);
-        let taken = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let taken = self.room.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
         taken.map_err(|room| Violation::Overrun { len, room })?;
         Ok(self.unread.fetch_add(len, Ordering::Relaxed))
     }
@@ -44,7 +44,7 @@ impl Window {
         // No more bytes than were received, which are at most `all`.
         let len = len as u32;
         let before = self.unread.fetch_sub(len, Ordering::Relaxed);
-        let read = self.read.fetch_add(len, Ordering::Relaxed) + len;
+        let read = self.read.fetch_add(len, Ordering::SeqCst) + len;
         (before, read >= self.worth_a_message())
     }
 
@@ -53,15 +53,10 @@ impl Window {
         self.all.div_ceil(2)
     }
 
-    /// Returns how many bytes that were read are worth a message of their own when the program has
-    /// read everything and is about to sleep.
-    pub fn worth_a_message_at_rest(&self) -> u32 {
-        self.all.div_ceil(16)
-    }
-
-    /// Returns whether so many bytes were read that the peer is told before the program sleeps.
-    pub fn is_worth_a_message_at_rest(&self) -> bool {
-        self.read.load(Ordering::Relaxed) >= self.worth_a_message_at_rest()
+    /// Returns whether the peer has no room, and was not told yet of bytes that were read. If one
+    /// thread takes the last of the room while another reads, at least one of them sees that.
+    pub fn keeps_peer_waiting(&self) -> bool {
+        self.room.load(Ordering::SeqCst) == 0 && self.read.load(Ordering::SeqCst) > 0
     }
 
     /// Gives back to the peer the room of all bytes that were read, if they are at least `least`.
@@ -107,6 +102,11 @@ mod tests {
         assert_eq!(window.receive(51), Err(Violation::Overrun { len: 51, room: 50 }));
         assert_eq!(window.receive(50), Ok(50));
         assert_eq!((window.unread(), window.give_back(1)), (100, 0));
+        assert!(!window.keeps_peer_waiting());
+        assert_eq!(window.read(1), (100, false));
+        assert!(window.keeps_peer_waiting());
+        assert_eq!(window.give_back(1), 1);
+        assert!(!window.keeps_peer_waiting());
     }
 
     #[test]

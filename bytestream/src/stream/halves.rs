@@ -38,7 +38,7 @@ impl Reader {
     pub fn poll_read(
         &mut self,
         hub: &Hub,
-        link: &Link,
+        link: &Arc<Link>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
@@ -64,7 +64,7 @@ impl Reader {
     }
 
     /// Copies received bytes to the program, and gives their buffer back when all are read.
-    fn copy(&mut self, link: &Link, into: &mut ReadBuf<'_>) {
+    fn copy(&mut self, link: &Arc<Link>, into: &mut ReadBuf<'_>) {
         let Some(bytes) = &self.bytes else { return };
         let rest = &bytes[self.at..];
         let len = rest.len().min(into.remaining());
@@ -96,7 +96,6 @@ impl Look for Reading<'_> {
 
     fn register(&mut self, waker: &Waker) {
         self.link.inbound.wait(waker);
-        self.link.rests();
     }
 
     #[inline]

@@ -130,41 +130,6 @@ fn a_short_round_trip_takes_as_long_as_the_cable_does() {
     });
 }
 
-/// A peer whose program waits for more has been told of most that was read.
-#[test]
-fn a_reader_that_sleeps_has_given_back_nearly_all_of_its_window() {
-    run(Runs::CurrentThread, || async {
-        let (ether, nics) = ether(9, Faults::NONE, false);
-        let config = Config::default();
-        let ends = [0, 1].map(|end| Endpoint::on(&nics[end], &config).expect("room"));
-        let (mut near, mut far) = passing(&ether, connected(&ends)).await;
-        let all = config.window - 1;
-        let talk = async {
-            for round in 0..5 {
-                near.write_all(&vec![round; all]).await.expect("there is room");
-                far.read_exact(&mut vec![0; all]).await.expect("the peer writes");
-                // It sleeps for longer than word of what was read takes to arrive.
-                let reads = far.read_u8();
-                let waits = ether.now() + Duration::from_millis(1);
-                let passes = async {
-                    while ether.now() < waits {
-                        tokio::task::yield_now().await;
-                    }
-                };
-                tokio::select! {
-                    biased;
-                    read = reads => panic!("{read:?} was never written"),
-                    () = passes => {}
-                }
-                let much = vec![round; config.window / 16 * 15];
-                near.write_all(&much).await.expect("there is room");
-                far.read_exact(&mut vec![0; much.len()]).await.expect("the peer writes");
-            }
-        };
-        passing(&ether, talk).await;
-    });
-}
-
 /// An idle stream costs no processor: nobody is woken but by something that comes.
 #[test]
 fn readers_that_wait_for_an_idle_peer_take_no_turns() {

@@ -1,5 +1,5 @@
-//! Protocols that are written for TCP, over Doorbell: HTTP/1, HTTP/2, WebSocket, TLS, Redis and
-//! MQTT, each by the crates that programs use for it. The server and the client of a protocol are
+//! Protocols that are written for TCP, over Doorbell: HTTP/1, HTTP/2, gRPC, WebSocket, TLS, Redis
+//! and MQTT, each by the crates that programs use for it. The server and the client of a protocol are
 //! processes of their own.
 //!
 //! `cargo run --release -p doorbell-protocols` runs all of them over UDP, and
@@ -7,6 +7,7 @@
 //! TCP.
 
 mod carrier;
+mod grpc;
 mod http;
 mod mqtt;
 mod redis;
@@ -40,6 +41,7 @@ struct Arguments {
 enum Protocol {
     Http1,
     Http2,
+    Grpc,
     Websocket,
     Tls,
     Redis,
@@ -56,6 +58,7 @@ impl Protocol {
         match self {
             Self::Http1 => http::serve_http1(wire).await,
             Self::Http2 => http::serve_http2(wire).await,
+            Self::Grpc => grpc::serve(wire).await,
             Self::Websocket => websocket::serve(wire).await,
             Self::Tls => tls::serve(wire).await,
             Self::Redis => redis::serve(wire).await,
@@ -68,6 +71,7 @@ impl Protocol {
         match self {
             Self::Http1 => http::ask_http1(wire).await,
             Self::Http2 => http::ask_http2(wire).await,
+            Self::Grpc => grpc::ask(wire).await,
             Self::Websocket => websocket::ask(wire).await,
             Self::Tls => tls::ask(wire).await,
             Self::Redis => redis::ask(wire).await,

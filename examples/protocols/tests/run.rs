@@ -36,6 +36,7 @@ macro_rules! over_each_carrier {
 over_each_carrier! {
     http1 "3 requests, with bodies of up to 3000000 bytes, came back"
     http2 "100 requests at once, one of them of 3000000 bytes, came back"
+    grpc "1000 calls were answered"
     websocket "10000 messages at once, and one of 3000000 bytes, came back"
     tls "5000000 bytes came back by TLSv1_3"
     redis "20000 commands in one pipeline, and a value of 3000000 bytes, came back"
