@@ -3,17 +3,18 @@
 use std::io;
 use std::time::Duration;
 
-use crate::wire::{Hello, MOST_CREDITS, SEGMENTS};
+use crate::wire::{Hello, SEGMENTS, SHORT_AT_ONCE, WINDOWS};
 
 /// The configuration of an [`Endpoint`](crate::Endpoint): how its byte streams are carried, and how
 /// much memory they take.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
-    /// The most bytes of a stream that may be under way to this end, or received and not read. A
-    /// peer that has sent as many waits until the program reads.
+    /// The most bytes of a stream that may be under way to this end, or received and not read: from
+    /// 1 to 1 GiB. A peer that has sent as many waits until the program reads.
     ///
-    /// The window is rounded down to whole [segments](Self::segment), and must have 1 to 32,767 of
-    /// them. Each message takes a whole segment of the window, however short it is.
+    /// The window counts bytes, whatever the lengths of writes and messages. A peer is told what
+    /// was read with the next short message that goes to it, or else when that is half of the
+    /// window, or, if the peer has no room, a millisecond later.
     pub window: usize,
     /// The most bytes of a message, from 64 bytes to 16 MiB. Longer writes are sent as several
     /// messages. Of two ends with different segments, the shorter segment counts.
@@ -54,19 +55,14 @@ impl Config {
     pub(crate) fn check(&self) -> io::Result<()> {
         let refuse = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         let Self { window, segment, receives, .. } = *self;
-        if u32::try_from(segment).is_ok_and(|segment| SEGMENTS.contains(&segment)) {
-            let credits = window / segment;
-            if !(1..=MOST_CREDITS.into()).contains(&credits) {
+        for (name, length, lengths) in [("window", window, WINDOWS), ("segment", segment, SEGMENTS)]
+        {
+            if !u32::try_from(length).is_ok_and(|length| lengths.contains(&length)) {
+                let (least, most) = (lengths.start(), lengths.end());
                 return refuse(format!(
-                    "Config::window is {window}, and must be from 1 to {MOST_CREDITS} times the \
-                     segment of {segment}"
+                    "Config::{name} is {length}, and must be from {least} to {most}"
                 ));
             }
-        } else {
-            let (least, most) = (SEGMENTS.start(), SEGMENTS.end());
-            return refuse(format!(
-                "Config::segment is {segment}, and must be from {least} to {most}"
-            ));
         }
         if receives < 2 {
             return refuse(format!("Config::receives is {receives}, and must be at least 2"));
@@ -77,14 +73,20 @@ impl Config {
         Ok(())
     }
 
-    /// The number of messages that a peer may send before the program reads.
-    pub(crate) fn credits(&self) -> u16 {
-        // As was checked.
-        (self.window / self.segment) as u16
+    /// The window, which was checked to have no more bytes than this type counts.
+    pub(crate) fn window(&self) -> u32 {
+        self.window as u32
+    }
+
+    /// The number of messages that a stream can have under way, short ones included: as many as
+    /// carry a window like this end's own, but no more than 32,767.
+    pub(crate) fn messages(&self) -> usize {
+        const MOST: usize = 0x7FFF;
+        (self.window.div_ceil(self.segment) + SHORT_AT_ONCE).min(MOST)
     }
 
     pub(crate) fn hello(&self) -> Hello {
-        Hello { credits: self.credits(), segment: self.segment as u32 }
+        Hello { window: self.window(), segment: self.segment as u32 }
     }
 }
 
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn the_default_configuration_is_valid() {
         assert!(Config::default().check().is_ok());
-        assert_eq!(Config::default().credits(), 32);
+        assert_eq!(Config::default().messages(), 32 + SHORT_AT_ONCE);
     }
 
     #[test]
@@ -107,7 +109,7 @@ mod tests {
         };
         assert!(with(|config| config.segment = 63).contains("Config::segment is 63"));
         assert!(with(|config| config.segment = usize::MAX).contains("Config::segment"));
-        assert!(with(|config| config.window = 1).contains("Config::window is 1"));
+        assert!(with(|config| config.window = 0).contains("Config::window is 0"));
         assert!(with(|config| config.window = usize::MAX).contains("Config::window"));
         assert!(with(|config| config.receives = 1).contains("Config::receives is 1"));
         assert!(with(|config| config.backlog = 0).contains("Config::backlog is 0"));

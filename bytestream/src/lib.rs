@@ -3,17 +3,17 @@
 //! ```text
 //!   program:   Stream, ReadHalf, WriteHalf            Listener
 //!                │ bytes                                │ accepts
-//!   link:      unread messages │ credits │ writes     Endpoint: one NIC, many streams
+//!   link:      unread bytes │ window │ writes        Endpoint: one NIC, many streams
 //!                │ one queue pair a stream              │
 //!   hub:       one completion queue, shared receive buffers, for all streams
 //!                │
 //!   NIC:       shm, udp, packet, packet-v2
 //! ```
 //!
-//! Each stream has a queue pair. A write becomes sends of at most a segment each, and the peer's
-//! program reads from the buffers in which they arrive. Credits bound how much is under way: the
-//! peer gives them back when its program has read. All streams of an [`Endpoint`] share a NIC, a
-//! completion queue and the receive buffers.
+//! Each stream has a queue pair. A write becomes sends of at most a segment each, short writes are
+//! gathered while others are under way, and the peer's program reads from the buffers in which they
+//! arrive. A window of bytes bounds how much is under way: the peer tells how much its program has
+//! read. All streams of an [`Endpoint`] share a NIC, a completion queue and the receive buffers.
 //!
 //! A first program:
 //!
@@ -47,7 +47,7 @@
 //!
 //! | what | at most |
 //! |---|---|
-//! | bytes of a stream that were received and not read | [`window`](Config::window) bytes |
+//! | bytes of a stream that were received and not read | [`window`](Config::window), in twice as much memory and two segments |
 //! | bytes of a stream that were sent and not acknowledged | the peer's window |
 //! | an idle stream | some 12.4 KB with its queue pair, and no buffer |
 //! | receive buffers of an endpoint, for all its streams | [`receives`](Config::receives), of a [`segment`](Config::segment) each |

@@ -1,8 +1,9 @@
 //! The wire protocol of byte streams: what the two ends tell each other beside the bytes.
 //!
 //! When two ends connect, each sends a [`Hello`] in the private data of the connection manager's
-//! messages. Afterwards bytes are sent as messages without an immediate, or with an immediate that
-//! carries a [`Signal`]. A signal that no bytes go with is an empty message with an immediate.
+//! messages, which says how many bytes the end takes before its program reads. Afterwards bytes are
+//! sent as messages without an immediate, or with an immediate that carries a [`Signal`]. A signal
+//! that no bytes go with is an empty message with an immediate.
 
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -13,20 +14,25 @@ use thiserror::Error;
 const MAGIC: &[u8; 8] = b"DB-BYTES";
 
 /// The version of the protocol. Ends of different versions refuse each other.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
 
-/// The most credits that an end may give: as many as fit a signal.
-pub(crate) const MOST_CREDITS: u16 = 0x7FFF;
+/// The windows that an end may choose, in bytes. The longest fits a signal.
+pub(crate) const WINDOWS: std::ops::RangeInclusive<u32> = 1..=1 << 30;
 
 /// The segment lengths that an end may choose, in bytes.
 pub(crate) const SEGMENTS: std::ops::RangeInclusive<u32> = 64..=1 << 24;
 
+/// How many messages that are shorter than a segment an end sends at once. While so many of them
+/// are not acknowledged, it gathers what else is written into the next message. Receivers post
+/// receives for so many short messages of each stream.
+pub(crate) const SHORT_AT_ONCE: usize = 8;
+
 /// The first message of an end, which says how much may be sent to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hello {
-    /// The number of messages that the peer may send before this end has read any.
-    pub credits: u16,
-    /// The most bytes of each of these messages.
+    /// The number of bytes that the peer may send before this end's program has read any.
+    pub window: u32,
+    /// The most bytes of a message.
     pub segment: u32,
 }
 
@@ -39,43 +45,45 @@ pub(crate) enum NoHello {
     /// The peer speaks another version of the protocol.
     #[error("it speaks version {0} of byte streams, and this side speaks version {VERSION}")]
     Version(u16),
-    /// The hello has a number or a length that no end may choose.
-    #[error("its hello is invalid: {credits} messages of {segment} bytes")]
+    /// The hello has a window or a segment that no end may choose.
+    #[error("its hello is invalid: a window of {window} bytes, in messages of {segment} bytes")]
     Nonsense {
-        /// The number of messages in the hello.
-        credits: u16,
+        /// The window in the hello.
+        window: u32,
         /// The length of messages in the hello.
         segment: u32,
     },
 }
 
 impl Hello {
-    const LEN: usize = 16;
+    const LEN: usize = 18;
 
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..10].copy_from_slice(&VERSION.to_be_bytes());
-        bytes[10..12].copy_from_slice(&self.credits.to_be_bytes());
-        bytes[12..].copy_from_slice(&self.segment.to_be_bytes());
+        bytes[10..14].copy_from_slice(&self.window.to_be_bytes());
+        bytes[14..].copy_from_slice(&self.segment.to_be_bytes());
         bytes
     }
 
     /// Reads a hello from private data. Zeros may follow it.
     pub fn parse(private: &[u8]) -> Result<Self, NoHello> {
         let (magic, rest) = private.split_first_chunk().ok_or(NoHello::Stranger)?;
-        let &[v, w, c, d, ref segment @ ..] = rest.first_chunk::<8>().ok_or(NoHello::Stranger)?;
+        let (version, rest) = rest.split_first_chunk().ok_or(NoHello::Stranger)?;
         if magic != MAGIC {
             return Err(NoHello::Stranger);
         }
-        let [version, credits] = [[v, w], [c, d]].map(u16::from_be_bytes);
-        let segment = u32::from_be_bytes(*segment);
-        match version {
-            VERSION if (1..=MOST_CREDITS).contains(&credits) && SEGMENTS.contains(&segment) => {
-                Ok(Self { credits, segment })
-            }
-            VERSION => Err(NoHello::Nonsense { credits, segment }),
-            other => Err(NoHello::Version(other)),
+        match u16::from_be_bytes(*version) {
+            VERSION => {}
+            other => return Err(NoHello::Version(other)),
+        }
+        let (window, rest) = rest.split_first_chunk().ok_or(NoHello::Stranger)?;
+        let segment = rest.first_chunk().ok_or(NoHello::Stranger)?;
+        let [window, segment] = [window, segment].map(|number| u32::from_be_bytes(*number));
+        match WINDOWS.contains(&window) && SEGMENTS.contains(&segment) {
+            true => Ok(Self { window, segment }),
+            false => Err(NoHello::Nonsense { window, segment }),
         }
     }
 }
@@ -89,8 +97,8 @@ pub(crate) enum Refusal {
     /// The peer speaks another version than the listener, which speaks this one.
     #[error("it speaks version {0} of byte streams, and this side speaks version {VERSION}")]
     Version(u16),
-    /// The hello of the peer has a number or a length that no end may choose.
-    #[error("it found the number or the length of messages in this side's hello invalid")]
+    /// The hello of the peer has a window or a segment that no end may choose.
+    #[error("it found the window or the length of messages in this side's hello invalid")]
     Nonsense,
     /// The NIC of the listener has no queue pair left.
     #[error("its NIC has no queue pair left: close streams there, or give it more queue pairs")]
@@ -142,45 +150,52 @@ impl Refusal {
 /// The content of an immediate.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Signal {
-    /// The number of credits that the sender of the signal gives back.
-    pub credits: u16,
+    /// The number of bytes that the program at the sender of the signal has read, and of which the
+    /// sender has not told before.
+    pub read: u32,
     /// Whether the sender of the signal sends no more bytes.
     pub end: bool,
 }
 
-/// The bit of an immediate that says that the stream ends. The credits are in the lower bits.
+/// The bit of an immediate that says that the stream ends. The other bits are the number of bytes.
 const END: u32 = 1 << 31;
 
 impl Signal {
     pub fn to_imm(self) -> Imm {
-        Imm(u32::from(self.credits) | if self.end { END } else { 0 })
+        Imm(self.read | if self.end { END } else { 0 })
     }
 
-    /// Reads a signal from an immediate; `None` if bits are set that no end sets.
-    pub fn parse(Imm(imm): Imm) -> Option<Self> {
-        let credits = u16::try_from(imm & !END).ok().filter(|&credits| credits <= MOST_CREDITS)?;
-        Some(Self { credits, end: imm & END != 0 })
+    /// Reads a signal from an immediate. Any immediate is a signal.
+    pub fn parse(Imm(imm): Imm) -> Self {
+        Self { read: imm & !END, end: imm & END != 0 }
     }
 }
 
 /// A breach of the protocol by a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub(crate) enum Violation {
-    /// The peer sent a message with bytes and had no credit for it.
-    #[error("a message for which it had no credit")]
-    Overrun,
-    /// The peer gave back more credits than this end had used.
-    #[error("credits for {given} messages, which makes more than the {most} of its hello")]
-    Credits { given: u16, most: u16 },
+    /// The peer sent more bytes than its window had room for.
+    #[error("a message of {len} bytes while its window had room for {room}")]
+    Overrun {
+        /// The length of the message.
+        len: u32,
+        /// How many bytes the peer was allowed to send.
+        room: u32,
+    },
+    /// The peer says that its program has read more bytes than this end has sent.
+    #[error("word that {read} bytes were read, of {sent} that were sent to it and not read")]
+    Read {
+        /// How many bytes the peer says were read.
+        read: u32,
+        /// How many bytes were sent and not read before.
+        sent: u32,
+    },
     /// The peer sent a message without bytes and without a signal.
     #[error("a message without bytes and without a signal")]
     Empty,
     /// The peer sent bytes, or another end, after the end of its stream.
     #[error("bytes behind the end of its stream")]
     BehindEnd,
-    /// The peer sent an immediate with bits that no end sets.
-    #[error("an immediate with unknown bits: {0:#010x}")]
-    Signal(u32),
     /// The peer sent something that is not a send, such as a write.
     #[error("something other than a send")]
     NoSend,
@@ -193,8 +208,8 @@ mod tests {
     #[test]
     fn a_hello_is_read_as_it_is_written_with_zeros_behind() {
         for hello in [
-            Hello { credits: 1, segment: 64 },
-            Hello { credits: MOST_CREDITS, segment: *SEGMENTS.end() },
+            Hello { window: 1, segment: 64 },
+            Hello { window: *WINDOWS.end(), segment: *SEGMENTS.end() },
         ] {
             let mut private = hello.to_bytes().to_vec();
             private.resize(92, 0);
@@ -204,19 +219,23 @@ mod tests {
 
     #[test]
     fn private_data_that_is_no_hello_says_what_it_is_instead() {
-        let good = Hello { credits: 8, segment: 4096 }.to_bytes();
+        let good = Hello { window: 8, segment: 4096 }.to_bytes();
         let with = |at: usize, byte: u8| {
             let mut bytes = good;
             *bytes.get_mut(at).expect("it is within the hello") = byte;
             Hello::parse(&bytes)
         };
-        assert_eq!(Hello::parse(&good[..15]), Err(NoHello::Stranger));
+        assert_eq!(Hello::parse(&good[..17]), Err(NoHello::Stranger));
         assert_eq!(Hello::parse(&[0; 92]), Err(NoHello::Stranger));
         assert_eq!(with(0, b'X'), Err(NoHello::Stranger));
-        assert_eq!(with(9, 2), Err(NoHello::Version(2)));
-        assert_eq!(with(11, 0), Err(NoHello::Nonsense { credits: 0, segment: 4096 }));
-        assert_eq!(with(10, 0x80), Err(NoHello::Nonsense { credits: 0x8008, segment: 4096 }));
-        assert!(matches!(with(12, 0xFF), Err(NoHello::Nonsense { .. })));
+        assert_eq!(with(9, 3), Err(NoHello::Version(3)));
+        assert_eq!(with(13, 0), Err(NoHello::Nonsense { window: 0, segment: 4096 }));
+        let window = 0x8000_0008;
+        assert_eq!(with(10, 0x80), Err(NoHello::Nonsense { window, segment: 4096 }));
+        assert!(matches!(with(14, 0xFF), Err(NoHello::Nonsense { .. })));
+        // What a peer of the first version says, whose hello is shorter.
+        let first = b"DB-BYTES\0\x01\0\x20\0\0\x80\0";
+        assert_eq!(Hello::parse(first), Err(NoHello::Version(1)));
     }
 
     #[test]
@@ -232,15 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_read_as_it_is_written_and_unknown_bits_are_none() {
-        for credits in [0, 1, MOST_CREDITS] {
+    fn a_signal_is_read_as_it_is_written() {
+        for read in [0, 1, *WINDOWS.end()] {
             for end in [false, true] {
-                let signal = Signal { credits, end };
-                assert_eq!(Signal::parse(signal.to_imm()), Some(signal));
+                let signal = Signal { read, end };
+                assert_eq!(Signal::parse(signal.to_imm()), signal);
             }
-        }
-        for bit in 15..31 {
-            assert_eq!(Signal::parse(Imm(1 << bit)), None);
         }
     }
 }

@@ -17,7 +17,7 @@ use super::poller::Poller;
 use crate::config::Config;
 use crate::error::{Over, of_resource};
 use crate::link::{Link, RESERVE};
-use crate::shared::{Buffers, FOR_SIGNALS, Shared, locked};
+use crate::shared::{Buffers, Shared, locked};
 
 /// The state of an endpoint that serves its streams.
 pub(crate) struct Hub {
@@ -72,7 +72,7 @@ impl Owner {
         let domain = nic.domain();
         let receives = domain.shared_receives_to(&completions, config.receives);
         let receives = receives.map_err(of_resource)?;
-        let depth = usize::from(config.credits()) + RESERVE;
+        let depth = config.messages() + RESERVE;
         let queues = QueuesConfig {
             send_depth: depth,
             receive_depth: 1,
@@ -112,9 +112,9 @@ impl Hub {
     /// Makes a link for a connection that is not established yet, so that the first messages find
     /// the link.
     pub fn enter(&self, connection: Connection) -> Arc<Link> {
-        let Shared { buffers, config, .. } = &*self.shared;
-        buffers.promise(usize::from(config.credits()) + FOR_SIGNALS);
-        locked(&self.poller).enter(&self.shared, connection)
+        let link = locked(&self.poller).enter(&self.shared, connection);
+        self.shared.buffers.promise(link.promised());
+        link
     }
 
     /// Forgets a link that receives nothing any more, and drops its queue pair.

@@ -1,4 +1,4 @@
-//! What both directions of a link need: the connection, the peer's credits, and how the link ends.
+//! What both directions of a link need: the connection, the peer's window, and how the link ends.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use doorbell_verbs::{Connection, ConnectionState};
 
-use super::credits::Credits;
 use super::question::Question;
+use super::window::Window;
 use crate::error::Over;
 use crate::shared::Shared;
 
@@ -17,7 +17,8 @@ pub(crate) struct Common {
     pub connection: Connection,
     /// The peer's name, for errors. Set when the connection is established.
     peer: OnceLock<String>,
-    pub credits: Credits,
+    /// How many bytes the peer may still send.
+    pub window: Window,
     /// For how long this end has waited for an answer of the peer, if it waits for one.
     pub question: Question,
     /// Whether the connection is over and all its completions were handled.
@@ -30,7 +31,7 @@ impl Common {
             shared: shared.clone(),
             connection,
             peer: OnceLock::new(),
-            credits: Credits::new(shared.config.credits().into()),
+            window: Window::new(shared.config.window()),
             question: Question::default(),
             drained: AtomicBool::new(false),
         }

@@ -1,5 +1,4 @@
-//! The receiving direction of a stream: messages that have arrived and that the program has not
-//! read.
+//! The receiving direction of a stream: bytes that have arrived and that the program has not read.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -15,7 +14,7 @@ use crate::wire::Violation;
 /// The next thing that a reader finds in a stream.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// A message of at least one byte.
+    /// The bytes of one or more messages, of which there is at least one.
     Bytes(Buf),
     /// The end of the stream, as the peer has sent it.
     End,
@@ -23,10 +22,14 @@ pub(crate) enum Next {
     Over(Over),
 }
 
-/// The messages that were received and not read. There are no more than the peer had credits for.
+/// The bytes that were received and not read. There are no more than the window has.
+///
+/// A message stays in the buffer in which it was received, unless it fits behind the bytes of the
+/// buffer before: then it is copied there. So any two neighbours together hold more than a segment,
+/// and short messages don't keep a buffer each.
 #[derive(Default)]
 pub(crate) struct Inbound {
-    /// Whether a message or an end is there to be read. A reader that finds neither takes no lock.
+    /// Whether bytes or an end are there to be read. A reader that finds neither takes no lock.
     ready: AtomicBool,
     state: Mutex<State>,
 }
@@ -42,21 +45,29 @@ struct State {
 }
 
 impl Inbound {
-    /// Appends a message to the unread ones. Returns whether a reader was woken, or the message
-    /// itself if the program has dropped the stream.
-    pub fn put(&self, message: Buf) -> Result<Result<bool, Buf>, Violation> {
+    /// Appends a message to the unread bytes. Returns whether a reader was woken, and the buffer
+    /// of the message if it is not needed any more: its bytes were copied, or the program has
+    /// dropped the stream.
+    pub fn put(&self, message: Buf) -> Result<(bool, Option<Buf>), Violation> {
         let mut state = locked(&self.state);
         if state.end {
             return Err(Violation::BehindEnd);
         }
         if state.closed {
-            return Ok(Err(message));
+            return Ok((false, Some(message)));
         }
-        state.unread.push_back(message);
+        let last = state.unread.back_mut();
+        let free = match last.is_some_and(|last| last.extend_from_slice(&message).is_ok()) {
+            true => Some(message),
+            false => {
+                state.unread.push_back(message);
+                None
+            }
+        };
         let reader = state.reader.take();
         self.ready.store(true, Ordering::Release);
         drop(state);
-        Ok(Ok(wake(reader)))
+        Ok((wake(reader), free))
     }
 
     /// Notes that the peer has ended the stream. Returns whether a reader was woken.
@@ -82,7 +93,7 @@ impl Inbound {
         wake(reader)
     }
 
-    /// Takes the next message. After the last message, returns the end every time.
+    /// Takes the next bytes. After the last bytes, returns the end every time.
     #[inline]
     pub fn next(&self) -> Option<Next> {
         if !self.is_ready() {
@@ -119,17 +130,12 @@ impl Inbound {
         locked(&self.state).end
     }
 
-    /// Notes that the program has dropped the stream. Returns the unread messages.
+    /// Notes that the program has dropped the stream. Returns the buffers of unread bytes.
     pub fn close(&self) -> VecDeque<Buf> {
         let mut state = locked(&self.state);
         state.closed = true;
         state.reader = None;
         std::mem::take(&mut state.unread)
-    }
-
-    /// Returns whether the program has dropped the stream.
-    pub fn is_closed(&self) -> bool {
-        locked(&self.state).closed
     }
 }
 

@@ -8,21 +8,25 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `inbound` | keeps messages that have arrived until the program reads them |
-//! | `outbound` | sends bytes, returned credits and the end of the stream |
+//! | `inbound` | keeps bytes that have arrived until the program reads them |
+//! | `outbound` | takes bytes that the program writes, and has them sent |
+//! | `posting` | posts bytes, word of what was read, and the end of the stream |
+//! | `message` | makes messages of the bytes that are written, and gathers short writes |
 //! | `common` | what both directions need: the connection, the peer's name |
-//! | `credits` | counts how many messages the peer may send |
+//! | `window` | counts how many bytes the peer may send |
 //! | `question` | counts for how long this end has waited for an answer |
 //! | `slices` | walks through the slices of a vectored write |
 
 mod common;
-mod credits;
 mod inbound;
+mod message;
 mod outbound;
+mod posting;
 mod question;
 mod slices;
 mod stream_link;
+mod window;
 
 pub(crate) use inbound::Next;
-pub(crate) use outbound::RESERVE;
+pub(crate) use posting::RESERVE;
 pub(crate) use stream_link::Link;

@@ -1,6 +1,8 @@
 //! A link: both directions of one stream, and what arrives for them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use doorbell_verbs::{Attachment, Buf, Connection, ConnectionState, Queues, SendQueue};
 
@@ -8,8 +10,11 @@ use super::common::Common;
 use super::inbound::Inbound;
 use super::outbound::Outbound;
 use crate::error::Over;
-use crate::shared::{FOR_SIGNALS, Shared};
+use crate::shared::{BESIDE, Shared};
 use crate::wire::{Hello, Signal, Violation};
+
+/// How long a peer without room waits for word of less than half a window.
+const A_MOMENT: Duration = Duration::from_millis(1);
 
 /// The state of a stream, from the making of its queue pair until the queue pair is dropped.
 pub(crate) struct Link {
@@ -19,14 +24,17 @@ pub(crate) struct Link {
     pub since: usize,
     pub inbound: Inbound,
     pub outbound: Outbound,
+    /// Whether a task is about to tell the peer what was read.
+    tells_soon: AtomicBool,
 }
 
 impl Link {
-    /// Makes a link for a connection that is not established yet. Receives for the whole window
-    /// must have been promised before.
+    /// Makes a link for a connection that is not established yet. The caller sees to the receives
+    /// that are [promised](Self::promised).
     pub fn new(shared: &Arc<Shared>, connection: Connection, since: usize) -> Self {
         let (inbound, outbound) = (Inbound::default(), Outbound::default());
-        Self { common: Common::new(shared, connection), since, inbound, outbound }
+        let tells_soon = AtomicBool::new(false);
+        Self { common: Common::new(shared, connection), since, inbound, outbound, tells_soon }
     }
 
     /// Opens the link when its connection with `peer` is established and the peer's hello has come.
@@ -41,41 +49,32 @@ impl Link {
     }
 
     /// Takes in a message from the peer. Returns whether a task was woken.
-    pub fn received(&self, buffer: Buf, attached: Attachment) -> bool {
+    pub fn received(self: &Arc<Self>, buffer: Buf, attached: Attachment) -> bool {
         let taken = match attached {
-            Attachment::Nothing => self.take_in(buffer, None),
-            Attachment::Imm(imm) => match Signal::parse(imm) {
-                Some(signal) => self.take_in(buffer, Some(signal)),
-                None => Err(Violation::Signal(imm.0)),
-            },
+            Attachment::Nothing => self.take_in(buffer, Signal::default()),
+            Attachment::Imm(imm) => self.take_in(buffer, Signal::parse(imm)),
             Attachment::Invalidate(_) | Attachment::Metadata(_) => Err(Violation::NoSend),
         };
         taken.unwrap_or_else(|violation| self.violates(violation))
     }
 
     /// Takes in a message and what it signals, if the peer may send both.
-    fn take_in(&self, buffer: Buf, signal: Option<Signal>) -> Result<bool, Violation> {
-        let buffers = &self.common.shared.buffers;
+    fn take_in(
+        self: &Arc<Self>,
+        buffer: Buf,
+        Signal { read, end }: Signal,
+    ) -> Result<bool, Violation> {
         let mut woke = false;
-        let Signal { credits, end } = signal.unwrap_or_default();
-        if buffer.is_empty() && credits == 0 && !end {
+        if buffer.is_empty() && read == 0 && !end {
             return Err(Violation::Empty);
         }
-        if credits > 0 {
-            woke |= self.outbound.granted(credits)?;
+        if read > 0 {
+            woke |= self.outbound.granted(read)?;
         }
-        if !buffer.is_empty() {
-            self.common.question.answer();
-            if !self.common.credits.spend() {
-                return Err(Violation::Overrun);
-            }
-            buffers.release(1);
-            match self.inbound.put(buffer)? {
-                Ok(woken) => woke |= woken,
-                Err(unread) => self.has_read(unread),
-            }
+        if buffer.is_empty() {
+            self.common.shared.buffers.give(buffer);
         } else {
-            buffers.give(buffer);
+            woke |= self.take_bytes(buffer)?;
         }
         if end {
             woke |= self.inbound.ends()?;
@@ -94,19 +93,60 @@ impl Link {
         woke
     }
 
-    /// Takes back the buffer of a message that was read completely. The credit of the message goes
-    /// back to the peer together with others.
-    pub fn has_read(&self, buffer: Buf) {
-        let buffers = &self.common.shared.buffers;
-        buffers.give(buffer);
-        if self.inbound.is_closed() {
-            // Nobody reads any more, so the peer gets no credit to send with.
-            return;
+    /// Takes in the bytes of a message. If the program has dropped the stream, they are dropped,
+    /// and count as unread, so that the peer may send no more than the window.
+    fn take_bytes(self: &Arc<Self>, buffer: Buf) -> Result<bool, Violation> {
+        let Common { shared, window, question, .. } = &self.common;
+        question.answer();
+        let (len, segment) = (buffer.len(), shared.config.segment);
+        let before = window.receive(len)?;
+        // No more than the window, which `receive` has checked.
+        let after = before + len as u32;
+        shared.buffers.release(window.messages(before, segment) - window.messages(after, segment));
+        let (woke, free) = self.inbound.put(buffer)?;
+        free.into_iter().for_each(|buffer| shared.buffers.give(buffer));
+        self.tell_soon();
+        Ok(woke)
+    }
+
+    /// Notes that the program has read so many bytes. The peer is told of them together with
+    /// others.
+    #[inline]
+    pub fn has_read(self: &Arc<Self>, len: usize) {
+        let Common { shared, window, .. } = &self.common;
+        let (before, worth_a_message) = window.read(len);
+        let (after, segment) = (before - len as u32, shared.config.segment);
+        let more = window.messages(after, segment) - window.messages(before, segment);
+        if more > 0 {
+            shared.buffers.promise(more);
         }
-        buffers.promise(1);
-        if self.common.credits.owe() {
+        if worth_a_message {
             self.outbound.pump(&self.common);
         }
+        self.tell_soon();
+    }
+
+    /// Sees to it that the peer is told of bytes that were read, if it has no room to send more.
+    /// While the program goes on to read, the peer is told of half a window; if the program stops,
+    /// of less, a moment later.
+    #[inline]
+    fn tell_soon(self: &Arc<Self>) {
+        if self.common.window.keeps_peer_waiting() && !self.tells_soon.swap(true, Ordering::SeqCst)
+        {
+            let link = self.clone();
+            self.common.shared.runtime.spawn(async move {
+                tokio::time::sleep(A_MOMENT).await;
+                link.tells_soon.store(false, Ordering::SeqCst);
+                if !link.outbound.tell(&link.common) {
+                    link.tell_soon();
+                }
+            });
+        }
+    }
+
+    /// Takes back a buffer whose bytes were read.
+    pub fn give(&self, buffer: Buf) {
+        self.common.shared.buffers.give(buffer);
     }
 
     /// Notes that the connection is over: nothing can be sent any more. Messages that have come can
@@ -131,7 +171,7 @@ impl Link {
         self.outbound.ends(over.clone()) | self.inbound.is_over(over)
     }
 
-    /// Drops unread messages, because the program has dropped the stream.
+    /// Drops unread bytes, because the program has dropped the stream.
     pub fn close(&self) {
         for buffer in self.inbound.close() {
             self.common.shared.buffers.give(buffer);
@@ -140,7 +180,8 @@ impl Link {
 
     /// Returns how many receives are promised for what the peer may still send.
     pub fn promised(&self) -> usize {
-        self.common.credits.may_come() as usize + FOR_SIGNALS
+        let Common { shared, window, .. } = &self.common;
+        window.messages(window.unread(), shared.config.segment) + BESIDE
     }
 
     /// Takes the send queue out of the link. When the queue is dropped, so is the queue pair.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
 use super::locked;
+use crate::wire::SHORT_AT_ONCE;
 
 /// The most spare buffers that an endpoint keeps.
 const SPARES: usize = 64;
@@ -14,21 +15,22 @@ const SPARES: usize = 64;
 /// The bit of a work request's number that marks receives among all completions.
 pub(crate) const RECEIVE: u64 = 1 << 62;
 
-/// How many receives each stream needs for messages that cost no credit: returned credits, and the
-/// end of the stream.
-pub(crate) const FOR_SIGNALS: usize = 2;
+/// How many receives each stream needs beside those for whole segments: for short messages, for
+/// word of what was read, and for the end of the stream.
+pub(crate) const BESIDE: usize = SHORT_AT_ONCE + 2;
 
 /// The shared receives of an endpoint, and its spare buffers.
 ///
-/// As many receives are posted as the streams have promised to their peers, up to the configured
-/// number. An endpoint with many idle streams therefore does not hold a whole window for each.
+/// As many receives are posted as the peers of all streams may need for what they may send, up to
+/// the configured number. An endpoint with many idle streams therefore does not hold a whole window
+/// for each.
 pub(crate) struct Buffers {
     queue: SharedReceiveQueue,
     segment: usize,
     most: usize,
     /// How many receives are posted.
     posted: AtomicUsize,
-    /// How many messages all peers together may still send.
+    /// How many receives the peers of all streams may need together.
     promised: AtomicUsize,
     spares: Mutex<Vec<Buf>>,
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use doorbell_verbs::Nic;
 use tokio::runtime::Handle;
 
-pub(crate) use buffers::{Buffers, FOR_SIGNALS, RECEIVE};
+pub(crate) use buffers::{BESIDE, Buffers, RECEIVE};
 
 use crate::config::Config;
 

@@ -22,15 +22,15 @@ fn proceed(context: &mut Context<'_>) -> Poll<()> {
 /// The reading half of a stream.
 pub(crate) struct Reader {
     wait: PolledWait,
-    /// The message that is being read.
-    message: Option<Buf>,
-    /// How many bytes of that message were read already.
+    /// The received bytes that are being read.
+    bytes: Option<Buf>,
+    /// How many of these bytes were read already.
     at: usize,
 }
 
 impl Reader {
     pub fn new(link: &Link) -> Self {
-        Self { wait: PolledWait::new(&link.common.shared.nic), message: None, at: 0 }
+        Self { wait: PolledWait::new(&link.common.shared.nic), bytes: None, at: 0 }
     }
 
     /// Reads as many bytes as have come and `into` has room for, and waits if none have come. Reads
@@ -38,7 +38,7 @@ impl Reader {
     pub fn poll_read(
         &mut self,
         hub: &Hub,
-        link: &Link,
+        link: &Arc<Link>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
@@ -51,7 +51,7 @@ impl Reader {
             }
             let any = into.filled().len() > before;
             match link.inbound.next() {
-                Some(Next::Bytes(message)) => (self.message, self.at) = (Some(message), 0),
+                Some(Next::Bytes(bytes)) => (self.bytes, self.at) = (Some(bytes), 0),
                 None if !any => {
                     ready!(self.wait.poll(context, &mut Reading { hub, link, woke: false }));
                 }
@@ -63,16 +63,17 @@ impl Reader {
         }
     }
 
-    /// Copies bytes of the message that is being read, and gives the message back when it is read.
-    fn copy(&mut self, link: &Link, into: &mut ReadBuf<'_>) {
-        let Some(message) = &self.message else { return };
-        let rest = &message[self.at..];
+    /// Copies received bytes to the program, and gives their buffer back when all are read.
+    fn copy(&mut self, link: &Arc<Link>, into: &mut ReadBuf<'_>) {
+        let Some(bytes) = &self.bytes else { return };
+        let rest = &bytes[self.at..];
         let len = rest.len().min(into.remaining());
         into.put_slice(&rest[..len]);
         self.at += len;
-        if self.at == message.len() {
-            self.message.take().into_iter().for_each(|message| link.has_read(message));
+        if self.at == bytes.len() {
+            self.bytes.take().into_iter().for_each(|bytes| link.give(bytes));
         }
+        link.has_read(len);
     }
 }
 

@@ -165,6 +165,7 @@ macro_rules! writes {
             }
 
             /// Rings the doorbell for all bytes that were written, so that they are on their way.
+            /// Short writes behind others that are not acknowledged go when those are.
             fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 let $of = self.get_mut();
                 let open: &Open = $open;

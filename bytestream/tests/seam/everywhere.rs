@@ -63,6 +63,11 @@ everywhere! {
     streams::many_streams_of_an_endpoint_do_not_mix
     flow::a_writer_waits_for_a_reader_that_does_not_read
     flow::two_ends_that_both_end_before_they_read_do_not_wait_for_each_other
+    flow::a_window_is_as_many_bytes_as_it_says_whatever_the_length_of_writes
+    flow::twenty_thousand_short_requests_are_written_before_the_first_is_read
+    flow::an_echo_by_copy_takes_two_windows_before_its_client_reads
+    flow::short_writes_arrive_whole_before_the_end_of_their_stream
+    flow::a_short_round_trip_is_one_message_each_way
     closing::a_stream_that_is_dropped_still_sends_what_was_written
     closing::a_peer_that_has_dropped_its_stream_is_an_end_to_readers_and_a_broken_pipe_to_writers
     closing::nothing_is_left_of_streams_that_are_dropped

@@ -9,7 +9,7 @@ use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, Still, effort};
 use doorbell_verbs::{Config as NicConfig, Nic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::common::{Runs, connected, inline, run};
+use crate::common::{Runs, bytes, connected, inline, run};
 use crate::played::{config, plays};
 
 /// Two NICs at the ends of a cable.
@@ -78,6 +78,56 @@ fn streams_are_whole_whatever_a_cable_loses_repeats_damages_and_reorders() {
         ..Faults::NONE
     };
     faulty(faults, false);
+}
+
+/// Time passes only while both ends wait, so short writes that one makes meanwhile are gathered.
+#[test]
+fn short_writes_go_in_few_messages_while_others_are_under_way() {
+    run(Runs::CurrentThread, || async {
+        const WRITES: usize = 20_000;
+        let (ether, nics) = ether(7, Faults::NONE, false);
+        let ends = [0, 1].map(|end| Endpoint::on(&nics[end], &Config::default()).expect("room"));
+        let (mut near, mut far) = passing(&ether, connected(&ends)).await;
+        let before = nics[1].statistics().nic.completed;
+        let both = async {
+            for number in 0..WRITES {
+                near.write_all(&bytes(0, 20 * number, 20)).await.expect("there is room");
+            }
+            let mut found = vec![0; 20 * WRITES];
+            far.read_exact(&mut found).await.expect("the peer writes");
+            assert!(found == bytes(0, 0, found.len()));
+        };
+        passing(&ether, both).await;
+        let messages = nics[1].statistics().nic.completed - before;
+        // Thirteen would be full, and some leave before they are.
+        assert!(messages < 100, "{messages} messages");
+    });
+}
+
+/// No short write waits for a timer, nor for the acknowledgement of a message before.
+#[test]
+fn a_short_round_trip_takes_as_long_as_the_cable_does() {
+    run(Runs::CurrentThread, || async {
+        const ROUNDS: u32 = 100;
+        let (ether, nics) = ether(8, Faults::NONE, false);
+        let ends = [0, 1].map(|end| Endpoint::on(&nics[end], &Config::default()).expect("room"));
+        let (mut near, mut far) = passing(&ether, connected(&ends)).await;
+        let began = ether.now();
+        let talk = async {
+            for _ in 0..ROUNDS {
+                // In two writes, as programs do that write a head and a body.
+                near.write_all(b"a question, ").await.expect("the peer is there");
+                near.write_all(b"all of it").await.expect("the peer is there");
+                far.read_exact(&mut [0; 21]).await.expect("the peer writes");
+                far.write_all(b"an answer").await.expect("the peer is there");
+                near.read_exact(&mut [0; 9]).await.expect("the peer writes");
+            }
+        };
+        passing(&ether, talk).await;
+        // Twenty microseconds each way, and what the packets take to be sent.
+        let each = ether.now().since(began) / ROUNDS;
+        assert!(each < Duration::from_micros(45), "{each:?}");
+    });
 }
 
 /// An idle stream costs no processor: nobody is woken but by something that comes.

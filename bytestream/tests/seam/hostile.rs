@@ -12,10 +12,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::common::{Over, Runs, SERVICE, inline, nics, run};
 
-/// A hello of a version: that 4 messages are taken, of 4096 bytes each.
+/// The version of byte streams that this side speaks.
+const VERSION: u8 = 2;
+
+/// A hello of a version: that 16 KiB are taken, in messages of 4096 bytes.
 fn hello(version: u8) -> Vec<u8> {
     let mut hello = b"DB-BYTES".to_vec();
-    hello.extend([0, version, 0, 4, 0, 0, 16, 0]);
+    hello.extend([0, version, 0, 0, 0x40, 0, 0, 0, 0x10, 0]);
+    hello
+}
+
+/// A hello of the first version, which said how many messages are taken.
+fn first_hello() -> Vec<u8> {
+    let mut hello = b"DB-BYTES".to_vec();
+    hello.extend([0, 1, 0, 4, 0, 0, 0x10, 0]);
     hello
 }
 
@@ -43,7 +53,7 @@ async fn asks(nic: &Nic, of: &Nic, private: &[u8]) -> Result<QueuePair, ConnectE
 
 /// Has a queue pair that says a proper hello accepted as a stream.
 async fn accepted(near: &Nic, far: &Nic, listener: &mut Listener) -> (QueuePair, Stream) {
-    let hello = hello(1);
+    let hello = hello(VERSION);
     let (pair, taken) = tokio::join!(asks(near, far, &hello), listener.accept());
     (pair.expect("it says hello"), taken.expect("a peer asks"))
 }
@@ -58,13 +68,18 @@ fn a_peer_of_another_protocol_or_version_is_refused_by_a_listener_and_told_why()
     run(Runs::CurrentThread, || async {
         let [near, far] = nics(Over::Udp, &inline());
         let mut listener = listener(&far).await;
-        let mut nonsense = hello(1);
-        nonsense[11] = 0;
-        for (private, which) in [(vec![], 1), (b"hello".to_vec(), 1), (hello(2), 2), (nonsense, 3)]
-        {
+        let mut nonsense = hello(VERSION);
+        nonsense[12] = 0;
+        for (private, which) in [
+            (vec![], 1),
+            (b"hello".to_vec(), 1),
+            (hello(VERSION + 1), 2),
+            (first_hello(), 2),
+            (nonsense, 3),
+        ] {
             let why = asks(&near, &far, &private).await.expect_err("it is refused");
             let ConnectError::Refused { private, .. } = why else { panic!("{why}") };
-            assert_eq!(private[..11], [b"DB-BYTES".as_slice(), &[0, 1, which]].concat());
+            assert_eq!(private[..11], [b"DB-BYTES".as_slice(), &[0, VERSION, which]].concat());
         }
         // The listener goes on.
         accepted(&near, &far, &mut listener).await;
@@ -95,9 +110,11 @@ fn a_service_that_speaks_no_byte_streams_or_another_version_is_no_listener() {
         let why = answered(false, b"welcome".to_vec()).await;
         assert_eq!(why.kind(), ErrorKind::InvalidData);
         assert!(why.to_string().contains("does not speak byte streams"), "{why}");
-        let why = answered(false, hello(2)).await;
-        assert_eq!(why.kind(), ErrorKind::InvalidData);
-        assert!(why.to_string().contains("version 2"), "{why}");
+        for (hello, text) in [(hello(VERSION + 1), "version 3"), (first_hello(), "version 1")] {
+            let why = answered(false, hello).await;
+            assert_eq!(why.kind(), ErrorKind::InvalidData);
+            assert!(why.to_string().contains(text), "{why}");
+        }
         let why = answered(true, [b"DB-BYTES".as_slice(), &[0, 9, 2]].concat()).await;
         assert_eq!(why.kind(), ErrorKind::ConnectionRefused);
         assert!(why.to_string().contains("version 9"), "{why}");
@@ -139,11 +156,11 @@ fn garbage_of_a_peer_ends_the_stream_with_an_error_that_says_what_came() {
         let cases: [(&[Sent], usize, &str); 8] = [
             (&[(10, None), (0, None)], 10, "a message without bytes and without a signal"),
             (&[(10, None), (0, Some(0))], 10, "a message without bytes and without a signal"),
-            (&[(10, Some(1 << 20))], 0, "unknown bits: 0x00100000"),
-            (&[(10, None), (5, Some(1))], 10, "credits for 1 messages"),
+            (&[(10, None), (5, Some(1))], 10, "word that 1 bytes were read, of 0 that were sent"),
+            (&[(10, Some(1 << 30)), (1, None)], 0, "word that 1073741824 bytes were read"),
             (&[(10, Some(END)), (10, None)], 10, ""),
-            (&[(1, None); 5], 4, "no credit"),
-            (&[(10, Some(7)), (1, None)], 0, "more than the 4"),
+            (&[(4096, None); 5], 16384, "of 4096 bytes while its window had room for 0"),
+            (&[(4000, None); 5], 16000, "of 4000 bytes while its window had room for 384"),
             (&[(5000, None)], 0, "more than 4096 bytes"),
         ];
         for (messages, before, text) in cases {

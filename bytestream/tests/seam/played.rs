@@ -90,11 +90,13 @@ pub async fn plays((near, far): (Stream, Stream), seed: u64) {
     assert_eq!(back.expect("no failure"), returns.expect("no failure"), "seed {seed}");
 }
 
-/// A configuration as a seed says: windows of one message and more, segments short and long.
+/// A configuration as a seed says: windows shorter than a message and longer, segments short and
+/// long.
 pub fn config(seed: u64) -> Config {
     let mut luck = Luck::stream(seed, 9);
     let segment = [64, 1000, 4096, 32 << 10][luck.below(4) as usize];
-    let window = segment * [1, 2, 3, 16, 40][luck.below(5) as usize];
+    let windows = [64, segment, 2 * segment, 3 * segment + 17, 16 * segment, 40 * segment];
+    let window = windows[luck.below(6) as usize];
     Config { segment, window, receives: [2, 8, 256][luck.below(3) as usize], ..Config::default() }
 }
 

@@ -93,7 +93,7 @@ async fn hears(listener: &mut Listener, stranger: &Nic, input: &mut Input<'_>) {
 
 /// A hello that is often a proper one.
 fn hello(input: &mut Input<'_>) -> Vec<u8> {
-    let mut hello = b"DB-BYTES\0\x01\0\x04\0\0\x04\0".to_vec();
+    let mut hello = b"DB-BYTES\0\x02\0\0\x10\0\0\0\x04\0".to_vec();
     let shape = input.u8();
     if shape < 64 {
         let at = usize::from(input.u8()) % hello.len();

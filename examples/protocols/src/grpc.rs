@@ -1,24 +1,25 @@
-//! gRPC over Doorbell by tonic: a greeter that is served on the streams that a listener accepts,
-//! and a client whose channel connects by them.
-//!
-//! `cargo run --release -p doorbell-http --bin tonic` runs both in one process, over UDP.
+//! gRPC, by tonic: a greeter that is served on the streams that a listener accepts, and a client
+//! whose channel connects by them.
 //!
 //! The messages and the service are written by hand, so that no `protoc` is needed. What tonic's
 //! build script generates is used the same.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::io::{self, Write};
+use std::io;
 use std::pin::Pin;
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 
-use doorbell::bytestream::{Listener, ServiceId, Stream};
+use anyhow::ensure;
+use futures_util::future::pending;
+use futures_util::stream::{StreamExt, once};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 use tonic::body::Body;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::http::{Request as HttpRequest, Response as HttpResponse};
-use tonic::codegen::tokio_stream::StreamExt;
 use tonic::codegen::{BoxFuture, Service};
 use tonic::server::NamedService;
 use tonic::transport::server::Connected;
@@ -26,6 +27,11 @@ use tonic::transport::{Endpoint, Server};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
+
+use crate::carrier::Wire;
+
+/// How many calls the client makes, one after the other.
+const CALLS: usize = 1000;
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct HelloRequest {
@@ -74,15 +80,17 @@ impl Service<HttpRequest<Body>> for Greeter {
     }
 }
 
-/// A stream as tonic's server takes it, which wants to know who the peer is.
-struct Served(Stream);
+/// A stream as tonic's server takes it, which wants to know who the peer is. When the server is
+/// done with the stream, `_done` is dropped.
+struct Served {
+    wire: Wire,
+    _done: oneshot::Sender<()>,
+}
 
 impl Connected for Served {
-    type ConnectInfo = String;
+    type ConnectInfo = ();
 
-    fn connect_info(&self) -> String {
-        self.0.peer_name().to_owned()
-    }
+    fn connect_info(&self) {}
 }
 
 impl AsyncRead for Served {
@@ -91,7 +99,7 @@ impl AsyncRead for Served {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, into)
+        Pin::new(&mut self.wire).poll_read(context, into)
     }
 }
 
@@ -101,38 +109,45 @@ impl AsyncWrite for Served {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        Pin::new(&mut self.wire).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        Pin::new(&mut self.wire).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        Pin::new(&mut self.wire).poll_shutdown(context)
     }
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let listener = Listener::bind("udp:127.0.0.1:0", ServiceId(443)).await?;
-    let name = listener.local_name().to_owned();
-    let incoming = listener.incoming().map(|stream| stream.map(Served));
-    tokio::spawn(Server::builder().add_service(Greeter).serve_with_incoming(incoming));
+/// Serves calls that come by one stream, until its client leaves.
+pub async fn serve(wire: Wire) -> anyhow::Result<()> {
+    let (_done, is_done) = oneshot::channel();
+    let first = once(async { Ok::<_, io::Error>(Served { wire, _done }) });
+    let incoming = Box::pin(first.chain(once(pending())));
+    let ends = async { _ = is_done.await };
+    let server = Server::builder().add_service(Greeter);
+    Ok(server.serve_with_incoming_shutdown(incoming, ends).await?)
+}
 
-    // The channel asks for an address, which is nobody's.
+pub async fn ask(wire: Wire) -> anyhow::Result<String> {
+    let wire = Mutex::new(Some(wire));
+    // The channel asks for an address, which is nobody's. A program that reconnects opens a stream
+    // here.
     let connects = service_fn(move |_| {
-        let name = name.clone();
-        async move { Stream::connect(&name).await.map(TokioIo::new) }
+        let wire = wire.lock().ok().and_then(|mut wire| wire.take());
+        ready(wire.map(TokioIo::new).ok_or(io::ErrorKind::NotConnected))
     });
     let channel = Endpoint::from_static("http://doorbell").connect_with_connector(connects).await?;
     let mut client = tonic::client::Grpc::new(channel);
-    for name in ["neighbour", "world"] {
+    for number in 0..CALLS {
         client.ready().await?;
-        let request = Request::new(HelloRequest { name: name.to_owned() });
+        let request = Request::new(HelloRequest { name: format!("number {number}") });
         let codec = ProstCodec::<HelloRequest, HelloReply>::default();
         let reply = client.unary(request, PathAndQuery::from_static(SAY_HELLO), codec).await?;
-        writeln!(io::stdout(), "{}", reply.into_inner().message)?;
+        let HelloReply { message } = reply.into_inner();
+        ensure!(message == format!("hello, number {number}"), "{message} to {number}");
     }
-    Ok(())
+    Ok(format!("{CALLS} calls were answered"))
 }
