@@ -198,7 +198,7 @@ impl<S> Handlers<S> {
         F: Future<Output: IntoAnswer<K::Answer>> + Send + 'static,
     {
         let run = with_arguments(move |request: Request<'_>, arguments| {
-            request.spawn(|mut kept| {
+            request.spawn_received(|mut kept| {
                 let answers = handler(kept.received(), arguments);
                 async move {
                     match answers.await.into_answer() {
