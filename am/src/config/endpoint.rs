@@ -29,7 +29,8 @@ pub struct EndpointConfig {
     /// gets another with each answer, up to all of them, as long as there are
     /// [receives](Self::receives): so it has twice as many each time that all of them have come
     /// back. It gets twice as many, too, a tenth of a second after calls of most of them were left
-    /// unanswered. The send queue to each peer is as deep as this number, too. A program that
+    /// unanswered. A request whose asynchronous handler waits gives its credit back before it is
+    /// answered, once half of the peer's credits are those of such requests. The send queue to each peer is as deep as this number, too. A program that
     /// streams payloads of kilobytes sets it to the number of credits.
     pub first_credits: usize,
     /// The longest payload of a message that the endpoint takes: at least 512 bytes, which

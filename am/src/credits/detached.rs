@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::retained::{DeferredAnswer, RetainedId};
+use super::owed::{DeferredAnswer, RetainedId};
+use crate::shared::Reserved;
 use crate::wire::awaits::FIRST_TICKET;
 
 /// The most free room that is kept for answers when there are none.
@@ -18,10 +19,19 @@ pub(crate) struct Detached {
     tickets: u64,
     /// The number of requests that have given their credits back and whose answers have not left.
     count: usize,
-    /// The answers that wait for a credit, with the tickets of their requests.
-    answers: VecDeque<(u64, DeferredAnswer)>,
+    /// The answers that wait for a credit.
+    answers: VecDeque<Waiting>,
     /// Whether the link is over, so that no answer leaves any more.
     ended: bool,
+}
+
+/// An answer that waits for a credit.
+struct Waiting {
+    /// The ticket of the request, or 0 if it is no call.
+    ticket: u64,
+    answer: DeferredAnswer,
+    /// The room that the answer takes among the endpoint's handlers, once it is counted.
+    room: Option<Reserved>,
 }
 
 impl Detached {
@@ -48,13 +58,25 @@ impl Detached {
     /// Has an answer wait for a credit.
     pub(super) fn answer(&mut self, ticket: u64, answer: DeferredAnswer) {
         if !self.ended {
-            self.answers.push_back((ticket, answer));
+            self.answers.push_back(Waiting { ticket, answer, room: None });
         }
     }
 
     /// Returns how many requests have given their credits back and are not answered.
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// Counts the room of answers that have none, by a function of their lengths. So a peer that
+    /// gives no credits has no further requests handled once its answers take all the room.
+    pub fn count_room(&mut self, room: impl Fn(usize) -> Reserved) {
+        let uncounted = self.answers.iter_mut().rev().take_while(|waiting| waiting.room.is_none());
+        uncounted.for_each(|waiting| waiting.room = Some(room(waiting.answer.len())));
+    }
+
+    /// Returns how many answers wait for a credit.
+    pub fn answers(&self) -> usize {
+        self.answers.len()
     }
 
     /// Returns whether answers wait for a credit.
@@ -65,12 +87,12 @@ impl Detached {
     /// Takes the answer that has waited longest, and the ticket of its request. The caller has a
     /// credit for it.
     pub fn next(&mut self) -> Option<(u64, DeferredAnswer)> {
-        let next = self.answers.pop_front()?;
+        let Waiting { ticket, answer, .. } = self.answers.pop_front()?;
         self.count -= 1;
         if self.answers.is_empty() {
             self.answers.shrink_to(MOST_KEPT);
         }
-        Some(next)
+        Some((ticket, answer))
     }
 
     /// Forgets all answers, since the link is over.

@@ -6,6 +6,7 @@
 
 mod detached;
 mod late;
+mod owed;
 mod pending;
 mod posted;
 mod retained;
@@ -15,9 +16,10 @@ mod users;
 mod waiters;
 
 pub(crate) use late::LateAnswers;
+pub(crate) use owed::{DeferredAnswer, Owes, Release, RetainedId};
 pub(crate) use pending::{Moving, PendingTable};
 pub(crate) use posted::Posted;
-pub(crate) use retained::{DeferredAnswer, Owes, Release, RetainedId, RetainedRequests};
+pub(crate) use retained::RetainedRequests;
 pub(crate) use signalling::SelectiveSignalling;
 pub(crate) use starving::Starving;
 pub(crate) use users::Usage;

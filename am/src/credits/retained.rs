@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::detached::Detached;
-use crate::error::Undeliverable;
+use super::owed::{DeferredAnswer, Owes, Release, RetainedId};
 use crate::shared::Reserved;
 use crate::wire::{CALLS_ASKED, Header, MOST_CREDITS};
 
@@ -19,25 +19,6 @@ const LATEST: Duration = Duration::from_secs(1);
 
 /// The most free places that a table keeps when no request is retained.
 const MOST_KEPT: usize = 64;
-
-/// The place of a retained request in its link's table, distinct from requests that had the place
-/// before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RetainedId {
-    place: usize,
-    round: u64,
-}
-
-/// The parties that still have to answer a retained request, if only by ending.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owes {
-    /// The holder of the [`Kept`](crate::Kept).
-    Holder,
-    /// The holder of the [`Kept`](crate::Kept), and behind it the task of an asynchronous handler.
-    HolderAndTask,
-    /// The task, whose `Kept` was dropped without a reply.
-    Task,
-}
 
 /// The retained requests of a link, each until it is answered or its time is over. There are no
 /// more than the peer has credits, and than the endpoint runs asynchronous handlers.
@@ -60,30 +41,6 @@ pub(crate) struct RetainedRequests {
     question: Option<Question>,
     /// The place from which on calls are asked about next.
     next_asked: usize,
-}
-
-/// An answer that is held back until the peer has answered a question.
-#[derive(Debug)]
-pub(crate) enum DeferredAnswer {
-    /// A reply, for this handler and call.
-    Reply { handler: u16, call: u16, words: Vec<u64>, payload: Vec<u8> },
-    /// The request goes back, for this reason.
-    Returned(Header, Undeliverable),
-    /// No reply to this call, or to a request that is no call if the number is 0.
-    Nothing { call: u16 },
-}
-
-/// Whether an answer to a retained request may be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Release {
-    /// The answer may be sent now.
-    Now,
-    /// The answer is held back until the peer has answered a question.
-    Deferred,
-    /// The request has given its credit back. Its answer waits for a credit of this side.
-    Late,
-    /// The answer comes too late, or another owes it.
-    Never,
 }
 
 /// A question to the peer which of its calls it still awaits. The question takes the receive that

@@ -81,12 +81,8 @@ impl Core {
         let listener = engine.nic.listen(ServiceId(service)).await?;
         let segment = register(&domain, config.segment.as_ref())?;
         let (number, runtime) = (engine.next_number(), engine.runtime.clone());
-        let tasks = Tasks::new(
-            runtime.clone(),
-            engine.counters.clone(),
-            config.tasks,
-            config.task_memory,
-        );
+        let tasks =
+            Tasks::new(runtime.clone(), engine.counters.clone(), config.tasks, config.task_memory);
         let (digest, listing) = (handlers.digest(), handlers.listing(LISTED));
         let names = handlers.place_named();
         let core = Arc::new_cyclic(|core: &std::sync::Weak<Self>| {

@@ -45,12 +45,15 @@ impl Link {
         self.relieve(out);
     }
 
-    /// Has requests whose handlers wait give their credits back, if more than half of the peer's
-    /// credits are those of requests without an answer.
+    /// Has requests whose handlers wait give their credits back, if half of the peer's credits are
+    /// those of requests without an answer. So some are left for other requests, beside the one that
+    /// a side [leaves for answers](SendSide::leave_for_answers).
     pub(super) fn relieve(self: &Arc<Self>, out: &mut SendSide) {
-        let unanswered =
-            self.received.load(Ordering::Relaxed).wrapping_sub(self.answered.load(Ordering::Relaxed));
-        if out.outbox.is_none() || 2 * unanswered as usize <= self.grants() {
+        let unanswered = self
+            .received
+            .load(Ordering::Relaxed)
+            .wrapping_sub(self.answered.load(Ordering::Relaxed));
+        if out.outbox.is_none() || 2 * (unanswered as usize) < self.grants() {
             return;
         }
         while let Some((call, ticket)) = out.retained.as_mut().and_then(|all| all.detach()) {
@@ -60,6 +63,16 @@ impl Link {
             self.answer(out, header, Content { words, payload: &[] }, HeldNic::none());
         }
         out.leave_for_answers();
+    }
+
+    /// Sends late answers that were given just now, as far as there are credits. Those that wait take
+    /// room among the endpoint's handlers.
+    #[cold]
+    pub(super) fn answers_late(self: &Arc<Self>, out: &mut SendSide) {
+        self.tell_peer(out);
+        let tasks = &self.endpoint.tasks;
+        let retained = out.retained.iter_mut();
+        retained.for_each(|retained| retained.detached.count_room(|bytes| tasks.take(bytes)));
     }
 
     /// Sends late answers, and tells the peer which calls were given up, as far as there are

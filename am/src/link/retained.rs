@@ -78,7 +78,7 @@ impl Link {
     #[inline]
     fn released(self: &Arc<Self>, out: &mut SendSide, release: Release) -> Release {
         if release == Release::Late {
-            self.tell_peer(out);
+            self.answers_late(out);
         }
         release
     }
@@ -101,10 +101,14 @@ impl Link {
         self.released(&mut out, release)
     }
 
-    /// Returns whether handlers have retained fewer requests of the peer than so many.
+    /// Returns whether fewer requests of the peer than so many are retained, or have answers that wait
+    /// for a credit.
     #[cold]
     pub fn retains_few(&self, few: usize) -> bool {
-        self.send_side().retained.as_ref().is_none_or(|retained| retained.len() < few)
+        let out = self.send_side();
+        out.retained
+            .as_ref()
+            .is_none_or(|retained| retained.len() + retained.detached.answers() < few)
     }
 
     /// Notes the task of the asynchronous handler that was started for a retained request.
@@ -132,7 +136,7 @@ impl Link {
             let Some(retained) = out.retained.as_mut() else { return };
             let answer = |header| DeferredAnswer::Returned(header, Undeliverable::NoReply);
             let overdue = retained.take_overdue(Instant::now(), answer);
-            self.tell_peer(out);
+            self.answers_late(out);
             overdue
         };
         for (header, release, task) in overdue {

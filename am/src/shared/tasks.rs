@@ -56,14 +56,22 @@ impl Tasks {
         bytes: usize,
         has_few: impl FnOnce() -> bool,
     ) -> Option<Reserved> {
-        let tasks = self.taken.tasks.fetch_add(1, Ordering::Relaxed) + 1;
-        let held = self.taken.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let reserved = Reserved { tasks: self.clone(), bytes };
+        let reserved = self.take(bytes);
+        let tasks = self.taken.tasks.load(Ordering::Relaxed);
+        let held = self.taken.bytes.load(Ordering::Relaxed);
         let fits = |part: usize| {
             let beyond = |most: usize| most.saturating_add(part * (most / LEFT_FOR_FEW));
             tasks <= beyond(self.most) && held <= beyond(self.most_bytes)
         };
         (fits(0) || fits(1) && has_few()).then_some(reserved)
+    }
+
+    /// Takes room whether or not there is any, for an answer that is there already. Requests find less
+    /// room meanwhile.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Reserved {
+        self.taken.tasks.fetch_add(1, Ordering::Relaxed);
+        self.taken.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Reserved { tasks: self.clone(), bytes }
     }
 
     /// Starts a task, which owns `debt` until its end. If the future waits for something when it is

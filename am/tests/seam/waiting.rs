@@ -83,7 +83,7 @@ fn a_hundred_calls_whose_handlers_nest_eight_times_are_all_answered() {
 #[test]
 fn handlers_call_back_however_few_credits_there_are() {
     everywhere(|over| async move {
-        for credits in [1, 2, 8] {
+        for credits in [1, 2, 3, 8] {
             let config = EndpointConfig {
                 credits,
                 first_credits: credits,
@@ -185,7 +185,9 @@ impl Gate {
                 drop(bytes);
                 number
             })
-            .on_async(WAITS, |gate, _, number| async move { drop(gate.wait(number).await) })
+            .on_async(WAITS, |gate, _, number| async move {
+                gate.wait(number).await;
+            })
             .on(NEXT, |_, _, number| number + 1)
             .into()
     }
@@ -240,8 +242,6 @@ fn a_dropped_call_ends_its_handler_without_any_time_passing() {
             dropped(&peer, &gate, count).await;
             gate.running_is(0).await;
         }
-        let late = peer.within(Duration::ZERO).call(WAIT, 1).await;
-        assert!(late.is_err());
         assert_eq!(peer.call(NEXT, 7).await.expect("it is answered"), 8);
         gate.running_is(0).await;
         assert_eq!(tokio::time::Instant::now(), before, "the clock stands");
