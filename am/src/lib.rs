@@ -53,11 +53,12 @@
 //! |---|---|
 //! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload and 144 bytes, and at least a packet of 4096 bytes; with [`Policy::PerSize`] as many of each size class |
 //! | receives of an endpoint with [`Flow::Nic`] | the configured number for each peer |
-//! | spare buffers | as many as receives, and those that handlers and callers keep; handlers keep no more than there may be requests under way |
+//! | spare buffers | as many as receives, and those that handlers and callers keep; handlers keep no more than there may be requests under way, and [`task_memory`](EndpointConfig::task_memory) |
 //! | requests under way to a peer | the credits that the peer grants, and this side's own [`credits`](EndpointConfig::credits) |
 //! | the listing of a peer's named handlers | 5 MB if the peer has 4094 handlers of the longest names; once for all peers that have the same |
-//! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold the credits of their requests |
-//! | asynchronous handlers that wait, also for peers that have gone | three times [`receives`](EndpointConfig::receives); more are refused as [`Busy`](Undeliverable::Busy) |
+//! | asynchronous handlers under way, also for peers that have gone | [`tasks`](EndpointConfig::tasks), and a sixteenth more of peers with few; more are refused as [`Busy`](Undeliverable::Busy) |
+//! | what the requests of these handlers keep | [`task_memory`](EndpointConfig::task_memory), and a sixteenth more of peers with few; more are refused as [`Busy`](Undeliverable::Busy) |
+//! | calls of this side that a peer answers late | 131,072 of each peer, which is more than its handlers under way |
 //!
 //! # The wire
 //!

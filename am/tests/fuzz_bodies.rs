@@ -47,9 +47,9 @@ fn sends() -> Vec<Vec<u8>> {
 fn greetings() -> Vec<Vec<u8>> {
     let numbers: [&[u8]; 6] =
         [&9_u64.to_be_bytes(), &[0, 8, 0, 8], &[0, 0, 16, 0], &[3; 8], &[0, 0, 3, 0xE8], &[7; 52]];
-    let hello = |flags| [&b"AM\x05"[..], &[flags], &numbers.concat()].concat();
-    let knock = [&b"AM\x05\x80"[..], &[3], &[5; 24]].concat();
-    let challenge = [&b"AM\x05\x81"[..], &[3], &[5; 32]].concat();
+    let hello = |flags| [&b"AM\x06"[..], &[flags], &numbers.concat()].concat();
+    let knock = [&b"AM\x06\x80"[..], &[3], &[5; 24]].concat();
+    let challenge = [&b"AM\x06\x81"[..], &[3], &[5; 32]].concat();
     let all = [hello(2), hello(0x33), knock, challenge];
     all.map(|seed| [&seed[..], &[0; 12]].concat()).into()
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::config::{BundleConfig, EndpointConfig, Flow};
+use crate::config::{BundleConfig, EndpointConfig, Flow, MOST_TASKS};
 use crate::error::OpenError;
 use crate::wire::{LISTED, MOST_CREDITS};
 
@@ -12,6 +12,8 @@ use crate::wire::{LISTED, MOST_CREDITS};
 const DEEPEST: usize = 1 << 24;
 /// The longest time for which an endpoint lingers.
 const LONGEST_LINGER: Duration = Duration::from_secs(60);
+/// The memory for requests of asynchronous handlers, beside one payload.
+const LEAST_TASK_MEMORY: usize = 8 << 10;
 /// The longest payload of a message.
 const LONGEST: usize = 1 << 20;
 
@@ -32,6 +34,7 @@ impl BundleConfig {
 impl EndpointConfig {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let &Self { credits, first_credits, payload, tasks, receives, patience, flow, .. } = self;
+        let task_memory = self.task_memory;
         let why =
             ("without any, no peer could ever send a request", "the wire counts them in 12 bits");
         within("EndpointConfig::credits", credits, 1..=MOST_CREDITS, why)?;
@@ -42,8 +45,14 @@ impl EndpointConfig {
             "each receive has a buffer of this length",
         );
         within("EndpointConfig::payload", payload, LISTED..=LONGEST, why)?;
-        let why = ("without any, no asynchronous handler would ever run", LONGEST_QUEUE);
-        within("EndpointConfig::tasks", tasks, 1..=usize::MAX, why)?;
+        let why = (
+            "without any, no asynchronous handler would ever run",
+            "a peer would take more late answers for a breach of the rules",
+        );
+        within("EndpointConfig::tasks", tasks, 1..=MOST_TASKS, why)?;
+        let why = ("a request of the longest payload would always go back", LONGEST_QUEUE);
+        let least = payload + LEAST_TASK_MEMORY;
+        within("EndpointConfig::task_memory", task_memory, least..=usize::MAX, why)?;
         let why = (
             "two peers have one each, for a request, and there are two more for answers",
             LONGEST_QUEUE,
@@ -123,6 +132,14 @@ mod tests {
             (
                 EndpointConfig { tasks: 0, ..good() },
                 "EndpointConfig::tasks is 0, and must be at least 1",
+            ),
+            (
+                EndpointConfig { tasks: 65_537, ..good() },
+                "EndpointConfig::tasks is 65537, and must be at most 65536",
+            ),
+            (
+                EndpointConfig { task_memory: 12_287, ..good() },
+                "EndpointConfig::task_memory is 12287, and must be at least 12288: a request of",
             ),
             (
                 EndpointConfig { receives: 3, ..good() },

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::config::SegmentMemory;
 use crate::wire::{Admits, LISTED, MOST_CREDITS, SHORT, Size, Tag};
 
+/// The most asynchronous handlers of an endpoint.
+pub(crate) const MOST_TASKS: usize = 1 << 16;
+
 /// The configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -26,7 +29,8 @@ pub struct EndpointConfig {
     /// gets another with each answer, up to all of them, as long as there are
     /// [receives](Self::receives): so it has twice as many each time that all of them have come
     /// back. It gets twice as many, too, a tenth of a second after calls of most of them were left
-    /// unanswered. The send queue to each peer is as deep as this number, too. A program that
+    /// unanswered. A request whose asynchronous handler waits gives its credit back before it is
+    /// answered, once half of the peer's credits are those of such requests. The send queue to each peer is as deep as this number, too. A program that
     /// streams payloads of kilobytes sets it to the number of credits.
     pub first_credits: usize,
     /// The longest payload of a message that the endpoint takes: at least 512 bytes, which
@@ -35,8 +39,16 @@ pub struct EndpointConfig {
     pub payload: usize,
     /// The memory in which peers may place payloads.
     pub segment: Option<SegmentMemory>,
-    /// The most asynchronous handlers that run at a time: at least 1.
+    /// The most asynchronous handlers that are under way at a time, of all peers: at least 1, at most
+    /// [`MOST_TASKS`](Self::MOST_TASKS). One more request goes back at once, as
+    /// [`Busy`](crate::Undeliverable::Busy). A sixteenth more is left for peers that have fewer than
+    /// 16 handlers under way, so that others can't keep them out.
     pub tasks: usize,
+    /// The most bytes that the requests of asynchronous handlers keep: their words and payloads, and
+    /// the buffers in which they came. A request that would keep more goes back as
+    /// [`Busy`](crate::Undeliverable::Busy), and a sixteenth more is left as with
+    /// [`tasks`](Self::tasks). At least 8 KiB more than a [payload](Self::payload).
+    pub task_memory: usize,
     /// The most peers that the endpoint maps, which are the places of its translation table. An
     /// endpoint that only others map needs none.
     pub places: usize,
@@ -68,8 +80,8 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     /// Returns a configuration with eight credits at first and up to 256, payloads of 4096 bytes,
-    /// no segment, 64 asynchronous handlers, 1024 peers, half a minute of patience, no deadline, and
-    /// a second of lingering.
+    /// no segment, 65,536 asynchronous handlers whose requests keep up to 64 MiB, 1024 peers, half a
+    /// minute of patience, no deadline, and a second of lingering.
     fn default() -> Self {
         Self {
             service: None,
@@ -79,7 +91,8 @@ impl Default for EndpointConfig {
             first_credits: 8,
             payload: 4096,
             segment: None,
-            tasks: 64,
+            tasks: MOST_TASKS,
+            task_memory: 64 << 20,
             places: 1024,
             receives: 4096,
             patience: Duration::from_secs(30),
@@ -136,6 +149,9 @@ pub enum Flow {
 impl EndpointConfig {
     /// The most [`credits`](Self::credits), which the wire counts in 12 bits.
     pub const MOST_CREDITS: usize = MOST_CREDITS;
+
+    /// The most [`tasks`](Self::tasks).
+    pub const MOST_TASKS: usize = MOST_TASKS;
 
     /// Returns the longest payload of a message of this size class.
     pub(crate) fn payload_of(&self, size: Size) -> usize {

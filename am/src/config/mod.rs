@@ -8,5 +8,6 @@ mod endpoint;
 mod segment;
 
 pub use bundle::BundleConfig;
+pub(crate) use endpoint::MOST_TASKS;
 pub use endpoint::{EndpointConfig, Flow, Policy};
 pub use segment::SegmentMemory;

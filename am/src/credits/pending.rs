@@ -3,6 +3,7 @@
 use std::task::Waker;
 
 use crate::shared::{drop_later, wake_later};
+use crate::wire::MOST_CREDITS;
 
 /// A table of operations under way, with the tasks that wait for their results: the reply table of
 /// calls, for example. Each operation has a number from 1 on, which messages carry. The table grows
@@ -16,6 +17,17 @@ pub(crate) struct PendingTable<T> {
     free: u16,
 }
 
+/// What was found of an operation whose result comes by a ticket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moving {
+    /// A task waits for the result.
+    Awaited,
+    /// No task waits for the result any more.
+    Abandoned,
+    /// No such operation is under way.
+    Unknown,
+}
+
 /// A place of the table, for one operation.
 enum Place<T> {
     Free {
@@ -27,6 +39,10 @@ enum Place<T> {
     Here(T),
     /// The result is to come, and no task waits for it any more.
     Abandoned,
+    /// The result of a message between endpoints is to come, for which no task has ever waited.
+    Unawaited,
+    /// The result comes by this ticket instead, which the waiting task has not noted yet.
+    Moved(u64),
 }
 
 impl<T> Default for PendingTable<T> {
@@ -36,7 +52,29 @@ impl<T> Default for PendingTable<T> {
 }
 
 impl<T> PendingTable<T> {
-    /// Begins an operation, and returns its number.
+    /// Returns whether there is a number for one more operation.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.free != 0 || self.places.len() < MOST_CREDITS
+    }
+
+    /// Returns whether exactly one number is free, so that an operation may have waited for it.
+    pub fn has_one_free(&mut self) -> bool {
+        let free = self.free;
+        self.places.len() >= MOST_CREDITS
+            && matches!(self.place(free), Some(Place::Free { next: 0 }))
+    }
+
+    /// Begins an operation for whose result no task waits, and returns its number.
+    pub fn begin_unawaited(&mut self) -> u16 {
+        let number = self.begin();
+        if let Some(place) = self.place(number) {
+            *place = Place::Unawaited;
+        }
+        number
+    }
+
+    /// Begins an operation, and returns its number. There is [room](Self::has_room).
     #[inline]
     pub fn begin(&mut self) -> u16 {
         let number = self.free;
@@ -80,12 +118,38 @@ impl<T> PendingTable<T> {
                 waker.into_iter().for_each(wake_later);
                 Some(woke)
             }
-            Place::Abandoned => {
+            Place::Abandoned | Place::Unawaited => {
                 self.leave(number);
                 Some(false)
             }
-            Place::Free { .. } | Place::Here(_) => None,
+            Place::Free { .. } | Place::Here(_) | Place::Moved(_) => None,
         }
+    }
+
+    /// Notes that the result of an operation comes by a ticket. The number is free once the waiting
+    /// task has noted that, for which the task is woken, or at once if no task waits.
+    pub fn move_to(&mut self, number: u16, ticket: u64) -> Moving {
+        match self.place(number) {
+            Some(place @ Place::Awaited(_)) => {
+                let before = std::mem::replace(place, Place::Moved(ticket));
+                if let Place::Awaited(Some(waker)) = before {
+                    wake_later(waker);
+                }
+                Moving::Awaited
+            }
+            Some(Place::Abandoned) => {
+                self.leave(number);
+                Moving::Abandoned
+            }
+            _ => Moving::Unknown,
+        }
+    }
+
+    /// Takes the ticket by which the result of an operation comes, and frees the number.
+    pub fn take_ticket(&mut self, number: u16) -> Option<u64> {
+        let Place::Moved(ticket) = *self.place(number)? else { return None };
+        self.leave(number);
+        Some(ticket)
     }
 
     /// Ends an operation whose result the caller hands to the waiting task itself. Returns whether
@@ -116,22 +180,27 @@ impl<T> PendingTable<T> {
         }
     }
 
-    /// Notes that no task waits for the result any more.
-    pub fn abandon(&mut self, number: u16) {
+    /// Notes that no task waits for the result any more. Returns whether the result is still to
+    /// come.
+    pub fn abandon(&mut self, number: u16) -> bool {
         match self.place(number) {
             Some(place @ Place::Awaited(_)) => {
                 if let Place::Awaited(Some(waker)) = std::mem::replace(place, Place::Abandoned) {
                     drop_later(waker);
                 }
+                true
             }
-            _ => drop(self.take(number)),
+            _ => {
+                drop(self.take(number));
+                false
+            }
         }
     }
 
     /// Returns whether the result is still to come.
     pub fn is_pending(&self, number: u16) -> bool {
         let place = usize::from(number).checked_sub(1).and_then(|at| self.places.get(at));
-        matches!(place, Some(Place::Awaited(_) | Place::Abandoned))
+        matches!(place, Some(Place::Awaited(_) | Place::Abandoned | Place::Unawaited))
     }
 
     /// Returns whether the result is still to come, and no task waits for it any more.
@@ -203,5 +272,36 @@ mod tests {
         table.complete(other, ());
         table.abandon(other);
         assert_eq!(table.begin(), other, "it had come");
+    }
+
+    #[test]
+    fn an_operation_whose_result_comes_by_a_ticket_frees_its_number_when_its_task_knows() {
+        let mut table = PendingTable::<()>::default();
+        let [awaited, abandoned, unawaited] =
+            [table.begin(), table.begin(), table.begin_unawaited()];
+        table.abandon(abandoned);
+        assert_eq!(table.move_to(awaited, 5000), Moving::Awaited);
+        assert_eq!(table.move_to(abandoned, 5001), Moving::Abandoned);
+        for number in [awaited, abandoned, unawaited, 0, 9] {
+            assert_eq!(table.move_to(number, 5002), Moving::Unknown, "{number}");
+        }
+        assert_eq!((table.begin(), table.complete(awaited, ())), (abandoned, None));
+        assert_eq!((table.take_ticket(awaited), table.take_ticket(awaited)), (Some(5000), None));
+        assert_eq!((table.begin(), table.complete(unawaited, ())), (awaited, Some(false)));
+    }
+
+    #[test]
+    fn there_are_as_many_numbers_as_a_header_has_room_for() {
+        let mut table = PendingTable::<()>::default();
+        while table.has_room() {
+            table.begin();
+        }
+        assert_eq!(table.places.len(), MOST_CREDITS);
+        for number in [3, 7] {
+            table.complete(number, ());
+            table.take(number);
+            assert_eq!(table.has_one_free(), number == 3);
+        }
+        assert!(table.has_room());
     }
 }

@@ -7,40 +7,32 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::error::Undeliverable;
-use crate::wire::{CALLS_ASKED, Header};
+use super::detached::Detached;
+use super::owed::{DeferredAnswer, Owes, Release, RetainedId};
+use crate::shared::Reserved;
+use crate::wire::{CALLS_ASKED, Header, MOST_CREDITS};
 
 /// The time that a call is retained before its caller is asked whether it still awaits the answer.
 const SOON: Duration = Duration::from_millis(100);
 /// The longest time between two such questions.
 const LATEST: Duration = Duration::from_secs(1);
 
-/// The place of a retained request in its link's table, distinct from requests that had the place
-/// before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RetainedId {
-    place: usize,
-    round: u32,
-}
-
-/// The parties that still have to answer a retained request, if only by ending.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owes {
-    /// The holder of the [`Kept`](crate::Kept).
-    Holder,
-    /// The holder of the [`Kept`](crate::Kept), and behind it the task of an asynchronous handler.
-    HolderAndTask,
-    /// The task, whose `Kept` was dropped without a reply.
-    Task,
-}
+/// The most free places that a table keeps when no request is retained.
+const MOST_KEPT: usize = 64;
 
 /// The retained requests of a link, each until it is answered or its time is over. There are no
-/// more than the peer has credits.
+/// more than the peer has credits, and than the endpoint runs asynchronous handlers.
 #[derive(Default)]
 pub(crate) struct RetainedRequests {
     places: Vec<Place>,
     /// The first free place, which holds the number of the next.
-    free: Option<u16>,
+    free: Option<u32>,
+    /// The number of requests that were ever retained.
+    rounds: u64,
+    /// The number of requests that are retained now.
+    count: usize,
+    /// The requests among them that have given their credits back, and their answers.
+    pub detached: Detached,
     /// The task that attends to the requests when their time has come, if one runs, and what wakes
     /// it earlier than it meant to.
     timed: Option<(AbortHandle, Arc<Notify>)>,
@@ -49,28 +41,6 @@ pub(crate) struct RetainedRequests {
     question: Option<Question>,
     /// The place from which on calls are asked about next.
     next_asked: usize,
-}
-
-/// An answer that is held back until the peer has answered a question.
-#[derive(Debug)]
-pub(crate) enum DeferredAnswer {
-    /// A reply, for this handler and call.
-    Reply { handler: u16, call: u16, words: Vec<u64>, payload: Vec<u8> },
-    /// The request goes back, for this reason.
-    Returned(Header, Undeliverable),
-    /// No reply to this call, or to a request that is no call if the number is 0.
-    Nothing { call: u16 },
-}
-
-/// Whether an answer to a retained request may be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Release {
-    /// The answer may be sent now.
-    Now,
-    /// The answer is held back until the peer has answered a question.
-    Deferred,
-    /// The answer comes too late, or another owes it.
-    Never,
 }
 
 /// A question to the peer which of its calls it still awaits. The question takes the receive that
@@ -84,11 +54,11 @@ struct Question {
 
 /// A place of the table, with a request or free.
 struct Place {
-    /// The number of requests that had the place before.
-    round: u32,
+    /// The number of requests that were retained before the place's.
+    round: u64,
     request: Option<Request>,
     /// The next free place, if this one is free.
-    next: Option<u16>,
+    next: Option<u32>,
 }
 
 /// A retained request, with what is known of its handler.
@@ -101,12 +71,18 @@ struct Request {
     task: Option<AbortHandle>,
     /// Whether the caller has said that it gave the call up.
     given_up: bool,
+    /// The ticket by which the request is answered, once it has given its credit back; 0 if it is no
+    /// call.
+    ticket: Option<u64>,
+    /// The room among the endpoint's asynchronous handlers that the request takes, if its handler
+    /// has ended and another holds the request.
+    _room: Option<Reserved>,
 }
 
 impl RetainedRequests {
     /// Retains a request for as long as its sender's patience lasts.
     pub fn retain(&mut self, header: Header, patience: Duration, owes: Owes) -> RetainedId {
-        let place = self.free.map_or(self.places.len(), usize::from);
+        let place = self.free.map_or(self.places.len(), |free| free as usize);
         if place == self.places.len() {
             self.places.push(Place { round: 0, request: None, next: None });
         }
@@ -117,10 +93,93 @@ impl RetainedRequests {
             self.looks_at = None;
             self.timed.iter().for_each(|(_, sooner)| sooner.notify_one());
         }
-        let Place { round, request, next } = &mut self.places[place];
-        self.free = next.take();
-        *request = Some(Request { header, since, until, owes, task: None, given_up: false });
-        RetainedId { place, round: *round }
+        self.rounds += 1;
+        self.count += 1;
+        let at = &mut self.places[place];
+        self.free = at.next.take();
+        at.round = self.rounds;
+        at.request = Some(Request {
+            header,
+            since,
+            until,
+            owes,
+            task: None,
+            given_up: false,
+            ticket: None,
+            _room: None,
+        });
+        RetainedId { place, round: at.round }
+    }
+
+    /// Returns how many requests are retained.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Notes that the asynchronous handler of a request waits for something, so that the request may
+    /// give its credit back.
+    pub fn waits(&mut self, id: RetainedId) {
+        if self.get(id).is_none() {
+            return;
+        }
+        let mut waiting = self.detached.take_waiting();
+        if waiting.len() >= 2 * MOST_CREDITS {
+            waiting.retain(|&id| self.get(id).is_some());
+        }
+        waiting.push(id);
+        self.detached.put_waiting(waiting);
+    }
+
+    /// Has a request whose handler waits give its credit back. Returns the number of the request's
+    /// call, or 0, and the ticket by which it is answered. The carrier of a question keeps its
+    /// credit.
+    pub fn detach(&mut self) -> Option<(u16, u64)> {
+        let carrier = self.question.as_ref().map(|question| question.carrier.0);
+        let mut waiting = self.detached.take_waiting();
+        let mut stays = None;
+        let mut found = None;
+        while found.is_none()
+            && let Some(id) = waiting.pop()
+        {
+            if carrier == Some(id) {
+                stays = Some(id);
+            } else if self.get(id).is_some() {
+                found = Some(id);
+            }
+        }
+        waiting.extend(stays);
+        self.detached.put_waiting(waiting);
+        let id = found?;
+        let call = self.get(id)?.header.call;
+        let ticket = self.detached.begin(call);
+        self.get(id)?.ticket = Some(ticket);
+        Some((call, ticket))
+    }
+
+    /// Gives the room of an asynchronous handler that has ended to its request, which another holds.
+    pub fn take_room(&mut self, id: RetainedId, room: Option<Reserved>) {
+        if let Some(request) = self.get(id) {
+            request._room = room;
+        }
+    }
+
+    /// Notes that the peer has given calls up, which it names by their numbers or their tickets.
+    /// Returns the tasks that are to be ended.
+    pub fn give_up_all(&mut self, calls: &[u64]) -> Vec<AbortHandle> {
+        let named = |request: &Request| match request.ticket {
+            Some(ticket) => ticket,
+            None => request.header.call.into(),
+        };
+        let requests = self.places.iter_mut().filter_map(|place| place.request.as_mut());
+        let given_up = requests.filter(|request| {
+            let name = named(request);
+            name != 0 && calls.contains(&name)
+        });
+        let end = |request: &mut Request| {
+            request.given_up = true;
+            request.task.take()
+        };
+        given_up.filter_map(end).collect()
     }
 
     /// Starts the task that attends to the requests, unless it runs. `starts` gets what wakes the
@@ -149,6 +208,7 @@ impl RetainedRequests {
     /// whose answers nobody awaits any more.
     pub fn end(&mut self) -> Vec<AbortHandle> {
         self.timed.take().iter().for_each(|(task, _)| task.abort());
+        self.detached.end();
         let requests = self.places.iter_mut().filter_map(|place| place.request.as_mut());
         let calls = requests.filter(|request| request.header.call != 0);
         calls.filter_map(|call| call.task.take()).collect()
@@ -161,10 +221,11 @@ impl RetainedRequests {
         })
     }
 
-    /// Returns the calls among the requests that their callers have not given up, as far as is
-    /// known.
+    /// Returns the calls among the requests that have their credits, and that their callers have not
+    /// given up, as far as is known.
     fn calls(&self) -> impl Iterator<Item = (RetainedId, &Request)> {
-        self.all().filter(|(_, request)| request.header.call != 0 && !request.given_up)
+        let asks = |request: &Request| request.header.call != 0 && request.ticket.is_none();
+        self.all().filter(move |(_, request)| asks(request) && !request.given_up)
     }
 
     /// Begins a question about calls that were retained for long, unless one is under way. Returns
@@ -229,11 +290,10 @@ impl RetainedRequests {
     /// Takes off a request that is answered. `answer` makes the answer that is held back, if it has
     /// to be.
     pub fn release(&mut self, id: RetainedId, answer: impl FnOnce() -> DeferredAnswer) -> Release {
-        if self.get(id).is_none() {
-            return Release::Never;
-        }
+        let Some(request) = self.get(id) else { return Release::Never };
+        let ticket = request.ticket;
         self.vacate(id.place);
-        self.hold_back(id, answer)
+        self.hold_back(id, ticket, answer)
     }
 
     /// Notes that the holder of a request, or its task, has ended without an answer. If nobody else
@@ -253,8 +313,18 @@ impl RetainedRequests {
         Release::Never
     }
 
-    /// Holds back the answer of a request that was taken off, if the request carries a question.
-    fn hold_back(&mut self, id: RetainedId, answer: impl FnOnce() -> DeferredAnswer) -> Release {
+    /// Holds back the answer of a request that was taken off, if the request carries a question, or
+    /// has given its credit back.
+    fn hold_back(
+        &mut self,
+        id: RetainedId,
+        ticket: Option<u64>,
+        answer: impl FnOnce() -> DeferredAnswer,
+    ) -> Release {
+        if let Some(ticket) = ticket {
+            self.detached.answer(ticket, answer());
+            return Release::Late;
+        }
         match &mut self.question {
             Some(question) if question.carrier.0 == id => {
                 question.answer = Some(answer());
@@ -267,24 +337,30 @@ impl RetainedRequests {
     fn vacate(&mut self, place: usize) {
         let at = &mut self.places[place];
         at.request = None;
-        at.round = at.round.wrapping_add(1);
-        at.next = self.free.replace(place as u16);
+        at.next = self.free.replace(place as u32);
+        self.count -= 1;
+        if self.count == 0 && self.places.len() > MOST_KEPT {
+            (self.places, self.free) = (Vec::new(), None);
+        }
     }
 
-    /// Takes off a request whose time is over, if there is one. Returns its header, whether it may
-    /// be answered now, and the task of its handler if it was a call.
+    /// Takes off all requests whose time is over. Returns for each its header, whether it may be
+    /// answered now, and the task of its handler if it was a call.
     pub fn take_overdue(
         &mut self,
         now: Instant,
-        answer: impl FnOnce(Header) -> DeferredAnswer,
-    ) -> Option<(Header, Release, Option<AbortHandle>)> {
-        let over = |place: &Place| place.request.as_ref().is_some_and(|one| one.until <= now);
-        let place = self.places.iter().position(over)?;
-        let id = RetainedId { place, round: self.places[place].round };
-        let Request { header, task, .. } = self.places[place].request.take()?;
-        self.vacate(place);
-        let release = self.hold_back(id, || answer(header));
-        Some((header, release, task.filter(|_| header.call != 0)))
+        answer: impl Fn(Header) -> DeferredAnswer,
+    ) -> Vec<(Header, Release, Option<AbortHandle>)> {
+        let over = self.all().filter(|(_, request)| request.until <= now);
+        let over: Vec<_> = over.map(|(id, _)| id).collect();
+        let take = |id: RetainedId| {
+            let &mut Request { header, ticket, ref mut task, .. } = self.get(id)?;
+            let task = task.take();
+            self.vacate(id.place);
+            let release = self.hold_back(id, ticket, || answer(header));
+            Some((header, release, task.filter(|_| header.call != 0)))
+        };
+        over.into_iter().filter_map(take).collect()
     }
 }
 
@@ -292,6 +368,7 @@ impl RetainedRequests {
 mod tests {
     use super::*;
     use crate::wire::Kind;
+    use crate::wire::awaits::FIRST_TICKET;
 
     fn header(call: u16) -> Header {
         Header { kind: Kind::Request, words: 0, handler: 0, call }
@@ -314,9 +391,10 @@ mod tests {
         let (one, other) = (keep(1, Duration::ZERO), keep(2, LONG));
         let now = Instant::now();
         let overdue = |retained: &mut RetainedRequests| {
-            retained.take_overdue(now, |_| later()).map(|(it, ..)| it.call)
+            let all = retained.take_overdue(now, |_| later()).into_iter();
+            all.map(|(it, ..)| it.call).collect::<Vec<_>>()
         };
-        assert_eq!((overdue(&mut retained), overdue(&mut retained)), (Some(1), None));
+        assert_eq!((overdue(&mut retained), overdue(&mut retained)), (vec![1], vec![]));
         let next = retained.retain(header(3), LONG, Owes::Holder);
         assert!(!release(&mut retained, one), "its place belongs to another request");
         assert!(release(&mut retained, other) && !release(&mut retained, other));
@@ -357,6 +435,48 @@ mod tests {
         assert!(tasks.is_empty() && answer.is_some() && retained.hear(1, 0).is_none());
         assert!(!retained.is_awaited(ids[2]) && retained.is_awaited(other));
         assert!(release(&mut retained, ids[2]), "its answer is owed still");
+    }
+
+    #[test]
+    fn a_request_gives_its_credit_back_once_its_handler_waits_unless_it_carries_a_question() {
+        let mut retained = RetainedRequests::default();
+        let ids = [1, 2, 0, 3].map(|call| retained.retain(header(call), LONG, Owes::Holder));
+        assert_eq!(retained.detach(), None, "no handler waits");
+        assert_eq!(retained.ask(Instant::now() + SOON).map(|(carrier, _)| carrier), Some(1));
+        ids.into_iter().for_each(|id| retained.waits(id));
+        assert!(release(&mut retained, ids[3]), "it has its credit");
+        let (one_way, call) = (retained.detach(), retained.detach());
+        assert_eq!((one_way, call), (Some((0, 0)), Some((2, FIRST_TICKET))));
+        assert_eq!(retained.detach(), None, "one is answered, and one carries the question");
+        retained.hear(1, 0);
+        assert_eq!(retained.detach(), Some((1, FIRST_TICKET + 1)));
+        assert_eq!(retained.release(ids[1], later), Release::Late);
+        assert_eq!(retained.detached.len(), 3);
+        assert!(matches!(retained.detached.next(), Some((FIRST_TICKET, _))));
+        assert_eq!((retained.detached.len(), retained.len()), (2, 2));
+    }
+
+    #[test]
+    fn calls_that_a_peer_gives_up_are_found_by_number_and_by_ticket() {
+        let mut retained = RetainedRequests::default();
+        let ids = [1, 2, 3].map(|call| retained.retain(header(call), LONG, Owes::Holder));
+        retained.waits(ids[0]);
+        assert_eq!(retained.detach(), Some((1, FIRST_TICKET)));
+        retained.give_up_all(&[1, 2]);
+        assert_eq!(ids.map(|id| retained.is_awaited(id)), [true, false, true], "1 is free again");
+        retained.give_up_all(&[0, FIRST_TICKET, FIRST_TICKET + 1]);
+        assert_eq!(ids.map(|id| retained.is_awaited(id)), [false, false, true]);
+    }
+
+    #[test]
+    fn a_table_that_is_empty_again_keeps_few_places_and_knows_no_request_from_before() {
+        let mut retained = RetainedRequests::default();
+        let mut keep = |call| retained.retain(header(call), LONG, Owes::Holder);
+        let ids: Vec<_> = (1..=200).map(&mut keep).collect();
+        assert!(ids.iter().all(|&id| release(&mut retained, id)));
+        assert_eq!(retained.places.capacity(), 0);
+        let next = retained.retain(header(1), LONG, Owes::Holder);
+        assert!(!release(&mut retained, ids[0]) && release(&mut retained, next));
     }
 
     #[test]

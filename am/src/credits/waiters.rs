@@ -39,6 +39,11 @@ impl Waiters {
         was_woken
     }
 
+    /// Returns whether no task waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Wakes up to `count` tasks, and returns whether there were any.
     pub fn wake(&mut self, count: usize) -> bool {
         let count = count.min(self.queue.len());

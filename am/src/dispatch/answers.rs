@@ -31,6 +31,13 @@ impl Dispatcher {
         // it has asked.
         let Some(woke) = link.answered_one_way() else { return count(&self.counters.malformed) };
         looking.looked.woke |= woke;
+        self.run_reply(link, arrival);
+    }
+
+    /// Runs the reply handler of a reply that no caller awaits.
+    #[inline]
+    pub(super) fn run_reply(&mut self, link: &Arc<Link>, arrival: &Arrival) {
+        let header = arrival.header;
         let table = self.tables.get_mut(link.endpoint.number).and_then(Option::as_mut);
         let Some(run) = table.and_then(|table| table.replies.get_mut(header.handler)) else {
             return count(&self.counters.undelivered);
@@ -43,15 +50,18 @@ impl Dispatcher {
         }
     }
 
-    /// Ends a call to which nothing was replied, or takes in a question, or the answer to one,
-    /// about calls that are still awaited.
+    /// Ends a call to which nothing was replied, or takes in a message about requests whose handlers
+    /// take long.
     #[cold]
     pub(super) fn unanswered(
         &mut self,
         link: &Arc<Link>,
-        arrival: &Arrival,
+        arrival: &mut Arrival,
         looking: &mut Looking<'_>,
     ) {
+        if arrival.header.handler == awaits::LATE {
+            return self.late(link, arrival, looking);
+        }
         let mut room = Room::new();
         let (call, words) = (arrival.header.call, room.read(arrival.words()));
         let sound = match (arrival.header.handler, words) {
@@ -61,6 +71,11 @@ impl Dispatcher {
             }
             (awaits::ASKED, calls) => link.tell_awaited(call, calls),
             (awaits::TOLD, &[given_up]) => link.hear_awaited(call, given_up),
+            (awaits::LATER, tickets) => {
+                let woke = link.is_answered_late(call, tickets);
+                looking.looked.woke |= woke.unwrap_or(false);
+                woke.is_some()
+            }
             _ => false,
         };
         if !sound {

@@ -135,7 +135,7 @@ impl Dispatcher {
             count(&self.counters.malformed);
             return arrival.buffer.take();
         }
-        if arrival.header.asks() && !link.count_request() {
+        if arrival.header.costs_credit() && !link.count_request() {
             count(&self.counters.malformed);
             link.end_overrun();
             return arrival.buffer.take();

@@ -6,6 +6,7 @@
 
 mod answers;
 mod incoming;
+mod late;
 mod look;
 mod questions;
 mod requests;

@@ -49,6 +49,10 @@ impl Dispatcher {
                 link.peer_closes();
                 reply(&[], &[]);
             }
+            (Some(Ask::GiveUp), _) => {
+                link.give_up_calls(words.get(1..).unwrap_or_default());
+                reply(&[], &[]);
+            }
             (Some(Ask::Leave), _) => reply(&[link.usage.is_asked().into()], &[]),
             _ => link.give_back(arrival.header, Undeliverable::NoHandler, &[]),
         }

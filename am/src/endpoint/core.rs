@@ -10,7 +10,7 @@ use doorbell_verbs::{
 use tokio::sync::broadcast;
 
 use super::event::Event;
-use crate::config::{EndpointConfig, Flow, SegmentMemory};
+use crate::config::{EndpointConfig, SegmentMemory};
 use crate::credits::Starving;
 use crate::error::{GivenUp, OpenError};
 use crate::handlers::Tables;
@@ -21,7 +21,7 @@ use crate::progress::{Engine, Update};
 use crate::proof::Challenges;
 use crate::receives::Buffers;
 use crate::shared::Tasks;
-use crate::wire::{Admits, LISTED, MOST_CREDITS, buffer_len, pack};
+use crate::wire::{Admits, LISTED, buffer_len, pack};
 
 /// The events that are kept for a program that does not take them.
 const EVENTS: usize = 256;
@@ -81,12 +81,8 @@ impl Core {
         let listener = engine.nic.listen(ServiceId(service)).await?;
         let segment = register(&domain, config.segment.as_ref())?;
         let (number, runtime) = (engine.next_number(), engine.runtime.clone());
-        let tasks = Tasks::new(
-            runtime.clone(),
-            engine.counters.clone(),
-            config.tasks,
-            most_requests(&config),
-        );
+        let tasks =
+            Tasks::new(runtime.clone(), engine.counters.clone(), config.tasks, config.task_memory);
         let (digest, listing) = (handlers.digest(), handlers.listing(LISTED));
         let names = handlers.place_named();
         let core = Arc::new_cyclic(|core: &std::sync::Weak<Self>| {
@@ -250,14 +246,6 @@ fn register(
 /// Returns how a link ends that this side has ended.
 pub(super) fn left() -> Ending {
     Ending::Left { private: Private::default() }
-}
-
-/// Returns how many requests all peers together may have under way to an endpoint.
-fn most_requests(config: &EndpointConfig) -> usize {
-    match config.flow {
-        Flow::Credits => 3 * config.receives,
-        Flow::Nic { .. } => config.places.saturating_mul(MOST_CREDITS),
-    }
 }
 
 /// Returns a number that nobody can guess.

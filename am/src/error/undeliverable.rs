@@ -46,8 +46,13 @@ pub enum Undeliverable {
     /// The peer has gone, or the way there is cut.
     #[error("the peer has gone: whether the handler has run is not known")]
     PeerGone,
-    /// Too many asynchronous handlers of the endpoint are under way, of peers that have gone, too.
-    #[error("the endpoint has too many asynchronous handlers under way: it may be tried again")]
+    /// Too many asynchronous handlers of the endpoint are under way, or their requests keep too much
+    /// memory. The handler has not run.
+    #[error(
+        "the endpoint has as many asynchronous handlers under way as it may have \
+         (`EndpointConfig::tasks`, `EndpointConfig::task_memory`), and this one has not run: it may be \
+         tried again later"
+    )]
     Busy,
 }
 

@@ -17,6 +17,7 @@ use crate::kinds::ReplyId;
 use crate::link::{Link, To};
 use crate::peer::Peer;
 use crate::receives::{ReceivedBuffer, is_copied};
+use crate::shared::Reserved;
 use crate::wire::{ANSWER, Content, FAILED, Header};
 
 /// A request that a handler has kept, to be answered later. It may be answered once, by any task or
@@ -54,7 +55,7 @@ impl Kept {
 
     /// Returns whether the sender still waits for the answer. It does not once its
     /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has
-    /// given its call up, which is known here within about a second.
+    /// given its call up, which it tells as soon as it has a credit.
     pub fn is_awaited(&self) -> bool {
         self.id().is_some_and(|id| self.link.awaits(id))
     }
@@ -146,7 +147,7 @@ impl Kept {
         };
         match self.link.release(id, deferred) {
             Release::Now => self.link.reply(to, content, HeldNic::none()),
-            Release::Deferred => {}
+            Release::Deferred | Release::Late => {}
             Release::Never => {
                 self.link.endpoint.counters.late.fetch_add(1, Ordering::Relaxed);
             }
@@ -176,7 +177,7 @@ impl Drop for Kept {
     fn drop(&mut self) {
         if let Some((header, id)) = self.settle() {
             let panics = std::thread::panicking();
-            ends_without_answer(&self.link, (header, id), Owes::Holder, panics);
+            ends_without_answer(&self.link, (header, id), (Owes::Holder, None), panics);
         }
     }
 }
@@ -186,12 +187,19 @@ impl Drop for Kept {
 pub(crate) struct TaskDebt {
     link: Arc<Link>,
     owed: (Header, RetainedId),
+    /// The room that the task and its request take.
+    room: Option<Reserved>,
     panicked: bool,
 }
 
 impl TaskDebt {
-    pub fn new(link: Arc<Link>, owed: (Header, RetainedId)) -> Self {
-        Self { link, owed, panicked: false }
+    pub fn new(link: Arc<Link>, owed: (Header, RetainedId), room: Reserved) -> Self {
+        Self { link, owed, room: Some(room), panicked: false }
+    }
+
+    /// Notes that the task waits for something, so that the request may give its credit back.
+    pub fn waits(&self) {
+        self.link.waits(self.owed.1);
     }
 
     /// Ends the debt of a task that has panicked.
@@ -203,16 +211,16 @@ impl TaskDebt {
 impl Drop for TaskDebt {
     fn drop(&mut self) {
         let panics = self.panicked || std::thread::panicking();
-        ends_without_answer(&self.link, self.owed, Owes::Task, panics);
+        ends_without_answer(&self.link, self.owed, (Owes::Task, self.room.take()), panics);
     }
 }
 
-/// Ends a request without an answer from its holder, or from its task. If nobody else owes an
-/// answer, the caller is told that there is none.
+/// Ends a request without an answer from its holder, or from its task, whose room is given. If
+/// nobody else owes an answer, the caller is told that there is none.
 fn ends_without_answer(
     link: &Arc<Link>,
     (header, id): (Header, RetainedId),
-    who: Owes,
+    who: (Owes, Option<Reserved>),
     panics: bool,
 ) {
     let deferred = || match panics {

@@ -27,15 +27,16 @@ impl<S> Handlers<S> {
     }
 
     /// Adds an asynchronous handler of a kind of request. The handler runs as a task, and may wait
-    /// and send requests. The endpoint's [`tasks`](crate::EndpointConfig::tasks) bound how many run
-    /// at a time.
+    /// and send requests, also back. The endpoint's [`tasks`](crate::EndpointConfig::tasks) and
+    /// [`task_memory`](crate::EndpointConfig::task_memory) bound how many are under way at a time;
+    /// a request beyond that goes back as [`Busy`](crate::Undeliverable::Busy).
     ///
     /// The request is under way until the handler has replied, or its future ends. Then a caller is
     /// told that nothing was replied, or that the handler panicked. The future of a *call* is
-    /// dropped at its next await if nobody waits for the answer any more: when the caller has
-    /// dropped the call or its [deadline](crate::Peer::within) is over, which is known here within
-    /// about a second; when the requester's [`patience`](crate::EndpointConfig::patience) is over;
-    /// when the requester has gone. Work that must be done to its end all the same belongs into a
+    /// dropped at its await if nobody waits for the answer any more: when the caller has dropped the
+    /// call or its [deadline](crate::Peer::within) is over, which the caller tells at once; when the
+    /// requester's [`patience`](crate::EndpointConfig::patience) is over; when the requester has
+    /// gone. Work that must be done to its end all the same belongs into a
     /// task of its own. A request that is no call is handled to its end.
     ///
     /// # Panics

@@ -48,7 +48,7 @@ impl Received {
 
     /// Returns whether the sender still waits for the answer. It does not once its
     /// [`patience`](crate::EndpointConfig::patience) is over, once it has gone, or once it has
-    /// given its call up, which is known here within about a second.
+    /// given its call up, which it tells as soon as it has a credit.
     pub fn is_awaited(&self) -> bool {
         self.id.is_some_and(|id| self.link.awaits(id))
     }

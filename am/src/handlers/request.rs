@@ -14,7 +14,8 @@ use crate::error::{SendError, Undeliverable};
 use crate::kinds::ReplyId;
 use crate::link::{Link, To};
 use crate::peer::Peer;
-use crate::receives::Arrival;
+use crate::receives::{Arrival, is_copied};
+use crate::shared::FEW;
 use crate::wire::{ANSWER, Content, FAILED};
 
 /// A request, as its handler gets it. It may be answered once.
@@ -70,12 +71,14 @@ pub(crate) struct Asked<'r> {
     nic: HeldNic<'r>,
     /// Whether the request has its answer, or somebody else owes the answer.
     settled: bool,
+    /// The bytes of the payload, and of the buffer that went along, that the arguments have taken.
+    taken: usize,
 }
 
 impl<'r> Asked<'r> {
     #[inline]
     pub fn new(link: &'r Arc<Link>, arrival: &'r mut Arrival, nic: HeldNic<'r>) -> Self {
-        Self { link, arrival, nic, settled: false }
+        Self { link, arrival, nic, settled: false, taken: 0 }
     }
 }
 
@@ -85,7 +88,10 @@ impl HasPayload for Asked<'_> {
     }
 
     fn take_payload(&mut self) -> Bytes {
-        self.arrival.take_payload(&self.link.buffers)
+        let payload = self.arrival.take_payload(&self.link.buffers);
+        let is_whole = self.arrival.buffer.is_none();
+        self.taken += if is_whole { self.link.buffers.size() } else { payload.len() };
+        payload
     }
 }
 
@@ -213,7 +219,11 @@ impl<'r> Request<'r> {
         let start = if *whole { data.start } else { 0 } + words;
         let payload = start..start + data.len() - words;
         let (header, placed) = (*header, placed.clone());
-        let buffer = self.0.arrival.detach(&self.0.link.buffers);
+        // The words are read by now.
+        let buffer = match payload.is_empty() {
+            true => None,
+            false => self.0.arrival.detach(&self.0.link.buffers),
+        };
         let id = self.0.link.retain(header, owes);
         Kept::new(self.0.link.clone(), (header, id), buffer, payload, placed)
     }
@@ -221,20 +231,51 @@ impl<'r> Request<'r> {
     /// Has a task of the runtime answer the request, by the future that `handler` makes of it. If
     /// the task ends without an answer, or panics, the caller is told so. If nobody waits for the
     /// answer any more, the future is dropped at its next await. If the most asynchronous handlers
-    /// are under way already, the request goes back as [`Busy`](Undeliverable::Busy).
+    /// are under way already, or their requests keep the most bytes, the request goes back as
+    /// [`Busy`](Undeliverable::Busy).
+    ///
+    /// A handler that waits for something, while other requests of the peer do, gives the credit of
+    /// its request back before it answers: the peer can send what the handler waits for.
     pub fn spawn<F>(self, handler: impl FnOnce(Kept) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let link = self.0.link;
-        let Some(reserved) = link.endpoint.tasks.reserve() else {
+        let payload = self.payload().len();
+        let buffer = if payload == 0 { 0 } else { self.0.link.buffers.size() };
+        self.spawn_keeping(buffer, handler);
+    }
+
+    /// Has a task of the runtime answer the request, as [`spawn`](Self::spawn) does, by a future that
+    /// keeps no more of the request than [`Kept::received`].
+    pub(crate) fn spawn_received<F>(self, handler: impl FnOnce(Kept) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let payload = self.payload().len();
+        let copied = self.0.arrival.buffer.as_ref().is_none_or(|buffer| is_copied(payload, buffer));
+        // The arguments may have been made of the payload, too.
+        let bytes = if copied { 2 * payload } else { payload + self.0.link.buffers.size() };
+        self.spawn_keeping(bytes, handler);
+    }
+
+    /// Has a task of the runtime answer the request, by a future that keeps so many bytes of the
+    /// request beside the words and what the arguments have taken.
+    fn spawn_keeping<F>(self, bytes: usize, handler: impl FnOnce(Kept) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Asked { link, ref arrival, taken, .. } = *self.0;
+        let bytes = 8 * arrival.header.words + taken + bytes;
+        let few = || link.retains_few(FEW);
+        let Some(room) = link.endpoint.tasks.reserve(bytes, few) else {
             return self.gives_back(Undeliverable::Busy);
         };
         let (header, kept) = (self.0.arrival.header, self.keep_by(Owes::HolderAndTask));
         let Some(id) = kept.id() else { return };
         // The debt tells the caller even if `handler` panics instead of making a future.
-        let debt = TaskDebt::new(link.clone(), (header, id));
-        let task = link.endpoint.tasks.spawn(reserved, handler(kept), debt, TaskDebt::panicked);
+        let debt = TaskDebt::new(link.clone(), (header, id), room);
+        let tasks = &link.endpoint.tasks;
+        let task = tasks.spawn(handler(kept), debt, TaskDebt::waits, TaskDebt::panicked);
         link.endpoint.signals.note_woken();
         link.set_task(id, task);
     }

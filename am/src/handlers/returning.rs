@@ -54,15 +54,18 @@ impl Handlers {
     }
 
     /// Adds an asynchronous handler of a kind of message. The handler runs as a task of the
-    /// runtime, and may wait and send messages. The endpoint's
-    /// [`tasks`](crate::EndpointConfig::tasks) bound how many run at a time.
+    /// runtime, and may wait and send messages, also back. The endpoint's
+    /// [`tasks`](crate::EndpointConfig::tasks) and
+    /// [`task_memory`](crate::EndpointConfig::task_memory) bound how many are under way at a time;
+    /// a request beyond that goes back as [`Busy`](crate::Undeliverable::Busy). No handler waits for
+    /// another to end before it begins.
     ///
-    /// A call is under way until the future has its output. The future is dropped at its next await
-    /// if nobody waits for the answer any more: when the caller has dropped the call or its
-    /// [deadline](crate::Peer::within) is over, which is known here within about a second; when the
-    /// caller's [`patience`](crate::EndpointConfig::patience) is over; when the caller has gone.
-    /// Work that must be done to its end all the same belongs into a task of its own. A notice is
-    /// handled to its end.
+    /// A call is under way until the future has its output. The future is dropped at its await if
+    /// nobody waits for the answer any more: when the caller has dropped the call or its
+    /// [deadline](crate::Peer::within) is over, which the caller tells at once; when the caller's
+    /// [`patience`](crate::EndpointConfig::patience) is over; when the caller has gone. Work that
+    /// must be done to its end all the same belongs into a task of its own. A notice is handled to
+    /// its end.
     ///
     /// ```
     /// use std::time::Duration;
@@ -116,6 +119,25 @@ impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
     ///         table.lock().unwrap().insert(key, value);
     ///     })
     ///     .on_async(GET, |table, _, key| async move { table.lock().unwrap().get(&key).cloned() });
+    /// ```
+    ///
+    /// The type of such handlers names the state: `Handlers<WithState<S>>`. All endpoints take it.
+    /// Where handlers of several states come together, each is made a plain `Handlers` by `into`:
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// use doorbell::am::{Call, Handlers, WithState};
+    ///
+    /// const NEXT: Call<(), u64> = Call::new("next");
+    ///
+    /// fn counting(from: u64) -> Handlers<WithState<Arc<AtomicU64>>> {
+    ///     Handlers::with(Arc::new(AtomicU64::new(from)))
+    ///         .on(NEXT, |next, _, ()| next.fetch_add(1, Ordering::Relaxed))
+    /// }
+    ///
+    /// let plain: Handlers = counting(7).into();
     /// ```
     pub fn with(state: S) -> Self {
         Self { tables: Default::default(), state: WithState(Arc::new(state)) }
@@ -198,7 +220,7 @@ impl<S> Handlers<S> {
         F: Future<Output: IntoAnswer<K::Answer>> + Send + 'static,
     {
         let run = with_arguments(move |request: Request<'_>, arguments| {
-            request.spawn(|mut kept| {
+            request.spawn_received(|mut kept| {
                 let answers = handler(kept.received(), arguments);
                 async move {
                     match answers.await.into_answer() {

@@ -14,7 +14,7 @@ use crate::shared::{handles, handles_several};
 use crate::wire::{Content, Header, Kind, Size, buffer_len, pack};
 
 impl Link {
-    /// Counts a request that has come. Returns whether the peer had a credit for it.
+    /// Counts a request that has come, or a late answer. Returns whether the peer had a credit for it.
     #[inline]
     pub fn count_request(&self) -> bool {
         let received = self.received.load(Ordering::Relaxed).wrapping_add(1);
@@ -94,7 +94,7 @@ impl Link {
     /// have more, gets one more with each answer, as long as there are receives. So idle peers hold
     /// few, and busy peers many.
     #[inline]
-    fn answer(
+    pub(super) fn answer(
         self: &Arc<Self>,
         out: &mut SendSide,
         header: Header,

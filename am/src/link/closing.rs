@@ -69,6 +69,7 @@ impl Link {
         }
         let mut out = self.send_side();
         out.calls.end();
+        out.late.iter_mut().for_each(|late| late.end());
         self.changed(&mut out);
         true
     }

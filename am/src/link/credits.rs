@@ -17,13 +17,34 @@ impl Link {
     pub fn admit(self: &Arc<Self>, out: &mut SendSide) -> Result<bool, SendError> {
         let _flow = span(Cost::FlowControl);
         self.check_stands(out)?;
-        let admitted = out.credits > 0 && (out.under_way < out.leases || self.lease(out));
-        if admitted {
+        Ok(self.takes_credit(out, out.left_for_answers))
+    }
+
+    /// Takes a credit for the request of a call, if there is one, and a number for the call.
+    #[inline]
+    pub fn admit_call(self: &Arc<Self>, out: &mut SendSide) -> Result<bool, SendError> {
+        Ok(self.admit(out)? && (out.calls.has_room() || self.has_no_number(out)))
+    }
+
+    /// Gives back the credit of a call for which there is no number, and waits for one.
+    #[cold]
+    fn has_no_number(&self, out: &mut SendSide) -> bool {
+        out.credits += 1;
+        out.under_way -= 1;
+        out.asked = out.asked.wrapping_sub(1);
+        false
+    }
+
+    /// Takes a credit, but leaves so many, and a receive for the answer, if there are both.
+    #[inline]
+    pub(super) fn takes_credit(self: &Arc<Self>, out: &mut SendSide, leaves: u16) -> bool {
+        let takes = out.credits > leaves && (out.under_way < out.leases || self.lease(out));
+        if takes {
             out.credits -= 1;
             out.under_way += 1;
             out.asked = out.asked.wrapping_add(1);
         }
-        Ok(admitted)
+        takes
     }
 
     /// Has a receive promised for one more answer. If there is none, the link is told when there
@@ -44,9 +65,9 @@ impl Link {
     }
 
     /// Wakes a task that waits for a credit, since there may be a receive for one more answer.
-    fn fed(&self) {
+    fn fed(self: &Arc<Self>) {
         let out = &mut *self.send_side();
-        out.wake(1);
+        self.uses_credits(out, 1);
         self.changed(out);
     }
 
@@ -56,7 +77,7 @@ impl Link {
     }
 
     /// Gives back a credit that was not used.
-    pub fn put_back(&self) {
+    pub fn put_back(self: &Arc<Self>) {
         let mut out = self.send_side();
         out.credits += 1;
         out.asked = out.asked.wrapping_sub(1);
@@ -66,7 +87,7 @@ impl Link {
     /// Takes in credits that come back with answers, as far as so many requests that no caller
     /// awaits are under way. Returns whether a task was woken.
     #[inline]
-    pub fn credit(&self, count: u16) -> bool {
+    pub fn credit(self: &Arc<Self>, count: u16) -> bool {
         let mut out = self.send_side();
         let count = count.min(out.one_way);
         out.one_way -= count;
@@ -78,7 +99,7 @@ impl Link {
     /// Returns whether a task was woken; `None` if no such request is under way, so that the peer
     /// answers what it was not asked.
     #[inline]
-    pub fn answered_one_way(&self) -> Option<bool> {
+    pub fn answered_one_way(self: &Arc<Self>) -> Option<bool> {
         let mut out = self.send_side();
         out.one_way = out.one_way.checked_sub(1)?;
         out.credits += 1;
@@ -88,10 +109,10 @@ impl Link {
     /// Takes in credits that the peer grants beyond those it has granted before. Returns whether a
     /// task was woken.
     #[cold]
-    pub fn granted(&self, count: u16) -> bool {
+    pub fn granted(self: &Arc<Self>, count: u16) -> bool {
         let mut out = self.send_side();
         out.credits = (out.credits + count).min(MOST_CREDITS as u16 - out.under_way);
-        let woke = out.wake(count.into());
+        let woke = self.uses_credits(&mut out, count.into());
         self.changed(&mut out);
         woke
     }
@@ -101,7 +122,7 @@ impl Link {
     /// was woken.
     #[inline]
     pub fn answered(
-        &self,
+        self: &Arc<Self>,
         call: u16,
         answer: impl FnOnce() -> Answer,
         here: Option<&mut Option<Answer>>,
@@ -112,10 +133,15 @@ impl Link {
         *here.unwrap_or(&mut later) = Some(answer());
         let woke = match later {
             None => false,
-            Some(answer) => match out.calls.complete(call, answer) {
-                Some(woke) => woke,
-                None => return false,
-            },
+            Some(answer) => {
+                if out.awaits_credit {
+                    Self::is_not_told(&mut out, call);
+                }
+                match out.calls.complete(call, answer) {
+                    Some(woke) => woke,
+                    None => return false,
+                }
+            }
         };
         out.credits += 1;
         woke | self.come_back(out, 1)
@@ -124,7 +150,7 @@ impl Link {
     /// Takes off requests that were answered or not sent, and releases receives that are not needed
     /// for their answers any more. Returns whether a task was woken.
     #[inline]
-    fn come_back(&self, mut out: Sending<'_>, count: u16) -> bool {
+    pub(super) fn come_back(self: &Arc<Self>, mut out: Sending<'_>, count: u16) -> bool {
         let _flow = span(Cost::FlowControl);
         if out.ending.is_some() {
             return false;
@@ -132,7 +158,7 @@ impl Link {
         out.under_way -= count;
         let more = out.leases - out.least_leases.max(out.under_way.min(out.leases));
         out.leases -= more;
-        let woke = out.wake(count.into());
+        let woke = self.uses_credits(&mut out, count.into());
         self.changed(&mut out);
         drop(out);
         self.release_receives(more.into());
@@ -188,6 +214,7 @@ impl Link {
             // Too few to be reported before, they may be all that the peer has under way now.
             self.report_done(&mut out);
         }
+        self.relieve(&mut out);
         given
     }
 
@@ -244,12 +271,14 @@ impl SendSide {
         let kept = u16::from(self.under_way == 0);
         let given = self.credits.saturating_sub(kept);
         self.credits -= given;
+        self.leave_for_answers();
         given.into()
     }
 
     /// Has `waker` woken when there is a credit. The task gets a `ticket` when it first waits.
     pub fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
         self.waiters.get_or_insert_default().wait(ticket, waker);
+        self.awaits_credit = true;
     }
 
     /// Takes a task off those that wait for a credit. If it was woken and leaves a credit behind,
@@ -264,11 +293,11 @@ impl SendSide {
     /// Wakes up to `count` tasks that wait for a credit. Returns whether there were any.
     #[inline]
     pub(super) fn wake(&mut self, count: usize) -> bool {
-        self.waiters.is_some() && self.wake_some(count)
+        self.awaits_credit && self.wake_some(count)
     }
 
     #[cold]
-    fn wake_some(&mut self, count: usize) -> bool {
+    pub(super) fn wake_some(&mut self, count: usize) -> bool {
         self.waiters.as_mut().is_some_and(|waiters| waiters.wake(count))
     }
 }

@@ -14,6 +14,7 @@ mod closing;
 mod credits;
 mod identity;
 mod lanes;
+mod late;
 mod opening;
 mod outbox;
 mod placing;
@@ -32,7 +33,7 @@ use doorbell_verbs::{Connection, Data, Ending, Mapped, Memory, Nic, Registered, 
 use tokio::runtime::Handle;
 
 use crate::config::EndpointConfig;
-use crate::credits::{PendingTable, RetainedRequests, Starving, Usage, Waiters};
+use crate::credits::{LateAnswers, PendingTable, RetainedRequests, Starving, Usage, Waiters};
 use crate::error::{SendError, Undeliverable};
 use crate::kinds::{Names, Reply};
 use crate::receives::{Buffers, OwnReceives, Reassembly};
@@ -192,6 +193,11 @@ pub(crate) struct SendSide {
     asked_to_map: bool,
     /// Whether the endpoint's segment was shared with the peer.
     granted_segment: bool,
+    /// The credits that are left for answers to requests that have given their credits back: one, as
+    /// long as there are such requests, if this side has more than one.
+    left_for_answers: u16,
+    /// Whether a task waits for a credit, or a message to the peer's endpoint does.
+    awaits_credit: bool,
     /// The credits that are left. Like the counts that follow, no more than
     /// [`MOST_CREDITS`](crate::wire::MOST_CREDITS).
     credits: u16,
@@ -215,6 +221,8 @@ pub(crate) struct SendSide {
     closing: Option<Box<Closing>>,
     /// Calls under way, and answers that have come.
     pub calls: PendingTable<Answer>,
+    /// Requests that the peer answers late. Allocated apart, since most peers answer soon.
+    late: Option<Box<LateAnswers<Answer>>>,
     /// Memory that is being placed. Allocated apart, since most peers never place anything.
     pub placements: Option<Box<PendingTable<Memory>>>,
     /// Requests that handlers have retained. Allocated apart, since most peers never have any.

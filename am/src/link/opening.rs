@@ -172,7 +172,8 @@ impl Link {
             return None;
         }
         out.ending = Some(Box::new(ending));
-        let lost = std::mem::take(&mut out.one_way);
+        let lost = usize::from(std::mem::take(&mut out.one_way));
+        let lost = lost + out.late.as_mut().map_or(0, |late| late.lose_one_way());
         // The queue pair goes with its send queue.
         let outbox = out.outbox.take();
         let mapped = out.mapped.take();
@@ -189,7 +190,7 @@ impl Link {
         tasks.iter().flatten().for_each(AbortHandle::abort);
         self.own_receives.iter().for_each(|own| own.close());
         waiters.into_iter().for_each(|waiters| waiters.wake_all());
-        Some(lost.into())
+        Some(lost)
     }
 
     /// Returns why the link is over, if it is.
@@ -222,6 +223,8 @@ impl SendSide {
             mapped: None,
             asked_to_map: false,
             granted_segment: false,
+            left_for_answers: 0,
+            awaits_credit: false,
             credits: 0,
             one_way: 0,
             under_way: 0,
@@ -232,6 +235,7 @@ impl SendSide {
             asked: 0,
             closing: None,
             calls: PendingTable::default(),
+            late: None,
             placements: None,
             retained: None,
             waiters: None,

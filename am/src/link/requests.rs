@@ -77,8 +77,8 @@ impl Link {
         content: Content<'_>,
     ) -> Result<Option<u16>, SendError> {
         let mut out = self.send_side();
-        let admitted = self.admit(&mut out)?;
-        if admitted { self.call(&mut out, handler, content).map(Some) } else { Ok(None) }
+        let admitted = self.admit_call(&mut out)?;
+        if admitted { self.call(&mut out, handler, content) } else { Ok(None) }
     }
 
     /// Sends a request that is no call. The caller has taken a credit.
@@ -98,18 +98,22 @@ impl Link {
         Ok(())
     }
 
-    /// Sends the request of a call, and returns the call's number. The caller has taken a credit.
+    /// Sends the request of a call, and returns the call's number, or `None` if there is no number
+    /// for it. The caller has taken a credit.
     #[inline]
     pub fn call(
         self: &Arc<Self>,
         out: &mut SendSide,
         handler: u16,
         content: Content<'_>,
-    ) -> Result<u16, SendError> {
+    ) -> Result<Option<u16>, SendError> {
         self.check_stands(out)?;
+        if !out.calls.has_room() {
+            return Ok(None);
+        }
         let call = out.calls.begin();
         self.send_request(out, To { handler, call }, content, false);
-        Ok(call)
+        Ok(Some(call))
     }
 
     /// Sends a request, at once if that is wished or no other is under way.

@@ -1,7 +1,8 @@
 //! Requests that handlers have retained: answered later, overdue, or given up by their caller.
 //!
-//! A caller that gives up a call tells nobody, for its peer may have no receive for that message.
-//! Instead the side that handles the call asks, once its handler has taken long. The question takes
+//! A caller that gives up a call tells its peer as soon as it has a credit for that. It may have none
+//! for long, if handlers keep all its requests. So the side that handles the call asks, too, once its
+//! handler has taken long. The question takes
 //! the receive that the caller has for the call's answer. What the caller says takes the receive of
 //! the request, which is free, since the request was handled. So for each call no more than one
 //! message is under way in either direction, as if nothing was ever asked.
@@ -14,10 +15,10 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::{Link, To};
+use super::{Link, SendSide, To};
 use crate::credits::{DeferredAnswer, Owes, Release, RetainedId};
 use crate::error::Undeliverable;
-use crate::shared::handles_several;
+use crate::shared::{Reserved, handles_several};
 use crate::wire::{Content, Header, Kind, awaits, packed, unpacked};
 
 /// Attends to the retained requests of a link until there are none: at the times that they ask for,
@@ -62,23 +63,52 @@ impl Link {
 
     /// Releases a retained request that is answered. Returns whether the answer may be sent now.
     /// `answer` makes a copy of it if it has to wait.
-    pub fn release(&self, id: RetainedId, answer: impl FnOnce() -> DeferredAnswer) -> Release {
-        let mut out = self.send_side();
-        let retained = out.retained.as_mut();
-        retained.map_or(Release::Never, |retained| retained.release(id, answer))
-    }
-
-    /// Notes that the holder of a retained request, or its task, ends without an answer. Returns
-    /// whether the sender is to be told now, since nobody else will answer.
-    pub fn end_unanswered(
-        &self,
+    pub fn release(
+        self: &Arc<Self>,
         id: RetainedId,
-        who: Owes,
         answer: impl FnOnce() -> DeferredAnswer,
     ) -> Release {
         let mut out = self.send_side();
         let retained = out.retained.as_mut();
-        retained.map_or(Release::Never, |retained| retained.end_unanswered(id, who, answer))
+        let release = retained.map_or(Release::Never, |retained| retained.release(id, answer));
+        self.released(&mut out, release)
+    }
+
+    /// Sends the answer of a request that has given its credit back, if there is a credit for it.
+    #[inline]
+    fn released(self: &Arc<Self>, out: &mut SendSide, release: Release) -> Release {
+        if release == Release::Late {
+            self.answers_late(out);
+        }
+        release
+    }
+
+    /// Notes that the holder of a retained request, or its task, ends without an answer. Returns
+    /// whether the sender is to be told now, since nobody else will answer. If the task ends and the
+    /// holder owes an answer still, the request keeps the task's room.
+    pub fn end_unanswered(
+        self: &Arc<Self>,
+        id: RetainedId,
+        (who, room): (Owes, Option<Reserved>),
+        answer: impl FnOnce() -> DeferredAnswer,
+    ) -> Release {
+        let mut out = self.send_side();
+        let Some(retained) = out.retained.as_mut() else { return Release::Never };
+        let release = retained.end_unanswered(id, who, answer);
+        if release == Release::Never && room.is_some() {
+            retained.take_room(id, room);
+        }
+        self.released(&mut out, release)
+    }
+
+    /// Returns whether fewer requests of the peer than so many are retained, or have answers that wait
+    /// for a credit.
+    #[cold]
+    pub fn retains_few(&self, few: usize) -> bool {
+        let out = self.send_side();
+        out.retained
+            .as_ref()
+            .is_none_or(|retained| retained.len() + retained.detached.answers() < few)
     }
 
     /// Notes the task of the asynchronous handler that was started for a retained request.
@@ -101,12 +131,15 @@ impl Link {
 
     /// Sends requests back whose time is over.
     fn give_overdue_back(self: &Arc<Self>) {
-        loop {
-            let overdue = self.send_side().retained.as_mut().and_then(|retained| {
-                let answer = |header| DeferredAnswer::Returned(header, Undeliverable::NoReply);
-                retained.take_overdue(Instant::now(), answer)
-            });
-            let Some((header, release, task)) = overdue else { return };
+        let overdue = {
+            let out = &mut *self.send_side();
+            let Some(retained) = out.retained.as_mut() else { return };
+            let answer = |header| DeferredAnswer::Returned(header, Undeliverable::NoReply);
+            let overdue = retained.take_overdue(Instant::now(), answer);
+            self.answers_late(out);
+            overdue
+        };
+        for (header, release, task) in overdue {
             if release == Release::Now {
                 self.give_back(header, Undeliverable::NoReply, &[]);
             }
@@ -147,6 +180,7 @@ impl Link {
     pub fn hear_awaited(self: &Arc<Self>, call: u16, given_up: u64) -> bool {
         let mut out = self.send_side();
         let told = out.retained.as_mut().and_then(|retained| retained.hear(call, given_up));
+        self.relieve(&mut out);
         drop(out);
         let Some((tasks, answer)) = told else { return false };
         tasks.iter().for_each(AbortHandle::abort);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::coming::Coming;
-use super::credit::credit;
+use super::credit::credit_for_call;
 use super::deadline::Deadline;
 use super::waiting::found_since;
 use crate::error::{CallError, Called, SendError, Undeliverable, WaitedFor};
@@ -52,9 +52,13 @@ pub(super) async fn begin_later<'l>(
     content: Content<'_>,
     deadline: &mut Deadline<'l>,
 ) -> Result<Begun, SendError> {
-    let credit = credit(link, deadline).await?;
-    let seen = link.changes();
-    Ok(Begun { call: credit.send_call(handler, content)?, seen })
+    loop {
+        let credit = credit_for_call(link, deadline).await?;
+        let seen = link.changes();
+        if let Some(call) = credit.send_call(handler, content)? {
+            return Ok(Begun { call, seen });
+        }
+    }
 }
 
 /// The index of a handler, if the program has chosen it, and its name.

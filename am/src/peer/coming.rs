@@ -7,7 +7,6 @@ use std::task::Waker;
 use doorbell_verbs::Memory;
 
 use super::waiting::Awaited;
-use crate::credits::PendingTable;
 use crate::error::{SendError, Undeliverable};
 use crate::link::{Answer, Awaiting, Link, SendSide};
 
@@ -16,6 +15,15 @@ use crate::link::{Answer, Awaiting, Link, SendSide};
 pub(super) struct Admission {
     /// The ticket among the tasks that wait, once this one does.
     ticket: Option<u64>,
+    /// Whether the credit is for a call, which needs a number, too.
+    is_for_call: bool,
+}
+
+impl Admission {
+    /// Makes a wait for the credit of a call.
+    pub fn of_call() -> Self {
+        Self { ticket: None, is_for_call: true }
+    }
 }
 
 impl Awaited for Admission {
@@ -23,7 +31,8 @@ impl Awaited for Admission {
 
     #[inline]
     fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<Self::Found> {
-        match link.admit(out) {
+        let admitted = if self.is_for_call { link.admit_call(out) } else { link.admit(out) };
+        match admitted {
             Ok(true) => Some(Ok(())),
             Ok(false) => None,
             Err(why) => Some(Err(why)),
@@ -39,7 +48,7 @@ impl Awaited for Admission {
         self.ticket.is_some()
     }
 
-    fn leave(&mut self, out: &mut SendSide) {
+    fn leave(&mut self, _link: &Arc<Link>, out: &mut SendSide) {
         self.ticket.take().into_iter().for_each(|ticket| out.leave(ticket));
     }
 }
@@ -49,8 +58,15 @@ pub(super) trait Pending: Sized {
     /// The result, or why it does not come.
     type Found;
 
-    /// Returns the table of such operations.
-    fn table(out: &mut SendSide) -> &mut PendingTable<Self>;
+    /// Takes the result of an operation, if it has come. The number may change, since a call that is
+    /// answered late is known by a ticket.
+    fn take(link: &Arc<Link>, out: &mut SendSide, number: &mut u64) -> Option<Self>;
+
+    /// Has `waker` woken when the result of an operation may have come.
+    fn wait(out: &mut SendSide, number: u64, waker: &Waker);
+
+    /// Notes that no task waits for the result any more.
+    fn abandon(link: &Arc<Link>, out: &mut SendSide, number: u64);
 
     /// Returns the result that has come.
     fn found(self) -> Self::Found;
@@ -72,8 +88,16 @@ impl Pending for Answer {
     type Found = Self;
 
     #[inline]
-    fn table(out: &mut SendSide) -> &mut PendingTable<Self> {
-        &mut out.calls
+    fn take(link: &Arc<Link>, out: &mut SendSide, number: &mut u64) -> Option<Self> {
+        link.take_answer(out, number)
+    }
+
+    fn wait(out: &mut SendSide, number: u64, waker: &Waker) {
+        Link::wait_for_answer(out, number, waker);
+    }
+
+    fn abandon(link: &Arc<Link>, out: &mut SendSide, number: u64) {
+        link.abandon_call(out, number);
     }
 
     #[inline]
@@ -99,8 +123,18 @@ impl Pending for Answer {
 impl Pending for Memory {
     type Found = Result<Self, SendError>;
 
-    fn table(out: &mut SendSide) -> &mut PendingTable<Self> {
-        out.placements.get_or_insert_default()
+    fn take(_: &Arc<Link>, out: &mut SendSide, number: &mut u64) -> Option<Self> {
+        out.placements.as_mut()?.take(*number as u16)
+    }
+
+    fn wait(out: &mut SendSide, number: u64, waker: &Waker) {
+        out.placements.iter_mut().for_each(|all| all.wait(number as u16, waker));
+    }
+
+    fn abandon(_: &Arc<Link>, out: &mut SendSide, number: u64) {
+        out.placements.iter_mut().for_each(|all| {
+            all.abandon(number as u16);
+        });
     }
 
     fn found(self) -> Self::Found {
@@ -118,7 +152,7 @@ impl Pending for Memory {
 
 /// A wait for the result of an operation, until the result has come.
 pub(super) struct Coming<T> {
-    number: Option<u16>,
+    number: Option<u64>,
     what: PhantomData<T>,
 }
 
@@ -126,7 +160,7 @@ impl<T> Coming<T> {
     /// Makes a wait for the operation of this number.
     #[inline]
     pub fn by(number: u16) -> Self {
-        Self { number: Some(number), what: PhantomData }
+        Self { number: Some(number.into()), what: PhantomData }
     }
 
     /// Makes a wait that is over.
@@ -149,7 +183,9 @@ impl<T: Pending> Awaited for Coming<T> {
         link: &'k Arc<Link>,
         kept: &'k mut Option<T::Found>,
     ) -> Option<Awaiting<'k>> {
-        Some(Awaiting { link, call: self.number?, answer: T::answer(kept)? })
+        // A call with a ticket has no number, and its answer comes by the table.
+        let call = u16::try_from(self.number?).unwrap_or(0);
+        Some(Awaiting { link, call, answer: T::answer(kept)? })
     }
 
     #[inline]
@@ -159,7 +195,7 @@ impl<T: Pending> Awaited for Coming<T> {
 
     #[inline]
     fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<T::Found> {
-        match T::table(out).take(self.number?) {
+        match T::take(link, out, self.number.as_mut()?) {
             Some(what) => {
                 self.number = None;
                 Some(what.found())
@@ -169,7 +205,7 @@ impl<T: Pending> Awaited for Coming<T> {
     }
 
     fn wait(&mut self, out: &mut SendSide, waker: &Waker) {
-        self.number.into_iter().for_each(|number| T::table(out).wait(number, waker));
+        self.number.into_iter().for_each(|number| T::wait(out, number, waker));
     }
 
     #[inline]
@@ -177,7 +213,7 @@ impl<T: Pending> Awaited for Coming<T> {
         self.number.is_some()
     }
 
-    fn leave(&mut self, out: &mut SendSide) {
-        self.number.take().into_iter().for_each(|number| T::table(out).abandon(number));
+    fn leave(&mut self, link: &Arc<Link>, out: &mut SendSide) {
+        self.number.take().into_iter().for_each(|number| T::abandon(link, out, number));
     }
 }

@@ -52,7 +52,23 @@ pub(super) async fn credit<'l>(
     link: &'l Arc<Link>,
     deadline: &mut Deadline<'l>,
 ) -> Result<Credit<'l>, SendError> {
-    match found(link, Admission::default(), deadline).await {
+    credit_by(link, Admission::default(), deadline).await
+}
+
+/// Waits for a credit of a link, and for a number of a call.
+pub(super) async fn credit_for_call<'l>(
+    link: &'l Arc<Link>,
+    deadline: &mut Deadline<'l>,
+) -> Result<Credit<'l>, SendError> {
+    credit_by(link, Admission::of_call(), deadline).await
+}
+
+async fn credit_by<'l>(
+    link: &'l Arc<Link>,
+    admission: Admission,
+    deadline: &mut Deadline<'l>,
+) -> Result<Credit<'l>, SendError> {
+    match found(link, admission, deadline).await {
         Some(admitted) => admitted?,
         None => {
             let (peer, within) = (link.peer_text(), deadline.within());
@@ -97,9 +113,16 @@ impl Credit<'_> {
         self.uses(|| link.request(&mut link.send_side(), handler, content))
     }
 
-    pub(super) fn send_call(self, handler: u16, content: Content<'_>) -> Result<u16, SendError> {
-        let link = self.link;
-        self.uses(|| link.call(&mut link.send_side(), handler, content))
+    /// Sends the request of a call by this credit. Returns the call's number, or `None` if another
+    /// call has taken the last number.
+    pub(super) fn send_call(
+        mut self,
+        handler: u16,
+        content: Content<'_>,
+    ) -> Result<Option<u16>, SendError> {
+        let call = self.link.call(&mut self.link.send_side(), handler, content);
+        self.used = !matches!(call, Ok(None));
+        call
     }
 
     /// Uses the credit up for what `sends` sends.

@@ -136,7 +136,7 @@ impl fmt::Debug for Placing {
 impl Drop for Placing {
     fn drop(&mut self) {
         if self.coming.is_due() {
-            self.coming.leave(&mut self.link.send_side());
+            self.coming.leave(&self.link, &mut self.link.send_side());
         }
     }
 }

@@ -26,11 +26,10 @@ impl Peer {
     /// }
     /// ```
     ///
-    /// A call whose future is dropped, by `select!` or `timeout` for example, is given up. An
-    /// asynchronous handler of the call is ended at its next await, within about a second, which
-    /// gives the call's credit back. Other handlers run to their end, and a request that they
-    /// [keep](crate::Request::keep) holds its credit until it is answered or the
-    /// [`patience`](crate::EndpointConfig::patience) is over.
+    /// A call whose future is dropped, by `select!` or `timeout` for example, is given up. The peer
+    /// is told at once, and ends an asynchronous handler of the call at its await. Other handlers run
+    /// to their end, and a request that they [keep](crate::Request::keep) holds its credit until it
+    /// is answered or the [`patience`](crate::EndpointConfig::patience) is over.
     ///
     /// # Errors
     /// When the call was not sent, not delivered, or not answered, or the handler has failed.

@@ -41,7 +41,7 @@ pub(super) trait Awaited {
     fn is_due(&self) -> bool;
 
     /// Gives the wait up.
-    fn leave(&mut self, out: &mut SendSide);
+    fn leave(&mut self, link: &Arc<Link>, out: &mut SendSide);
 }
 
 /// Waits until a result has come by a link, or the deadline is over, which gives `None`.
@@ -143,7 +143,7 @@ impl<A: Awaited> Drop for OnLink<'_, '_, A> {
     #[inline]
     fn drop(&mut self) {
         if self.awaited.is_due() {
-            self.awaited.leave(&mut self.link.send_side());
+            self.awaited.leave(self.link, &mut self.link.send_side());
         }
     }
 }

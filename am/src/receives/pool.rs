@@ -54,6 +54,11 @@ impl Buffers {
         &self.queue
     }
 
+    /// Returns the length of each buffer.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     /// Returns the most receives that there ever were.
     pub fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)

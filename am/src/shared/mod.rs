@@ -18,6 +18,6 @@ pub(crate) use contained::contained;
 pub(crate) use counters::{Counters, count};
 pub(crate) use running::{Runs, handles, handles_several, run_handler};
 pub(crate) use signals::{Gauge, Signals};
-pub(crate) use tasks::Tasks;
+pub(crate) use tasks::{FEW, Reserved, Tasks};
 pub(crate) use wakes::{Deferral, Deferring, drop_later, wake_later, wake_without_nic};
 pub(crate) use yielding::yield_to_any;

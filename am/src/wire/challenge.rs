@@ -29,7 +29,7 @@ pub struct Challenge {
 
 impl Knock {
     /// A greeting of this version has other flags behind the first three bytes.
-    const MAGIC: [u8; 4] = *b"AM\x05\x80";
+    const MAGIC: [u8; 4] = *b"AM\x06\x80";
     const LEN: usize = 4 + 1 + 8 + Nonce::LEN;
 
     pub fn to_bytes(self) -> [u8; Self::LEN] {
@@ -58,7 +58,7 @@ impl Knock {
 }
 
 impl Challenge {
-    const MAGIC: [u8; 4] = *b"AM\x05\x81";
+    const MAGIC: [u8; 4] = *b"AM\x06\x81";
     const LEN: usize = 4 + 1 + Nonce::LEN + Proof::LEN;
     const EPOCH: u8 = 1;
     const PROVES: u8 = 2;

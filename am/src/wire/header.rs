@@ -30,6 +30,8 @@
 
 use doorbell_verbs::{Imm, Metadata};
 
+use super::awaits;
+
 /// The handler index of a reply whose payload is the text of the error that the handler returned.
 pub const FAILED: u16 = (1 << 12) - 2;
 /// The handler index of questions between endpoints.
@@ -56,8 +58,9 @@ pub enum Kind {
     Returned,
     /// Answers as many requests as the call field says, none of which was a call or had a reply.
     Done,
-    /// Answers a call to which nothing was replied, or [asks](crate::wire::awaits) whether calls
-    /// are still awaited.
+    /// Answers a call to which nothing was replied, or is one of the [messages](crate::wire::awaits)
+    /// about requests whose handlers take long. Of a late answer, the first word says to which
+    /// request it belongs.
     Unanswered,
     /// Grants as many further credits as the call field says.
     Grant,
@@ -89,7 +92,7 @@ impl Kind {
     #[inline]
     pub fn own_words(self) -> usize {
         match self {
-            Self::Returned => 1,
+            Self::Returned | Self::Unanswered => 1,
             Self::Placed | Self::Fragment => 2,
             _ => 0,
         }
@@ -106,10 +109,17 @@ pub struct Header {
 }
 
 impl Header {
-    /// Returns whether the message is a request, which cost its sender a credit.
+    /// Returns whether the message is a request.
     #[inline]
     pub fn asks(self) -> bool {
         matches!(self.kind, Kind::Request | Kind::Placed | Kind::Fragment)
+    }
+
+    /// Returns whether the message cost its sender a credit: a request, or a
+    /// [late answer](crate::wire::awaits::LATE).
+    #[inline]
+    pub fn costs_credit(self) -> bool {
+        self.asks() || self.kind == Kind::Unanswered && self.handler == awaits::LATE
     }
 
     /// Returns whether a word in front of the words holds their number.

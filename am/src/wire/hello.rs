@@ -53,7 +53,7 @@ pub struct Nature {
 }
 
 impl Hello {
-    const MAGIC: [u8; 3] = *b"AM\x05";
+    const MAGIC: [u8; 3] = *b"AM\x06";
     const UNIQUE: u8 = 1;
     const METADATA: u8 = 2;
     /// The flag of a greeting that shows a tag.

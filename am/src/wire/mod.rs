@@ -14,6 +14,7 @@
     )
 )]
 
+pub(crate) mod awaits;
 mod bytes;
 mod challenge;
 mod content;
@@ -37,9 +38,7 @@ pub(crate) use header::{
 pub(crate) use hello::{Hello, NOWHERE, Nature, Shown, memory_of_words, words_of_memory};
 pub(crate) use meeting::{Meeting, Side};
 pub(crate) use parting::Parting;
-pub(crate) use question::{
-    Ask, CALLS_ASKED, awaits, packed, proof_of_words, unpacked, words_of_proof,
-};
+pub(crate) use question::{Ask, CALLS_ASKED, packed, proof_of_words, unpacked, words_of_proof};
 pub(crate) use refusal::Refusal;
 pub(crate) use size::{LISTED, SHORT, Size, buffer_len};
 pub(crate) use tag::Admission;

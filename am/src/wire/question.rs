@@ -28,18 +28,9 @@ pub enum Ask {
     /// Have you handled what was sent before this question? The answer comes in its turn, and says
     /// that. The side that asks sends nothing more, and ends the connection when it has the answer.
     Close = 7,
-}
-
-/// The handler indices of messages of [`Kind::Unanswered`](crate::wire::Kind::Unanswered).
-pub mod awaits {
-    /// The call ends without a reply.
-    pub const ENDS: u16 = 0;
-    /// The side that handles the [calls](super::packed) in the words asks whether they are still
-    /// awaited.
-    pub const ASKED: u16 = 1;
-    /// The caller answers with a bit for each call, from the lowest on. A set bit means that the
-    /// call was given up.
-    pub const TOLD: u16 = 2;
+    /// Calls are given up. The words that follow are their numbers, or the [tickets](super::awaits::LATER)
+    /// of those that are answered late. The answer says that this was heard.
+    GiveUp = 8,
 }
 
 /// Encodes a proof as words.
@@ -74,8 +65,8 @@ pub fn unpacked(words: &[u64]) -> impl Iterator<Item = u16> {
 
 impl Ask {
     pub fn from_word(word: u64) -> Option<Self> {
-        use Ask::{Close, Compare, Leave, Lend, Names, Recall, Show};
-        let all = [Compare, Show, Leave, Recall, Lend, Names, Close];
+        use Ask::{Close, Compare, GiveUp, Leave, Lend, Names, Recall, Show};
+        let all = [Compare, Show, Leave, Recall, Lend, Names, Close, GiveUp];
         all.into_iter().find(|&ask| ask as u64 == word)
     }
 }

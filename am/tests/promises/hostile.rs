@@ -15,7 +15,7 @@ const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 
 /// Makes the greeting of an endpoint that asks for a connection, as any program can.
 pub fn hello() -> Vec<u8> {
-    let mut hello = b"AM\x05\x02".to_vec();
+    let mut hello = b"AM\x06\x02".to_vec();
     hello.extend(1_u64.to_be_bytes()); // its service
     hello.extend(8_u16.to_be_bytes()); // credits
     hello.extend(8_u16.to_be_bytes()); // how many of the other's it uses

@@ -106,7 +106,7 @@ async fn whoever_waits_at_the_address_of_a_peer_learns_neither_the_tag_nor_where
         let near = tagged(&devices.nics[0], TAG).await;
         let mut stranger = Stranger::at(&devices.nics[1]).await;
         let name = stranger.name();
-        let challenge = |flags| [&b"AM\x05\x81"[..], &[flags], &[3; 16], &[4; 16]].concat();
+        let challenge = |flags| [&b"AM\x06\x81"[..], &[flags], &[3; 16], &[4; 16]].concat();
         for (answer, accepts) in [
             (hello(), true),
             (b"none of yours".to_vec(), false),
@@ -142,9 +142,9 @@ async fn a_stranger_who_asks_a_tagged_endpoint_is_refused_and_learns_nothing() {
         let far = tagged(&devices.nics[0], TAG).await;
         let mut stranger = Stranger::at(&devices.nics[1]).await;
         assert!(is_about_tag(&stranger.is_refused(&far, &hello()).await), "it shows none");
-        let knock = [&b"AM\x05\x80\0"[..], &SERVICE.to_be_bytes(), &[5; 16]].concat();
+        let knock = [&b"AM\x06\x80\0"[..], &SERVICE.to_be_bytes(), &[5; 16]].concat();
         let challenge = stranger.is_refused(&far, &knock).await;
-        assert!(challenge.starts_with(b"AM\x05\x81"), "{challenge:?}");
+        assert!(challenge.starts_with(b"AM\x06\x81"), "{challenge:?}");
         for proof in [[0; 16], [0xFF; 16], *challenge[21..].first_chunk().expect("a proof")] {
             let mut shows = hello();
             shows[3] |= 16 | (challenge[4] & 1) << 5;

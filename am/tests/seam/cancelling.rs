@@ -88,11 +88,10 @@ fn calls(
     numbers.map(call).collect()
 }
 
-/// Drops as many calls as there are credits, when their handlers run.
+/// Drops as many calls as there are credits at first, when their handlers run.
 async fn drop_eight(peer: &Peer, id: RequestId<u64>, running: &Running) {
     let tasks = calls(peer, id, 0..8);
     running.comes_to(8).await;
-    assert!(peer.try_credit().expect("it is there").is_none());
     tasks.iter().for_each(JoinHandle::abort);
     for task in tasks {
         assert!(task.await.is_err_and(|end| end.is_cancelled()));
@@ -136,10 +135,17 @@ fn a_dropped_call_gives_its_credit_back_beside_a_request_that_is_kept_for_long()
 #[test]
 fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
     everywhere(|over| async move {
-        let running = Running::default();
-        let (near, peer, far) = mapped(over, Handlers::new(), handlers(&running)).await;
-        let calls = calls(&peer, SLOW, 0..8);
-        running.comes_to(8).await;
+        let (keeps, mut kept) = unbounded_channel::<Kept>();
+        let far = Handlers::new().request(KEEP, move |request, _| {
+            keeps.send(request.keep()).unwrap_or_else(|_| panic!("it is awaited"));
+        });
+        let (near, peer, far) = mapped(over, Handlers::new(), far).await;
+        let calls = calls(&peer, KEEP, 0..8);
+        let mut held = Vec::new();
+        while held.len() < 8 {
+            held.push(kept.recv().await.expect("it came"));
+        }
+        assert!(peer.try_credit().expect("it is there").is_none());
         for place in [1, 2] {
             // By the same tag, as the peer is mapped already, and by none.
             let tag = (place == 1).then_some(Tag(1));
@@ -147,21 +153,6 @@ fn a_peer_whose_handlers_hold_all_credits_is_mapped_at_another_place() {
             mapped.expect("it needs no credit of the calls'").expect("it is there");
         }
         calls.iter().for_each(JoinHandle::abort);
-    });
-}
-
-/// Runs one asynchronous handler at a time, while the others wait for it.
-#[test]
-fn a_dropped_call_is_taken_off_those_that_wait_for_a_task() {
-    everywhere(|over| async move {
-        let running = Running::default();
-        let one = EndpointConfig { tasks: 1, ..of_eight_credits() };
-        let far = endpoint_with(over, handlers(&running), one).await;
-        let near = endpoint(over, Handlers::new()).await;
-        let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
-        drop_eight(&peer, SLOW, &running).await;
-        running.comes_to(0).await;
-        all_credits_are_back(&peer, 8).await;
     });
 }
 
@@ -198,12 +189,11 @@ fn a_handler_whose_caller_has_no_more_patience_is_ended() {
     });
 }
 
-/// Three times the receives may wait, beside the one that runs.
 #[test]
 fn handlers_that_peers_leave_behind_are_not_heaped_up_without_bound() {
     everywhere(|over| async move {
         let running = Running::default();
-        let few = EndpointConfig { receives: 4, tasks: 1, ..of_eight_credits() };
+        let few = EndpointConfig { tasks: 13, ..of_eight_credits() };
         let far = endpoint_with(over, handlers(&running), few).await;
         for number in 0..13 {
             let near = endpoint(over, Handlers::new()).await;

@@ -13,4 +13,5 @@ mod passing;
 mod polling;
 mod tags;
 mod typed;
+mod waiting;
 mod wakers;

@@ -133,7 +133,7 @@ async fn hears(imposter: &Imposter, is_over: impl Fn() -> bool) -> Vec<Private> 
             heard.push(incoming.private().clone());
             let answer = match incoming.private().starts_with(&MAGIC) {
                 true => [&MAGIC[..], &[2], &[5; 32]].concat(),
-                false => [&b"AM\x05\x81\x02"[..], &[5; 32]].concat(),
+                false => [&b"AM\x06\x81\x02"[..], &[5; 32]].concat(),
             };
             let _ = incoming.reject(&answer);
         }
