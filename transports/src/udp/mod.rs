@@ -212,7 +212,8 @@ impl Udp {
 
     /// The address of this machine's from which the system's route leads to a peer: at a loopback
     /// address for a peer at one. With port 0, for the system to choose one; or with RoCE's own
-    /// port, if that is the peer's, which answers to no other. Nothing is sent.
+    /// port, if that is the peer's, which answers to no other; at a loopback address of IPv4, it is
+    /// that of an address of the loopback network which is drawn at random. Nothing is sent.
     ///
     /// # Errors
     /// When no route leads to the peer, or the address can be no peer's.

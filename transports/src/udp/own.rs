@@ -1,6 +1,7 @@
 //! Which of this machine's addresses a device is opened at, where none is named: the one by which
 //! others come, the one that a host name stands for, or the one that a peer is reached from.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -33,6 +34,9 @@ pub(super) fn behind_wildcard(wildcard: SocketAddr) -> Result<SocketAddr, OpenEr
 }
 
 /// The address that packets to a peer leave from, with the port from which the peer is reached.
+///
+/// RoCE's own port of IPv4's loopback address is often the peer's, and that of each other client: so
+/// the address is another one of the loopback network there, drawn at random.
 pub(super) fn towards(peer: SocketAddr) -> Result<SocketAddr, ReachError> {
     let address = || Address::Udp(peer);
     if let Some(why) = headers::not_a_peers(peer) {
@@ -44,9 +48,22 @@ pub(super) fn towards(peer: SocketAddr) -> Result<SocketAddr, ReachError> {
         asks.connect(peer)?;
         asks.local()
     };
-    let mut own = asks().map_err(|source| no_route(peer, source))?;
-    own.set_port(if peer.port() == UdpPort::ROCE_V2.0 { peer.port() } else { 0 });
-    Ok(own)
+    let own = asks().map_err(|source| no_route(peer, source))?;
+    Ok(match (own, peer.port() == UdpPort::ROCE_V2.0) {
+        (SocketAddr::V4(v4), true) if v4.ip().is_loopback() => {
+            SocketAddr::new(any_of_loopback().into(), peer.port())
+        }
+        (mut own, is_roces) => {
+            own.set_port(if is_roces { peer.port() } else { 0 });
+            own
+        }
+    })
+}
+
+/// An address of IPv4's loopback network, drawn at random.
+fn any_of_loopback() -> Ipv4Addr {
+    let [a, b, c, ..] = RandomState::new().hash_one(0).to_ne_bytes();
+    Ipv4Addr::new(127, 1 + a % 254, b, 1 + c % 254)
 }
 
 /// What is wrong with a peer's address to which no route leads.

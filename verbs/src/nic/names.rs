@@ -39,7 +39,7 @@ impl Nic {
     /// address. On `udp` it is opened at the address of this machine's from which the system's route
     /// leads to the peer: a client of a server at a loopback address can't be reached from outside.
     /// The port is chosen by the system, unless the peer is at RoCE's own port, 4791, which is
-    /// reached from that port only. For a peer in shared memory it is `shm`. `None` for other
+    /// reached from that port only: at a loopback address, from that of another one. For a peer in shared memory it is `shm`. `None` for other
     /// devices, of which the interface has to be named.
     ///
     /// A host name is looked up on a thread that may block. Of its addresses, the first of IPv4 to

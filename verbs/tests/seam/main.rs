@@ -2,6 +2,7 @@
 //! polled.
 
 mod causes;
+mod clients;
 mod common;
 mod data;
 mod datagrams;
