@@ -84,7 +84,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// The kinds that TCP gives: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when
-    /// nobody listens there, or the listener is of another version;
+    /// nobody listens there, the system of its host says that the port is closed, or the listener is
+    /// of another version;
     /// [`TimedOut`](io::ErrorKind::TimedOut) when nothing comes back;
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is malformed, and
     /// [`InvalidData`](io::ErrorKind::InvalidData) when what listens there does not speak byte
@@ -139,13 +140,22 @@ impl Stream {
     /// endpoint for this stream alone. A program with more than a few streams opens an [`Endpoint`]
     /// once, and [connects](Endpoint::connect) by that.
     ///
+    /// On `udp` the NIC is opened at the address from which the system's
+    /// [route](Nic::device_towards) leads to the listener, and hears no
+    /// [strangers](NicConfig::strangers).
+    ///
     /// # Errors
-    /// The errors of [`Endpoint::connect`]. Also when the address is that of a raw Ethernet device,
+    /// The errors of [`Endpoint::connect`]. Also when no route leads to the listener, and when the address is that of a raw Ethernet device,
     /// because the name does not tell from which interface that is reached.
     pub async fn connect(name: &str) -> io::Result<Self> {
-        let device = device_towards(parse(name)?.0)?;
-        let small =
-            NicConfig { queue_pairs: 8, registrations: 8, completions: 64, ..NicConfig::default() };
+        let device = device_towards(name).await?;
+        let small = NicConfig {
+            queue_pairs: 8,
+            registrations: 8,
+            completions: 64,
+            strangers: false,
+            ..NicConfig::default()
+        };
         let nic = Nic::open_async(&device, small).await.map_err(of_nic)?;
         let config = Config { completions: 256, ..Config::default() };
         Endpoint::on(&nic, &config)?.connect(name).await

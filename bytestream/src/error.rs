@@ -79,6 +79,7 @@ pub(crate) fn of_connect(name: &str, why: ConnectError) -> Error {
             Some(refusal) => return refused(name, refusal),
             None => ErrorKind::ConnectionRefused,
         },
+        ConnectError::PortClosed { .. } => ErrorKind::ConnectionRefused,
         ConnectError::TimedOut { .. } => ErrorKind::TimedOut,
         ConnectError::Address(_) => ErrorKind::InvalidInput,
         ConnectError::LookUp(_) => ErrorKind::NotFound,

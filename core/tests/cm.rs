@@ -263,6 +263,22 @@ fn what_is_not_a_message_of_the_connection_managers_is_refused_with_a_reason() {
 }
 
 #[test]
+fn a_request_is_known_again_by_its_first_28_bytes_and_no_other_message_is() {
+    for attribute in ATTRIBUTES {
+        let bytes = datagram(attribute, &[7; 232]);
+        for len in 0..=Mad::LEN {
+            let transaction = TransactionId(0x0102_0304_0506_0708);
+            let request = QuotedRequest { transaction, id: CommId(0x0707_0707) };
+            let expected = (attribute == 0x10 && len >= 28).then_some(request);
+            assert_eq!(Mad::quoted_request(&bytes[..len]), expected, "{attribute:#x}, {len} bytes");
+        }
+    }
+    let mut other = datagram(0x10, &[7; 232]);
+    other[1] = 4;
+    assert_eq!(Mad::quoted_request(&other), None, "another class");
+}
+
+#[test]
 fn a_length_beyond_its_room_is_refused() {
     for (attribute, at, value, claimed) in [(0x12, 9, 73 << 1, 73), (0x18, 5, 255, 255)] {
         let mut bytes = datagram(attribute, &[0; 232]);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use doorbell::nic::*;
-use doorbell::wire::{Bth, Opcode, Psn, Qpn};
+use doorbell::wire::cm::{Mad, QuotedRequest, Rep, Req};
+use doorbell::wire::{Bth, CommId, Opcode, Psn, Qpn, TransactionId};
 
 use crate::common::{Setup, Two, outcomes, short};
 
@@ -112,6 +113,39 @@ fn a_message_that_quotes_no_packet_under_way_ends_nothing_of_a_peer_that_is_stop
     two.fabric.resume(two.b.node);
     let (done, _) = two.run(1, 1);
     assert_eq!(outcomes(&done), [(1, Ok(Done::Sent))]);
+}
+
+/// How a packet with this datagram for queue pair 1 begins.
+fn managed(datagram: &[u8]) -> Vec<u8> {
+    let bth = Bth::new(Opcode::UdSendOnly, Qpn::GSI, Psn::new(0)).to_bytes();
+    [&bth[..], &[0; 8], datagram].concat()
+}
+
+#[test]
+fn a_request_for_a_connection_that_a_closed_port_sends_back_is_told_if_enough_of_it_is_quoted() {
+    let (mut two, _) = two();
+    let (_, host) = two.fabric.path(two.a.node, two.b.node).outer().hosts();
+    let mut datagram = [0; Mad::LEN];
+    let transaction = TransactionId(7);
+    let request = Req { local: CommId(9), ..Req::default() };
+    Mad { transaction, message: request.into() }.emit(&mut datagram);
+    let quoted = managed(&datagram);
+    let told = Event::RequestBounced(QuotedRequest { transaction, id: CommId(9) });
+    for len in 0..=quoted.len() {
+        two.fabric.nic(two.a.node).port_closed(host, &quoted[..len]);
+        let expected = if len < 12 + 8 + 28 { vec![] } else { vec![told] };
+        assert_eq!(events(&mut two), expected, "{len} bytes");
+    }
+    Mad { transaction, message: Rep::default().into() }.emit(&mut datagram);
+    two.fabric.nic(two.a.node).port_closed(host, &managed(&datagram));
+    assert_eq!(events(&mut two), [], "an answer is no request");
+    // Of a program that takes no events, they are bounded, and counted anew when they are taken.
+    for _ in 0..2 {
+        for _ in 0..1000 {
+            two.fabric.nic(two.a.node).port_closed(host, &quoted);
+        }
+        assert_eq!(events(&mut two), vec![told; 256]);
+    }
 }
 
 /// A busy time that is shorter than half a second holds for closed ports, too.

@@ -8,6 +8,7 @@ use super::Endpoint;
 use crate::config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
 use crate::error::OpenError;
 use crate::handlers::Handlers;
+use crate::name::{Name, NameError};
 use crate::progress::Bundle;
 use crate::wire::{Admits, Tag};
 
@@ -68,6 +69,18 @@ impl Endpoint {
     /// When the device can't be opened.
     pub async fn open<S>(device: &str, handlers: Handlers<S>) -> Result<Self, OpenError> {
         Self::builder().open(device, handlers).await
+    }
+
+    /// Opens an endpoint that is a client of a peer, with the default settings: see
+    /// [`EndpointBuilder::open_towards`].
+    ///
+    /// # Errors
+    /// As [`EndpointBuilder::open_towards`].
+    pub async fn open_towards<S>(
+        peer: impl TryInto<Name, Error: Into<NameError>>,
+        handlers: Handlers<S>,
+    ) -> Result<Self, OpenError> {
+        Self::builder().open_towards(peer, handlers).await
     }
 
     /// Makes a builder, by which an endpoint is configured and opened.
@@ -186,6 +199,13 @@ impl EndpointBuilder {
         self
     }
 
+    /// Sets whether the NIC that [`open`](Self::open) opens hears
+    /// [strangers](doorbell_verbs::Config::strangers) on `udp`; it does by default. A client's need
+    /// not.
+    pub fn strangers(self, strangers: bool) -> Self {
+        Self { nic: Config { strangers, ..self.nic }, ..self }
+    }
+
     /// Sets how long a peer may be silent before the connection to it ends, whether a task waits
     /// for the peer or not: both times of [`KeepAlive`] of the NIC that [`open`](Self::open) opens.
     /// By default these are a second for a peer that a task waits for, and half a minute for
@@ -202,6 +222,27 @@ impl EndpointBuilder {
     pub async fn open<S>(self, device: &str, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
         let bundle = self.open_bundle(device).await?;
         bundle.endpoint(handlers, self.endpoint).await
+    }
+
+    /// Opens the endpoint on the device by which a peer is [reached](Nic::device_towards), with a NIC
+    /// that hears no [strangers](Self::strangers), for a client of that peer. On `udp` that is a
+    /// port at the address from which the system's route leads there: a client of a peer at a
+    /// loopback address can't be reached from other machines. The endpoint is not connected yet,
+    /// and may connect to further peers from there.
+    ///
+    /// # Errors
+    /// When the name is malformed, its host is not known, no route leads there, or the device is a
+    /// raw one, of which the interface has to be named; and as [`open`](Self::open).
+    pub async fn open_towards<S>(
+        self,
+        peer: impl TryInto<Name, Error: Into<NameError>>,
+        handlers: Handlers<S>,
+    ) -> Result<Endpoint, OpenError> {
+        let peer: Name = peer.try_into().map_err(Into::into)?;
+        let towards = Nic::device_towards(peer.address()).await;
+        let device = towards.map_err(|why| OpenError::Towards { name: peer.to_string(), why })?;
+        let device = device.ok_or_else(|| OpenError::Interface { name: peer.to_string() })?;
+        self.strangers(false).open(&device, handlers).await
     }
 
     /// Opens a device, and makes the bundle on which the endpoint is to be

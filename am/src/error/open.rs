@@ -2,8 +2,10 @@
 
 use std::io;
 
-use doorbell_verbs::{ListenRefused, NicError, RegisterError, ResourceError};
+use doorbell_verbs::{ConnectError, ListenRefused, NicError, RegisterError, ResourceError};
 use thiserror::Error;
+
+use crate::name::NameError;
 
 /// The error of a bundle or an endpoint that was not opened.
 #[derive(Debug, Error)]
@@ -12,6 +14,27 @@ pub enum OpenError {
     /// The device can't be opened, or the NIC's configuration is not valid.
     #[error(transparent)]
     Nic(#[from] NicError),
+    /// The text names no endpoint.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// There is no way to the peer that the endpoint was to be a client of.
+    #[error("looking for the device from which {name} is reached")]
+    Towards {
+        /// The name of the peer.
+        name: String,
+        /// Why there is no way.
+        #[source]
+        why: ConnectError,
+    },
+    /// The name of a peer does not tell the interface by which it is reached.
+    #[error(
+        "which interface leads to {name} can't be told from its name: open the endpoint on a device, as \
+         in `Endpoint::open(\"packet:eth0\", …)`"
+    )]
+    Interface {
+        /// The name of the peer.
+        name: String,
+    },
     /// The NIC has no room for another queue or memory region.
     #[error(transparent)]
     Resources(#[from] ResourceError),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig, GroupError, Operation};
 use doorbell_am::{Bundle, BundleConfig, Name, Tag};
+use doorbell_kit::{datagrams_to_closed_ports, lab};
+use doorbell_verbs::{Config, Nic};
 
 use crate::common::{concat, in_time, join, names, spmd, with_members};
 use crate::devices::Devices;
@@ -221,6 +223,33 @@ fn a_member_that_comes_late_is_waited_for() {
         for task in tasks {
             task.await.expect("it does not panic").expect("all come");
         }
+    });
+}
+
+/// The system says that nobody is at its port, and each attempt fails at once.
+#[test]
+fn by_udp_a_member_whose_port_is_still_closed_is_waited_for() {
+    lab::test(|_| {
+        // Nobody else has addresses in this namespace.
+        let address = |rank: usize| format!("udp:127.0.0.1:{}", 5000 + rank);
+        let members: Vec<_> = (0..2).map(|rank| Name::at(address(rank), 7)).collect();
+        let joins = async |rank: usize| {
+            let config = GroupConfig { rank, members: members.clone(), ..GroupConfig::default() };
+            let nic = Nic::open(&address(rank), Config::default()).expect("nobody has it");
+            let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
+            let group = Group::join(&bundle, config).await.expect("room");
+            group.barrier().await.expect("the other one comes");
+            group.leave().await;
+        };
+        in_time(1, async {
+            let comes_later = async {
+                while datagrams_to_closed_ports() < 4 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                joins(0).await;
+            };
+            tokio::join!(joins(1), comes_later);
+        });
     });
 }
 

@@ -1,6 +1,7 @@
 //! Active Messages, as programs use them: real devices, both kinds of runtime.
 
 mod cancelling;
+mod clients;
 mod common;
 mod deadlines;
 mod flow;

@@ -1,9 +1,11 @@
 //! Connecting to somebody else than a listener of byte streams, or to nobody.
 
 use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use doorbell_bytestream::{Config, Endpoint, Listener, ServiceId, Stream};
+use doorbell_kit::{lab, udp_sockets};
 use doorbell_verbs::{Config as NicConfig, Nic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -47,8 +49,39 @@ fn a_stream_to_a_device_that_is_not_there_is_refused_or_times_out() {
         let config = NicConfig { connect_timeout, ..inline() };
         let nic = Nic::open("udp:127.0.0.1:0", config).expect("any port will do");
         let near = Endpoint::on(&nic, &Config::default()).expect("room");
-        let why = near.connect("udp:127.0.0.1:9#7").await.expect_err("nobody is there");
-        assert_eq!(why.kind(), ErrorKind::TimedOut, "{why}");
+        // The system says of a closed port what it says of one of TCP.
+        let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let to = silent.local_addr().expect("it is bound");
+        for (to, kind) in [
+            (to.to_string(), ErrorKind::TimedOut),
+            ("127.0.0.1:9".to_owned(), ErrorKind::ConnectionRefused),
+        ] {
+            let why = near.connect(&format!("udp:{to}#7")).await.expect_err("nobody is there");
+            assert_eq!(why.kind(), kind, "{why}");
+        }
+        for name in ["udp:127.0.0.1:9#7", "udp:[::1]:9#7"] {
+            let why = Stream::connect(name).await.expect_err("nobody is there");
+            assert_eq!(why.kind(), ErrorKind::ConnectionRefused, "{why}");
+            assert!(why.to_string().contains("the port is closed"), "{why}");
+        }
+    });
+}
+
+#[test]
+fn a_stream_to_a_listener_at_a_loopback_address_has_no_socket_at_an_outer_address() {
+    lab::test(|lab| {
+        lab.cable("a0", "b0", 1500).expect("a cable");
+        for device in ["udp:127.0.0.1:0", "udp:[::1]:0"] {
+            run(Runs::CurrentThread, move || async move {
+                let mut listener = Listener::bind(device, SERVICE).await.expect("any port");
+                let name = listener.local_name().to_owned();
+                let (asks, takes) = tokio::join!(Stream::connect(&name), listener.accept());
+                let (mut asks, _takes) = (asks.expect("it listens"), takes.expect("it asks"));
+                asks.write_all(b"hello").await.expect("there is room");
+                let all = udp_sockets();
+                assert!(all.len() >= 4 && all.iter().all(|own| own.ip().is_loopback()), "{all:?}");
+            });
+        }
     });
 }
 

@@ -3,7 +3,9 @@
 use std::hash::Hash;
 
 use crate::wire::TransactionId;
-use crate::wire::cm::{AdditionalInfo, Answered, PrivateData, Rej, RejectReason, Rep, Rtu};
+use crate::wire::cm::{
+    AdditionalInfo, Answered, PrivateData, QuotedRequest, Rej, RejectReason, Rep, Rtu,
+};
 
 use super::common::Common;
 use super::connection::{Beginning, Connection, Pace, Peer, State};
@@ -118,6 +120,23 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         connection.say(Rtu { local, remote, private }, common);
         common.counters.established += 1;
         Ok(())
+    }
+
+    /// The system of a peer's host says that nobody is at the port which a request was sent to, and
+    /// quotes the request. A request that is not answered yet has failed by that, at once: whoever
+    /// waits for a peer to come asks again. Anything else changes nothing, so that somebody who
+    /// forges such a message must guess 64 bits of a transaction, and can harm no connection that
+    /// stands.
+    pub fn port_closed(&mut self, quoted: QuotedRequest) {
+        let Self { table, common, .. } = self;
+        let is_meant = |found: &&mut Connection<W>| {
+            found.state == State::RequestSent && found.transaction == quoted.transaction
+        };
+        let Some(connection) = table.find(quoted.id).filter(is_meant) else { return };
+        common.counters.closed_ports += 1;
+        connection.last = None;
+        let place = connection.place;
+        self.finish(place, Why::PortClosed);
     }
 
     /// A peer takes a connection up.

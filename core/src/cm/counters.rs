@@ -49,6 +49,8 @@ pub struct Counters {
 
     /// Connections that stood.
     pub established: u64,
+    /// Connections that were asked of a closed port, as the system of its host said.
+    pub closed_ports: u64,
     /// Connections that peers refused.
     pub refused: u64,
     /// Connections given up because the peer, or the program, did not answer.

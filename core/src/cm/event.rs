@@ -133,6 +133,8 @@ pub enum Why {
     /// It was half-open, and gave its place to a newer request: peers ask for
     /// [more](super::Config::half_open) at a time than are held.
     Crowded,
+    /// The system of the peer's host says that nobody is at the port which the request was sent to.
+    PortClosed,
     /// The peer took a connection up that was asked for, but with a name or a queue pair that
     /// belongs to another connection of its own, which still works.
     Stale,

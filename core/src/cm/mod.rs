@@ -23,7 +23,7 @@
 //!
 //! | state | waits for | what ends it | the peer repeats itself |
 //! |---|---|---|---|
-//! | `RequestSent` | REP | REP; REJ; given up after so many REQs | |
+//! | `RequestSent` | REP | REP; REJ; a closed port; given up after so many REQs | |
 //! | `RequestReceived` | the program | REP or REJ is sent; the peer has given up; crowded out | MRA |
 //! | `ReplySent` | RTU, or data | RTU, data; REJ, DREQ; given up in time; crowded out | REP |
 //! | `ReplyReceived` | the program | RTU or REJ is sent; the peer has given up | MRA |
@@ -63,7 +63,7 @@
 //! |---|---|---|
 //! | end a connection that stands by DREQ | both names, our queue pair's number | 26, 26, 14 |
 //! | end it by REJ | both names, the transaction | 26, 26, 64 |
-//! | refuse or answer a request of ours | our name, the transaction | 26, 64 |
+//! | refuse or answer a request of ours, or have it fail by a closed port | our name, the transaction | 26, 64 |
 //! | withdraw a request of the peer's before it is confirmed | its GUID, its name, the transaction | 64, 26, 64 |
 //! | have a connection's peer asked whether it is there | its GUID, and its name or its queue pair's number | 64, 26 or 14 |
 //!

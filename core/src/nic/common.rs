@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::encap::{Host, Path, PathId};
 use crate::payload::Payload;
 use crate::time::Time;
+use crate::wire::cm::QuotedRequest;
 use crate::wire::{Packet, Qpn};
 
 use super::around::FullLinks;
@@ -43,6 +44,11 @@ pub enum Event {
     PathChanged(Qpn),
     /// A broken queue pair takes no more receives from the queue that it shares.
     LastReceive(Qpn),
+    /// The system of a peer's host says that nobody is at the port to which a management datagram
+    /// was sent, and quotes the datagram: a request for a connection. Anybody can forge that, and
+    /// must guess the transaction. For the connection manager, which
+    /// [judges](crate::cm::ConnectionManager::port_closed) it.
+    RequestBounced(QuotedRequest),
 }
 
 impl Event {
@@ -54,7 +60,7 @@ impl Event {
             | Self::Established(qpn)
             | Self::PathChanged(qpn)
             | Self::LastReceive(qpn) => Some(qpn),
-            Self::Completion(_) | Self::ReceivesLow(_) => None,
+            Self::Completion(_) | Self::ReceivesLow(_) | Self::RequestBounced(_) => None,
         }
     }
 }
@@ -314,7 +320,8 @@ impl Common {
     }
 
     /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
-    /// completion queues and shared receive queues, and five times as many as queue pairs.
+    /// completion queues and shared receive queues, five times as many as queue pairs, and 256 of
+    /// requests that have bounced.
     #[cold]
     pub fn tell(&mut self, event: Event, told: &mut bool) {
         if !std::mem::replace(told, true) {

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use crate::encap::{Outer, Path, PathId};
 use crate::payload::Payload;
 use crate::wire::{
-    Bth, Deth, Extensions, Grh, Headers, Ipv4, Ipv6, Opcode, Packet, Pkey, Psn, Qkey, Qpn, cm::Mad,
+    Bth, Deth, Extensions, Grh, Headers, Ipv4, Ipv6, Opcode, Packet, Pkey, Psn, Qkey, Qpn,
+    cm::{Mad, QuotedRequest},
 };
 
 use super::around::FullLinks;
@@ -97,11 +98,13 @@ pub(super) struct Mailbox {
     arrived: VecDeque<Management>,
     leaving: VecDeque<(Path, [u8; Mad::LEN])>,
     next: Psn,
+    /// How many requests have bounced that nobody was told of.
+    untold: usize,
 }
 
 impl Default for Mailbox {
     fn default() -> Self {
-        Self { arrived: VecDeque::new(), leaving: VecDeque::new(), next: Psn::new(0) }
+        Self { arrived: VecDeque::new(), leaving: VecDeque::new(), next: Psn::new(0), untold: 0 }
     }
 }
 
@@ -123,6 +126,23 @@ impl Mailbox {
         packet.payload.copy_to(&mut bytes);
         self.arrived.push_back(Management { way, source, bytes });
         true
+    }
+
+    /// The request for a connection that a closed port has sent back, of which it is known how the
+    /// packet began: its BTH, and what is behind that. `None` if that was another datagram, or if
+    /// very many wait to be told already: the request is repeated.
+    pub fn bounced(&mut self, bth: Bth, behind: &[u8]) -> Option<QuotedRequest> {
+        /// The bytes of the header between the BTH and the datagram.
+        const DETH: usize = 8;
+        let datagram = behind.get(DETH..).filter(|_| bth.opcode() == Opcode::UdSendOnly)?;
+        let request = Mad::quoted_request(datagram).filter(|_| self.untold < MOST)?;
+        self.untold += 1;
+        Some(request)
+    }
+
+    /// A request that had bounced was told of.
+    pub fn told(&mut self) {
+        self.untold -= 1;
     }
 
     #[inline]

@@ -577,6 +577,10 @@ impl Nic {
                 let found = queues.get_mut(queue.place as usize).and_then(Option::as_mut);
                 found.map(|queue| &mut queue.told)
             }
+            Event::RequestBounced(_) => {
+                common.management.told();
+                None
+            }
         };
         if let Some(told) = told {
             *told = false;
@@ -675,10 +679,17 @@ impl Inbox for Nic {
     /// is under way changes nothing: whoever forges one would have to know 24 bits of a queue pair
     /// number and the sequence number of the moment. Of those that come within a millisecond, one
     /// is looked at, since that takes a walk along all queue pairs.
+    ///
+    /// Of what is quoted of a management datagram, an [event](Event::RequestBounced) tells.
     #[cold]
-    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+    fn port_closed(&mut self, at: Host, quoted: &[u8]) {
+        let Some((bth, behind)) = quoted.split_first_chunk() else { return };
+        let Ok(bth) = Bth::from_bytes(bth) else { return };
+        if bth.destination() == Qpn::GSI {
+            let bounced = self.common.management.bounced(bth, behind);
+            return self.common.events.extend(bounced.map(Event::RequestBounced));
+        }
         let Self { common, pairs, closed_again, .. } = self;
-        let Ok(bth) = Bth::from_bytes(quoted) else { return };
         if common.lossless || common.now < *closed_again {
             return;
         }

@@ -1,7 +1,8 @@
 //! What is lost, comes twice, or comes late, one message at a time.
 
 use doorbell_core::cm::{Event, Silent, Why};
-use doorbell_core::wire::cm::{CmTimeout, RejectReason};
+use doorbell_core::wire::cm::{CmTimeout, Mad, QuotedRequest, RejectReason};
+use doorbell_core::wire::{CommId, TransactionId};
 
 use crate::common::Kind::*;
 use crate::common::*;
@@ -63,6 +64,77 @@ fn a_request_that_is_never_answered_is_given_up() {
     world.pass(LONG);
     world.released(0);
     world.nothing_left();
+}
+
+/// Has a station hear that the port which a datagram went to is closed.
+fn hears_of_closed_port(world: &mut World, station: usize, datagram: &[u8]) {
+    let quoted = Mad::quoted_request(datagram).expect("a request");
+    world.managers[station].port_closed(quoted);
+}
+
+/// The system said so at once, and the program heard only after all repetitions: seconds.
+#[test]
+fn a_request_that_finds_a_closed_port_fails_at_once() {
+    let mut world = World::pair();
+    let asking = world.managers[0].connect(1, &request(5), b"").unwrap();
+    let lost = world.managers[0].transmit().expect("it asks").bytes;
+    hears_of_closed_port(&mut world, 0, &lost);
+    assert_eq!(world.failed(0), (asking, Why::PortClosed));
+    assert_eq!(world.managers[0].counters().closed_ports, 1);
+    // Once more, as of a repetition.
+    hears_of_closed_port(&mut world, 0, &lost);
+    world.no_event();
+    // The queue pair may ask again when its number has rested, and then somebody is there.
+    world.pass(LONG);
+    assert_eq!(world.released(0).0, asking);
+    world.connect((5, 6));
+}
+
+/// A repetition that had found the peer there after all is answered, and the answer is refused.
+#[test]
+fn a_peer_that_answers_a_request_which_a_closed_port_has_ended_is_told_so() {
+    let mut world = World::pair();
+    world.managers[0].connect(1, &request(5), b"").unwrap();
+    let sent = world.managers[0].transmit().expect("it asks").bytes;
+    world.managers[1].receive(&0, &sent);
+    hears_of_closed_port(&mut world, 0, &sent);
+    assert_eq!(world.failed(0).1, Why::PortClosed);
+    let asked = world.asked(1);
+    world.managers[1].accept(asked, &reply(6), b"").unwrap();
+    world.carry();
+    assert!(matches!(world.failed(1), (id, Why::Refused { .. }) if id == asked));
+}
+
+#[test]
+fn a_stranger_who_forges_messages_of_closed_ports_ends_neither_requests_nor_connections() {
+    let mut world = World::pair();
+    let (asking, _) = world.connect((5, 6));
+    world.managers[0].connect(1, &request(7), b"").unwrap();
+    let sent = world.managers[0].transmit().expect("it asks").bytes;
+    let request = Mad::quoted_request(&sent).expect("a request");
+    for bit in 0..64 {
+        let transaction = TransactionId(request.transaction.0 ^ 1 << bit);
+        world.managers[0].port_closed(QuotedRequest { transaction, ..request });
+    }
+    for bit in 0..32 {
+        let id = CommId(request.id.0 ^ 1 << bit);
+        world.managers[0].port_closed(QuotedRequest { id, ..request });
+    }
+    // Of a connection that stands, or that is answered, whoever sees the packets knows both.
+    world.managers[1].receive(&0, &sent);
+    let asked = world.asked(1);
+    world.managers[1].accept(asked, &reply(8), b"").unwrap();
+    world.carry();
+    let answered = world.replied(0);
+    for id in [asking, answered] {
+        let id = id.comm_id();
+        world.managers[0].port_closed(QuotedRequest { id, ..request });
+    }
+    world.no_event();
+    assert_eq!(world.managers[0].counters().closed_ports, 0);
+    world.managers[0].ready(answered, b"").unwrap();
+    world.carry();
+    assert_eq!(world.established(1), asked);
 }
 
 #[test]

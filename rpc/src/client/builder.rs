@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Event, Name, NameError, OpenError};
+use doorbell_verbs::{ConnectError, Nic};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
@@ -70,8 +71,11 @@ impl Channel {
 
 impl ChannelBuilder {
     /// Sets the device that the channel opens, such as `udp:192.0.2.8:0` or `packet:eth0`. Unless
-    /// set, the channel uses any address of this machine for a server on `udp`, and `shm` for a
-    /// server on `shm`.
+    /// set, the channel uses `shm` for a server on `shm`, and for a server on `udp` the address from
+    /// which this machine's [route](Nic::device_towards) leads to it. So the client of a server at a
+    /// loopback address can't be reached from other machines.
+    ///
+    /// On `udp` the device hears the server and no [strangers](doorbell_verbs::Config::strangers).
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
     }
@@ -169,9 +173,12 @@ impl ChannelBuilder {
                  make the channel to {name} in async code that a runtime runs"
             )));
         }
-        let device = self.device.clone().map_or_else(|| device_for(&name), Ok)?;
+        let device = match &self.device {
+            Some(device) => device.clone(),
+            None => device_for(&name).await?,
+        };
         let calls = Arc::new(Calls::new(self.longest, self.memory));
-        let endpoint = self.endpoint.clone().patience(PATIENCE);
+        let endpoint = self.endpoint.clone().patience(PATIENCE).strangers(false);
         let endpoint = match self.keep_alive {
             None => endpoint,
             Some(time) => endpoint.keep_alive(time),
@@ -220,21 +227,23 @@ fn unopened(device: &str, why: OpenError) -> Status {
     Status::unavailable(format!("opening {device} for a channel: {}", chain(&why)))
 }
 
-/// The device from which a server with a given name can be reached.
-fn device_for(name: &Name) -> Result<String, Status> {
-    let address = name.address();
-    let at_4791 = address.ends_with(":4791");
-    match address.split(':').next() {
-        // A server that listens at RoCE's own port is reached only from that port.
-        Some("udp") if address.starts_with("udp:[") && at_4791 => Ok("udp:[::]:4791".to_owned()),
-        Some("udp") if at_4791 => Ok("udp:0.0.0.0:4791".to_owned()),
-        Some("udp") if address.starts_with("udp:[") => Ok("udp:[::]:0".to_owned()),
-        Some("udp") => Ok("udp:0.0.0.0:0".to_owned()),
-        Some("shm") => Ok("shm".to_owned()),
-        _ => Err(Status::invalid_argument(format!(
+/// The device from which a server with a given name is reached.
+async fn device_for(name: &Name) -> Result<String, Status> {
+    let no_way = |why| format!("looking for the way to {name}: {}", chain(&why));
+    match Nic::device_towards(name.address()).await {
+        Ok(Some(device)) => Ok(device),
+        Ok(None) => Err(Status::invalid_argument(format!(
             "which interface leads to {name} can't be told from its name: name the device, as in \
              `Channel::builder().device(\"packet:eth0\")`"
         ))),
+        // The name may be known later. It is looked up again by each attempt to connect.
+        Err(ConnectError::LookUp(_)) => {
+            let host = name.address().trim_start_matches("udp:");
+            let at_4791 = host.ends_with(":4791") || !host.contains(':');
+            Ok(format!("udp:0.0.0.0:{}", if at_4791 { 4791 } else { 0 }))
+        }
+        Err(why @ ConnectError::Address(_)) => Err(Status::invalid_argument(no_way(why))),
+        Err(why) => Err(Status::unavailable(no_way(why))),
     }
 }
 

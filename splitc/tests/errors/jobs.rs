@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use doorbell::splitc::{Config, Job, RunError};
+use doorbell_kit::{datagrams_to_closed_ports, lab};
 use doorbell_verbs::Progress;
 
 use crate::common::{carriers, config, in_time, run};
@@ -39,6 +40,26 @@ fn a_member_of_a_job_in_which_an_address_is_empty_is_told_which_at_once() {
     }
     let job = Job::member(0, [""]);
     assert!(in_time(move || job.run(async |_| Ok(()))).is_err(), "no device has an empty name");
+}
+
+/// The system says that nobody is at its port, and each attempt fails at once.
+#[test]
+fn a_member_whose_port_is_still_closed_is_waited_for() {
+    lab::test(|_| {
+        // Nobody else has addresses in this namespace.
+        let member = |rank| {
+            let addresses = ["udp:127.0.0.1:5000", "udp:127.0.0.1:5001"];
+            let job = Job::member(rank, addresses).config(config());
+            std::thread::spawn(move || job.run(async |world| works(&world).await))
+        };
+        let first = member(1);
+        while datagrams_to_closed_ports() < 4 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for member in [member(0), first] {
+            member.join().expect("no panic").expect("both have come");
+        }
+    });
 }
 
 /// Without a key, whoever reached a process could take part, and had its heap.

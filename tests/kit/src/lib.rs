@@ -85,6 +85,7 @@ mod partition;
 mod port;
 mod recording;
 mod rig;
+mod sockets;
 pub mod stranger;
 mod switch;
 #[allow(unsafe_code)]
@@ -109,6 +110,7 @@ pub use inputs::{try_body, try_inputs, try_mutations};
 pub use luck::{Luck, Odds};
 pub use network::{End, Event, LinkId, Network, StationId, SwitchId};
 pub use rig::{PATIENCE, Rig, is_ready, joined, reach, ready, sleep, turn, until};
+pub use sockets::{datagrams_to_closed_ports, udp_sockets};
 pub use sys::{
     die_with_parent, is_filtered, limit_addresses, limit_descriptors, limit_file_size,
     ordinary_user, readable, run_as, terminal,

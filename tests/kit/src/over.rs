@@ -12,7 +12,7 @@ use doorbell_core::encap::{Full, Host, Path, PathId, Version};
 use doorbell_core::nic::{Config, Flow, Inbox, Nic, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Bth, Headers, Malformed, Packet};
+use doorbell_core::wire::{Headers, Malformed, Packet};
 use doorbell_transports::{AnyDevice, Clock, Device};
 
 use crate::counters::Counters;
@@ -110,7 +110,7 @@ impl Inbox for Counting<'_> {
         self.0.gone(link);
     }
 
-    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+    fn port_closed(&mut self, at: Host, quoted: &[u8]) {
         self.0.port_closed(at, quoted);
     }
 }

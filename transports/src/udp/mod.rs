@@ -24,7 +24,12 @@
 //! packet from then on.
 //!
 //! Where the system of a peer's host says that the peer's port is closed, since the process there has
-//! ended, the NIC [hears](Inbox::port_closed) of that and asks the peer at once.
+//! ended, the NIC [hears](Inbox::port_closed) of that and asks the peer at once; or the port is that
+//! of a peer which is asked for a connection, and the connection fails at once.
+//!
+//! A device of a client need not hear anybody but those whom it has asked:
+//! [`Udp::without_strangers`]. [`Udp::own_address_towards`] tells at which of this machine's
+//! addresses it is to be opened for one of them.
 //!
 //! # Wildcards
 //! A device has one address, for every packet's ICRC covers the addresses that it is from and for,
@@ -38,7 +43,8 @@
 //! # Bounds
 //! [`MOST_PEERS`] connected sockets, with 8 MiB each of what has arrived and 2 MiB of what is to
 //! leave, as the kernel counts, if it lets this process ask for so much (`net.core.rmem_max`,
-//! `wmem_max`). Of senders without one, the last few hundred are remembered.
+//! `wmem_max`). Of senders without one, the last few hundred are remembered. 64 messages that ports
+//! are closed wait to be told. A device without strangers keeps each address that it has reached.
 
 mod headers;
 mod often;
@@ -60,7 +66,7 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, PathMtu, UdpPort};
 
 use self::often::{Often, Traffic};
-use self::peer::{Closed, Peer};
+use self::peer::{ClosedPorts, Peer};
 use self::sender::{REMEMBERED, Sender, Senders};
 use self::sending::Waiting;
 use crate::address::{Address, ReachError};
@@ -119,8 +125,7 @@ pub struct Udp {
     /// The sockets at which room is waited for: a peer's, the listener.
     waits_for_room: [Option<usize>; 2],
     target: Target,
-    /// A message that a port is closed, of which the NIC has not been told.
-    closed: Option<Closed>,
+    closed: ClosedPorts,
     /// To whom the system does not send runs.
     uncut: Vec<SocketAddr>,
 
@@ -205,6 +210,28 @@ impl Udp {
         own::behind_name(host)
     }
 
+    /// The address of this machine's from which the system's route leads to a peer: at a loopback
+    /// address for a peer at one. With port 0, for the system to choose one; or with RoCE's own
+    /// port, if that is the peer's, which answers to no other; at a loopback address of IPv4, it is
+    /// that of an address of the loopback network which is drawn at random. Nothing is sent.
+    ///
+    /// # Errors
+    /// When no route leads to the peer, or the address can be no peer's.
+    pub fn own_address_towards(peer: SocketAddr) -> Result<SocketAddr, ReachError> {
+        own::towards(peer)
+    }
+
+    /// The same device, but that it takes packets only from addresses that it has
+    /// [reached](Device::reach) itself. Those of others are dropped before anything of them is
+    /// read, and [counted](Statistics::strangers). At RoCE's own port, to which standard peers send
+    /// from any, all ports of a host that was reached are its; elsewhere only the one that was
+    /// reached.
+    #[must_use]
+    pub fn without_strangers(mut self) -> Self {
+        self.senders.keep_out_strangers();
+        self
+    }
+
     fn over(listener: UdpSocket, link: Link) -> io::Result<Self> {
         let own = listener.local()?;
         let scout = UdpSocket::open(own)?;
@@ -232,7 +259,7 @@ impl Udp {
             waits_for_room: [None; 2],
             headers_len: headers::len(own),
             target: Target { to: own, name: Name::of(own), peer: None, run: run_most },
-            closed: None,
+            closed: ClosedPorts::default(),
             uncut: Vec::new(),
             narrow: false,
             buffer: vec![0; LONGEST].into(),
@@ -415,7 +442,10 @@ impl Device for Udp {
             Some(mtu) => {
                 Err(ReachError::Narrow { address: peer.clone(), mtu, least: least as u32 })
             }
-            None => Ok(Some(Way::Network(outer))),
+            None => {
+                self.senders.reached(to);
+                Ok(Some(Way::Network(outer)))
+            }
         }
     }
 

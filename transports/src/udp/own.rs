@@ -1,9 +1,14 @@
-//! Which of this machine's addresses a device is opened at, where none is named.
+//! Which of this machine's addresses a device is opened at, where none is named: the one by which
+//! others come, the one that a host name stands for, or the one that a peer is reached from.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::NAME;
+use doorbell_core::wire::UdpPort;
+
+use super::{NAME, headers};
+use crate::address::{Address, ReachError};
 use crate::host_name::HostName;
 use crate::open::OpenError;
 use crate::sys::interface;
@@ -26,6 +31,52 @@ pub(super) fn behind_wildcard(wildcard: SocketAddr) -> Result<SocketAddr, OpenEr
     };
     let none = || OpenError::NoFamily { device: NAME, wildcard: wildcard.ip() };
     chosen.map(|ip| SocketAddr::new(ip, wildcard.port())).ok_or_else(none)
+}
+
+/// The address that packets to a peer leave from, with the port from which the peer is reached.
+///
+/// RoCE's own port of IPv4's loopback address is often the peer's, and that of each other client: so
+/// the address is another one of the loopback network there, drawn at random.
+pub(super) fn towards(peer: SocketAddr) -> Result<SocketAddr, ReachError> {
+    let address = || Address::Udp(peer);
+    if let Some(why) = headers::not_a_peers(peer) {
+        return Err(ReachError::NoPeers { address: address(), why });
+    }
+    let asks = || {
+        let asks = UdpSocket::open(peer)?;
+        asks.prefer_lasting_address()?;
+        asks.connect(peer)?;
+        asks.local()
+    };
+    let own = asks().map_err(|source| no_route(peer, source))?;
+    Ok(match (own, peer.port() == UdpPort::ROCE_V2.0) {
+        (SocketAddr::V4(v4), true) if v4.ip().is_loopback() => {
+            SocketAddr::new(any_of_loopback().into(), peer.port())
+        }
+        (mut own, is_roces) => {
+            own.set_port(if is_roces { peer.port() } else { 0 });
+            own
+        }
+    })
+}
+
+/// An address of IPv4's loopback network, drawn at random.
+fn any_of_loopback() -> Ipv4Addr {
+    let [a, b, c, ..] = RandomState::new().hash_one(0).to_ne_bytes();
+    Ipv4Addr::new(127, 1 + a % 254, b, 1 + c % 254)
+}
+
+/// What is wrong with a peer's address to which no route leads.
+fn no_route(peer: SocketAddr, source: io::Error) -> ReachError {
+    let address = Address::Udp(peer);
+    match (source.kind(), peer) {
+        (io::ErrorKind::InvalidInput, SocketAddr::V6(v6)) if v6.ip().is_unicast_link_local() => {
+            let why = "a link-local address means nothing without an interface: put the number of \
+                       the interface behind it (`ip link` lists them), as in udp:[fe80::1%2]:5000";
+            ReachError::NoPeers { address, why }
+        }
+        _ => ReachError::System { address, source },
+    }
 }
 
 /// The address that packets to other networks leave from, if there is a route for them.

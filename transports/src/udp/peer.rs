@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use doorbell_core::encap::Opener;
 use doorbell_core::nic::Inbox;
-use doorbell_core::wire::{Bth, Headers, IpId};
+use doorbell_core::wire::{Headers, IpId};
 
 use super::often::Traffic;
 use super::sender::Sender;
@@ -53,7 +53,26 @@ enum Ids {
 /// A message that nobody is at a port, with the beginning of the datagram that it is about.
 pub struct Closed {
     pub at: SocketAddr,
-    pub quoted: [u8; Bth::LEN],
+    pub quoted: Box<[u8]>,
+}
+
+/// Messages that ports are closed, of which the NIC has not been told. Of those that come beyond
+/// that many, none is kept.
+#[derive(Default)]
+pub struct ClosedPorts(Vec<Closed>);
+
+impl ClosedPorts {
+    /// Keeps a message, if there is room.
+    pub fn add(&mut self, closed: Closed) {
+        if self.0.len() < NOTES {
+            self.0.push(closed);
+        }
+    }
+
+    /// Takes all messages.
+    pub fn take(&mut self) -> Vec<Closed> {
+        std::mem::take(&mut self.0)
+    }
 }
 
 /// What became of learning.
@@ -171,7 +190,7 @@ impl Peer {
 
     /// Learns the next identification, if it must be learnt. Leaves what else the kernel has noted
     /// as [`heed`](Self::heed) does.
-    pub fn learn(&mut self, closed: &mut Option<Closed>) -> Learnt {
+    pub fn learn(&mut self, closed: &mut ClosedPorts) -> Learnt {
         if let Ids::Unknown { tries } = self.ids {
             self.ids = match self.socket.send_shown() {
                 Ok(()) => Ids::Asked { looks: 0 },
@@ -192,9 +211,9 @@ impl Peer {
         }
     }
 
-    /// Reads what the kernel has noted of this socket. A message that the peer's port is closed is
-    /// left in `closed`, unless another waits there.
-    pub fn heed(&mut self, closed: &mut Option<Closed>) {
+    /// Reads what the kernel has noted of this socket. Messages that the peer's port is closed are
+    /// left in `closed`.
+    pub fn heed(&mut self, closed: &mut ClosedPorts) {
         // As many as can be are read, but not for ever.
         for note in (0..NOTES).map_while(|_| self.socket.note()) {
             self.ids = match (note, self.ids) {
@@ -205,7 +224,7 @@ impl Peer {
                     ids
                 }
                 (Note::Closed { at, quoted }, ids) => {
-                    closed.get_or_insert(Closed { at, quoted });
+                    closed.add(Closed { at, quoted });
                     ids
                 }
                 (_, ids) => ids,

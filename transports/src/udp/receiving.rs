@@ -121,7 +121,7 @@ impl Udp {
                 self.heat(socket);
             }
         }
-        if let Some(Closed { at, quoted }) = self.closed.take() {
+        for Closed { at, quoted } in self.closed.take() {
             inbox.port_closed(headers::host(at), &quoted);
             found += 1;
         }
@@ -145,7 +145,7 @@ impl Udp {
                             hint_of_narrow_path(&mut self.narrow, mtu);
                         }
                         Note::Closed { at, quoted } => {
-                            self.closed.get_or_insert(Closed { at, quoted });
+                            self.closed.add(Closed { at, quoted });
                         }
                         _ => {}
                     }

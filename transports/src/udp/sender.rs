@@ -1,5 +1,6 @@
 //! Those who send to a device, and what must be known to check what they send.
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 
@@ -77,21 +78,51 @@ pub struct Senders {
     hasher: RandomState,
     places: Box<[Option<(SocketAddr, Sender)>]>,
     last: usize,
+    /// The addresses that were reached, if nobody else is heard.
+    reached: Option<HashSet<SocketAddr>>,
 }
 
 impl Senders {
     pub fn new(own: SocketAddr) -> Self {
         let places = vec![None; REMEMBERED].into();
-        Self { own, hasher: RandomState::new(), places, last: 0 }
+        Self { own, hasher: RandomState::new(), places, last: 0, reached: None }
     }
 
-    /// Whoever sends from that address.
+    /// From now on, nobody is heard but who is [reached](Self::reached).
+    pub fn keep_out_strangers(&mut self) {
+        self.reached = Some(HashSet::new());
+        self.places.fill(None);
+    }
+
+    /// Notes that this device has found the way to an address itself.
+    pub fn reached(&mut self, to: SocketAddr) {
+        let place = self.place(to);
+        if let Some(reached) = &mut self.reached {
+            reached.insert(place);
+        }
+    }
+
+    /// Whether somebody at an address is heard who was not heard before.
+    fn is_heard(&self, from: SocketAddr) -> bool {
+        self.reached.as_ref().is_none_or(|reached| reached.contains(&self.place(from)))
+    }
+
+    /// The address by which somebody is known: at RoCE's own port, peers send from any.
+    fn place(&self, mut address: SocketAddr) -> SocketAddr {
+        if self.own.port() == UdpPort::ROCE_V2.0 {
+            address.set_port(UdpPort::ROCE_V2.0);
+        }
+        address
+    }
+
+    /// Whoever sends from that address, unless it is a stranger who is not to be heard.
     #[inline]
     pub fn from(&mut self, from: SocketAddr) -> Option<&mut Sender> {
         if !self.is_at(self.last, from) {
             self.last = self.hasher.hash_one(from) as usize % REMEMBERED;
             if !self.is_at(self.last, from) {
-                self.places[self.last] = Some((from, Sender::new(from, self.own)?));
+                let sender = Sender::new(from, self.own).filter(|_| self.is_heard(from))?;
+                self.places[self.last] = Some((from, sender));
             }
         }
         self.places[self.last].as_mut().map(|(_, sender)| sender)

@@ -13,7 +13,7 @@ use doorbell_core::encap::{Full, Host, Outer, Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Bth, Headers, Malformed, Packet};
+use doorbell_core::wire::{Headers, Malformed, Packet};
 use thiserror::Error;
 
 use super::leave_to_inside;
@@ -389,7 +389,7 @@ impl<I: Inbox> Inbox for Judge<'_, I> {
         }
     }
 
-    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+    fn port_closed(&mut self, at: Host, quoted: &[u8]) {
         self.inbox.port_closed(at, quoted);
     }
 }

@@ -9,7 +9,7 @@ use doorbell_core::nic::{Flow, Inbox, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::pcapng::{self, Direction};
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Bth, Headers, IpId, Mac, Malformed, Packet};
+use doorbell_core::wire::{Headers, IpId, Mac, Malformed, Packet};
 
 use super::leave_to_inside;
 use crate::device::Device;
@@ -155,7 +155,7 @@ impl<I: Inbox, W: io::Write> Inbox for Recorded<'_, I, W> {
         self.inbox.gone(link);
     }
 
-    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+    fn port_closed(&mut self, at: Host, quoted: &[u8]) {
         self.inbox.port_closed(at, quoted);
     }
 }

@@ -4,7 +4,7 @@ use doorbell_core::encap::{Full, Host, Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Bth, Headers, Malformed, Packet};
+use doorbell_core::wire::{Headers, Malformed, Packet};
 use tracing::trace;
 
 use super::leave_to_inside;
@@ -101,7 +101,7 @@ impl<I: Inbox> Inbox for Told<'_, I> {
         self.0.gone(link);
     }
 
-    fn port_closed(&mut self, at: Host, quoted: &[u8; Bth::LEN]) {
+    fn port_closed(&mut self, at: Host, quoted: &[u8]) {
         trace!(gid = %at.gid, port = at.port.0, "port closed");
         self.0.port_closed(at, quoted);
     }

@@ -4,5 +4,6 @@ mod common;
 mod named;
 mod sockets;
 mod strangers;
+mod towards;
 mod unreachable;
 mod wildcards;

@@ -121,3 +121,75 @@ fn a_packet_from_port_0_is_from_nobody() {
         assert!(seen.packets.is_empty() && seen.malformed == 0);
     });
 }
+
+/// A device that hears nobody but its peers, at a port, and those who send to it.
+fn without_strangers(port: u16, test: impl Fn(&Lab, &mut Udp, &mut Udp, &Forger)) {
+    lab::test(|lab| {
+        let cable = lab.cable("a0", "b0", 9000).expect("a cable");
+        let forger = lab.far.within(Forger::new).expect("root may");
+        let ends: [[IpAddr; 2]; 2] = [
+            [cable.near.ipv4.into(), cable.far.ipv4.into()],
+            [cable.near.ipv6.into(), cable.far.ipv6.into()],
+        ];
+        for [near, far] in ends {
+            let open = |ip| Udp::open(SocketAddr::new(ip, port)).expect("nobody has it");
+            let mut near = open(near).without_strangers();
+            test(lab, &mut near, &mut lab.far.within(|| open(far)), &forger);
+        }
+    });
+}
+
+/// Sends packets from some addresses, of which a device takes none, and counts each.
+fn drops(device: &mut Udp, forger: &Forger, from: &[SocketAddr]) {
+    let (own, mut seen) = (socket(device), Seen::default());
+    let before = device.statistics().strangers;
+    for from in from {
+        forger.packet((*from, own), 1, headers(7), &[1; 16]);
+    }
+    until("packets of strangers", || {
+        device.receive(&mut seen);
+        device.statistics().strangers == before + from.len() as u64
+    });
+    assert!(seen.packets.is_empty() && seen.malformed == 0, "nothing of them is read");
+}
+
+#[test]
+fn a_device_without_strangers_takes_packets_of_the_socket_that_it_has_reached_and_of_no_other() {
+    without_strangers(5000, |lab, near, far, forger| {
+        let peer = socket(far);
+        let other_port = SocketAddr::new(peer.ip(), 5001);
+        let other_host: SocketAddr = match peer.is_ipv4() {
+            true => "10.219.0.77:5000".parse().expect("an address"),
+            false => "[fd00:db::77]:5000".parse().expect("an address"),
+        };
+        // Nobody is its peer yet.
+        drops(near, forger, &[peer, other_port, other_host]);
+        // And there is room in no table for who comes again and again.
+        acquaint_across(lab, near, far);
+        drops(near, forger, &[other_port, other_host, other_port, other_host]);
+        let mut seen = Seen::default();
+        let back = path(far, near);
+        send(far, &back, 9, 64);
+        until("the peer's packet", || {
+            near.receive(&mut seen);
+            seen.packets == [(9, 64)]
+        });
+    });
+}
+
+/// Standard peers send from any port to RoCE's own.
+#[test]
+fn at_roces_own_port_a_device_without_strangers_takes_packets_of_all_ports_of_its_peers_hosts() {
+    without_strangers(4791, |_, near, far, forger| {
+        let (own, peer) = (socket(near), socket(far));
+        let any = SocketAddr::new(peer.ip(), 0xC001);
+        drops(near, forger, &[peer, any]);
+        path(near, far);
+        let mut seen = Seen::default();
+        forger.packet((any, own), 1, headers(7), &[1; 16]);
+        until("a packet of the peer's host", || {
+            near.receive(&mut seen);
+            seen.packets == [(7, 16)]
+        });
+    });
+}

@@ -119,6 +119,7 @@ impl Control {
             // No queue pair is told to drain.
             Event::Drained(_) => {}
             Event::ReceivesLow(queue) => self.tell(AsyncEvent::ReceivesLow(queue)),
+            Event::RequestBounced(request) => self.manager.port_closed(request),
             Event::PathChanged(qpn) => self.tell(AsyncEvent::PathChanged(qpn)),
             Event::LastReceive(qpn) => {
                 if self.links.get(&qpn).is_none_or(|link| link.now_had_last_receive()) {

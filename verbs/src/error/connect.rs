@@ -42,12 +42,28 @@ pub enum ConnectError {
         /// The private data that the peer's program sent with the refusal.
         private: Private,
     },
+    /// Nobody is at the peer's port, as the system of its host says. So the connection has failed at
+    /// once: a program that waits for its peer to start asks again after a pause.
+    #[error(
+        "{peer} could not be asked for service {service}: the system of its host says that the port is \
+         closed. Is its program running, and its NIC open at that address and port?{}",
+        of_loopback(.peer)
+    )]
+    PortClosed {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
     /// A party to the connection has not answered in time.
     #[error(
         "{} for {waited:.1?} {}{}",
         silent(*.silence, .peer, *.service),
         advice(*.silence),
-        of_loopback(*.silence, .peer)
+        match .silence {
+            Silent::Peer => of_loopback(.peer),
+            _ => "",
+        }
     )]
     TimedOut {
         /// The peer's address.
@@ -178,13 +194,13 @@ fn advice(silence: Silent) -> &'static str {
     }
 }
 
-/// Advises what to check when no answer comes from a loopback address: the peer may be on this
-/// machine, opened at a wildcard.
-fn of_loopback(silence: Silent, peer: &str) -> &'static str {
+/// Advises what to check when nobody is at a loopback address: the peer may be on this machine,
+/// opened at a wildcard.
+fn of_loopback(peer: &str) -> &'static str {
     // If a name was looked up, it stands behind the address.
     let address = peer.split(' ').next().unwrap_or(peer).parse();
-    match (silence, address) {
-        (Silent::Peer, Ok(Address::Udp(address))) if address.ip().is_loopback() => {
+    match address {
+        Ok(Address::Udp(address)) if address.ip().is_loopback() => {
             " A NIC that was opened at a wildcard (`udp:0.0.0.0:…`, `udp:[::]:…`) is not at a \
              loopback address, but where its `Nic::address` tells."
         }
@@ -201,6 +217,7 @@ impl ConnectError {
             Why::PeerLeft { .. } => Self::PeerLeft { peer, service },
             Why::Agreed { .. } => Self::GivenUp { peer, service },
             Why::TimedOut { silence, waited } => Self::TimedOut { peer, service, silence, waited },
+            Why::PortClosed => Self::PortClosed { peer, service },
             Why::Crowded => Self::Crowded { peer, service },
             Why::Stale => Self::Stale { peer, service },
         }

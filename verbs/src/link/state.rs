@@ -47,7 +47,7 @@ impl Ending {
             }
             Why::Agreed { private } => Self::Left { private: private.into() },
             // The error of connecting tells more of a connection that was never established.
-            Why::TimedOut { .. } | Why::Crowded | Why::Stale => {
+            Why::TimedOut { .. } | Why::PortClosed | Why::Crowded | Why::Stale => {
                 Self::Left { private: Private::default() }
             }
         }

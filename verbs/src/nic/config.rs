@@ -43,6 +43,15 @@ pub struct Config {
     /// Without this, each packet is sent in a frame of its own, which is far slower, and shows what
     /// a network without segmentation offload would carry.
     pub offload: bool,
+    /// Whether packets are taken from strangers, on `udp`; true by default. Without this, the device
+    /// takes packets only from the addresses that this NIC has reached itself, to connect or to send
+    /// datagrams there. Those of others are dropped and counted before anything of them is read.
+    /// This serves clients, which nobody needs to ask. A NIC that listens hears only those whom it
+    /// has reached before.
+    ///
+    /// Other devices have rules of their own: shared memory lets in the processes of the same user,
+    /// and raw Ethernet takes what the interface brings.
+    pub strangers: bool,
     /// The most queue pairs, including those that have ended and whose numbers
     /// [rest](Self::time_wait): from 1 to 16,384, and fewer where several processes share the
     /// interface.
@@ -86,6 +95,7 @@ impl Default for Config {
             progress: Progress::Inline,
             spin: Duration::from_micros(50),
             offload: true,
+            strangers: true,
             queue_pairs: 1024,
             registrations: 4096,
             completions: 4096,

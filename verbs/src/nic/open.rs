@@ -117,6 +117,7 @@ impl Nic {
 
     fn over_sockets(device: Udp, config: Config) -> Result<Self, NicError> {
         let device = if config.offload { device } else { device.without_offload() };
+        let device = if config.strangers { device } else { device.without_strangers() };
         Self::build(device, Numbering::default(), None, config)
     }
 

@@ -123,6 +123,7 @@ impl Statistics {
                 claims,
                 stale,
                 established,
+                closed_ports,
                 refused,
                 timed_out,
             ]

@@ -3,6 +3,7 @@
 
 mod blocked;
 mod causes;
+mod clients;
 mod common;
 mod data;
 mod datagrams;

@@ -21,7 +21,7 @@ async fn open_async(name: &str) -> Nic {
 }
 
 /// Connects to a NIC by the given address, and sends a message.
-async fn say_hello(near: &Nic, far: &Nic, to: &str) {
+pub async fn say_hello(near: &Nic, far: &Nic, to: &str) {
     let (one, other): (Domain, Domain) = (near.domain(), far.domain());
     let mut listener = far.listen(SERVICE).await.expect("nobody else does");
     let accepted = async { listener.accept().await.accept(&other).await };

@@ -5,8 +5,9 @@ use super::disconnect::{Drep, Dreq};
 use super::layout::{Field, Reader, Writer};
 use super::reject::Rej;
 use super::sidr::{SidrRep, SidrReq};
+use crate::wire::fixed::{be16, be32, be64};
 use crate::wire::malformed::{Malformed, Part, split};
-use crate::wire::numbers::TransactionId;
+use crate::wire::numbers::{CommId, TransactionId};
 
 /// A management datagram of the connection manager's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,18 @@ impl<'a> Mad<'a> {
         Ok(())
     }
 
+    /// Reads which request a datagram carries, of which only the first bytes are there, as in a
+    /// message of the network about that datagram. `None` if the datagram carries something else,
+    /// or too little is quoted.
+    pub fn quoted_request(quoted: &[u8]) -> Option<QuotedRequest> {
+        let quoted = quoted.first_chunk::<{ QuotedRequest::ENOUGH }>()?;
+        if !quoted.starts_with(&Self::KIND) || be16::<16, _>(quoted) != REQUEST {
+            return None;
+        }
+        let (transaction, id) = (be64::<8, _>(quoted), be32::<{ Mad::HEADER }, _>(quoted));
+        Some(QuotedRequest { transaction: TransactionId(transaction), id: CommId(id) })
+    }
+
     /// Writes the datagram in place, over whatever was there.
     pub fn emit(&self, out: &mut [u8; Mad::LEN]) {
         let mut to = Writer::new(out);
@@ -61,6 +74,24 @@ impl<'a> Mad<'a> {
         self.message.write(&mut to);
     }
 }
+
+/// The names by which a requester knows a request for a connection again when a message of the
+/// network quotes it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct QuotedRequest {
+    /// The request's transaction, 64 bits that a stranger has to guess.
+    pub transaction: TransactionId,
+    /// The requester's name for the connection.
+    pub id: CommId,
+}
+
+impl QuotedRequest {
+    /// How many bytes of a datagram must be quoted.
+    const ENOUGH: usize = Mad::HEADER + 4;
+}
+
+/// The attribute identifier of a request.
+const REQUEST: u16 = 0x0010;
 
 /// Declares the messages by their attribute identifiers.
 macro_rules! messages {

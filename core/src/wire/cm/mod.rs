@@ -62,7 +62,7 @@ mod sidr;
 pub use connect::{Mra, Path, Rep, Req, Rtu};
 pub use disconnect::{Drep, Dreq};
 pub use ip::{CmPort, IpCm, IpPair};
-pub use mad::{Mad, Message};
+pub use mad::{Mad, Message, QuotedRequest};
 pub use numbers::*;
 pub use private_data::{AdditionalInfo, PrivateData, TooLong};
 pub use reject::Rej;

@@ -4,12 +4,22 @@
 //! datagrams.
 
 use std::sync::Weak;
+use std::time::Duration;
 
-use doorbell_verbs::{Connection, Incoming, Listener, Queues, QueuesConfig, Unconnected};
+use doorbell_verbs::{
+    ConnectError, Connection, Incoming, Listener, Queues, QueuesConfig, Unconnected,
+};
+use tokio::time::{Instant, sleep};
 
 use super::lane::{Accepted, DEPTH};
 use super::name::Name;
 use super::shared::Shared;
+
+/// How long a peer whose port is closed is asked again for a lane: its program may be about to start.
+const STARTS_WITHIN: Duration = Duration::from_secs(4);
+
+/// The pause between two such attempts.
+const PAUSE: Duration = Duration::from_millis(50);
 
 fn config(config: &QueuesConfig) -> QueuesConfig {
     QueuesConfig { send_depth: DEPTH, ..config.clone() }
@@ -20,15 +30,17 @@ pub async fn make(shared: Weak<Shared>, to: Name) {
     let Some(strong) = shared.upgrade() else { return };
     let (domain, queues) = &strong.lanes;
     let own = strong.name.identity();
-    let made = async {
-        let unconnected = domain.queues(&config(queues)).map_err(|why| why.to_string())?;
-        let (queues, _) = unconnected
-            .connect(to.address(), to.service(), &own.to_be_bytes())
-            .await
-            .map_err(|why| why.to_string())?;
-        Ok::<_, String>(queues)
+    let until = Instant::now() + STARTS_WITHIN;
+    let made = loop {
+        let made = async {
+            let unconnected = domain.queues(&config(queues))?;
+            unconnected.connect(to.address(), to.service(), &own.to_be_bytes()).await
+        };
+        match made.await {
+            Err(ConnectError::PortClosed { .. }) if Instant::now() < until => sleep(PAUSE).await,
+            made => break made.map(|(queues, _)| queues).map_err(|why| why.to_string()),
+        }
     };
-    let made = made.await;
     let connection = set(&strong, &to, made);
     strong.stir();
     drop(strong);

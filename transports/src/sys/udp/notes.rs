@@ -14,7 +14,7 @@ use super::{Control, Name, UdpSocket};
 use crate::sys::count;
 
 /// What the kernel notes of a socket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Note {
     /// A datagram that was to be shown has left, with this identification if that is shown.
     Sent(Option<u16>),
@@ -22,8 +22,8 @@ pub(crate) enum Note {
     /// somebody on the network says.
     TooLong { mtu: u32, here: bool },
     /// The system of a host says that nobody is at the port which a datagram was for, and quotes
-    /// how that datagram began.
-    Closed { at: SocketAddr, quoted: [u8; Bth::LEN] },
+    /// how that datagram began: at least the first header of its packet.
+    Closed { at: SocketAddr, quoted: Box<[u8]> },
     /// Something became of another.
     Other,
 }
@@ -50,8 +50,8 @@ fn cause(message: &libc::msghdr) -> Option<libc::sock_extended_err> {
 
 /// The note of a message that a port is closed, if the message quotes enough of the datagram.
 fn closed(to: &Name, datagram: &[u8]) -> Note {
-    match (to.address(), datagram.first_chunk()) {
-        (Some(at), Some(&quoted)) => Note::Closed { at, quoted },
+    match to.address() {
+        Some(at) if datagram.len() >= Bth::LEN => Note::Closed { at, quoted: datagram.into() },
         _ => Note::Other,
     }
 }
