@@ -11,6 +11,7 @@ use futures_util::StreamExt;
 use tower_service::Service;
 
 use crate::codec::{Codec, encoded};
+use crate::intercept::{Intercepted, Interceptor, Interceptors};
 use crate::message::{Body, Request, Response, Streaming};
 use crate::meters::Meters;
 use crate::method::{Method, MethodId};
@@ -29,10 +30,34 @@ pub type Handler = Arc<dyn Fn(Request<Body>) -> Answering + Send + Sync>;
 #[derive(Clone)]
 pub struct Route {
     pub method: MethodId,
-    pub handler: Handler,
+    pub responder: Responder,
     pub meters: Meters,
     /// Whether the handler may run where its request was received, rather than as a task.
     pub inline: bool,
+}
+
+/// What answers the calls of a method: the interceptors, which may refuse a call, and the handler.
+#[derive(Clone)]
+pub struct Responder {
+    handler: Handler,
+    pub interceptors: Interceptors,
+}
+
+impl Responder {
+    /// Has the interceptors see a call, and the handler answer it unless they refuse.
+    pub async fn answer(self, mut request: Request<Body>) -> Answered {
+        if !self.interceptors.is_empty() {
+            // A future that calls without interceptors should not carry.
+            request = Box::pin(self.interceptors.see(request)).await?;
+        }
+        // Whatever status the handler passes on from a call of its own, this call has run.
+        (self.handler)(request).await.map_err(Status::may_have_run)
+    }
+
+    /// What answers calls that the interceptors have seen.
+    pub fn after_interceptors(&self) -> Self {
+        Self { handler: self.handler.clone(), interceptors: Interceptors::default() }
+    }
 }
 
 /// The methods of a server and their handlers, which are async functions or tower services.
@@ -69,6 +94,8 @@ pub struct Route {
 #[derive(Clone, Default)]
 pub struct Router {
     routes: Arc<HashMap<u64, Route>>,
+    /// The interceptors of all methods, also of those that are added later.
+    interceptors: Interceptors,
 }
 
 impl Router {
@@ -155,6 +182,79 @@ impl Router {
         self
     }
 
+    /// Has a function see each call of the router's methods before its body is received, if that is
+    /// long, and decoded. The function gets the request without its body, with the
+    /// [method](Request::method), the metadata, the deadline and the [caller](Request::caller). It
+    /// returns the request for the handler, to which it may have attached
+    /// [extensions](Request::extensions), or a status, with which the call is refused.
+    ///
+    /// The function sees the calls of all methods of the router, whether they were added or merged
+    /// before or are later. Of several interceptors, each sees what those that were added before
+    /// have let through. A function that has to wait is added by
+    /// [`intercept_async`](Self::intercept_async). [`ServerBuilder::intercept`] is for all methods
+    /// of a server.
+    ///
+    /// ```
+    /// use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status};
+    ///
+    /// const WHO: Method<(), String> = Method::new("who");
+    ///
+    /// struct User(String);
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let router = Router::new()
+    ///     .unary(WHO, |request| async move {
+    ///         let user = request.extensions().get::<User>();
+    ///         Ok(user.map(|User(name)| name.clone()).unwrap_or_default())
+    ///     })
+    ///     .intercept(|mut request| match request.metadata().text("user") {
+    ///         None => Err(Status::unauthenticated("who are you?")),
+    ///         Some(name) => {
+    ///             let user = User(name.to_owned());
+    ///             request.extensions_mut().insert(user);
+    ///             Ok(request)
+    ///         }
+    ///     });
+    /// let server = Server::builder().add_service(router).open("shm").await?;
+    /// let client = Client::new(Channel::connect(server.name()).await?);
+    /// let refused = client.unary(WHO, ()).await.unwrap_err();
+    /// assert_eq!(refused.code(), Code::Unauthenticated);
+    /// assert!(refused.has_not_run());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`ServerBuilder::intercept`]: crate::ServerBuilder::intercept
+    #[must_use]
+    pub fn intercept(
+        self,
+        sees: impl Fn(Request<()>) -> Intercepted + Send + Sync + 'static,
+    ) -> Self {
+        self.intercepted(&Interceptor::at_once(sees).into())
+    }
+
+    /// Has an async function see each call of the router's methods, as [`intercept`](Self::intercept)
+    /// does. While the function waits, the call counts as one whose handler waits: it ends at its
+    /// deadline, and when it is given up. An [inline](Self::inline) method whose interceptor waits
+    /// goes on as a task.
+    #[must_use]
+    pub fn intercept_async<F>(self, sees: impl Fn(Request<()>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Intercepted> + Send + 'static,
+    {
+        self.intercepted(&Interceptor::waits(sees).into())
+    }
+
+    /// Adds interceptors behind those that each method has.
+    pub(crate) fn intercepted(mut self, interceptors: &Interceptors) -> Self {
+        self.interceptors.append(interceptors);
+        for route in Arc::make_mut(&mut self.routes).values_mut() {
+            route.responder.interceptors.append(interceptors);
+        }
+        self
+    }
+
     /// Adds all methods of another router.
     ///
     /// # Panics
@@ -176,12 +276,16 @@ impl Router {
     #[track_caller]
     fn put(self, method: MethodId, handler: Handler) -> Self {
         let meters = Meters::of_server(method);
-        self.put_route(Route { method, handler, meters, inline: false })
+        let responder = Responder { handler, interceptors: Interceptors::default() };
+        self.put_route(Route { method, responder, meters, inline: false })
     }
 
     #[track_caller]
-    fn put_route(mut self, route: Route) -> Self {
+    fn put_route(mut self, mut route: Route) -> Self {
         let method = route.method;
+        let all = &mut route.responder.interceptors;
+        let own = std::mem::replace(all, self.interceptors.clone());
+        all.append(&own);
         let before = Arc::make_mut(&mut self.routes).insert(method.number(), route);
         match before {
             None => self,
@@ -219,7 +323,9 @@ impl Service<Request<Body>> for Router {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = request.method();
         match self.route(method.number()) {
-            Some(route) if method.fits(&route.method) => (route.handler)(request),
+            Some(route) if method.fits(&route.method) => {
+                Box::pin(route.responder.clone().answer(request))
+            }
             Some(route) => {
                 let schema = route.method.schema_text();
                 let asked = method.schema_text();

@@ -201,10 +201,12 @@ impl ChannelBuilder {
     fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
         let watch = watch(&endpoint, calls.clone(), &name);
         let permits = Permits::new(&name, self.in_flight, self.sheds);
+        let connector = Connector::new(endpoint, name, self.backoff, self.patience);
+        calls.when_left(connector.leaves());
         Channel(Arc::new(Inner {
             calls,
             watch,
-            connector: Connector::new(endpoint, name, self.backoff, self.patience),
+            connector,
             permits,
             timeout: self.timeout,
             next: AtomicU64::new(0),

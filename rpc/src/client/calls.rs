@@ -16,7 +16,7 @@ use crate::bulk::{Share, Transfers};
 use crate::message::Body;
 use crate::status::Status;
 use crate::stream::Streams;
-use crate::wire::{ANSWER, CALL, Flags, RESPONSE};
+use crate::wire::{ANSWER, CALL, Flags, LEAVE, RESPONSE};
 
 /// The calls in flight of a channel, by their numbers, with their streams and bodies.
 pub struct Calls {
@@ -31,7 +31,11 @@ pub struct Calls {
     longest: usize,
     /// The status that all further calls end with; set when the channel is over.
     over: OnceLock<Status>,
+    /// What is done when a server says that it shuts down.
+    left: OnceLock<Left>,
 }
+
+type Left = Box<dyn Fn(&Peer) + Send + Sync>;
 
 type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
 
@@ -69,13 +73,14 @@ impl Calls {
             are_probed: AtomicBool::new(false),
             longest,
             over: OnceLock::new(),
+            left: OnceLock::new(),
         }
     }
 
     /// The handlers of Active Messages by which an endpoint receives answers, pieces of streams,
     /// and requests that came back undelivered.
     pub fn handlers(self: &Arc<Self>) -> Handlers {
-        let [answered, responded, returned] = [self.clone(), self.clone(), self.clone()];
+        let [answered, responded, returned, left] = [0; 4].map(|_| self.clone());
         let handlers = Handlers::new()
             .reply(ANSWER, move |reply, [call, flags]| {
                 if answered.answer(call, flags, reply.payload()) {
@@ -85,6 +90,11 @@ impl Calls {
             .request(RESPONSE, move |request, [_, call, flags]| {
                 if responded.answer(call, flags, request.payload()) {
                     request.note_woken();
+                }
+            })
+            .request(LEAVE, move |request, _| {
+                if let Some(left) = left.left.get() {
+                    left(&request.peer());
                 }
             })
             .returned(move |message| {
@@ -99,6 +109,11 @@ impl Calls {
                 }
             });
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
+    }
+
+    /// Sets what is done when the server of a connection says that it shuts down.
+    pub fn when_left(&self, left: impl Fn(&Peer) + Send + Sync + 'static) {
+        let _ = self.left.set(Box::new(left));
     }
 
     /// The number of calls in flight.
@@ -204,8 +219,8 @@ impl Calls {
 fn came_back(why: Undeliverable) -> Failure {
     let text = format!("the call came back: {why}");
     match why {
-        Undeliverable::Busy => Failure::Final(Status::resource_exhausted(text)),
-        Undeliverable::WrongTag => Failure::Final(Status::permission_denied(text)),
+        Undeliverable::Busy => Failure::Final(Status::resource_exhausted(text).not_run()),
+        Undeliverable::WrongTag => Failure::Final(Status::permission_denied(text).not_run()),
         _ => Failure::Final(Status::internal(text)),
     }
 }

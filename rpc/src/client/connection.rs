@@ -60,12 +60,14 @@ fn ungreeted(name: &Name, why: CallError) -> Status {
 
 impl Connection {
     /// Connects to a server, and opens a session or goes on with the session `before`. `client` is
-    /// the number that the client has drawn at random.
+    /// the number that the client has drawn at random. `old` is the connection before, whose calls
+    /// may still wait for answers.
     pub async fn open(
         endpoint: &Endpoint,
         name: &Name,
         client: u64,
         before: u64,
+        old: Option<&Self>,
     ) -> Result<Arc<Self>, Status> {
         let peer = endpoint
             .connect(name)
@@ -84,6 +86,14 @@ impl Connection {
                 "{name} speaks version {version} of Doorbell's RPC, and this client version {VERSION}: \
                  build both from the same version"
             )));
+        }
+        if session == Welcome::LEAVES {
+            // A server that takes its time to end is asked again and again, and keeps no
+            // connection of each time.
+            if !old.is_some_and(|old| old.is_to(&peer)) {
+                peer.runtime().clone().spawn(async move { peer.disconnect().await });
+            }
+            return Err(Status::unavailable(format!("{name} is shutting down")));
         }
         if session == 0 {
             return Err(Status::resource_exhausted(format!(
@@ -108,6 +118,17 @@ impl Connection {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
     }
 
+    /// Whether the connection is that to `peer`.
+    pub fn is_to(&self, peer: &Peer) -> bool {
+        self.peer == *peer
+    }
+
+    /// Has further calls go over another connection, because the server is shutting down. Calls
+    /// that were sent are still answered.
+    pub fn take_no_more(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
     /// Prepares what a call needs before it is sent. For a body that is too long for a message,
     /// that is the bulk connection, which must be there by the deadline.
     ///
@@ -124,7 +145,7 @@ impl Connection {
             None => self.bulk().await,
             Some(deadline) => {
                 let bulk = tokio::time::timeout_at(deadline, self.bulk()).await;
-                bulk.map_err(|_| Failure::Final(self.no_bulk_in_time()))?
+                bulk.map_err(|_| Failure::Final(self.no_bulk_in_time().not_run()))?
             }
         };
         bulk.map(drop).map_err(|why| {
@@ -227,11 +248,12 @@ impl Connection {
         if len as u64 <= self.longest {
             return Ok(());
         }
-        Err(Failure::Final(Status::resource_exhausted(format!(
+        let why = format!(
             "the body has {len} bytes, and the server takes {} at the most: raise its `longest_body`, or \
              send a stream",
             self.longest
-        ))))
+        );
+        Err(Failure::Final(Status::resource_exhausted(why).not_run()))
     }
 
     /// The bulk connection to the server. It is made when it is first needed, and again when it has
@@ -263,7 +285,8 @@ impl Connection {
         let Answer { flags, payload, stream } = answer;
         if flags.code != Code::Ok.number() {
             let message = String::from_utf8_lossy(&payload);
-            return Err(Status::new(Code::from_number(flags.code), message));
+            let status = Status::new(Code::from_number(flags.code), message);
+            return Err(if flags.not_run { status.not_run() } else { status });
         }
         let Received { metadata, body, long } = wire::split(flags, payload)
             .map_err(|why| Status::internal(format!("the server's answer can't be read: {why}")))?;
@@ -317,8 +340,8 @@ impl Connection {
     fn unsent(&self, why: SendError) -> Failure {
         let text = chain(&why);
         match why {
-            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text)),
-            SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text)),
+            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text).not_run()),
+            SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text).not_run()),
             _ => {
                 self.broken.store(true, Ordering::Relaxed);
                 Failure::NotSent(Status::unavailable(text))

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use doorbell_am::{Endpoint, Name};
+use doorbell_am::{Endpoint, Name, Peer};
 use doorbell_verbs::Nic;
 use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
@@ -135,16 +135,25 @@ impl Connector {
             if let Some(connection) = self.current() {
                 return Some(Ok(connection));
             }
-            attempts.under_way.get_or_insert_with(|| self.begin()).outcome.clone()
+            attempts.under_way.get_or_insert_with(|| self.0.begin()).outcome.clone()
         };
         outcome.await
     }
 
-    fn begin(&self) -> UnderWay {
-        let runtime = self.0.endpoint.bundle().runtime().clone();
-        let task = runtime.spawn(self.0.clone().attempt());
-        let abort = task.abort_handle();
-        UnderWay { outcome: task.map(Result::ok).boxed().shared(), task: abort }
+    /// What is done when the server of a connection says that it shuts down: the connection takes
+    /// no more calls, and the next one is attempted.
+    pub fn leaves(&self) -> impl Fn(&Peer) + Send + Sync + 'static {
+        let shared = Arc::downgrade(&self.0);
+        move |peer| {
+            let Some(shared) = shared.upgrade() else { return };
+            let current = shared.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let Some(connection) = current.filter(|connection| connection.is_to(peer)) else {
+                return;
+            };
+            connection.take_no_more();
+            let mut attempts = shared.attempts();
+            attempts.under_way.get_or_insert_with(|| shared.begin());
+        }
     }
 
     /// The status of a call that found no connection in time.
@@ -163,6 +172,14 @@ impl Drop for Connector {
 }
 
 impl Shared {
+    /// Begins an attempt to connect.
+    fn begin(self: &Arc<Self>) -> UnderWay {
+        let runtime = self.endpoint.bundle().runtime().clone();
+        let task = runtime.spawn(self.clone().attempt());
+        let abort = task.abort_handle();
+        UnderWay { outcome: task.map(Result::ok).boxed().shared(), task: abort }
+    }
+
     /// Waits until the next attempt is due, and makes it.
     async fn attempt(self: Arc<Self>) -> Result<Arc<Connection>, Status> {
         let (next, session) = {
@@ -173,7 +190,9 @@ impl Shared {
             tokio::time::sleep_until(next).await;
         }
         let longest = self.patience.clamp(LEAST_TIME, LONGEST_TIME);
-        let opening = Connection::open(&self.endpoint, &self.name, self.client, session);
+        let old = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let old = old.as_deref();
+        let opening = Connection::open(&self.endpoint, &self.name, self.client, session, old);
         let opened = tokio::time::timeout(longest, opening).await.unwrap_or_else(|_| {
             Err(Status::unavailable(format!("{} has not answered within {longest:?}", self.name)))
         });

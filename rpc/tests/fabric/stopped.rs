@@ -16,7 +16,7 @@ const CALL: RequestId<[u64; 6]> = RequestId::new(1, "rpc call");
 const WELCOME: ReplyId<[u64; 5]> = ReplyId::new(0, "rpc welcome");
 
 /// The version that the server speaks.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// The length of a body, and of all memory for bodies.
 const LEN: usize = 1 << 20;
