@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
@@ -61,9 +62,9 @@ pub struct Answer {
 
 impl Calls {
     /// Makes an empty table, for bodies of at most `longest` bytes each and `memory` bytes
-    /// together.
-    pub fn new(longest: usize, memory: usize) -> Self {
-        let transfers = Transfers::new(longest, memory);
+    /// together. A body that finds no memory is refused when none has come back for `patience`.
+    pub fn new(longest: usize, memory: usize, patience: Duration) -> Self {
+        let transfers = Transfers::new(longest, memory, patience);
         let share = transfers.whole();
         Self {
             waiting: Mutex::default(),

@@ -308,7 +308,7 @@ impl Connection {
         let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
         let bulk = self.bulk().await?;
         progress.reaches(Stage::MemoryHere, len);
-        let memory = calls.share.lend(len).await;
+        let memory = calls.share.lend(len).await.map_err(|why| why.status("the response"))?;
         progress.reaches(Stage::Received, len);
         calls.transfers.receive(key, &self.peer, &bulk, memory).await
     }

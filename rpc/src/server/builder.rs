@@ -38,6 +38,7 @@ impl Default for ServerBuilder {
                 wait: None,
                 longest: 64 << 20,
                 memory: 256 << 20,
+                patience: Duration::from_secs(10),
                 sessions: 65_536,
                 remember: Duration::from_secs(60),
             },
@@ -174,9 +175,20 @@ impl ServerBuilder {
     /// are bodies too long for a message, while they are received or handlers hold them, and
     /// messages of streams beyond 64 KiB that handlers have not read. One client has at most half
     /// of this memory, or one [longest body](Self::longest_body) if that is more. Further bodies
-    /// and messages wait.
+    /// and messages [wait](Self::patience_for_bodies).
     pub fn body_memory(mut self, bytes: usize) -> Self {
         self.limits.memory = bytes;
+        self
+    }
+
+    /// Sets how long a body, or a message of a stream that a handler waits for, may wait for
+    /// [memory](Self::body_memory) while none comes back, because handlers hold all of it: ten
+    /// seconds unless set. Then the call is refused with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted) before its handler begins, or the
+    /// stream ends with that error, within twice that time. While memory comes back, bodies wait
+    /// their turn for as long as it takes.
+    pub fn patience_for_bodies(mut self, patience: Duration) -> Self {
+        self.limits.patience = patience;
         self
     }
 

@@ -138,6 +138,7 @@ impl Core {
                 let call = intercepted(&route, call).await?;
                 let connection = self.bulk.of(head.session).await?;
                 let memory = self.share_of(head.session).lend(len).await;
+                let memory = memory.map_err(|why| why.status("the request"))?;
                 let key = (head.session, head.call);
                 let body = self.transfers.receive(key, &peer, &connection, memory).await?;
                 Ok(call.map(|_| Body::Whole(body)))

@@ -101,6 +101,8 @@ pub struct Limits {
     pub longest: usize,
     /// The most memory for bodies that are too long for messages, in bytes.
     pub memory: usize,
+    /// How long a body waits for memory while none comes back.
+    pub patience: Duration,
     /// The most sessions, and for how long each is remembered after its connection has ended.
     pub sessions: usize,
     pub remember: Duration,
@@ -111,7 +113,7 @@ impl Core {
         Arc::new(Self {
             router,
             streams: Arc::default(),
-            transfers: Transfers::new(limits.longest, limits.memory),
+            transfers: Transfers::new(limits.longest, limits.memory, limits.patience),
             bulk: BulkConnections::default(),
             limits,
             sessions: Mutex::new(Sessions::new(
