@@ -111,8 +111,9 @@ pub struct Callers {
 impl Callers {
     /// Starts callers whose calls have deadlines of a time.
     pub fn start(names: &[String], deadline: Duration) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all();
-        let runtime = runtime.build().expect("threads can be started");
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("threads can be started");
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let client = runtime.block_on(balanced(names));
         let tasks = (0..CALLERS)

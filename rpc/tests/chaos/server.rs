@@ -38,8 +38,9 @@ pub fn serve(part: &str) {
     let (device, path) = part.split_once(' ').expect("a device and a path");
     let record = File::options().append(true).create(true).open(path);
     let record = Arc::new(record.expect("the record can be opened"));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all();
-    let runtime = runtime.build().expect("threads can be started");
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("threads can be started");
     let [once, again] = [record.clone(), record];
     let router = Router::new()
         .unary(ONCE, move |request| {

@@ -15,8 +15,9 @@ const LONG: Duration = Duration::from_secs(30);
 const GIVE: Method<Bytes, Bytes, Raw> = Method::new("give");
 
 /// Shuts a server down in the middle of calls from several clients, whose answers have so many
-/// bytes, and compares how many handlers have returned with how many calls were answered.
-async fn shuts_down(device: &str, bytes: usize, inline: bool) {
+/// bytes, and compares how many handlers have returned with how many calls were answered. Returns
+/// the callers, each of which ends with a call that has not run.
+async fn shuts_down(device: &str, bytes: usize, inline: bool) -> JoinSet<()> {
     let returned = Arc::new(AtomicU64::new(0));
     let counts = returned.clone();
     let router = Router::new().unary(GIVE, move |_| {
@@ -60,18 +61,23 @@ async fn shuts_down(device: &str, bytes: usize, inline: bool) {
     while answered.load(Ordering::SeqCst) < returned.load(Ordering::SeqCst) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    while let Some(ended) = callers.join_next().await {
-        ended.expect("no call was lost");
-    }
+    callers
 }
 
 /// As often as makes it all but certain that a shutdown falls between an answer and its sending.
 async fn shut_down(device: &str) {
+    let mut callers = Vec::new();
     for round in 0..30 {
-        shuts_down(device, 8, round % 2 == 0).await;
+        callers.push(shuts_down(device, 8, round % 2 == 0).await);
     }
     for _ in 0..10 {
-        shuts_down(device, 20_000, false).await;
+        callers.push(shuts_down(device, 20_000, false).await);
+    }
+    // Callers wait for a connection first.
+    for mut callers in callers {
+        while let Some(ended) = callers.join_next().await {
+            ended.expect("no call was lost");
+        }
     }
 }
 
