@@ -20,7 +20,7 @@ use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
 use crate::stream::{Streams, pump};
 use crate::wire::{
-    self, CALL, CANCEL, CallHead, CallKey, Content, HELLO, Hello, Received, VERSION, WELCOME,
+    self, CALL, CANCEL, CallHead, CallKey, Content, HELLO, Hello, LEFT, Received, VERSION, WELCOME,
     Welcome,
 };
 
@@ -42,7 +42,12 @@ pub struct Connection {
     name: Name,
     /// Whether sending has failed, so that the next call needs another connection.
     broken: AtomicBool,
+    /// Whether the server is shutting down, and is to be told when no call follows any more.
+    is_left: AtomicBool,
 }
+
+/// How long the word that no call follows waits for a credit.
+const LEFT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
 /// will not get one by asking again, so that failure is final.
@@ -60,14 +65,14 @@ fn ungreeted(name: &Name, why: CallError) -> Status {
 
 impl Connection {
     /// Connects to a server, and opens a session or goes on with the session `before`. `client` is
-    /// the number that the client has drawn at random. `old` is the connection before, whose calls
-    /// may still wait for answers.
+    /// the number that the client has drawn at random. `left` is a connection whose server
+    /// shuts down, and whose calls may still wait for answers.
     pub async fn open(
         endpoint: &Endpoint,
         name: &Name,
         client: u64,
         before: u64,
-        old: Option<&Self>,
+        left: Option<&Peer>,
     ) -> Result<Arc<Self>, Status> {
         let peer = endpoint
             .connect(name)
@@ -90,7 +95,7 @@ impl Connection {
         if session == Welcome::LEAVES {
             // A server that takes its time to end is asked again and again, and keeps no
             // connection of each time.
-            if !old.is_some_and(|old| old.is_to(&peer)) {
+            if left != Some(&peer) {
                 peer.runtime().clone().spawn(async move { peer.disconnect().await });
             }
             return Err(Status::unavailable(format!("{name} is shutting down")));
@@ -110,6 +115,7 @@ impl Connection {
             endpoint: endpoint.clone(),
             name: name.clone(),
             broken: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
         }))
     }
 
@@ -123,10 +129,11 @@ impl Connection {
         self.peer == *peer
     }
 
-    /// Has further calls go over another connection, because the server is shutting down. Calls
-    /// that were sent are still answered.
-    pub fn take_no_more(&self) {
-        self.broken.store(true, Ordering::Relaxed);
+    /// Notes that the server is shutting down, so that no further call may get this connection.
+    /// Calls that have it are still answered, or refused. When the last of them drops its handle to
+    /// the connection, the server is told that no call follows.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
     }
 
     /// Prepares what a call needs before it is sent. For a body that is too long for a message,
@@ -346,6 +353,15 @@ impl Connection {
                 self.broken.store(true, Ordering::Relaxed);
                 Failure::NotSent(Status::unavailable(text))
             }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if *self.is_left.get_mut() {
+            let (peer, session) = (self.peer.within(LEFT_PATIENCE), self.session);
+            self.peer.runtime().spawn(async move { peer.request(LEFT, [session]).await });
         }
     }
 }

@@ -61,6 +61,8 @@ struct Attempts {
     next: Option<Instant>,
     last: Option<Status>,
     under_way: Option<UnderWay>,
+    /// The connection whose server has said that it shuts down. Calls may still wait for answers.
+    left: Option<Peer>,
 }
 
 /// The outcome of an attempt; `None` if its task was dropped, because the runtime has ended.
@@ -146,13 +148,16 @@ impl Connector {
         let shared = Arc::downgrade(&self.0);
         move |peer| {
             let Some(shared) = shared.upgrade() else { return };
-            let current = shared.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-            let Some(connection) = current.filter(|connection| connection.is_to(peer)) else {
-                return;
-            };
-            connection.take_no_more();
+            // An attempt that is about to end either finds the peer here, or has ended.
             let mut attempts = shared.attempts();
-            attempts.under_way.get_or_insert_with(|| shared.begin());
+            attempts.left = Some(peer.clone());
+            let mut current = shared.current.write().unwrap_or_else(PoisonError::into_inner);
+            let left = current.take_if(|connection| connection.is_to(peer));
+            drop(current);
+            if let Some(left) = left {
+                left.leave();
+                attempts.under_way.get_or_insert_with(|| shared.begin());
+            }
         }
     }
 
@@ -190,21 +195,28 @@ impl Shared {
             tokio::time::sleep_until(next).await;
         }
         let longest = self.patience.clamp(LEAST_TIME, LONGEST_TIME);
-        let old = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let old = old.as_deref();
-        let opening = Connection::open(&self.endpoint, &self.name, self.client, session, old);
+        let left = self.attempts().left.clone();
+        let left = left.as_ref();
+        let opening = Connection::open(&self.endpoint, &self.name, self.client, session, left);
         let opened = tokio::time::timeout(longest, opening).await.unwrap_or_else(|_| {
             Err(Status::unavailable(format!("{} has not answered within {longest:?}", self.name)))
         });
         let mut attempts = self.attempts();
         attempts.under_way = None;
+        let opened = opened.and_then(|connection| match &attempts.left {
+            Some(left) if connection.is_to(left) => {
+                connection.leave();
+                Err(Status::unavailable(format!("{} is shutting down", self.name)))
+            }
+            _ => Ok(connection),
+        });
         match opened {
             Ok(connection) => {
                 if attempts.session != 0 {
                     meters::reconnected(&self.name);
                 }
                 let session = connection.session;
-                *attempts = Attempts { session, ..Attempts::default() };
+                *attempts = Attempts { session, left: attempts.left.take(), ..Attempts::default() };
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 *current = Some(connection.clone());
                 Ok(connection)

@@ -30,10 +30,14 @@ use crate::wire::{
 impl Core {
     /// The handlers of Active Messages by which an endpoint receives what clients send.
     pub fn handlers(self: &Arc<Self>) -> am::Handlers {
-        let [hello, call, cancel] = [0; 3].map(|_| self.clone());
+        let [hello, call, cancel, left] = [0; 4].map(|_| self.clone());
         let handlers = am::Handlers::new()
             .request(wire::HELLO, move |request, words| hello.welcome(request, words))
             .request(wire::CALL, move |request, words| call.call(request, words))
+            .request(wire::LEFT, move |request, [session]| {
+                left.sessions().leaves(session);
+                request.note_woken();
+            })
             .request(wire::CANCEL, move |request, [session, call]| {
                 cancel.sessions().cancel(session, call);
                 let given_up = Status::cancelled("the caller has given the call up");

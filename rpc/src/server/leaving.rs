@@ -28,6 +28,9 @@ pub fn cut_off() -> Status {
     )
 }
 
+/// How long a server that shuts down waits for a client to say that it sends no more calls.
+const LEAVES: Duration = Duration::from_secs(5);
+
 /// Waits until a client has taken all answers that were sent to it, for a bounded time. Returns
 /// whether it has, or has gone and wants none of them.
 async fn takes_all(client: &am::Peer) -> bool {
@@ -50,7 +53,7 @@ impl Core {
     /// Tells all clients that the server shuts down, refuses further calls, and waits until every
     /// call that was taken in is answered. When `limit` is over, calls that are not answered yet
     /// are stopped, and their callers told. Then waits for a bounded time until the clients have
-    /// taken the answers.
+    /// sent their last calls, which are refused, and have taken the answers.
     ///
     /// # Errors
     /// When calls had to be stopped, or a client has not taken its answers in time.
@@ -120,10 +123,21 @@ impl Core {
         }
     }
 
+    /// Waits for a bounded time until a client sends no more calls. A call that was still on its way
+    /// when the connection ends would be lost, and its caller not know whether it has run.
+    async fn has_left(&self, session: u64) {
+        let left = self.sessions().left(session);
+        if let Some(left) = left {
+            // The semaphore has no permits, and is closed when the client has left.
+            let _ = tokio::time::timeout(LEAVES, left.acquire()).await;
+        }
+    }
+
     /// Waits for a bounded time until all clients have taken their answers. Returns a text that
     /// names those who have not, which is empty if there are none.
     async fn who_has_not_taken_all(&self) -> String {
         let clients = self.sessions().connected();
+        join_all(clients.iter().map(|(session, _)| self.has_left(*session))).await;
         let taken = join_all(clients.iter().map(|(_, client)| takes_all(client))).await;
         let left = clients.iter().zip(taken).filter(|(_, taken)| !taken);
         let left: Vec<_> = left.map(|((_, client), _)| client.to_string()).collect();

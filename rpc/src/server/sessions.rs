@@ -1,10 +1,12 @@
 //! Sessions: the clients that a server knows, and which calls of each client have begun.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::Peer;
 use futures_util::future::AbortHandle;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::bulk::Share;
@@ -45,6 +47,8 @@ struct Session {
     waiting: HashMap<u64, Waiter>,
     /// The client's share of the memory for long bodies.
     share: Share,
+    /// Closed when the client sends no more calls, because it knows that the server leaves.
+    left: Arc<Semaphore>,
     /// When the server learned that the client's connection had ended; `None` while it has not.
     gone_since: Option<Instant>,
 }
@@ -89,6 +93,7 @@ impl Sessions {
             self.by_peer.insert(peer.clone(), before);
             session.peer = peer;
             session.caller = caller;
+            session.left = Arc::new(Semaphore::new(0));
             session.gone_since = None;
             return Some(before);
         }
@@ -100,8 +105,9 @@ impl Sessions {
         }
         let ([begun, given_up], waiting) = (Default::default(), HashMap::new());
         self.by_peer.insert(peer.clone(), fresh);
-        let gone_since = None;
-        let session = Session { client, peer, caller, begun, given_up, waiting, share, gone_since };
+        let (left, gone_since) = (Arc::new(Semaphore::new(0)), None);
+        let session =
+            Session { client, peer, caller, begun, given_up, waiting, share, left, gone_since };
         self.by_number.insert(fresh, session);
         Some(fresh)
     }
@@ -168,6 +174,7 @@ impl Sessions {
         for session in self.by_number.values_mut() {
             if is_gone(&session.peer) {
                 session.gone_since.get_or_insert(now);
+                session.left.close();
             }
             let over = |_: &u64, waiter: &mut Waiter| is_gone(&waiter.peer);
             session.waiting.extract_if(over).for_each(|(_, waiter)| waiter.stop.abort());
@@ -188,6 +195,20 @@ impl Sessions {
         for session in self.by_number.values_mut() {
             session.waiting.drain().for_each(|(_, waiter)| waiter.stop.abort());
         }
+    }
+
+    /// Notes that a client sends no more calls over the connection of its session.
+    pub fn leaves(&mut self, number: u64) {
+        if let Some(session) = self.by_number.get(&number) {
+            session.left.close();
+        }
+    }
+
+    /// The semaphore that is closed when the client of a session has left; `None` if it has gone.
+    pub fn left(&self, number: u64) -> Option<Arc<Semaphore>> {
+        let session = self.by_number.get(&number);
+        let session = session.filter(|session| session.peer.ending().is_none());
+        session.map(|session| session.left.clone())
     }
 
     /// The numbers and the connections of all sessions whose connections have not ended.
