@@ -50,7 +50,7 @@ pub struct Made {
 impl Made {
     /// Whether calls with a number may run several times.
     pub fn may_repeat(call: u64) -> bool {
-        call % 2 == 0
+        call.is_multiple_of(2)
     }
 }
 

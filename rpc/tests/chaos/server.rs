@@ -26,7 +26,7 @@ const WORK: Duration = Duration::from_millis(3);
 async fn run(record: &File, call: u64) -> Result<u64, Status> {
     let mut record = record;
     record.write_all(&call.to_le_bytes()).expect("the record can be written");
-    if call % 3 == 0 {
+    if call.is_multiple_of(3) {
         tokio::time::sleep(WORK).await;
     }
     Ok(call)
