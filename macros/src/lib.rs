@@ -290,8 +290,9 @@ pub fn derive_plain(input: TokenStream) -> TokenStream {
 /// # What clients and servers compare
 ///
 /// A call names the path of its method, such as `Calculator/divide`, and the types of the signature as
-/// they are written, such as `(u64, u64) -> u64` or `(stream u64) -> u64`. A server refuses calls of
-/// other types with the code `FailedPrecondition`. The fields of structs are not compared, nor are the
+/// they are written, such as `(u64, u64) -> u64` or `(stream u64) -> u64`, with the name of the codec
+/// unless that is `Postcard`, such as `(Find) -> Place by Protobuf`. A server refuses calls of other
+/// types, or of another codec, with the code `FailedPrecondition`. The fields of structs are not compared, nor are the
 /// names of arguments. So a new version of a program that gives a type other fields should also give it
 /// another name, or the service another name.
 ///

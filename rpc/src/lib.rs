@@ -55,22 +55,25 @@
 //! | folder or file | what it does |
 //! |---|---|
 //! | `client`, `server`, `health` | channels, servers, and the health service |
-//! | `router` | finds the handler of a method, and decodes and encodes for it |
+//! | `router`, `intercept` | finds the handler of a method, has interceptors see each call, and decodes and encodes |
 //! | `stream`, `bulk` | carry streams and long bodies |
 //! | `observed`, `trace`, `meters`, `context` | spans, metrics, and what calls inherit |
 //! | `owed` | words to peers that wait for credits |
 //! | `wire` | the messages, as they are sent |
-//! | `message`, `metadata`, `method`, `codec`, `status` | requests and responses, and what they consist of |
+//! | `message`, `metadata`, `caller`, `extensions`, `method`, `codec`, `status` | requests and responses, and what they consist of |
 //!
 //! Each uses only those below it.
 
 #![forbid(unsafe_code)]
 
 mod bulk;
+mod caller;
 mod client;
 mod codec;
 mod context;
+mod extensions;
 mod health;
+mod intercept;
 mod message;
 mod metadata;
 mod meters;
@@ -85,13 +88,15 @@ mod trace;
 mod usage;
 mod wire;
 
+pub use caller::Caller;
 pub use client::{Backoff, Channel, ChannelBuilder, Client, Sending};
 pub use codec::{Codec, CodecError, Postcard, Raw};
 pub use context::{deadline, trace_context};
 pub use doorbell_macros::service;
+pub use extensions::Extensions;
 pub use health::{Health, HealthClient, ServingStatus};
 pub use message::{Body, IntoStreamingRequest, Pieces, Request, Response, Streaming};
-pub use metadata::{MOST_METADATA, Metadata, Value};
+pub use metadata::{InvalidName, MOST_METADATA, Metadata, Value};
 #[cfg(feature = "metrics")]
 pub use meters::record_nic;
 pub use method::{Method, MethodId};

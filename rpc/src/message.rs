@@ -9,7 +9,9 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::time::Instant;
 
+use crate::caller::Caller;
 use crate::context::deadline_after;
+use crate::extensions::Extensions;
 use crate::metadata::Metadata;
 use crate::method::MethodId;
 use crate::status::Status;
@@ -93,6 +95,8 @@ pub struct Request<T> {
     method: MethodId,
     metadata: Metadata,
     deadline: Option<Instant>,
+    caller: Option<Caller>,
+    extensions: Extensions,
     body: T,
 }
 
@@ -104,7 +108,7 @@ impl<T> Request<T> {
 
     /// Makes a request to a method.
     pub fn to(method: MethodId, body: T) -> Self {
-        Self { method, metadata: Metadata::new(), deadline: None, body }
+        Self::with_parts(method, Metadata::new(), None, body)
     }
 
     /// The method that is called.
@@ -124,6 +128,26 @@ impl<T> Request<T> {
     /// The metadata of the request, to be changed.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.metadata
+    }
+
+    /// Who has sent the request; `None` if no server has received it, as at a client, or in a
+    /// [`Router`](crate::Router) that is called as a service of its own process.
+    pub fn caller(&self) -> Option<&Caller> {
+        self.caller.as_ref()
+    }
+
+    pub(crate) fn set_caller(&mut self, caller: Caller) {
+        self.caller = Some(caller);
+    }
+
+    /// The values that layers and interceptors have attached to the request.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// The values that layers and interceptors have attached to the request, to be changed.
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.extensions
     }
 
     /// The time at which the caller stops waiting; `None` if it waits for ever.
@@ -159,8 +183,8 @@ impl<T> Request<T> {
 
     /// Replaces the body by what a function makes of it.
     pub fn map<U>(self, function: impl FnOnce(T) -> U) -> Request<U> {
-        let Self { method, metadata, deadline, body } = self;
-        Request { method, metadata, deadline, body: function(body) }
+        let (head, body) = self.split();
+        head.with(function(body))
     }
 
     /// Replaces the body by what a function makes of it, unless the function fails.
@@ -168,8 +192,14 @@ impl<T> Request<T> {
         self,
         function: impl FnOnce(T) -> Result<U, E>,
     ) -> Result<Request<U>, E> {
-        let Self { method, metadata, deadline, body } = self;
-        Ok(Request { method, metadata, deadline, body: function(body)? })
+        let (head, body) = self.split();
+        Ok(head.with(function(body)?))
+    }
+
+    /// Takes the body out of the request, and leaves all the rest.
+    pub(crate) fn split(self) -> (Request<()>, T) {
+        let Self { method, metadata, deadline, caller, extensions, body } = self;
+        (Request { method, metadata, deadline, caller, extensions, body: () }, body)
     }
 
     pub(crate) fn with_parts(
@@ -178,7 +208,15 @@ impl<T> Request<T> {
         deadline: Option<Instant>,
         body: T,
     ) -> Self {
-        Self { method, metadata, deadline, body }
+        Self { method, metadata, deadline, caller: None, extensions: Extensions::new(), body }
+    }
+}
+
+impl Request<()> {
+    /// Puts a body into a request without one.
+    fn with<T>(self, body: T) -> Request<T> {
+        let Self { method, metadata, deadline, caller, extensions, body: () } = self;
+        Request { method, metadata, deadline, caller, extensions, body }
     }
 }
 
@@ -187,9 +225,15 @@ impl Request<Body> {
     /// `None` if the body is a stream.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
-        let Self { method, metadata, deadline, body } = self;
-        let (metadata, body) = (metadata.clone(), body.try_clone()?);
-        Some(Self { method: *method, metadata, deadline: *deadline, body })
+        let Self { method, metadata, deadline, caller, extensions, body } = self;
+        Some(Self {
+            method: *method,
+            metadata: metadata.clone(),
+            deadline: *deadline,
+            caller: caller.clone(),
+            extensions: extensions.clone(),
+            body: body.try_clone()?,
+        })
     }
 }
 

@@ -11,7 +11,8 @@ pub const MOST_METADATA: usize = 2048;
 /// Names and values that travel with a request or a response beside the body, such as credentials
 /// or the caller's trace.
 ///
-/// Names are lower-case ASCII, and values are any bytes. A name may have several values. All pairs
+/// Names are those of HTTP headers in lower case, and values are any bytes. A name may have several
+/// values. All pairs
 /// together take at most [`MOST_METADATA`] bytes, with four bytes for each pair beside the name and
 /// the value. A call with more metadata fails with
 /// [`ResourceExhausted`](crate::Code::ResourceExhausted).
@@ -35,6 +36,17 @@ pub struct Metadata {
      body is missing"
 )]
 pub struct MetadataError;
+
+/// The error of a text that is no name of metadata.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{0}` is no name of metadata, which has from 1 to 255 lower-case letters, digits, and characters of \
+     `!#$%&'*+-.^_`|~`"
+)]
+pub struct InvalidName(
+    /// The text, or its beginning if it is long.
+    String,
+);
 
 impl Metadata {
     /// Makes metadata without pairs, and allocates nothing.
@@ -72,7 +84,8 @@ impl Metadata {
     }
 
     /// Sets the only value of a name, in place of all values that it has. The value is text, or
-    /// bytes in any form.
+    /// bytes in any form. The name is a literal of the program; a name that the program has been
+    /// given is for [`try_insert`](Self::try_insert).
     ///
     /// ```
     /// use doorbell::rpc::Metadata;
@@ -85,33 +98,60 @@ impl Metadata {
     /// ```
     ///
     /// # Panics
-    /// When the name [is invalid](Self::is_name): empty, longer than 255 bytes, or with other
-    /// characters than lower-case letters, digits, `-`, `_` and `.`.
+    /// When the literal [is no name](Self::is_name).
     #[track_caller]
-    pub fn insert(&mut self, name: &str, value: impl Into<Value>) {
-        self.remove(name);
-        self.append(name, value);
+    pub fn insert(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.try_insert(name, value).unwrap_or_else(|why| panic!("{why}"));
     }
 
-    /// Whether a text may be a name of metadata. For programs that make names from foreign text.
+    /// Adds a value to those that the name has. The name is a literal of the program; a name that
+    /// the program has been given is for [`try_append`](Self::try_append).
+    ///
+    /// # Panics
+    /// When the literal [is no name](Self::is_name).
+    #[track_caller]
+    pub fn append(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.try_append(name, value).unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    /// Sets the only value of a name that the program has been given, such as that of a header
+    /// which it passes on, in place of all values that the name has.
+    ///
+    /// ```
+    /// use doorbell::rpc::Metadata;
+    ///
+    /// let mut metadata = Metadata::new();
+    /// for (name, value) in [("x-request-id", "7"), ("Not A Name", "8")] {
+    ///     if let Err(why) = metadata.try_insert(name, value) {
+    ///         assert!(why.to_string().starts_with("`Not A Name` is no name of metadata"));
+    ///     }
+    /// }
+    /// assert_eq!(metadata.text("x-request-id"), Some("7"));
+    /// ```
+    ///
+    /// # Errors
+    /// When the text [is no name](Self::is_name). The metadata stays as it was.
+    pub fn try_insert(&mut self, name: &str, value: impl Into<Value>) -> Result<(), InvalidName> {
+        let name = parsed(name)?;
+        self.remove(&name);
+        self.pairs.push((name, value.into().0));
+        Ok(())
+    }
+
+    /// Adds a value to those that a name has which the program has been given.
+    ///
+    /// # Errors
+    /// When the text [is no name](Self::is_name). The metadata stays as it was.
+    pub fn try_append(&mut self, name: &str, value: impl Into<Value>) -> Result<(), InvalidName> {
+        self.pairs.push((parsed(name)?, value.into().0));
+        Ok(())
+    }
+
+    /// Whether a text may be a name of metadata: from 1 to 255 lower-case letters, digits, and
+    /// characters of ``!#$%&'*+-.^_`|~``. Those are the names of headers in HTTP/2.
     #[must_use]
     pub fn is_name(text: &str) -> bool {
         is_name(text)
-    }
-
-    /// Adds a value to those that the name has.
-    ///
-    /// # Panics
-    /// When the name [is invalid](Self::is_name).
-    #[track_caller]
-    pub fn append(&mut self, name: &str, value: impl Into<Value>) {
-        assert!(
-            is_name(name),
-            "`{}` is no name of metadata, which has from 1 to 255 lower-case letters, digits, `-`, `_` and \
-             `.`",
-            &name[..name.floor_char_boundary(255)]
-        );
-        self.pairs.push((name.to_owned(), value.into().0));
     }
 
     /// Removes all values of a name. Returns whether there were any.
@@ -167,9 +207,19 @@ impl Metadata {
     }
 }
 
+/// The characters of names that are neither letters nor digits: those of a token in HTTP.
+const SIGNS: &[u8] = b"!#$%&'*+-.^_`|~";
+
+fn parsed(name: &str) -> Result<String, InvalidName> {
+    match is_name(name) {
+        true => Ok(name.to_owned()),
+        false => Err(InvalidName(name[..name.floor_char_boundary(255)].to_owned())),
+    }
+}
+
 fn is_name(name: &str) -> bool {
     let is_allowed =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || SIGNS.contains(&byte);
     !name.is_empty() && name.len() <= 255 && name.bytes().all(is_allowed)
 }
 
@@ -267,9 +317,35 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "`User` is no name of metadata, which has from 1 to 255 lower-case")]
-    fn a_name_that_is_none_panics_and_says_what_names_are() {
-        assert!(Metadata::is_name("user") && !Metadata::is_name("User") && !Metadata::is_name(""));
+    fn a_literal_that_is_no_name_panics_and_says_what_names_are() {
         Metadata::new().insert("User", "ann");
+    }
+
+    #[test]
+    fn a_foreign_text_that_is_no_name_is_an_error_and_leaves_the_metadata_as_it_was() {
+        let mut metadata = Metadata::new();
+        metadata.insert("user", "ann");
+        let before = metadata.clone();
+        let long = "ü".repeat(200);
+        for text in ["", "User", "x y", "ä", ":path", "a\0", "a\n", &long, &"a".repeat(256)] {
+            assert!(!Metadata::is_name(text), "{text}");
+            let inserted = metadata.try_insert(text, "eve").expect_err("it is no name");
+            assert_eq!(metadata.try_append(text, "eve"), Err(inserted.clone()));
+            let shown = inserted.to_string();
+            assert!(shown.contains("is no name of metadata") && shown.len() < 400, "{shown}");
+        }
+        assert_eq!(metadata, before);
+    }
+
+    #[test]
+    fn every_name_of_a_header_in_http_2_is_a_name_and_is_decoded_again() {
+        let mut metadata = Metadata::new();
+        for name in ["x-request-id", "!#$%&'*+-.^_`|~", "0", &"a".repeat(255)] {
+            metadata.try_append(name, "7").expect("it is a name");
+        }
+        let mut bytes = BytesMut::new();
+        metadata.encode(&mut bytes);
+        assert_eq!(Metadata::decode(bytes.freeze()), Ok(metadata));
     }
 
     #[test]

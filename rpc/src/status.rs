@@ -114,6 +114,8 @@ struct Inner {
     code: Code,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
+    /// Whether it is proven that the call's handler has not run.
+    not_run: bool,
 }
 
 /// Defines functions that each make a status with one code.
@@ -154,7 +156,7 @@ impl Status {
     /// Makes a status with a code, and a message for people.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code, message: message.into(), source: None }))
+        Self(Box::new(Inner { code, message: message.into(), source: None, not_run: false }))
     }
 
     /// Sets the error that caused the status, which [`Error::source`] then returns. The source is
@@ -204,6 +206,35 @@ impl Status {
     pub fn message(&self) -> &str {
         &self.0.message
     }
+
+    /// Returns whether it is certain that no handler has run, or will run, for the call which ended
+    /// with this status. Such a call may be made again whether or not its method is idempotent.
+    ///
+    /// The answer is `true` when the request never left this process, and when every server that
+    /// has got the request refused it before the handler began: because it was shutting down, was
+    /// overloaded, or had no room, or an interceptor refused the call. In all other cases the
+    /// answer is `false`, also when the handler happens not to have run.
+    ///
+    /// The code still tells whether another try makes sense: a call without permission is refused
+    /// again.
+    #[must_use]
+    pub fn has_not_run(&self) -> bool {
+        self.0.not_run
+    }
+
+    /// Marks the status as that of a call whose handler has not run, which must be proven.
+    #[must_use]
+    pub(crate) fn not_run(mut self) -> Self {
+        self.0.not_run = true;
+        self
+    }
+
+    /// Marks the status as that of a call whose handler may have run.
+    #[must_use]
+    pub(crate) fn may_have_run(mut self) -> Self {
+        self.0.not_run = false;
+        self
+    }
 }
 
 impl fmt::Display for Status {
@@ -214,11 +245,14 @@ impl fmt::Display for Status {
 
 impl fmt::Debug for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { code, message, source } = &*self.0;
+        let Inner { code, message, source, not_run } = &*self.0;
         let mut shown = f.debug_struct("Status");
         shown.field("code", code).field("message", message);
         if let Some(source) = source {
             shown.field("source", source);
+        }
+        if *not_run {
+            shown.field("has_not_run", not_run);
         }
         shown.finish()
     }

@@ -4,7 +4,7 @@ use crate::bulk::Transfers;
 use crate::stream::Streams;
 
 /// The resources that a server or a channel holds for calls in flight. All numbers are zero when no
-/// call is in flight and the program has dropped all long bodies that it was given.
+/// call is in flight and handlers have dropped all long bodies that they were given.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Usage {
@@ -17,8 +17,8 @@ pub struct Usage {
     /// Bodies too long for a message that are on their way, in either direction.
     pub bodies: usize,
     /// Memory for long data in bytes, in units of 64 KiB: bodies too long for a message, while they
-    /// are received or the program holds them, and messages of streams beyond 64 KiB that the
-    /// program has not read.
+    /// are received or a handler holds them, and messages of streams beyond 64 KiB that the program
+    /// has not read. A response that a client's program was given does not count.
     pub body_memory: usize,
 }
 

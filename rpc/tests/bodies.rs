@@ -3,15 +3,17 @@
 #[macro_use]
 mod common;
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell::rpc::{
     Channel, ChannelBuilder, Client, Code, Method, Raw, Request, Response, Router, Server,
-    ServerBuilder, Status,
+    ServerBuilder, Status, Streaming,
 };
 use futures_util::StreamExt;
 use futures_util::future::join_all;
+use tokio::sync::Barrier;
 use tokio::time::timeout;
 
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("echo");
@@ -78,9 +80,18 @@ async fn pair(
     server: ServerBuilder,
     channel: ChannelBuilder,
 ) -> (Server, Client<Channel>) {
+    let (server, channel) = connected(device, server, channel).await;
+    (server, Client::new(channel))
+}
+
+async fn connected(
+    device: &str,
+    server: ServerBuilder,
+    channel: ChannelBuilder,
+) -> (Server, Channel) {
     let server = server.open(device).await.expect("the device opens");
     let channel = channel.connect(server.name()).await.expect("the server is there");
-    (server, Client::new(channel))
+    (server, channel)
 }
 
 /// Bytes that tell where they are.
@@ -120,7 +131,7 @@ async fn bodies_share_bounded_memory_and_wait_for_each_other(device: &str) {
     let (_server, client) = pair(device, server, Channel::builder().body_memory(2 << 20)).await;
     let bodies: Vec<_> = (0..12).map(|number| pattern(800_000 + number)).collect();
     let calls = bodies.iter().map(|body| {
-        // The memory goes back as soon as a body is dropped.
+        // The memory of the server goes back as soon as its handler drops the body.
         async {
             client.unary(ECHO, body.clone()).await.expect("it is echoed").into_inner() == *body
         }
@@ -188,14 +199,124 @@ async fn a_call_that_waits_for_memory_until_its_time_is_over_says_so(device: &st
     holds.abort();
 
     let small = Channel::builder().body_memory(1 << 20);
-    let (_server, client) = pair(device, server(), small).await;
-    let held = client.unary(ECHO, pattern(1 << 20)).await.expect("there is memory").into_inner();
+    let (_server, channel) = connected(device, server(), small).await;
+    let (unread, client) = (unread(&channel).await, Client::new(channel));
     is_late_for_memory(&client, "the response").await;
-    drop(held);
+    drop(unread);
     client.unary(ECHO, pattern(1 << 20)).await.expect("there is memory again");
 }
 
+/// A stream whose only message, of one MiB, takes up memory of the client and is not read.
+async fn unread(channel: &Channel) -> Streaming<Bytes> {
+    let client = Client::new(channel.clone());
+    let sent = futures_util::stream::iter([pattern(1 << 20)]);
+    let unread = client.streaming(MIRROR, sent).await.expect("it streams").into_inner();
+    while channel.usage().body_memory == 0 {
+        tokio::task::yield_now().await;
+    }
+    unread
+}
+
+// Answers counted for as long as the program held them, so the calls waited for each other.
+async fn answers_that_a_program_holds_keep_no_others_waiting(device: &str) {
+    let channel = Channel::builder().body_memory(1 << 20);
+    let (_server, channel) = connected(device, server(), channel).await;
+    let client = Client::new(channel.clone());
+    let answers = join_all((0..8).map(|_| client.unary(ZEROS, 1 << 20))).await;
+    assert!(
+        answers
+            .into_iter()
+            .all(|answer| { answer.is_ok_and(|answer| answer.into_inner().len() == 1 << 20) })
+    );
+    assert_eq!(channel.usage().body_memory, 0);
+}
+
+const PATIENCE: Duration = Duration::from_millis(100);
+
+async fn a_body_that_finds_no_memory_is_refused_with_what_has_it(device: &str) {
+    let small = server().body_memory(1 << 20).patience_for_bodies(PATIENCE);
+    let (running, client) = pair(device, small, Channel::builder()).await;
+    let holds = tokio::spawn({
+        let client = client.clone();
+        async move { client.unary(HOLDS, pattern(1 << 20)).await }
+    });
+    while running.running() == 0 || running.usage().bodies > 0 {
+        tokio::task::yield_now().await;
+    }
+    let refused = client.unary(ECHO, pattern(1 << 20)).await.expect_err("there is no memory");
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(refused.has_not_run(), "{refused:?}");
+    for part in ["1048576 bytes of the request", "handlers hold 1048576", "`body_memory`"] {
+        assert!(refused.message().contains(part), "{refused}");
+    }
+    let stream = futures_util::stream::iter([pattern(1 << 20)]);
+    let mut mirrored = client.streaming(MIRROR, stream).await.expect("it streams").into_inner();
+    let refused = mirrored.message().await.expect_err("there is no memory for the message");
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    holds.abort();
+    while running.running() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    client.unary(ECHO, pattern(1 << 20)).await.expect("there is memory again");
+
+    let small = Channel::builder().body_memory(1 << 20).patience_for_bodies(PATIENCE);
+    let (_server, channel) = connected(device, server(), small).await;
+    let (unread, client) = (unread(&channel).await, Client::new(channel));
+    let refused = client.unary(ECHO, pattern(1 << 20)).await.expect_err("there is no memory");
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(!refused.has_not_run(), "{refused:?}");
+    assert!(refused.message().contains("1048576 are for messages of streams"), "{refused}");
+    drop(unread);
+    client.unary(ECHO, pattern(1 << 20)).await.expect("there is memory again");
+}
+
+/// Calls back the client of the same number with the same body, and answers when that is answered.
+const CROSS: Method<Bytes, Bytes, Raw> = Method::new("cross");
+
+async fn servers_that_wait_for_each_others_memory_are_refused_it(device: &str) {
+    let meet = Arc::new(Barrier::new(2));
+    let (mut servers, mut others) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let other = Arc::<OnceLock<Client<Channel>>>::default();
+        let (calls, meet) = (Arc::clone(&other), meet.clone());
+        let router = Router::new().unary(CROSS, move |request| {
+            let (calls, meet) = (calls.clone(), meet.clone());
+            async move {
+                let held: Bytes = request.into_inner();
+                meet.wait().await;
+                calls.get().expect("it is set").unary(ECHO, held.clone()).await
+            }
+        });
+        let small = server().add_service(router).body_memory(1 << 20);
+        let small = small.patience_for_bodies(PATIENCE);
+        servers.push(small.open(device).await.expect("the device opens"));
+        others.push(other);
+    }
+    // The handler of each server calls the other.
+    for (server, other) in servers.iter().rev().zip(&others) {
+        let channel = Channel::connect(server.name()).await.expect("the server is there");
+        assert!(other.set(Client::new(channel)).is_ok());
+    }
+    let crosses = others.iter().map(|other| {
+        let client = other.get().expect("it is set");
+        client.unary(CROSS, pattern(1 << 20))
+    });
+    let ends = join_all(crosses).await;
+    let refused = ends.iter().filter_map(|end| end.as_ref().err());
+    assert!(refused.clone().count() > 0, "one waits for the other");
+    for refused in refused {
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    }
+    for server in servers {
+        server.shutdown().await.expect("clients take their answers");
+        assert_eq!(server.usage().body_memory, 0);
+    }
+}
+
 on_each_device!(
+    answers_that_a_program_holds_keep_no_others_waiting,
+    a_body_that_finds_no_memory_is_refused_with_what_has_it,
+    servers_that_wait_for_each_others_memory_are_refused_it,
     a_call_that_waits_for_memory_until_its_time_is_over_says_so,
     bodies_of_all_lengths_come_back_as_they_were,
     bodies_longer_than_a_side_takes_are_refused_with_both_lengths,

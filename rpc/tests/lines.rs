@@ -18,7 +18,7 @@ const WELCOME: ReplyId<[u64; 5]> = ReplyId::new(0, "rpc welcome");
 const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
 
 /// The version that the server speaks.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// The flags of an answer with the code `DataLoss`.
 const DATA_LOSS: u64 = 15 << 16;

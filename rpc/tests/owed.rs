@@ -56,7 +56,7 @@ async fn owes_little(count: u64, says: impl AsyncFn(&doorbell::am::Peer, u64, u6
     let server = server.open("shm").await.expect("it opens");
     let stranger = Endpoint::open("shm", keeps()).await.expect("it opens");
     let peer = stranger.connect(server.name()).await.expect("the server is there");
-    let welcome = peer.call(HELLO, [3, 77, 0]).await.expect("it answers");
+    let welcome = peer.call(HELLO, [4, 77, 0]).await.expect("it answers");
     let [_, session, ..] = welcome.arguments(WELCOME).expect("it is welcomed");
     let mut before = 0;
     for number in 0..count {

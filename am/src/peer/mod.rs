@@ -15,6 +15,7 @@ mod waiting;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,6 +154,13 @@ impl Peer {
     #[doc(hidden)]
     pub fn process(&self) -> Option<PeerProcess> {
         self.link.connection.peer_process()
+    }
+
+    /// Returns the address and port of the peer's NIC, or `None` on a device whose peers have no
+    /// such addresses. For layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.link.connection.peer_address()
     }
 
     /// Returns the runtime that serves the endpoint. For layers of this workspace that stand on

@@ -12,12 +12,14 @@ pub const PIECE: RequestId<[u64; 3]> = RequestId::new(4, "rpc piece");
 pub const GRANT: RequestId<[u64; 3]> = RequestId::new(5, "rpc grant");
 pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
 pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
+pub const LEAVE: RequestId<[u64; 1]> = RequestId::new(8, "rpc leave");
+pub const LEFT: RequestId<[u64; 1]> = RequestId::new(9, "rpc left");
 pub const WELCOME: ReplyId<[u64; 5]> = ReplyId::new(0, "rpc welcome");
 pub const ANSWER: ReplyId<[u64; 2]> = ReplyId::new(1, "rpc answer");
 pub const GRANTED: ReplyId<[u64; 3]> = ReplyId::new(2, "rpc granted");
 
 /// The version of RPC.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// The most messages of an input.
 pub const MOST: usize = 64;

@@ -11,8 +11,8 @@ use futures_util::{StreamExt, stream};
 use super::holds_nothing;
 use super::input::Input;
 use super::script::{
-    ANSWER, CALL, CANCEL, GRANT, GRANTED, HELLO, LEND, MOST, PIECE, RESPONSE, VERSION, WELCOME,
-    WRITTEN, flags, payload, word,
+    ANSWER, CALL, CANCEL, GRANT, GRANTED, HELLO, LEAVE, LEND, MOST, PIECE, RESPONSE, VERSION,
+    WELCOME, WRITTEN, flags, payload, word,
 };
 
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("echo");
@@ -101,7 +101,7 @@ impl ToClient {
             let call = if kind >= 32 { numbers[at] } else { word(input, &[u64::MAX]) };
             let session = if kind >= 16 { SESSION } else { word(input, &[u64::MAX]) };
             // What can't be sent is refused by the peer, or too long.
-            let _ = match (kind % 8, kept[at].take_if(|_| kind % 8 < 3)) {
+            let _ = match (kind % 9, kept[at].take_if(|_| kind % 9 < 3)) {
                 (0, Some(kept)) => {
                     kept.reply(GRANTED, [session, call, word(input, &[1 << 16])]);
                     Ok(())
@@ -116,6 +116,7 @@ impl ToClient {
                     let shape = flags(input);
                     peer.request_with(RESPONSE, [session, call, shape], payload(input)).await
                 }
+                (7, _) => peer.request(LEAVE, [session]).await,
                 _ => {
                     let piece = word(input, &[0, 1, 2, 3, 0x803]);
                     peer.request_with(PIECE, [session, call, piece], payload(input)).await

@@ -10,8 +10,8 @@ use futures_util::{StreamExt, stream};
 use super::holds_nothing;
 use super::input::Input;
 use super::script::{
-    CALL, CANCEL, GRANT, HELLO, LEND, MOST, PIECE, VERSION, WELCOME, WRITTEN, flags, number_of,
-    payload, word, words,
+    CALL, CANCEL, GRANT, HELLO, LEFT, LEND, MOST, PIECE, VERSION, WELCOME, WRITTEN, flags,
+    number_of, payload, word, words,
 };
 
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("echo").idempotent();
@@ -97,6 +97,7 @@ impl ToServer {
                 }
                 4 => peer.request_with(LEND, key, payload(input)).await,
                 5 => peer.request_with(WRITTEN, [key[0], key[1], word(input, &[1])], []).await,
+                6 => peer.request(LEFT, [key[0]]).await,
                 _ => {
                     let method = input.choose(&methods);
                     let (fits, timeout) =

@@ -74,7 +74,7 @@ pub fn code(service: &Service<'_>) -> TokenStream {
 fn constant(service: &Service<'_>, method: &Method) -> TokenStream {
     let (rpc, vis, codec) = (&service.options.rpc, &service.item.vis, &service.options.codec);
     let (cfgs, constant) = (method.cfgs(), method.constant());
-    let (path, schema) = (service.path(method), method.schema());
+    let (path, schema) = (service.path(method), method.schema(codec));
     let (request, response) = (&method.request.ty, &method.response.ty);
     let idempotent = method.options.idempotent.map(|()| quote!(.idempotent()));
     let doc = format!("The method `{path}`: `{schema}`.");

@@ -110,13 +110,24 @@ impl Method {
         format_ident!("{name}", span = self.signature.ident.span())
     }
 
-    /// The schema that client and server compare: the types of the signature.
-    pub fn schema(&self) -> String {
+    /// The schema that client and server compare: the types of the signature, and the codec unless
+    /// that is `Postcard`.
+    pub fn schema(&self, codec: &Type) -> String {
         let request = match &self.arguments[..] {
             [_] => self.request.text(),
             all => all.iter().map(|at| text::of(&at.ty)).collect::<Vec<_>>().join(", "),
         };
-        format!("({request}) -> {}", self.response.text())
+        let types = format!("({request}) -> {}", self.response.text());
+        match codec {
+            // A codec may be at different paths in different crates.
+            Type::Path(path) => match path.path.segments.last() {
+                Some(last) if last.ident != "Postcard" => {
+                    format!("{types} by {}", last.ident)
+                }
+                _ => types,
+            },
+            other => format!("{types} by {}", text::of(other)),
+        }
     }
 
     /// The place of the code that calls the method, and of the code that routes its calls. There

@@ -9,7 +9,8 @@
 //!
 //! The writes go over a [`BulkConnection`] that each client makes when it first needs one, so that
 //! long bodies do not hold up messages. The receiver takes the memory from a [`Share`] of a pool,
-//! which bounds how much memory there is, and how much one peer may have. Bodies beyond that wait.
+//! which bounds how much memory there is, and how much one peer may have. Bodies beyond that wait for as
+//! long as others give memory back.
 //!
 //! The receiver revokes the registration when `WRITTEN` arrives, or when it has not arrived [in
 //! time](time_for). It never does so earlier, even if nobody wants the body any more: a write into
@@ -23,7 +24,7 @@
 //! | `notice` | sends `WRITTEN` |
 //! | `connections` | accepts the bulk connections of a server's clients |
 //! | `connection` | is one bulk connection: registers memory, and writes |
-//! | `pool` | bounds the memory |
+//! | `pool`, `room` | bounds the memory, and says why there is none |
 //!
 //! The folder is used by clients and servers, and calls neither.
 
@@ -32,6 +33,7 @@ mod connections;
 mod notice;
 mod offered;
 mod pool;
+mod room;
 mod transfers;
 
 use std::time::Duration;
@@ -42,6 +44,7 @@ pub use offered::Offered;
 #[cfg(test)]
 pub use pool::Pool;
 pub use pool::{Reserved, Share};
+pub use room::NoRoom;
 pub use transfers::Transfers;
 
 /// The time within which a peer must send the `len` bytes for which memory was lent or reserved:

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer};
@@ -54,10 +55,10 @@ impl Refused {
 
 impl Transfers {
     /// Makes an empty table, for bodies of at most `longest` bytes each and `memory` bytes
-    /// together.
-    pub fn new(longest: usize, memory: usize) -> Arc<Self> {
+    /// together. A body that finds no memory is refused when none has come back for `patience`.
+    pub fn new(longest: usize, memory: usize, patience: Duration) -> Arc<Self> {
         let (table, owed) = (Mutex::default(), Arc::default());
-        Arc::new(Self { table, owed, pool: Pool::new(memory), longest })
+        Arc::new(Self { table, owed, pool: Pool::new(memory, patience), longest })
     }
 
     /// Adds the handlers of the messages about bodies to those of an endpoint.
@@ -100,7 +101,7 @@ impl Transfers {
     }
 
     /// The number of bodies that are on their way, and the number of bytes that are lent for
-    /// bodies, held by bodies, or reserved for messages of streams.
+    /// bodies, held by bodies that count, or reserved for messages of streams.
     pub fn usage(&self) -> (usize, usize) {
         let table = self.lock();
         (table.out.len() + table.coming.len(), self.pool.used())

@@ -31,6 +31,7 @@ pub struct ChannelBuilder {
     backoff: Backoff,
     longest: usize,
     memory: usize,
+    patience_for_bodies: Duration,
 }
 
 impl Default for ChannelBuilder {
@@ -46,6 +47,7 @@ impl Default for ChannelBuilder {
             backoff: Backoff::default(),
             longest: 64 << 20,
             memory: 256 << 20,
+            patience_for_bodies: Duration::from_secs(10),
         }
     }
 }
@@ -92,10 +94,19 @@ impl ChannelBuilder {
     }
 
     /// Sets the most memory for long data, 256 MiB unless set. Long data are response bodies too
-    /// long for a message, while they are received or the program holds them, and messages of
-    /// streams beyond 64 KiB that the program has not read. Further bodies and messages wait.
+    /// long for a message, while they are received, and messages of streams beyond 64 KiB that the
+    /// program has not read. Further bodies and messages [wait](Self::patience_for_bodies). A body
+    /// that the program was given is the program's own memory, and does not count.
     pub fn body_memory(self, bytes: usize) -> Self {
         Self { memory: bytes, ..self }
+    }
+
+    /// Sets how long a body, or a message of a stream that the program waits for, may wait for
+    /// [memory](Self::body_memory) while none comes back: ten seconds unless set. Then the call or
+    /// the stream fails with [`ResourceExhausted`](crate::Code::ResourceExhausted), within twice
+    /// that time. While memory comes back, bodies wait their turn for as long as it takes.
+    pub fn patience_for_bodies(self, patience: Duration) -> Self {
+        Self { patience_for_bodies: patience, ..self }
     }
 
     /// Makes calls beyond the most in flight fail with
@@ -177,7 +188,7 @@ impl ChannelBuilder {
             Some(device) => device.clone(),
             None => device_for(&name).await?,
         };
-        let calls = Arc::new(Calls::new(self.longest, self.memory));
+        let calls = self.calls();
         let endpoint = self.endpoint.clone().patience(PATIENCE).strangers(false);
         let endpoint = match self.keep_alive {
             None => endpoint,
@@ -199,19 +210,26 @@ impl ChannelBuilder {
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
-        let calls = Arc::new(Calls::new(self.longest, self.memory));
+        let calls = self.calls();
         let endpoint = self.endpoint.clone().patience(PATIENCE).open_on(bundle, calls.handlers());
         let endpoint = endpoint.await.map_err(|why| unopened("a bundle", why))?;
         Ok(self.over(endpoint, calls, name))
     }
 
+    /// The calls of a channel with these settings.
+    fn calls(&self) -> Arc<Calls> {
+        Arc::new(Calls::new(self.longest, self.memory, self.patience_for_bodies))
+    }
+
     fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
         let watch = watch(&endpoint, calls.clone(), &name);
         let permits = Permits::new(&name, self.in_flight, self.sheds);
+        let connector = Connector::new(endpoint, name, self.backoff, self.patience);
+        calls.when_left(connector.leaves());
         Channel(Arc::new(Inner {
             calls,
             watch,
-            connector: Connector::new(endpoint, name, self.backoff, self.patience),
+            connector,
             permits,
             timeout: self.timeout,
             next: AtomicU64::new(0),

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
@@ -16,7 +17,7 @@ use crate::bulk::{Share, Transfers};
 use crate::message::Body;
 use crate::status::Status;
 use crate::stream::Streams;
-use crate::wire::{ANSWER, CALL, Flags, RESPONSE};
+use crate::wire::{ANSWER, CALL, Flags, LEAVE, RESPONSE};
 
 /// The calls in flight of a channel, by their numbers, with their streams and bodies.
 pub struct Calls {
@@ -31,7 +32,11 @@ pub struct Calls {
     longest: usize,
     /// The status that all further calls end with; set when the channel is over.
     over: OnceLock<Status>,
+    /// What is done when a server says that it shuts down.
+    left: OnceLock<Left>,
 }
+
+type Left = Box<dyn Fn(&Peer) + Send + Sync>;
 
 type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
 
@@ -57,9 +62,9 @@ pub struct Answer {
 
 impl Calls {
     /// Makes an empty table, for bodies of at most `longest` bytes each and `memory` bytes
-    /// together.
-    pub fn new(longest: usize, memory: usize) -> Self {
-        let transfers = Transfers::new(longest, memory);
+    /// together. A body that finds no memory is refused when none has come back for `patience`.
+    pub fn new(longest: usize, memory: usize, patience: Duration) -> Self {
+        let transfers = Transfers::new(longest, memory, patience);
         let share = transfers.whole();
         Self {
             waiting: Mutex::default(),
@@ -69,13 +74,14 @@ impl Calls {
             are_probed: AtomicBool::new(false),
             longest,
             over: OnceLock::new(),
+            left: OnceLock::new(),
         }
     }
 
     /// The handlers of Active Messages by which an endpoint receives answers, pieces of streams,
     /// and requests that came back undelivered.
     pub fn handlers(self: &Arc<Self>) -> Handlers {
-        let [answered, responded, returned] = [self.clone(), self.clone(), self.clone()];
+        let [answered, responded, returned, left] = [0; 4].map(|_| self.clone());
         let handlers = Handlers::new()
             .reply(ANSWER, move |reply, [call, flags]| {
                 if answered.answer(call, flags, reply.payload()) {
@@ -85,6 +91,11 @@ impl Calls {
             .request(RESPONSE, move |request, [_, call, flags]| {
                 if responded.answer(call, flags, request.payload()) {
                     request.note_woken();
+                }
+            })
+            .request(LEAVE, move |request, _| {
+                if let Some(left) = left.left.get() {
+                    left(&request.peer());
                 }
             })
             .returned(move |message| {
@@ -99,6 +110,11 @@ impl Calls {
                 }
             });
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
+    }
+
+    /// Sets what is done when the server of a connection says that it shuts down.
+    pub fn when_left(&self, left: impl Fn(&Peer) + Send + Sync + 'static) {
+        let _ = self.left.set(Box::new(left));
     }
 
     /// The number of calls in flight.
@@ -204,8 +220,8 @@ impl Calls {
 fn came_back(why: Undeliverable) -> Failure {
     let text = format!("the call came back: {why}");
     match why {
-        Undeliverable::Busy => Failure::Final(Status::resource_exhausted(text)),
-        Undeliverable::WrongTag => Failure::Final(Status::permission_denied(text)),
+        Undeliverable::Busy => Failure::Final(Status::resource_exhausted(text).not_run()),
+        Undeliverable::WrongTag => Failure::Final(Status::permission_denied(text).not_run()),
         _ => Failure::Final(Status::internal(text)),
     }
 }

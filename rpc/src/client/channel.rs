@@ -106,7 +106,7 @@ impl Channel {
         trace: Option<TraceContext>,
     ) -> Result<Response<Body>, Status> {
         let deadline = request.deadline();
-        let permit = self.0.permits.take(deadline, self.name()).await?;
+        let permit = self.0.permits.take(deadline, self.name()).await.map_err(Status::not_run)?;
         let response = self.0.send(request, trace).await?;
         let (metadata, body) = response.into_parts();
         let body = match body {

@@ -20,7 +20,7 @@ use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
 use crate::stream::{Streams, pump};
 use crate::wire::{
-    self, CALL, CANCEL, CallHead, CallKey, Content, HELLO, Hello, Received, VERSION, WELCOME,
+    self, CALL, CANCEL, CallHead, CallKey, Content, HELLO, Hello, LEFT, Received, VERSION, WELCOME,
     Welcome,
 };
 
@@ -42,7 +42,12 @@ pub struct Connection {
     name: Name,
     /// Whether sending has failed, so that the next call needs another connection.
     broken: AtomicBool,
+    /// Whether the server is shutting down, and is to be told when no call follows any more.
+    is_left: AtomicBool,
 }
+
+/// How long the word that no call follows waits for a credit.
+const LEFT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
 /// will not get one by asking again, so that failure is final.
@@ -60,12 +65,14 @@ fn ungreeted(name: &Name, why: CallError) -> Status {
 
 impl Connection {
     /// Connects to a server, and opens a session or goes on with the session `before`. `client` is
-    /// the number that the client has drawn at random.
+    /// the number that the client has drawn at random. `left` is a connection whose server
+    /// shuts down, and whose calls may still wait for answers.
     pub async fn open(
         endpoint: &Endpoint,
         name: &Name,
         client: u64,
         before: u64,
+        left: Option<&Peer>,
     ) -> Result<Arc<Self>, Status> {
         let peer = endpoint
             .connect(name)
@@ -85,6 +92,14 @@ impl Connection {
                  build both from the same version"
             )));
         }
+        if session == Welcome::LEAVES {
+            // A server that takes its time to end is asked again and again, and keeps no
+            // connection of each time.
+            if left != Some(&peer) {
+                peer.runtime().clone().spawn(async move { peer.disconnect().await });
+            }
+            return Err(Status::unavailable(format!("{name} is shutting down")));
+        }
         if session == 0 {
             return Err(Status::resource_exhausted(format!(
                 "{name} has as many clients as it knows at a time: raise its limit of sessions"
@@ -100,12 +115,25 @@ impl Connection {
             endpoint: endpoint.clone(),
             name: name.clone(),
             broken: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
         }))
     }
 
     /// Whether calls may be sent over the connection.
     pub fn is_up(&self) -> bool {
         !self.broken.load(Ordering::Relaxed) && self.peer.ending().is_none()
+    }
+
+    /// Whether the connection is that to `peer`.
+    pub fn is_to(&self, peer: &Peer) -> bool {
+        self.peer == *peer
+    }
+
+    /// Notes that the server is shutting down, so that no further call may get this connection.
+    /// Calls that have it are still answered, or refused. When the last of them drops its handle to
+    /// the connection, the server is told that no call follows.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
     }
 
     /// Prepares what a call needs before it is sent. For a body that is too long for a message,
@@ -124,7 +152,7 @@ impl Connection {
             None => self.bulk().await,
             Some(deadline) => {
                 let bulk = tokio::time::timeout_at(deadline, self.bulk()).await;
-                bulk.map_err(|_| Failure::Final(self.no_bulk_in_time()))?
+                bulk.map_err(|_| Failure::Final(self.no_bulk_in_time().not_run()))?
             }
         };
         bulk.map(drop).map_err(|why| {
@@ -227,11 +255,12 @@ impl Connection {
         if len as u64 <= self.longest {
             return Ok(());
         }
-        Err(Failure::Final(Status::resource_exhausted(format!(
+        let why = format!(
             "the body has {len} bytes, and the server takes {} at the most: raise its `longest_body`, or \
              send a stream",
             self.longest
-        ))))
+        );
+        Err(Failure::Final(Status::resource_exhausted(why).not_run()))
     }
 
     /// The bulk connection to the server. It is made when it is first needed, and again when it has
@@ -263,7 +292,8 @@ impl Connection {
         let Answer { flags, payload, stream } = answer;
         if flags.code != Code::Ok.number() {
             let message = String::from_utf8_lossy(&payload);
-            return Err(Status::new(Code::from_number(flags.code), message));
+            let status = Status::new(Code::from_number(flags.code), message);
+            return Err(if flags.not_run { status.not_run() } else { status });
         }
         let Received { metadata, body, long } = wire::split(flags, payload)
             .map_err(|why| Status::internal(format!("the server's answer can't be read: {why}")))?;
@@ -285,7 +315,7 @@ impl Connection {
         let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
         let bulk = self.bulk().await?;
         progress.reaches(Stage::MemoryHere, len);
-        let memory = calls.share.lend(len).await;
+        let memory = calls.share.lend(len).await.map_err(|why| why.status("the response"))?;
         progress.reaches(Stage::Received, len);
         calls.transfers.receive(key, &self.peer, &bulk, memory).await
     }
@@ -317,12 +347,21 @@ impl Connection {
     fn unsent(&self, why: SendError) -> Failure {
         let text = chain(&why);
         match why {
-            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text)),
-            SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text)),
+            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text).not_run()),
+            SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text).not_run()),
             _ => {
                 self.broken.store(true, Ordering::Relaxed);
                 Failure::NotSent(Status::unavailable(text))
             }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if *self.is_left.get_mut() {
+            let (peer, session) = (self.peer.within(LEFT_PATIENCE), self.session);
+            self.peer.runtime().spawn(async move { peer.request(LEFT, [session]).await });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use doorbell_am::{Endpoint, Name};
+use doorbell_am::{Endpoint, Name, Peer};
 use doorbell_verbs::Nic;
 use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
@@ -61,6 +61,8 @@ struct Attempts {
     next: Option<Instant>,
     last: Option<Status>,
     under_way: Option<UnderWay>,
+    /// The connection whose server has said that it shuts down. Calls may still wait for answers.
+    left: Option<Peer>,
 }
 
 /// The outcome of an attempt; `None` if its task was dropped, because the runtime has ended.
@@ -135,16 +137,28 @@ impl Connector {
             if let Some(connection) = self.current() {
                 return Some(Ok(connection));
             }
-            attempts.under_way.get_or_insert_with(|| self.begin()).outcome.clone()
+            attempts.under_way.get_or_insert_with(|| self.0.begin()).outcome.clone()
         };
         outcome.await
     }
 
-    fn begin(&self) -> UnderWay {
-        let runtime = self.0.endpoint.bundle().runtime().clone();
-        let task = runtime.spawn(self.0.clone().attempt());
-        let abort = task.abort_handle();
-        UnderWay { outcome: task.map(Result::ok).boxed().shared(), task: abort }
+    /// What is done when the server of a connection says that it shuts down: the connection takes
+    /// no more calls, and the next one is attempted.
+    pub fn leaves(&self) -> impl Fn(&Peer) + Send + Sync + 'static {
+        let shared = Arc::downgrade(&self.0);
+        move |peer| {
+            let Some(shared) = shared.upgrade() else { return };
+            // An attempt that is about to end either finds the peer here, or has ended.
+            let mut attempts = shared.attempts();
+            attempts.left = Some(peer.clone());
+            let mut current = shared.current.write().unwrap_or_else(PoisonError::into_inner);
+            let left = current.take_if(|connection| connection.is_to(peer));
+            drop(current);
+            if let Some(left) = left {
+                left.leave();
+                attempts.under_way.get_or_insert_with(|| shared.begin());
+            }
+        }
     }
 
     /// The status of a call that found no connection in time.
@@ -163,6 +177,14 @@ impl Drop for Connector {
 }
 
 impl Shared {
+    /// Begins an attempt to connect.
+    fn begin(self: &Arc<Self>) -> UnderWay {
+        let runtime = self.endpoint.bundle().runtime().clone();
+        let task = runtime.spawn(self.clone().attempt());
+        let abort = task.abort_handle();
+        UnderWay { outcome: task.map(Result::ok).boxed().shared(), task: abort }
+    }
+
     /// Waits until the next attempt is due, and makes it.
     async fn attempt(self: Arc<Self>) -> Result<Arc<Connection>, Status> {
         let (next, session) = {
@@ -173,19 +195,28 @@ impl Shared {
             tokio::time::sleep_until(next).await;
         }
         let longest = self.patience.clamp(LEAST_TIME, LONGEST_TIME);
-        let opening = Connection::open(&self.endpoint, &self.name, self.client, session);
+        let left = self.attempts().left.clone();
+        let left = left.as_ref();
+        let opening = Connection::open(&self.endpoint, &self.name, self.client, session, left);
         let opened = tokio::time::timeout(longest, opening).await.unwrap_or_else(|_| {
             Err(Status::unavailable(format!("{} has not answered within {longest:?}", self.name)))
         });
         let mut attempts = self.attempts();
         attempts.under_way = None;
+        let opened = opened.and_then(|connection| match &attempts.left {
+            Some(left) if connection.is_to(left) => {
+                connection.leave();
+                Err(Status::unavailable(format!("{} is shutting down", self.name)))
+            }
+            _ => Ok(connection),
+        });
         match opened {
             Ok(connection) => {
                 if attempts.session != 0 {
                     meters::reconnected(&self.name);
                 }
                 let session = connection.session;
-                *attempts = Attempts { session, ..Attempts::default() };
+                *attempts = Attempts { session, left: attempts.left.take(), ..Attempts::default() };
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 *current = Some(connection.clone());
                 Ok(connection)

@@ -75,7 +75,7 @@ impl Delivery {
     ) -> Result<Response<Body>, Failure> {
         let (method, deadline) = (self.method, self.deadline);
         let connection = connector.connection(deadline).await;
-        let connection = connection.map_err(|why| Failure::Final(self.behind(why)))?;
+        let connection = connection.map_err(|why| Failure::Final(self.behind(why).not_run()))?;
         let session = (connection.server, connection.session);
         if !method.is_idempotent() && self.sent_by.is_some_and(|before| before != session) {
             let why = format!(
@@ -86,7 +86,8 @@ impl Delivery {
         }
         let most = connection.longest_message();
         let metadata = with_trace(&self.metadata, self.trace.as_ref(), most);
-        let content = Content::new(&metadata, self.body.clone(), most).map_err(Failure::Final)?;
+        let content = Content::new(&metadata, self.body.clone(), most);
+        let content = content.map_err(|why| Failure::Final(why.not_run()))?;
         connection.prepare(&content, deadline).await?;
         // A server forgets calls that thousands of later ones have overtaken, so a call gets its
         // number only when it can be sent.
@@ -98,7 +99,7 @@ impl Delivery {
             call: self.call,
             method: method.number(),
             schema: method.schema_number(),
-            timeout: remaining(deadline).map_err(Failure::Final)?,
+            timeout: remaining(deadline).map_err(|why| Failure::Final(why.not_run()))?,
             flags: Flags { streams: self.streams, ..content.flags },
         };
         let response = connection.call(calls, head, &content, &mut self.pieces, deadline).await;
@@ -114,16 +115,25 @@ impl Delivery {
     /// The status of the call, if it is not sent again.
     pub fn retry_after(&mut self, failure: Failure) -> Result<(), Status> {
         let status = match failure {
-            Failure::Final(status) => return Err(unknown_method(status, self.method)),
+            Failure::Final(status) => {
+                return Err(self.ended(unknown_method(status, self.method)));
+            }
             Failure::OutcomeUnknown(status) if self.streams => return Err(status),
-            Failure::NotSent(status) | Failure::OutcomeUnknown(status) => status,
+            Failure::OutcomeUnknown(status) => status,
+            Failure::NotSent(status) => status.not_run(),
         };
         if self.resends == RESENDS {
-            return Err(status);
+            return Err(self.ended(status));
         }
         self.lost = Some(status);
         self.resends += 1;
         Ok(())
+    }
+
+    /// The status of a call whose last attempt has ended with `status`. An attempt that did not run
+    /// tells nothing about those before.
+    fn ended(&self, status: Status) -> Status {
+        if self.sent_by.is_some() { status.may_have_run() } else { status }
     }
 
     /// The status of a call that is not sent again because of `why`. Mentions first why the call
@@ -164,7 +174,9 @@ fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
 fn unknown_method(status: Status, method: MethodId) -> Status {
     match status.code() {
         Code::Unimplemented if status.message().starts_with(NO_METHOD) => {
-            Status::unimplemented(format!("calling {method}: {}", status.message()))
+            let text = format!("calling {method}: {}", status.message());
+            let named = Status::unimplemented(text);
+            if status.has_not_run() { named.not_run() } else { named }
         }
         _ => status,
     }

@@ -53,8 +53,9 @@ impl Progress {
             format!("the {len} bytes of the request were not all sent {late}")
         } else if is(Stage::MemoryHere) {
             format!(
-                "there was no memory for the {len} bytes of the response {late}: other responses use up the \
-                 channel's `body_memory`, until the program drops them"
+                "there was no memory for the {len} bytes of the response {late}: other responses that are on \
+                 their way, and messages of streams that the program has not read, use up the channel's \
+                 `body_memory`"
             )
         } else if is(Stage::Received) {
             format!("the {len} bytes of the response had not all come {late}")

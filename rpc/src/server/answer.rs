@@ -45,10 +45,11 @@ impl Encoded {
         }
     }
 
-    /// Encodes an error as an answer.
+    /// Encodes an error as an answer, which tells whether the handler is known not to have run.
     #[cold]
     pub fn error(status: &Status) -> Self {
-        let flags = Flags { code: status.error_code().number(), ..Flags::default() };
+        let (code, not_run) = (status.error_code().number(), status.has_not_run());
+        let flags = Flags { code, not_run, ..Flags::default() };
         let message = status.message();
         let message = message[..message.floor_char_boundary(LONGEST_MESSAGE)].to_owned();
         Self { content: Content { flags, payload: message.into(), long: None }, pieces: None }

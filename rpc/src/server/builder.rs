@@ -1,5 +1,6 @@
 //! Configuring and opening a server.
 
+use std::fmt;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, OpenError};
@@ -8,10 +9,11 @@ use tokio::runtime::Handle;
 use super::open::Server;
 use super::state::{Core, Limits};
 use crate::health::Health;
+use crate::intercept::{Intercepted, Interceptor, Interceptors};
+use crate::message::Request;
 use crate::router::Router;
 
 /// Configures a server, from its methods to its device, and opens it.
-#[derive(Debug)]
 #[must_use = "a server takes calls when it is opened"]
 pub struct ServerBuilder {
     router: Router,
@@ -19,6 +21,7 @@ pub struct ServerBuilder {
     keep_alive: Option<Duration>,
     limits: Limits,
     health: Option<Health>,
+    interceptors: Interceptors,
 }
 
 impl Default for ServerBuilder {
@@ -28,12 +31,14 @@ impl Default for ServerBuilder {
             endpoint: Endpoint::builder(),
             keep_alive: None,
             health: None,
+            interceptors: Interceptors::default(),
             limits: Limits {
                 running: 65_536,
                 waiting_per_client: 16_384,
                 wait: None,
                 longest: 64 << 20,
                 memory: 256 << 20,
+                patience: Duration::from_secs(10),
                 sessions: 65_536,
                 remember: Duration::from_secs(60),
             },
@@ -70,6 +75,48 @@ impl ServerBuilder {
     #[track_caller]
     pub fn health(self, health: &Health) -> Self {
         Self { health: Some(health.clone()), ..self.add_service(health.router()) }
+    }
+
+    /// Has a function see each call of the server, whatever its method, before its body is received,
+    /// if that is long, and decoded. The function may refuse the call with a status, or attach
+    /// extensions to the request: see [`Router::intercept`]. It sees a call before the interceptors
+    /// of single services do, and sees calls of [`health`](Self::health), too.
+    ///
+    /// ```
+    /// use doorbell::rpc::{Server, Status};
+    ///
+    /// let builder = Server::builder().intercept(|request| {
+    ///     // Over `shm`, the kernel tells whose process calls.
+    ///     match request.caller().and_then(|caller| caller.user()) {
+    ///         Some(1000) => Ok(request),
+    ///         _ => Err(Status::permission_denied("this service is for user 1000")),
+    ///     }
+    /// });
+    /// ```
+    pub fn intercept(
+        mut self,
+        sees: impl Fn(Request<()>) -> Intercepted + Send + Sync + 'static,
+    ) -> Self {
+        self.interceptors.append(&Interceptor::at_once(sees).into());
+        self
+    }
+
+    /// Has an async function see each call of the server, as [`intercept`](Self::intercept) does:
+    /// see [`Router::intercept_async`].
+    pub fn intercept_async<F>(
+        mut self,
+        sees: impl Fn(Request<()>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Intercepted> + Send + 'static,
+    {
+        self.interceptors.append(&Interceptor::waits(sees).into());
+        self
+    }
+
+    /// The methods of the server, whose calls the server's interceptors see first.
+    fn routes(&self) -> Router {
+        Router::new().intercepted(&self.interceptors).merge(self.router.clone())
     }
 
     /// Sets the number by which clients name the server at its device's address. Unless set, the
@@ -128,9 +175,20 @@ impl ServerBuilder {
     /// are bodies too long for a message, while they are received or handlers hold them, and
     /// messages of streams beyond 64 KiB that handlers have not read. One client has at most half
     /// of this memory, or one [longest body](Self::longest_body) if that is more. Further bodies
-    /// and messages wait.
+    /// and messages [wait](Self::patience_for_bodies).
     pub fn body_memory(mut self, bytes: usize) -> Self {
         self.limits.memory = bytes;
+        self
+    }
+
+    /// Sets how long a body, or a message of a stream that a handler waits for, may wait for
+    /// [memory](Self::body_memory) while none comes back, because handlers hold all of it: ten
+    /// seconds unless set. Then the call is refused with
+    /// [`ResourceExhausted`](crate::Code::ResourceExhausted) before its handler begins, or the
+    /// stream ends with that error, within twice that time. While memory comes back, bodies wait
+    /// their turn for as long as it takes.
+    pub fn patience_for_bodies(mut self, patience: Duration) -> Self {
+        self.limits.patience = patience;
         self
     }
 
@@ -173,7 +231,7 @@ impl ServerBuilder {
     pub async fn open(self, device: &str) -> Result<Server, OpenError> {
         let no_runtime = |_| OpenError::NoRuntime { what: "a server of RPC" };
         let runtime = Handle::try_current().map_err(no_runtime)?;
-        let core = Core::new(self.router, self.limits, runtime);
+        let core = Core::new(self.routes(), self.limits, runtime);
         let endpoint = match self.keep_alive {
             None => self.endpoint,
             Some(time) => self.endpoint.keep_alive(time),
@@ -187,7 +245,7 @@ impl ServerBuilder {
     /// # Errors
     /// When the bundle's NIC has no resources left for the server.
     pub async fn open_on(self, bundle: &Bundle) -> Result<Server, OpenError> {
-        let core = Core::new(self.router, self.limits, bundle.runtime().clone());
+        let core = Core::new(self.routes(), self.limits, bundle.runtime().clone());
         let endpoint = settled(self.endpoint).open_on(bundle, core.handlers()).await?;
         Server::over(endpoint, core, self.health).await
     }
@@ -197,4 +255,13 @@ impl ServerBuilder {
 /// bounds itself, and no time limit on replies, which callers bound by deadlines.
 fn settled(endpoint: EndpointBuilder) -> EndpointBuilder {
     endpoint.tasks(1 << 20).patience(PATIENCE)
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { router, endpoint, keep_alive, limits, health, interceptors: _ } = self;
+        let mut shown = f.debug_struct("ServerBuilder");
+        shown.field("router", router).field("endpoint", endpoint).field("keep_alive", keep_alive);
+        shown.field("limits", limits).field("health", health).finish_non_exhaustive()
+    }
 }

@@ -1,17 +1,22 @@
 //! Intake: receives the calls of clients, checks each, and has its handler run.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am as am;
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::answer::{Encoded, ReplyPath};
+use super::leaving::cut_off;
 use super::queue::Waiting;
-use super::running::{Running, stoppably};
+use super::running::{Running, panicked, stoppably};
 use super::slot::Slot;
 use super::state::Core;
+use crate::caller::Caller;
 use crate::context::deadline_after;
 use crate::message::{Body, Request};
 use crate::meters;
@@ -25,10 +30,14 @@ use crate::wire::{
 impl Core {
     /// The handlers of Active Messages by which an endpoint receives what clients send.
     pub fn handlers(self: &Arc<Self>) -> am::Handlers {
-        let [hello, call, cancel] = [0; 3].map(|_| self.clone());
+        let [hello, call, cancel, left] = [0; 4].map(|_| self.clone());
         let handlers = am::Handlers::new()
             .request(wire::HELLO, move |request, words| hello.welcome(request, words))
             .request(wire::CALL, move |request, words| call.call(request, words))
+            .request(wire::LEFT, move |request, [session]| {
+                left.sessions().leaves(session);
+                request.note_woken();
+            })
             .request(wire::CANCEL, move |request, [session, call]| {
                 cancel.sessions().cancel(session, call);
                 let given_up = Status::cancelled("the caller has given the call up");
@@ -38,33 +47,51 @@ impl Core {
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
     }
 
-    fn welcome(&self, request: am::Request<'_>, words: HelloWords) {
-        let Hello { version, client, session } = Hello::from_words(words);
-        let opened = (version == VERSION)
-            .then(|| (request.peer(), self.transfers.share()))
-            .and_then(|(peer, share)| self.sessions().open(client, session, random(), peer, share));
-        let welcome = Welcome {
+    /// Answers a client's hello, by a task: who the client is can't be asked in a handler of Active
+    /// Messages.
+    fn welcome(self: &Arc<Self>, request: am::Request<'_>, words: HelloWords) {
+        let core = self.clone();
+        request.spawn(|kept| async move {
+            let welcome = core.welcome_of(&kept.peer(), Hello::from_words(words));
+            kept.reply(WELCOME, welcome.words());
+        });
+    }
+
+    fn welcome_of(&self, peer: &am::Peer, hello: Hello) -> Welcome {
+        let Hello { version, client, session } = hello;
+        let caller = Caller::of(peer);
+        let share = self.transfers.share();
+        let mut sessions = self.sessions();
+        let session = match version {
+            VERSION if self.closing.load(Ordering::SeqCst) => Welcome::LEAVES,
+            VERSION => {
+                let who = (peer.clone(), caller);
+                sessions.open(client, session, random(), who, share).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        Welcome {
             version: VERSION,
-            session: opened.unwrap_or(0),
+            session,
             server: self.number,
             longest: self.limits.longest as u64,
             bulk_service: self.number,
-        };
-        request.reply(WELCOME, welcome.words());
+        }
     }
 
     fn call(self: &Arc<Self>, mut request: am::Request<'_>, words: CallWords) {
         let head = CallHead::from_words(words);
         let payload = request.take_payload();
-        let (route, slot) = match self.admit(&head, &request) {
+        let (route, slot, caller) = match self.admit(&head, &request) {
             Ok(admitted) => admitted,
-            Err(status) => return refused(&status).answer_here(request, head.call),
+            Err(status) => return refused(status).answer_here(request, head.call),
         };
         let peer = request.peer();
-        let (call, long) = match self.opened(&head, route, payload, &peer) {
+        let (mut call, long) = match self.opened(&head, route, payload, &peer) {
             Ok(opened) => opened,
-            Err(status) => return refused(&status).answer_here(request, head.call),
+            Err(status) => return refused(status).answer_here(request, head.call),
         };
+        call.set_caller(caller);
         if is_inline(route, &head) {
             let mut running = Running::begin(self, peer, head, route, call, slot);
             let _runtime = self.runtime.enter();
@@ -89,8 +116,8 @@ impl Core {
     }
 
     /// Runs the handler of a call as a task of its own. A body that is too long for a message is
-    /// received first. The handler does not run if the call has waited for too long, or until its
-    /// deadline.
+    /// received first, once the interceptors have let the call through. The handler does not run if
+    /// the call has waited for too long, or until its deadline.
     async fn run_later(
         self: Arc<Self>,
         route: Route,
@@ -100,8 +127,10 @@ impl Core {
         way: ReplyPath,
     ) {
         let Taken { head, call, peer, slot } = taken;
-        if let Err(status) = waiting.begins(call.deadline()) {
-            return Box::pin(way.answer(&self, &peer, head, refused(&status), slot)).await;
+        let begins = waiting.begins(call.deadline());
+        let begins = if self.is_stopped() { Err(cut_off()) } else { begins };
+        if let Err(status) = begins {
+            return Box::pin(way.answer(&self, &peer, head, refused(status), slot)).await;
         }
         let Some(len) = long else {
             return Running::begin(&self, peer, head, &route, call, slot).run(way).await;
@@ -110,27 +139,34 @@ impl Core {
         // The futures of a long body take kilobytes, which a task without one should not carry.
         Box::pin(stoppably(&self, &peer, head, async {
             let body = async {
+                let call = intercepted(&route, call).await?;
                 let connection = self.bulk.of(head.session).await?;
                 let memory = self.share_of(head.session).lend(len).await;
-                self.transfers.receive((head.session, head.call), &peer, &connection, memory).await
+                let memory = memory.map_err(|why| why.status("the request"))?;
+                let key = (head.session, head.call);
+                let body = self.transfers.receive(key, &peer, &connection, memory).await?;
+                Ok(call.map(|_| Body::Whole(body)))
             };
             received = Some(body.await);
         }))
         .await;
         match received {
-            Some(Ok(body)) => {
-                let call = call.map(|_| Body::Whole(body));
+            Some(Ok(call)) => {
+                let route = Route { responder: route.responder.after_interceptors(), ..route };
                 Running::begin(&self, peer, head, &route, call, slot).run(way).await;
             }
             Some(Err(status)) => {
-                Box::pin(way.answer(&self, &peer, head, refused(&status), slot)).await;
+                Box::pin(way.answer(&self, &peer, head, refused(status), slot)).await;
+            }
+            None if self.is_stopped() => {
+                Box::pin(way.answer(&self, &peer, head, refused(cut_off()), slot)).await;
             }
             None => {}
         }
     }
 
-    /// Checks a call before its handler runs. Returns the route to its handler, and the slot that
-    /// the call has taken.
+    /// Checks a call before its handler runs. Returns the route to its handler, the slot that the
+    /// call has taken, and who calls.
     ///
     /// # Errors
     /// When the method is unknown or has another schema than the caller's, when the call has begun
@@ -139,7 +175,7 @@ impl Core {
         self: &Arc<Self>,
         head: &CallHead,
         request: &am::Request<'_>,
-    ) -> Result<(&Route, Slot), Status> {
+    ) -> Result<(&Route, Slot, Caller), Status> {
         let Some(route) = self.router.route(head.method) else {
             return Err(self.unknown());
         };
@@ -159,8 +195,9 @@ impl Core {
                 false => queue.expects_in_time()?,
             }
         }
-        self.sessions().begin(head.session, head.call, method.is_idempotent())?;
-        Ok((route, slot))
+        let again = method.is_idempotent();
+        let caller = self.sessions().begin(head.session, head.call, again)?;
+        Ok((route, slot, caller))
     }
 
     /// Makes the request of a call from its payload, and opens its incoming stream if it has one.
@@ -218,9 +255,18 @@ fn is_inline(route: &Route, head: &CallHead) -> bool {
     route.inline && !head.flags.streams && !head.flags.long
 }
 
+/// Has the interceptors of a method see a call. A panic of an interceptor refuses the call.
+///
+/// # Errors
+/// The status with which the call is refused.
+async fn intercepted(route: &Route, call: Request<Body>) -> Result<Request<Body>, Status> {
+    let sees = AssertUnwindSafe(route.responder.interceptors.see(call)).catch_unwind();
+    sees.await.unwrap_or_else(|panic| Err(panicked(route.method.path(), &*panic)))
+}
+
 /// The answer to a call that was refused, so that its handler does not run.
 #[cold]
-fn refused(status: &Status) -> Encoded {
+fn refused(status: Status) -> Encoded {
     meters::refused(status.code());
-    Encoded::error(status)
+    Encoded::error(&status.not_run())
 }

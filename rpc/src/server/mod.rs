@@ -7,6 +7,7 @@
 //! | `intake` | receives a call, checks it, and has its handler run |
 //! | `running` | runs one handler, at once or as a task |
 //! | `answer` | encodes what a handler returned, and sends it with all that follows |
+//! | `leaving` | shuts the server down |
 //! | `state` | holds what all of these share: methods, sessions, streams, transfers, limits |
 //! | `slot`, `queue` | bound how many handlers run, and how long calls wait for theirs to begin |
 //! | `sessions` | remembers each client, and which of its calls have begun |
@@ -18,6 +19,7 @@
 mod answer;
 mod builder;
 mod intake;
+mod leaving;
 mod open;
 mod queue;
 mod running;

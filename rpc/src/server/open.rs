@@ -93,11 +93,13 @@ impl Server {
         self.0.endpoint.nic()
     }
 
-    /// Ends the server gracefully. From now on calls are refused with
-    /// [`Unavailable`](crate::Code::Unavailable). Running handlers are waited for, and their
-    /// answers sent. When this returns without an error, each client has all its answers, with the
-    /// streams and long bodies that belong to them, or has gone. A handler that never ends holds up
-    /// the shutdown: bound the wait with `tokio::time::timeout`, and then drop the server.
+    /// Ends the server gracefully, and loses nothing. All clients are told, so that their channels
+    /// send no more calls here. Calls that come nevertheless are refused with
+    /// [`Unavailable`](crate::Code::Unavailable), and their callers know that they
+    /// [have not run](Status::has_not_run). Running handlers are waited for, and their answers
+    /// sent. When this returns without an error, each client has all its answers, with the streams
+    /// and long bodies that belong to them, or has gone. A handler that never ends holds up the
+    /// shutdown: [`shutdown_within`](Self::shutdown_within) has a time limit.
     ///
     /// First of all, the server's [health](crate::ServerBuilder::health) is set to
     /// [`NotServing`](crate::ServingStatus::NotServing), and clients that watch it are told.
@@ -108,10 +110,29 @@ impl Server {
     /// silent for as long as the NIC's [`KeepAlive`](doorbell_verbs::KeepAlive) allows. The server
     /// has ended all the same.
     pub async fn shutdown(&self) -> Result<(), Status> {
+        self.close(None).await
+    }
+
+    /// Ends the server gracefully, as [`shutdown`](Self::shutdown) does, but finishes only the
+    /// calls that are done within a time limit. When the limit is over, the futures of handlers
+    /// that still run are dropped, and their callers get [`Unavailable`](crate::Code::Unavailable);
+    /// such calls have run in part.
+    ///
+    /// A handler that blocks its thread can't be stopped. The shutdown waits for it for ten seconds
+    /// more, and its caller then learns that the connection has ended.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Code::Unavailable), with the number of calls, when calls had to be
+    /// stopped; and the errors of [`shutdown`](Self::shutdown). The server has ended all the same.
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<(), Status> {
+        self.close(Some(limit)).await
+    }
+
+    async fn close(&self, limit: Option<Duration>) -> Result<(), Status> {
         self.0.health.iter().for_each(Health::shut_down);
-        let taken = self.0.core.close().await;
+        let closed = self.0.core.close(limit).await;
         self.0.endpoint.unmap_all().await;
-        taken
+        closed
     }
 }
 

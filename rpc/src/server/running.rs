@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::answer::{Encoded, ReplyPath};
+use super::leaving::cut_off;
 use super::slot::Slot;
 use super::state::Core;
 use crate::context::Inherited;
@@ -53,12 +54,12 @@ impl Running {
         slot: Slot,
     ) -> Self {
         let (deadline, method) = (call.deadline(), route.method.path());
-        let handler = route.handler.clone();
+        let responder = route.responder.clone();
         let (span, trace) = trace::handle(&call, &peer);
         let observed = Observed::new(span, route.meters.clone(), deadline);
         let span = observed.span();
         let inherited = Inherited { deadline, trace };
-        let future = inherited.clone().while_running(async move { handler(call).await });
+        let future = inherited.clone().while_running(responder.answer(call));
         let contained = AssertUnwindSafe(future).catch_unwind();
         let future = contained.map(move |outcome| {
             let answer = outcome.unwrap_or_else(|panic| Err(panicked(method, &*panic)));
@@ -124,15 +125,19 @@ impl Running {
     /// session can stop either.
     async fn run_stoppably(self, way: ReplyPath) {
         let Self { core, peer, head, method, deadline, future, answer, slot } = self;
+        // The way to answer the call, until the answer is sent.
+        let (mut way, mut slot) = (Some(way), Some(slot));
         let work = async {
-            let (way, answer) = match answer {
-                Some(answer) => (way, answer),
+            let answer = match answer {
+                Some(answer) => answer,
                 None => {
-                    let (way, answered) = waited_for(future, way, head.call).await;
-                    (way, Encoded::of(answered, peer.longest_payload()))
+                    let answered = waited_for(future, &mut way, head.call).await;
+                    Encoded::of(answered, peer.longest_payload())
                 }
             };
-            way.answer(&core, &peer, head, answer, slot).await;
+            if let (Some(way), Some(slot)) = (way.take(), slot.take()) {
+                way.answer(&core, &peer, head, answer, slot).await;
+            }
         };
         stoppably(&core, &peer, head, async {
             let Some(deadline) = deadline else { return work.await };
@@ -142,6 +147,11 @@ impl Running {
             }
         })
         .await;
+        if core.is_stopped()
+            && let (Some(way), Some(slot)) = (way, slot)
+        {
+            way.answer(&core, &peer, head, Encoded::error(&cut_off()), slot).await;
+        }
     }
 }
 
@@ -161,19 +171,17 @@ pub async fn stoppably(
 
 /// Waits for a handler. If that takes long, accepts the call first, so that the client gets its
 /// credit back.
-async fn waited_for(mut future: Answering, way: ReplyPath, call: u64) -> (ReplyPath, Answered) {
-    match tokio::time::timeout(HOLDS_CREDIT, &mut future).await {
-        Ok(answered) => (way, answered),
-        Err(_) => {
-            let way = way.accept(call);
-            (way, future.await)
-        }
+async fn waited_for(mut future: Answering, way: &mut Option<ReplyPath>, call: u64) -> Answered {
+    if let Ok(answered) = tokio::time::timeout(HOLDS_CREDIT, &mut future).await {
+        return answered;
     }
+    *way = way.take().map(|way| way.accept(call));
+    future.await
 }
 
 /// The status for the caller of a handler that panicked.
 #[cold]
-fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
+pub fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
     tracing::error!(method, text = panic_text(panic), "a handler panicked");
     Status::internal(format!("the handler of {method} panicked"))
 }

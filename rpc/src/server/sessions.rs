@@ -1,13 +1,16 @@
 //! Sessions: the clients that a server knows, and which calls of each client have begun.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::Peer;
 use futures_util::future::AbortHandle;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::bulk::Share;
+use crate::caller::Caller;
 use crate::status::Status;
 
 /// How many of a client's latest calls a server remembers, to refuse running one of them twice.
@@ -26,12 +29,16 @@ pub struct Sessions {
     remember: Duration,
     /// The most handlers of one client's calls that may wait for something.
     most_waiting: usize,
+    /// Whether all handlers were stopped, so that none may wait any more.
+    is_stopped: bool,
 }
 
 struct Session {
     /// The number that the client has drawn at random, by which the server recognises the client.
     client: u64,
     peer: Peer,
+    /// Who is at the other end of the connection.
+    caller: Caller,
     begun: RecentCalls,
     /// The calls that the client has given up. A client may give a call up before its handler
     /// waits.
@@ -40,6 +47,8 @@ struct Session {
     waiting: HashMap<u64, Waiter>,
     /// The client's share of the memory for long bodies.
     share: Share,
+    /// Closed when the client sends no more calls, because it knows that the server leaves.
+    left: Arc<Semaphore>,
     /// When the server learned that the client's connection had ended; `None` while it has not.
     gone_since: Option<Instant>,
 }
@@ -71,7 +80,7 @@ impl Sessions {
         client: u64,
         before: u64,
         fresh: u64,
-        peer: Peer,
+        (peer, caller): (Peer, Caller),
         share: Share,
     ) -> Option<u64> {
         if let Some(&number) = self.by_peer.get(&peer) {
@@ -83,6 +92,8 @@ impl Sessions {
             self.by_peer.remove(&session.peer);
             self.by_peer.insert(peer.clone(), before);
             session.peer = peer;
+            session.caller = caller;
+            session.left = Arc::new(Semaphore::new(0));
             session.gone_since = None;
             return Some(before);
         }
@@ -94,17 +105,20 @@ impl Sessions {
         }
         let ([begun, given_up], waiting) = (Default::default(), HashMap::new());
         self.by_peer.insert(peer.clone(), fresh);
-        let session = Session { client, peer, begun, given_up, waiting, share, gone_since: None };
+        let (left, gone_since) = (Arc::new(Semaphore::new(0)), None);
+        let session =
+            Session { client, peer, caller, begun, given_up, waiting, share, left, gone_since };
         self.by_number.insert(fresh, session);
         Some(fresh)
     }
 
-    /// Notes that a call begins. With `again`, the call is idempotent and may begin more than once.
+    /// Notes that a call begins, and returns who calls. With `again`, the call is idempotent and may
+    /// begin more than once.
     ///
     /// # Errors
     /// When there is no session with this number, when too many handlers of the client wait, or
     /// when the call has begun before or is too old to be remembered.
-    pub fn begin(&mut self, number: u64, call: u64, again: bool) -> Result<(), Status> {
+    pub fn begin(&mut self, number: u64, call: u64, again: bool) -> Result<Caller, Status> {
         let Some(session) = self.by_number.get_mut(&number) else {
             return Err(Status::unavailable(
                 "the server knows no such session: it has forgotten the client, which has to connect \
@@ -120,7 +134,7 @@ impl Sessions {
             )));
         }
         if again || session.begun.insert(call) {
-            return Ok(());
+            return Ok(session.caller.clone());
         }
         Err(Status::aborted(format!(
             "call {call} has begun on an earlier connection, and its answer was lost; it does not run \
@@ -135,7 +149,11 @@ impl Sessions {
         self.tickets += 1;
         let ticket = self.tickets;
         match self.by_number.get_mut(&number) {
-            Some(session) if peer.ending().is_none() && !session.given_up.contains(call) => {
+            Some(session)
+                if !self.is_stopped
+                    && peer.ending().is_none()
+                    && !session.given_up.contains(call) =>
+            {
                 let waiter = Waiter { peer: peer.clone(), stop, ticket };
                 let before = session.waiting.insert(call, waiter);
                 before.into_iter().for_each(|other| other.stop.abort());
@@ -156,6 +174,7 @@ impl Sessions {
         for session in self.by_number.values_mut() {
             if is_gone(&session.peer) {
                 session.gone_since.get_or_insert(now);
+                session.left.close();
             }
             let over = |_: &u64, waiter: &mut Waiter| is_gone(&waiter.peer);
             session.waiting.extract_if(over).for_each(|(_, waiter)| waiter.stop.abort());
@@ -170,10 +189,33 @@ impl Sessions {
         waiting.for_each(|(_, waiter)| waiter.stop.abort());
     }
 
-    /// The connections of all sessions whose connections have not ended.
-    pub fn peers_connected(&self) -> Vec<Peer> {
-        let peers = self.by_number.values().map(|session| &session.peer);
-        peers.filter(|peer| peer.ending().is_none()).cloned().collect()
+    /// Stops all handlers that wait, and each that would wait from now on.
+    pub fn stop_all(&mut self) {
+        self.is_stopped = true;
+        for session in self.by_number.values_mut() {
+            session.waiting.drain().for_each(|(_, waiter)| waiter.stop.abort());
+        }
+    }
+
+    /// Notes that a client sends no more calls over the connection of its session.
+    pub fn leaves(&mut self, number: u64) {
+        if let Some(session) = self.by_number.get(&number) {
+            session.left.close();
+        }
+    }
+
+    /// The semaphore that is closed when the client of a session has left; `None` if it has gone.
+    pub fn left(&self, number: u64) -> Option<Arc<Semaphore>> {
+        let session = self.by_number.get(&number);
+        let session = session.filter(|session| session.peer.ending().is_none());
+        session.map(|session| session.left.clone())
+    }
+
+    /// The numbers and the connections of all sessions whose connections have not ended.
+    pub fn connected(&self) -> Vec<(u64, Peer)> {
+        let sessions = self.by_number.iter();
+        let sessions = sessions.filter(|(_, session)| session.peer.ending().is_none());
+        sessions.map(|(&number, session)| (number, session.peer.clone())).collect()
     }
 
     /// The connections of all sessions whose connections have ended.

@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorbell_am as am;
-use doorbell_verbs::{Cause, Ending, Silence};
-use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -35,29 +33,13 @@ pub struct Core {
     /// The calls that wait for their handlers to begin; `None` if the server does not bound that
     /// wait.
     pub queue: Option<Arc<Queue>>,
+    /// Whether the server is shutting down, and refuses calls.
     pub closing: AtomicBool,
+    /// Whether the time limit of the shutdown is over, and no handler may run any more.
+    pub stopped: AtomicBool,
     /// Notified when the last call is answered while the server shuts down.
     pub idle: Notify,
     pub runtime: Handle,
-}
-
-/// How long a server that shuts down waits for its clients to take their last answers.
-const SETTLES: Duration = Duration::from_secs(10);
-
-/// The most clients that an error of a shutdown names.
-const MOST_NAMED: usize = 4;
-
-/// Waits until a client has taken all answers that were sent to it, for a bounded time. Returns
-/// whether it has, or has gone and wants none of them.
-async fn takes_all(client: &am::Peer) -> bool {
-    let in_time = tokio::time::timeout(SETTLES, client.settled()).await.is_ok();
-    // A client that merely falls silent may want them still.
-    let silent = |limit| matches!(limit, Silence::Busy | Silence::Idle);
-    let lost = match client.ending() {
-        Some(Ending::Broken(Cause::PeerSilent { limit, .. })) => silent(limit),
-        _ => false,
-    };
-    in_time && !lost
 }
 
 /// The number of handlers that run and the number of calls that are not answered yet, in one word,
@@ -76,9 +58,9 @@ impl Counts {
         (self.0.load(Ordering::SeqCst) % Self::CALL) as usize
     }
 
-    /// Whether at least one call is not answered.
-    fn any_unanswered(&self) -> bool {
-        self.0.load(Ordering::SeqCst) >= Self::CALL
+    /// The number of calls that are not answered.
+    pub fn unanswered(&self) -> u64 {
+        self.0.load(Ordering::SeqCst) / Self::CALL
     }
 
     /// Counts a call and its handler in. Returns how many handlers ran before.
@@ -119,6 +101,8 @@ pub struct Limits {
     pub longest: usize,
     /// The most memory for bodies that are too long for messages, in bytes.
     pub memory: usize,
+    /// How long a body waits for memory while none comes back.
+    pub patience: Duration,
     /// The most sessions, and for how long each is remembered after its connection has ended.
     pub sessions: usize,
     pub remember: Duration,
@@ -129,7 +113,7 @@ impl Core {
         Arc::new(Self {
             router,
             streams: Arc::default(),
-            transfers: Transfers::new(limits.longest, limits.memory),
+            transfers: Transfers::new(limits.longest, limits.memory, limits.patience),
             bulk: BulkConnections::default(),
             limits,
             sessions: Mutex::new(Sessions::new(
@@ -141,6 +125,7 @@ impl Core {
             running: Counts::default(),
             queue: limits.wait.map(Queue::new).map(Arc::new),
             closing: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             idle: Notify::new(),
             runtime,
         })
@@ -189,37 +174,5 @@ impl Core {
     pub fn look_for_gone(&self) {
         let gone = self.sessions().peers_gone().into_iter();
         self.gone(&gone.map(|peer| (peer, client_gone("it was noticed late"))).collect());
-    }
-
-    /// Refuses further calls, and waits until every call that was taken in is answered. Then waits
-    /// for a bounded time until the clients have taken the answers.
-    ///
-    /// # Errors
-    /// When a client has not taken its answers in that time.
-    pub async fn close(&self) -> Result<(), Status> {
-        self.closing.store(true, Ordering::SeqCst);
-        loop {
-            let mut ended = std::pin::pin!(self.idle.notified());
-            ended.as_mut().enable();
-            if !self.running.any_unanswered() {
-                break;
-            }
-            ended.await;
-        }
-        let peers = self.sessions().peers_connected();
-        let taken = join_all(peers.iter().map(takes_all)).await;
-        let left = peers.iter().zip(taken).filter(|(_, taken)| !taken);
-        let left: Vec<_> = left.map(|(client, _)| client.to_string()).collect();
-        if left.is_empty() {
-            return Ok(());
-        }
-        let named = left[..left.len().min(MOST_NAMED)].join(", ");
-        let more = if left.len() > MOST_NAMED { ", …" } else { "" };
-        Err(Status::unavailable(format!(
-            "the server has ended, and {} of {} clients have not taken their last answers: \
-             {named}{more}. They are silent, or their programs have taken no message for {SETTLES:?}",
-            left.len(),
-            peers.len()
-        )))
     }
 }

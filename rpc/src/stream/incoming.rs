@@ -11,7 +11,7 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::partial::{MemoryRequest, Partial, too_long};
 use super::{OVERHEAD, WINDOW};
-use crate::bulk::{Reserved, Share, time_for};
+use crate::bulk::{NoRoom, Reserved, Share, time_for};
 use crate::status::Status;
 use crate::wire::piece;
 
@@ -148,13 +148,17 @@ impl Incoming {
     }
 
     /// Reserves the memory that a piece needs, and then grants the sender the rest of the piece.
-    /// Ends the stream if the sender does not send the rest [in time](time_for).
+    /// Ends the stream if there is no memory while the reader waits for the piece, or the sender
+    /// does not send the rest [in time](time_for).
     pub async fn reserve(&self, wanted: MemoryRequest, tell: &impl Feedback) {
         let MemoryRequest { len, mut over } = wanted;
         let reserved = tokio::select! {
             biased;
             _ = &mut over => return,
-            reserved = self.share.reserve(len) => reserved,
+            reserved = self.room_for(len) => match reserved {
+                Ok(reserved) => reserved,
+                Err(why) => return self.end_here(why.status("a message of a stream")),
+            },
         };
         let grant = self.reserved(reserved, &mut over);
         if grant > 0 {
@@ -166,6 +170,21 @@ impl Incoming {
                 "the sender of a stream has not sent a message of {len} bytes within the {time:?} for \
                  which memory is reserved for it"
             )));
+        }
+    }
+
+    /// Reserves memory for a piece. A piece that the reader does not ask for waits for as long as it
+    /// takes.
+    ///
+    /// # Errors
+    /// When there is no memory while the reader waits for the piece.
+    async fn room_for(&self, len: usize) -> Result<Reserved, NoRoom> {
+        loop {
+            match self.share.reserve(len).await {
+                Err(why) if self.change(|state| state.waker.is_some()) => return Err(why),
+                Err(_) => {}
+                Ok(reserved) => return Ok(reserved),
+            }
         }
     }
 

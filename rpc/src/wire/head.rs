@@ -35,7 +35,7 @@ pub struct Welcome {
     /// other fields mean nothing.
     pub version: u64,
     /// The number of the session, which each call names; zero if the server has no room for
-    /// another.
+    /// another, and [`LEAVES`](Self::LEAVES) if the server is shutting down.
     pub session: u64,
     /// A random number that the server has drawn when it was opened. A server with another number
     /// has forgotten all calls.
@@ -47,6 +47,10 @@ pub struct Welcome {
 }
 
 impl Welcome {
+    /// The number in place of a session's, by which a server that is shutting down turns clients
+    /// away.
+    pub const LEAVES: u64 = u64::MAX;
+
     pub fn words(self) -> WelcomeWords {
         [self.version, self.session, self.server, self.longest, self.bulk_service]
     }
@@ -101,12 +105,14 @@ pub struct Flags {
     pub long: bool,
     /// Whether an answer only says that the call was accepted and runs; the response follows later.
     pub accepted: bool,
+    /// Whether an error tells that the handler has not run.
+    pub not_run: bool,
 }
 
 impl Flags {
     pub fn pack(self) -> u64 {
-        let Self { metadata, code, streams, long, accepted } = self;
-        let bits = [streams, accepted, long];
+        let Self { metadata, code, streams, long, accepted, not_run } = self;
+        let bits = [streams, accepted, long, not_run];
         let bits = bits.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
         u64::from(metadata) | u64::from(code) << 16 | bits << 24
     }
@@ -119,6 +125,7 @@ impl Flags {
             streams: bits & 1 == 1,
             accepted: bits >> 1 & 1 == 1,
             long: bits >> 2 & 1 == 1,
+            not_run: bits >> 3 & 1 == 1,
         }
     }
 }
@@ -129,7 +136,8 @@ mod tests {
 
     #[test]
     fn a_call_head_that_is_read_equals_the_one_that_was_written() {
-        let flags = Flags { metadata: 513, code: 14, accepted: true, ..Flags::default() };
+        let flags =
+            Flags { metadata: 513, code: 14, accepted: true, not_run: true, ..Flags::default() };
         assert_eq!(Flags::unpack(flags.pack()), flags);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };
         assert_eq!(CallHead::from_words(head.words()), head);

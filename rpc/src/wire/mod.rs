@@ -8,6 +8,8 @@
 //! | `RESPONSE` | the server | the answer to a call that the server has accepted before, with the content of an `ANSWER` |
 //! | `PIECE` | both | one or several pieces of a stream, the end of a stream, or that its reader wants no more: a [`PieceKind`] |
 //! | `LEND`, `WRITTEN` | both | the memory into which to write a long body, and that nothing is written there any more |
+//! | `LEAVE` | the server | that it shuts down: calls that it gets later do not run |
+//! | `LEFT` | the client | that it sends no more calls over a connection whose server leaves |
 //! | `GRANT`, `GRANTED` | both | how many more bytes of a stream may be sent, by a message or in reply to a `PIECE` |
 //!
 //! `head` has the words of hellos, calls and answers, `content` the payloads of calls and answers,
@@ -26,7 +28,7 @@ pub use head::{CallHead, CallKey, CallWords, Flags, Hello, HelloWords, Welcome, 
 pub use piece::PieceKind;
 
 /// The version of the protocol. Ends of different versions refuse each other.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// The first message on a connection. Its words are a [`Hello`]; it has no payload.
 pub const HELLO: RequestId<HelloWords> = RequestId::new(0, "rpc hello");
@@ -53,6 +55,14 @@ pub const LEND: RequestId<[u64; 2]> = RequestId::new(6, "rpc lend");
 /// and one if all of the body was written. Each [`LEND`] is followed by this message, even if the
 /// body is not wanted any more.
 pub const WRITTEN: RequestId<[u64; 3]> = RequestId::new(7, "rpc written");
+
+/// The word of a server that shuts down: it refuses calls that it gets from now on, and finishes
+/// those that it has. Its word is the session of the client.
+pub const LEAVE: RequestId<[u64; 1]> = RequestId::new(8, "rpc leave");
+
+/// The word of a client to a server that has said [`LEAVE`]: no call follows over this connection.
+/// Its word is the session.
+pub const LEFT: RequestId<[u64; 1]> = RequestId::new(9, "rpc left");
 
 /// The answer to a [`HELLO`]. Its words are a [`Welcome`].
 pub const WELCOME: ReplyId<WelcomeWords> = ReplyId::new(0, "rpc welcome");

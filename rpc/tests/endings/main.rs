@@ -10,6 +10,7 @@ mod mixed;
 
 mod durations;
 mod errors;
+mod leaving;
 mod panics;
 mod runtimes;
 mod shutdowns;

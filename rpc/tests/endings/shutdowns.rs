@@ -15,8 +15,9 @@ const LONG: Duration = Duration::from_secs(30);
 const GIVE: Method<Bytes, Bytes, Raw> = Method::new("give");
 
 /// Shuts a server down in the middle of calls from several clients, whose answers have so many
-/// bytes, and compares how many handlers have returned with how many calls were answered.
-async fn shuts_down(device: &str, bytes: usize, inline: bool) {
+/// bytes, and compares how many handlers have returned with how many calls were answered. Returns
+/// the callers, each of which ends with a call that has not run.
+async fn shuts_down(device: &str, bytes: usize, inline: bool) -> JoinSet<()> {
     let returned = Arc::new(AtomicU64::new(0));
     let counts = returned.clone();
     let router = Router::new().unary(GIVE, move |_| {
@@ -36,8 +37,12 @@ async fn shuts_down(device: &str, bytes: usize, inline: bool) {
             let (answered, began) = (answered.clone(), began.clone());
             callers.spawn(async move {
                 for call in 0.. {
-                    // A call that is refused, or lost, is the last one.
-                    let Ok(answer) = client.unary(GIVE, Bytes::new()).await else { return };
+                    let answer = match client.unary(GIVE, Bytes::new()).await {
+                        Ok(answer) => answer,
+                        // The call that is refused is the last one, and none is lost.
+                        Err(status) if status.has_not_run() => return,
+                        Err(status) => panic!("a call was lost: {status:?}"),
+                    };
                     assert_eq!(answer.into_inner().len(), bytes);
                     answered.fetch_add(1, Ordering::SeqCst);
                     if call == 3 {
@@ -56,16 +61,23 @@ async fn shuts_down(device: &str, bytes: usize, inline: bool) {
     while answered.load(Ordering::SeqCst) < returned.load(Ordering::SeqCst) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    callers.shutdown().await;
+    callers
 }
 
 /// As often as makes it all but certain that a shutdown falls between an answer and its sending.
 async fn shut_down(device: &str) {
+    let mut callers = Vec::new();
     for round in 0..30 {
-        shuts_down(device, 8, round % 2 == 0).await;
+        callers.push(shuts_down(device, 8, round % 2 == 0).await);
     }
     for _ in 0..10 {
-        shuts_down(device, 20_000, false).await;
+        callers.push(shuts_down(device, 20_000, false).await);
+    }
+    // Callers wait for a connection first.
+    for mut callers in callers {
+        while let Some(ended) = callers.join_next().await {
+            ended.expect("no call was lost");
+        }
     }
 }
 

@@ -16,10 +16,13 @@ const CALL: RequestId<[u64; 6]> = RequestId::new(1, "rpc call");
 const WELCOME: ReplyId<[u64; 5]> = ReplyId::new(0, "rpc welcome");
 
 /// The version that the server speaks.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// The length of a body, and of all memory for bodies.
 const LEN: usize = 1 << 20;
+
+/// Longer than memory is lent for.
+const TWO_MINUTES: Duration = Duration::from_secs(120);
 
 /// The number that stands for a path on the wire.
 fn number_of(text: &str) -> u64 {
@@ -33,7 +36,8 @@ fn number_of(text: &str) -> u64 {
 async fn memory_that_a_client_does_not_write_into_is_lent_for_a_bounded_time() {
     let (ether, _, [far, near]) = ends(1, Faults::NONE);
     let server = Server::builder().add_service(router(&Handled::default()));
-    let server = server.longest_body(LEN).body_memory(LEN).open_on(&far);
+    let server =
+        server.longest_body(LEN).body_memory(LEN).patience_for_bodies(TWO_MINUTES).open_on(&far);
     let server = passing(&ether, server).await.expect("there is room");
     let stopped = async {
         let endpoint =

@@ -62,6 +62,16 @@ async fn messages_go_by_the_codec_of_the_service() {
     assert_eq!((status.code(), status.message()), (Code::AlreadyExists, "hey"));
 }
 
+// A caller with another codec had its bytes misread.
+#[tokio::test]
+async fn a_caller_with_another_codec_than_the_service_is_refused_before_its_message_is_decoded() {
+    assert_eq!(EchoClient::SAY.id().schema_text(), "(String) -> String by Lines");
+    let router = Router::from(EchoServer::new(Cave));
+    let other = rpc::Method::<String, String>::new("text.Echo/Say").schema("(String) -> String");
+    let refused = rpc::Client::new(router).unary(other, "hey\n".to_owned()).await;
+    assert_eq!(refused.expect_err("it is refused").code(), Code::FailedPrecondition);
+}
+
 #[test]
 #[should_panic(expected = "two handlers have the method `text.Echo/")]
 fn a_server_has_a_service_once() {

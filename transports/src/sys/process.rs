@@ -5,11 +5,14 @@ use std::ptr;
 
 use libc::c_int;
 
+use super::unix;
+
 /// The process at the other end of a link. The kernel has told which one it is, so a peer can't
 /// name another.
 #[derive(Debug)]
 pub struct PeerProcess {
     number: u32,
+    user: Option<u32>,
     /// A descriptor of the process itself, and not of its number.
     descriptor: OwnedFd,
 }
@@ -20,17 +23,24 @@ impl PeerProcess {
     /// kernel hands out no descriptor of the process, as it does from Linux 6.5 on.
     pub(crate) fn behind(socket: RawFd) -> Option<Self> {
         let nobody = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-        let number = u32::try_from(option(socket, libc::SO_PEERCRED, nobody)?.pid).ok()?;
+        let libc::ucred { pid, uid, .. } = option(socket, libc::SO_PEERCRED, nobody)?;
+        let (number, user) = (u32::try_from(pid).ok()?, unix::user(Some(uid)));
         let descriptor: RawFd = option(socket, libc::SO_PEERPIDFD, -1)?;
         // SAFETY: the descriptor is new and nobody else's.
         let descriptor = (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })?;
-        (number != 0).then_some(Self { number, descriptor })
+        (number != 0).then_some(Self { number, user, descriptor })
     }
 
     /// Returns the number of the process. While the process [is there](Self::is_there), no other
     /// has the number.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Returns the number of the user as whom the process opened its end, or `None` if the user has
+    /// no number in this process's user namespace.
+    pub fn user(&self) -> Option<u32> {
+        self.user
     }
 
     /// Returns whether the process has not ended. If so, whatever was done by its
@@ -68,5 +78,6 @@ mod tests {
             return;
         };
         assert_eq!((found.number(), found.is_there()), (std::process::id(), true));
+        assert_eq!(found.user(), unix::own_user());
     }
 }

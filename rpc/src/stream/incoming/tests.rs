@@ -1,5 +1,7 @@
 //! Tests of the reading end of a stream. The test plays the sender.
 
+use std::time::Duration;
+
 use futures_util::task::noop_waker_ref;
 use futures_util::{FutureExt, StreamExt};
 
@@ -7,6 +9,8 @@ use super::*;
 use crate::Code;
 use crate::bulk::Pool;
 
+/// How long pieces wait while no memory comes back.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The length of most fragments, in bytes.
 const FRAGMENT: usize = 1000;
 /// How much of the window such a fragment costs.
@@ -82,7 +86,7 @@ fn incoming(share: &Share) -> Arc<Incoming> {
 }
 
 fn some_share() -> Share {
-    Pool::new(LEN).whole()
+    Pool::new(LEN, PATIENCE).whole()
 }
 
 /// The next piece or the end of a stream, if the reader has it at once.
@@ -179,7 +183,7 @@ async fn long_pieces_of_several_streams_wait_for_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sender_that_stops_in_the_midst_of_a_long_piece_ends_the_stream() {
-    let pool = Pool::new(LEN);
+    let pool = Pool::new(LEN, PATIENCE);
     let (incoming, sender) = (incoming(&pool.whole()), Sender::new());
     let mut reader = Reader::new(incoming.clone(), sender.clone());
     sender.send(&incoming, FRAGMENTS, LEN);
@@ -195,10 +199,10 @@ async fn a_sender_that_stops_in_the_midst_of_a_long_piece_ends_the_stream() {
 
 #[tokio::test]
 async fn memory_is_given_to_the_piece_alone_that_has_asked_for_it() {
-    let pool = Pool::new(LEN);
+    let pool = Pool::new(LEN, PATIENCE);
     let share = pool.whole();
     let (incoming, sender) = (incoming(&share), Sender::new());
-    let taken = share.reserve(LEN).await;
+    let taken = share.reserve(LEN).await.expect("there is room");
     let mut reader = Reader::new(incoming.clone(), sender.clone());
     // A piece that asks for memory, and is completed within the window meanwhile.
     let short = 100 * FRAGMENT;
@@ -231,7 +235,7 @@ fn a_stream_that_ends_well_in_the_midst_of_a_piece_ends_with_an_error() {
 
 #[tokio::test]
 async fn a_reader_that_leaves_gives_the_memory_back() {
-    let pool = Pool::new(LEN);
+    let pool = Pool::new(LEN, PATIENCE);
     let (incoming, sender) = (incoming(&pool.whole()), Sender::new());
     let reader = Reader::new(incoming.clone(), sender.clone());
     let before = sender.send(&incoming, FRAGMENTS, LEN);

@@ -45,7 +45,7 @@ pub(crate) fn own_user() -> Option<u32> {
 }
 
 /// The user of a number that the kernel tells, if it tells one that stands for a user.
-fn user(told: Option<u32>) -> Option<u32> {
+pub(crate) fn user(told: Option<u32>) -> Option<u32> {
     told.and_then(|user| known(user, overflow()))
 }
 

@@ -17,7 +17,7 @@ use libc::c_int;
 use super::closer;
 use super::{check, owned, set_option};
 
-pub(crate) use credentials::{holder, is_anothers, own_user};
+pub(crate) use credentials::{holder, is_anothers, own_user, user};
 pub(crate) use messages::{Passed, Received};
 
 /// Whether a socket lets descriptors in; missing from the library for most targets.

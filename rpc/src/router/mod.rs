@@ -1,4 +1,8 @@
-//! The router: which handler each method of a server has.
+//! The router: which handler each method of a server has, and which interceptors see its calls.
+//!
+//! `kinds` adds methods of each kind, for which it decodes and encodes.
+
+mod kinds;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,11 +11,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use futures_util::StreamExt;
 use tower_service::Service;
 
-use crate::codec::{Codec, encoded};
-use crate::message::{Body, Request, Response, Streaming};
+use crate::intercept::{Intercepted, Interceptor, Interceptors};
+use crate::message::{Body, Request, Response};
 use crate::meters::Meters;
 use crate::method::{Method, MethodId};
 use crate::status::Status;
@@ -29,10 +32,34 @@ pub type Handler = Arc<dyn Fn(Request<Body>) -> Answering + Send + Sync>;
 #[derive(Clone)]
 pub struct Route {
     pub method: MethodId,
-    pub handler: Handler,
+    pub responder: Responder,
     pub meters: Meters,
     /// Whether the handler may run where its request was received, rather than as a task.
     pub inline: bool,
+}
+
+/// What answers the calls of a method: the interceptors, which may refuse a call, and the handler.
+#[derive(Clone)]
+pub struct Responder {
+    handler: Handler,
+    pub interceptors: Interceptors,
+}
+
+impl Responder {
+    /// Has the interceptors see a call, and the handler answer it unless they refuse.
+    pub async fn answer(self, mut request: Request<Body>) -> Answered {
+        if !self.interceptors.is_empty() {
+            // A future that calls without interceptors should not carry.
+            request = Box::pin(self.interceptors.see(request)).await?;
+        }
+        // Whatever status the handler passes on from a call of its own, this call has run.
+        (self.handler)(request).await.map_err(Status::may_have_run)
+    }
+
+    /// What answers calls that the interceptors have seen.
+    pub fn after_interceptors(&self) -> Self {
+        Self { handler: self.handler.clone(), interceptors: Interceptors::default() }
+    }
 }
 
 /// The methods of a server and their handlers, which are async functions or tower services.
@@ -69,6 +96,8 @@ pub struct Route {
 #[derive(Clone, Default)]
 pub struct Router {
     routes: Arc<HashMap<u64, Route>>,
+    /// The interceptors of all methods, also of those that are added later.
+    interceptors: Interceptors,
 }
 
 impl Router {
@@ -76,36 +105,6 @@ impl Router {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Adds a method that takes one message and answers with one.
-    ///
-    /// # Panics
-    /// When the router has the method already.
-    #[must_use]
-    #[track_caller]
-    pub fn unary<A, R, C, F, O>(
-        self,
-        method: Method<A, R, C>,
-        handler: impl Fn(Request<A>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        C: Codec<A> + Codec<R>,
-        A: Send + 'static,
-        R: Send + 'static,
-        F: Future<Output = Result<O, Status>> + Send + 'static,
-        O: Into<Response<R>>,
-    {
-        let handler = move |request: Request<Body>| -> Answering {
-            match decoded::<A, C>(request) {
-                Err(status) => Box::pin(async { Err(status) }),
-                Ok(request) => {
-                    let answer = handler(request);
-                    Box::pin(async { whole::<R, C>(answer.await?.into()) })
-                }
-            }
-        };
-        self.put(method.id(), Arc::new(handler))
     }
 
     /// Adds a tower service as the handler of a method. The service handles bodies that are not
@@ -155,6 +154,79 @@ impl Router {
         self
     }
 
+    /// Has a function see each call of the router's methods before its body is received, if that is
+    /// long, and decoded. The function gets the request without its body, with the
+    /// [method](Request::method), the metadata, the deadline and the [caller](Request::caller). It
+    /// returns the request for the handler, to which it may have attached
+    /// [extensions](Request::extensions), or a status, with which the call is refused.
+    ///
+    /// The function sees the calls of all methods of the router, whether they were added or merged
+    /// before or are later. Of several interceptors, each sees what those that were added before
+    /// have let through. A function that has to wait is added by
+    /// [`intercept_async`](Self::intercept_async). [`ServerBuilder::intercept`] is for all methods
+    /// of a server.
+    ///
+    /// ```
+    /// use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status};
+    ///
+    /// const WHO: Method<(), String> = Method::new("who");
+    ///
+    /// struct User(String);
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let router = Router::new()
+    ///     .unary(WHO, |request| async move {
+    ///         let user = request.extensions().get::<User>();
+    ///         Ok(user.map(|User(name)| name.clone()).unwrap_or_default())
+    ///     })
+    ///     .intercept(|mut request| match request.metadata().text("user") {
+    ///         None => Err(Status::unauthenticated("who are you?")),
+    ///         Some(name) => {
+    ///             let user = User(name.to_owned());
+    ///             request.extensions_mut().insert(user);
+    ///             Ok(request)
+    ///         }
+    ///     });
+    /// let server = Server::builder().add_service(router).open("shm").await?;
+    /// let client = Client::new(Channel::connect(server.name()).await?);
+    /// let refused = client.unary(WHO, ()).await.unwrap_err();
+    /// assert_eq!(refused.code(), Code::Unauthenticated);
+    /// assert!(refused.has_not_run());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`ServerBuilder::intercept`]: crate::ServerBuilder::intercept
+    #[must_use]
+    pub fn intercept(
+        self,
+        sees: impl Fn(Request<()>) -> Intercepted + Send + Sync + 'static,
+    ) -> Self {
+        self.intercepted(&Interceptor::at_once(sees).into())
+    }
+
+    /// Has an async function see each call of the router's methods, as [`intercept`](Self::intercept)
+    /// does. While the function waits, the call counts as one whose handler waits: it ends at its
+    /// deadline, and when it is given up. An [inline](Self::inline) method whose interceptor waits
+    /// goes on as a task.
+    #[must_use]
+    pub fn intercept_async<F>(self, sees: impl Fn(Request<()>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Intercepted> + Send + 'static,
+    {
+        self.intercepted(&Interceptor::waits(sees).into())
+    }
+
+    /// Adds interceptors behind those that each method has.
+    pub(crate) fn intercepted(mut self, interceptors: &Interceptors) -> Self {
+        self.interceptors.append(interceptors);
+        for route in Arc::make_mut(&mut self.routes).values_mut() {
+            route.responder.interceptors.append(interceptors);
+        }
+        self
+    }
+
     /// Adds all methods of another router.
     ///
     /// # Panics
@@ -176,12 +248,16 @@ impl Router {
     #[track_caller]
     fn put(self, method: MethodId, handler: Handler) -> Self {
         let meters = Meters::of_server(method);
-        self.put_route(Route { method, handler, meters, inline: false })
+        let responder = Responder { handler, interceptors: Interceptors::default() };
+        self.put_route(Route { method, responder, meters, inline: false })
     }
 
     #[track_caller]
-    fn put_route(mut self, route: Route) -> Self {
+    fn put_route(mut self, mut route: Route) -> Self {
         let method = route.method;
+        let all = &mut route.responder.interceptors;
+        let own = std::mem::replace(all, self.interceptors.clone());
+        all.append(&own);
         let before = Arc::make_mut(&mut self.routes).insert(method.number(), route);
         match before {
             None => self,
@@ -219,7 +295,9 @@ impl Service<Request<Body>> for Router {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = request.method();
         match self.route(method.number()) {
-            Some(route) if method.fits(&route.method) => (route.handler)(request),
+            Some(route) if method.fits(&route.method) => {
+                Box::pin(route.responder.clone().answer(request))
+            }
             Some(route) => {
                 let schema = route.method.schema_text();
                 let asked = method.schema_text();
@@ -238,119 +316,4 @@ impl<A, R, C> From<Method<A, R, C>> for MethodId {
     fn from(method: Method<A, R, C>) -> Self {
         method.id()
     }
-}
-
-/// Decodes the one message of a request.
-fn decoded<A, C: Codec<A>>(request: Request<Body>) -> Result<Request<A>, Status> {
-    let method = request.method();
-    request.try_map(|body| decode::<A, C>(method, body.whole()?))
-}
-
-fn decode<A, C: Codec<A>>(method: MethodId, bytes: bytes::Bytes) -> Result<A, Status> {
-    let len = bytes.len();
-    C::decode(bytes).map_err(|why| {
-        Status::invalid_argument(format!(
-            "the body of {len} bytes that came for {method} is no {}: {why}",
-            std::any::type_name::<A>()
-        ))
-    })
-}
-
-/// Encodes the one message of a response.
-fn whole<R, C: Codec<R>>(response: Response<R>) -> Answered {
-    response.try_map(|message| encoded::<R, C>(message).map(Body::Whole))
-}
-
-impl Router {
-    /// Adds a method that takes one message and answers with a stream.
-    ///
-    /// # Panics
-    /// When the router has the method already.
-    #[must_use]
-    #[track_caller]
-    pub fn server_streaming<A, R, C, F, O>(
-        self,
-        method: Method<A, R, C>,
-        handler: impl Fn(Request<A>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        C: Codec<A> + Codec<R>,
-        A: Send + 'static,
-        R: Send + 'static,
-        F: Future<Output = Result<O, Status>> + Send + 'static,
-        O: Into<Response<Streaming<R>>>,
-    {
-        let handler = move |request: Request<Body>| -> Answering {
-            match decoded::<A, C>(request) {
-                Err(status) => Box::pin(async { Err(status) }),
-                Ok(request) => {
-                    let answer = handler(request);
-                    Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
-                }
-            }
-        };
-        self.put(method.id(), Arc::new(handler))
-    }
-
-    /// Adds a method that takes a stream and answers with one message.
-    ///
-    /// # Panics
-    /// When the router has the method already.
-    #[must_use]
-    #[track_caller]
-    pub fn client_streaming<A, R, C, F, O>(
-        self,
-        method: Method<A, R, C>,
-        handler: impl Fn(Request<Streaming<A>>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        C: Codec<A> + Codec<R>,
-        A: Send + 'static,
-        R: Send + 'static,
-        F: Future<Output = Result<O, Status>> + Send + 'static,
-        O: Into<Response<R>>,
-    {
-        let handler = move |request: Request<Body>| -> Answering {
-            let answer = handler(streamed::<A, C>(request));
-            Box::pin(async { whole::<R, C>(answer.await?.into()) })
-        };
-        self.put(method.id(), Arc::new(handler))
-    }
-
-    /// Adds a method that takes a stream and answers with a stream.
-    ///
-    /// # Panics
-    /// When the router has the method already.
-    #[must_use]
-    #[track_caller]
-    pub fn streaming<A, R, C, F, O>(
-        self,
-        method: Method<A, R, C>,
-        handler: impl Fn(Request<Streaming<A>>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        C: Codec<A> + Codec<R>,
-        A: Send + 'static,
-        R: Send + 'static,
-        F: Future<Output = Result<O, Status>> + Send + 'static,
-        O: Into<Response<Streaming<R>>>,
-    {
-        let handler = move |request: Request<Body>| -> Answering {
-            let answer = handler(streamed::<A, C>(request));
-            Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
-        };
-        self.put(method.id(), Arc::new(handler))
-    }
-}
-
-/// Decodes the messages of a request that is a stream, one by one as they are read.
-fn streamed<A: Send + 'static, C: Codec<A>>(request: Request<Body>) -> Request<Streaming<A>> {
-    let method = request.method();
-    request
-        .map(|body| Streaming::new(body.pieces().map(move |piece| decode::<A, C>(method, piece?))))
-}
-
-/// Encodes the messages of a response that is a stream, one by one as they are sent.
-fn pieces<R: Send + 'static, C: Codec<R>>(response: Response<Streaming<R>>) -> Response<Body> {
-    response.map(|messages| Body::stream(messages.map(|message| encoded::<R, C>(message?))))
 }
