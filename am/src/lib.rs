@@ -129,7 +129,11 @@ pub use kinds::{
     Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay, Reply, ReplyId, RequestId,
 };
 pub use name::{Name, NameError};
+#[doc(hidden)]
+pub use peer::PeerHost;
 pub use peer::{Credit, Peer, Placing};
+#[doc(hidden)]
+pub use progress::WeakBundle;
 pub use progress::{Bundle, Statistics};
 #[doc(hidden)]
 pub use progress::{Ready, Runner};

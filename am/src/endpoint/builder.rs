@@ -110,6 +110,12 @@ impl EndpointBuilder {
         self.with(|config| config.first_credits = credits)
     }
 
+    /// Sets the most [receives](EndpointConfig::first_receives) that a new peer has before it sends
+    /// anything; as many as its first credits by default.
+    pub fn first_receives(self, receives: usize) -> Self {
+        self.with(|config| config.first_receives = receives)
+    }
+
     /// Sets the longest [payload](EndpointConfig::payload) of a message; 4096 bytes by default.
     pub fn payload(self, bytes: usize) -> Self {
         self.with(|config| config.payload = bytes)
@@ -136,6 +142,18 @@ impl EndpointBuilder {
     /// take; 4096 by default.
     pub fn receives(self, receives: usize) -> Self {
         self.with(|config| config.receives = receives)
+    }
+
+    /// Sets the number of [peers](EndpointConfig::peers) for each of which there is a receive
+    /// beside the [`receives`](Self::receives); none by default.
+    pub fn peers(self, peers: usize) -> Self {
+        self.with(|config| config.peers = peers)
+    }
+
+    /// Sets whether peers may [connect](EndpointConfig::listens) to the endpoint, which is so by
+    /// default.
+    pub fn listens(self, listens: bool) -> Self {
+        self.with(|config| config.listens = listens)
     }
 
     /// Sets how long handlers of peers have to [answer](EndpointConfig::patience) what this
@@ -202,6 +220,13 @@ impl EndpointBuilder {
     pub async fn open<S>(self, device: &str, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
         let bundle = self.open_bundle(device).await?;
         bundle.endpoint(handlers, self.endpoint).await
+    }
+
+    /// Returns the configurations of the NIC and of the bundle that [`open`](Self::open) makes. For
+    /// layers of this workspace that share a NIC among endpoints.
+    #[doc(hidden)]
+    pub fn shared_parts(&self) -> (&Config, &BundleConfig) {
+        (&self.nic, &self.bundle)
     }
 
     /// Opens a device, and makes the bundle on which the endpoint is to be

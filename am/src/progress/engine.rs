@@ -12,6 +12,7 @@ use super::beside::Runners;
 use super::companions::{Companions, Served};
 use super::poller::Poller;
 use super::updates::{Inbox, Update};
+use super::watched::Watched;
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::dispatch::{Looked, Looking};
@@ -32,6 +33,8 @@ pub(crate) struct Engine {
     pub signals: Arc<Signals<Link>>,
     pub(super) companions: Companions,
     pub(super) runners: Runners,
+    /// The endpoints and links that are told when connections end.
+    pub watched: Watched,
     poller: Mutex<Poller>,
     inbox: Arc<Inbox>,
     /// The wakers of tasks that wait until a message was handled.
@@ -45,8 +48,8 @@ pub(crate) struct Engine {
 impl Engine {
     /// Makes the engine of a bundle, with completion queues on the NIC.
     pub fn new(nic: &Nic, config: &BundleConfig, runtime: Handle) -> Result<Self, ResourceError> {
-        let receives = nic.completion_queue(config.receives)?;
-        let sends = nic.completion_queue(config.sends)?;
+        let receives = nic.growing_completion_queue(config.receives)?;
+        let sends = nic.growing_completion_queue(config.sends)?;
         let counters = Arc::new(Counters::default());
         let inbox = Arc::new(Inbox::default());
         Ok(Self {
@@ -57,6 +60,7 @@ impl Engine {
             signals: Arc::new(Signals::new([Gauge::of(&receives), Gauge::of(&sends)])),
             companions: Companions::default(),
             runners: Runners::default(),
+            watched: Watched::default(),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,
             waiting: Mutex::default(),
@@ -110,6 +114,7 @@ impl Engine {
 
     /// Tells the poller of a link that is being made. No completion so far is the link's own.
     pub fn tell_of_link(&self, link: Arc<Link>) {
+        self.watched.add_link(&link);
         let since = self.signals.gauges.each_ref().map(Gauge::came);
         self.tell(Update::Link(link, since));
     }

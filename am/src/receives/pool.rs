@@ -17,8 +17,11 @@ pub(crate) struct Buffers {
     queue: SharedReceiveQueue,
     size: usize,
     spares: Mutex<Vec<Buf>>,
-    /// The most receives, and the most spare buffers.
+    /// The most receives beside those that are guaranteed, and the most spare buffers.
     limit: usize,
+    /// The most links that have a receive guaranteed, and how many links there are.
+    most_guaranteed: usize,
+    links: AtomicUsize,
     /// Receives that are not promised any more, and so are not posted again when they complete.
     surplus: AtomicUsize,
     /// The number of receives that are promised.
@@ -31,8 +34,14 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Makes a pool of up to `limit` receives with buffers of `size` bytes, and posts one receive.
-    pub fn new(queue: SharedReceiveQueue, size: usize, limit: usize) -> Self {
+    /// Makes a pool of up to `limit` receives with buffers of `size` bytes, and one more for each of
+    /// up to `most_guaranteed` links. Posts one receive.
+    pub fn new(
+        queue: SharedReceiveQueue,
+        size: usize,
+        limit: usize,
+        most_guaranteed: usize,
+    ) -> Self {
         let spares = Mutex::new(Vec::new());
         let none = || AtomicUsize::new(0);
         let buffers = Self {
@@ -40,6 +49,8 @@ impl Buffers {
             size,
             spares,
             limit,
+            most_guaranteed,
+            links: none(),
             surplus: none(),
             receives: none(),
             most: none(),
@@ -59,9 +70,24 @@ impl Buffers {
         self.most.load(Ordering::Relaxed)
     }
 
+    /// Counts a link that is made.
+    pub fn link_comes(&self) {
+        self.links.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a link off that is over, or that was not made.
+    pub fn link_goes(&self) {
+        self.links.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many receives there may be beyond the limit, one for each link.
+    fn guaranteed(&self) -> usize {
+        self.links.load(Ordering::Relaxed).min(self.most_guaranteed)
+    }
+
     /// Returns whether half of the receives stay free if `more` are promised.
     pub fn is_plenty(&self, more: usize) -> bool {
-        self.receives.load(Ordering::Relaxed) + more <= self.limit / 2
+        self.receives.load(Ordering::Relaxed) + more <= self.limit / 2 + self.guaranteed()
     }
 
     /// Promises up to `count` receives for the requests of a new peer. Some are left for answers,
@@ -82,7 +108,7 @@ impl Buffers {
     }
 
     fn promise(&self, count: usize, limit: usize) -> usize {
-        let mut found = 0;
+        let (mut found, limit) = (0, limit + self.guaranteed());
         let more = |receives: usize| {
             found = count.min(limit.saturating_sub(receives));
             Some(receives + found)
@@ -117,6 +143,7 @@ impl Buffers {
     /// Takes back the promise of `count` receives to a link, all messages of which are handled.
     pub fn retired(&self, count: usize) {
         self.release(count);
+        self.link_goes();
         self.retiring.fetch_sub(count, Ordering::SeqCst);
     }
 

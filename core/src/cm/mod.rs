@@ -272,8 +272,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let standing = Standing::new(random.u64(), config.tag_bits);
         let resting = VecDeque::new();
         let services = Services::new(config.owner);
-        let timers = Timers::new(table.capacity());
-        let fired = Vec::with_capacity(table.capacity());
+        let (timers, fired) = (Timers::new(0), Vec::new());
         let (events, outgoing) = (VecDeque::new(), VecDeque::new());
         let (now, counters) = (Time::ZERO, Counters::default());
         let common = Common { config, now, random, timers, events, outgoing, counters };

@@ -152,14 +152,15 @@ impl Core {
                 method.schema_text()
             )));
         }
-        let slot = Slot::take(self)?;
+        let mut slot = Slot::take(self)?;
         if let Some(queue) = &self.queue {
             match is_inline(route, head) {
                 true => queue.may_begin_inline(request.look(), Instant::now())?,
                 false => queue.expects_in_time()?,
             }
         }
-        self.sessions().begin(head.session, head.call, method.is_idempotent())?;
+        let begun = self.sessions().begin(head.session, head.call, method.is_idempotent());
+        slot.keeps_under_way(begun?);
         Ok((route, slot))
     }
 
