@@ -80,6 +80,7 @@ impl Core {
         let queue = engine.shared_receives(&domain, config.receives + config.peers)?;
         // At least as long as a packet, which several messages may share.
         let len = buffer_len(config.payload).max(pack::MOST);
+        let spares = engine.spares.of(len);
         let service = config.service.unwrap_or_else(unguessable);
         let listener = match config.listens {
             true => Some(engine.nic.listen(ServiceId(service)).await?),
@@ -102,7 +103,7 @@ impl Core {
                 true => EVENTS,
                 false => config.places.saturating_mul(4).clamp(FEWEST_EVENTS, EVENTS),
             });
-            let buffers = Arc::new(Buffers::new(queue, len, config.receives, config.peers));
+            let buffers = Arc::new(Buffers::new(queue, spares, config.receives, config.peers));
             let local = LocalEndpoint {
                 number,
                 admits: Mutex::new(config.admits),
@@ -269,7 +270,7 @@ pub(super) fn left() -> Ending {
 /// Returns how many requests all peers together may have under way to an endpoint.
 fn most_requests(config: &EndpointConfig) -> usize {
     match config.flow {
-        Flow::Credits => 3 * config.receives,
+        Flow::Credits => 3 * (config.receives + config.peers),
         Flow::Nic { .. } => config.places.saturating_mul(MOST_CREDITS),
     }
 }

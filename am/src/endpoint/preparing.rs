@@ -71,7 +71,8 @@ impl Core {
         let depth = config.receives + config.peers;
         let queue = self.engine.shared_receives(&self.domain, depth)?;
         let len = buffer_len(config.payload_of(size));
-        let new = || Arc::new(Buffers::new(queue, len, config.receives, config.peers));
+        let spares = self.engine.spares.of(len);
+        let new = || Arc::new(Buffers::new(queue, spares, config.receives, config.peers));
         Ok(locked(&self.shorter)[at].get_or_insert_with(new).clone())
     }
 

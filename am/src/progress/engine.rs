@@ -18,6 +18,7 @@ use crate::costs::{Cost, span};
 use crate::dispatch::{Looked, Looking};
 use crate::link::{Awaiting, Link, Progress};
 use crate::lock::locked;
+use crate::receives::SparesBySize;
 use crate::shared::{
     Counters, Deferral, Deferring, Gauge, Signals, handles, wake_later, wake_without_nic,
 };
@@ -33,6 +34,8 @@ pub(crate) struct Engine {
     pub signals: Arc<Signals<Link>>,
     pub(super) companions: Companions,
     pub(super) runners: Runners,
+    /// The spare buffers of the endpoints.
+    pub spares: SparesBySize,
     /// The endpoints and links that are told when connections end.
     pub watched: Watched,
     poller: Mutex<Poller>,
@@ -60,6 +63,7 @@ impl Engine {
             signals: Arc::new(Signals::new([Gauge::of(&receives), Gauge::of(&sends)])),
             companions: Companions::default(),
             runners: Runners::default(),
+            spares: SparesBySize::default(),
             watched: Watched::default(),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,

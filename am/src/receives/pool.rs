@@ -1,12 +1,12 @@
-//! The pool of an endpoint's receives, and of spare buffers of the same length.
+//! The pool of an endpoint's receives.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
 use crate::costs::{Cost, span};
-use crate::lock::locked;
+use crate::receives::Spares;
 
 /// The receives that all peers of an endpoint share, and spare buffers of the same length. Spares
 /// serve for messages that are sent, and take the place of buffers that handlers retain.
@@ -15,8 +15,7 @@ use crate::lock::locked;
 /// answers to theirs, and one more, since a message is answered before its buffer is posted again.
 pub(crate) struct Buffers {
     queue: SharedReceiveQueue,
-    size: usize,
-    spares: Mutex<Vec<Buf>>,
+    spares: Arc<Spares>,
     /// The most receives beside those that are guaranteed, and the most spare buffers.
     limit: usize,
     /// The most links that have a receive guaranteed, and how many links there are.
@@ -34,19 +33,17 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Makes a pool of up to `limit` receives with buffers of `size` bytes, and one more for each of
-    /// up to `most_guaranteed` links. Posts one receive.
+    /// Makes a pool of up to `limit` receives with buffers as the spares are, and one more for each
+    /// of up to `most_guaranteed` links. Posts one receive.
     pub fn new(
         queue: SharedReceiveQueue,
-        size: usize,
+        spares: Arc<Spares>,
         limit: usize,
         most_guaranteed: usize,
     ) -> Self {
-        let spares = Mutex::new(Vec::new());
         let none = || AtomicUsize::new(0);
         let buffers = Self {
             queue,
-            size,
             spares,
             limit,
             most_guaranteed,
@@ -187,17 +184,12 @@ impl Buffers {
     /// Takes an empty spare buffer, or allocates one.
     #[inline]
     pub fn take(&self) -> Buf {
-        let spare = locked(&self.spares).pop();
-        spare.unwrap_or_else(|| Buf::with_capacity(self.size))
+        self.spares.take()
     }
 
     /// Gives a buffer back as a spare.
     #[inline]
-    pub fn give(&self, mut buffer: Buf) {
-        let mut spares = locked(&self.spares);
-        if buffer.capacity() == self.size && spares.len() < self.limit {
-            buffer.clear();
-            spares.push(buffer);
-        }
+    pub fn give(&self, buffer: Buf) {
+        self.spares.give(buffer, self.limit);
     }
 }

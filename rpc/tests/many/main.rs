@@ -2,4 +2,5 @@
 
 mod clients;
 mod common;
+mod fairness;
 mod sharing;
