@@ -27,6 +27,9 @@ pub struct Crowd {
     clients: HashMap<Peer, Client>,
     /// The number of clients of each host.
     hosts: HashMap<PeerHost, usize>,
+    /// The last look for idle clients that found none: at which sweep that was, and for which host.
+    /// Others are idle only after the next sweep.
+    in_vain: Option<(u64, Option<PeerHost>)>,
 }
 
 struct Client {
@@ -35,8 +38,8 @@ struct Client {
     since: u64,
 }
 
-/// The part of its places that a full server frees at a time, so that not each newcomer has it look
-/// through all clients.
+/// The part of its places that a crowded server frees at a time, so that not each newcomer has it
+/// look through all clients.
 const FREED_AT_A_TIME: usize = 64;
 
 /// How many sweeps a client may be connected without saying hello, before it counts as idle.
@@ -46,7 +49,8 @@ const SAYS_HELLO_WITHIN: u64 = 2;
 impl Crowd {
     /// Makes an empty crowd, for at most `most` clients.
     pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), clients: HashMap::new(), hosts: HashMap::new() }
+        let (clients, hosts) = (HashMap::new(), HashMap::new());
+        Self { most: most.max(1), clients, hosts, in_vain: None }
     }
 
     /// Counts a client that has gone off.
@@ -82,14 +86,23 @@ impl Crowd {
         *of_host += 1;
         let is_over = *of_host > (self.most / 4).max(1);
         let all = self.clients.len();
-        if all > self.most {
-            let count = self.most.div_ceil(FREED_AT_A_TIME);
-            if self.free(count, None, sessions) == 0 {
-                self.give_up(&peer, sessions);
-            }
-        } else if is_over && all > self.most / 2 && self.free(1, Some(host), sessions) == 0 {
+        let of = (all <= self.most).then_some(host);
+        let is_crowded = all > self.most || (is_over && all > self.most / 2);
+        if is_crowded && !self.makes_room(of, sessions) {
             self.give_up(&peer, sessions);
         }
+    }
+
+    /// Has some idle clients give up their places: of a host, or of those that have most. Returns
+    /// whether any did.
+    fn makes_room(&mut self, of: Option<PeerHost>, sessions: &mut Sessions) -> bool {
+        let look = Some((sessions.sweeps(), of));
+        if self.in_vain == look {
+            return false;
+        }
+        let found = self.free(self.most.div_ceil(FREED_AT_A_TIME), of, sessions) > 0;
+        self.in_vain = if found { None } else { look };
+        found
     }
 
     /// Has up to `count` idle clients give up their places: of a host, or of those that have most.

@@ -79,14 +79,14 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Runs the NIC inline, with 50 µs of spinning, and up to 32,768 queue pairs.
+    /// Runs the NIC inline, with 50 µs of spinning, and up to 65,536 queue pairs.
     fn default() -> Self {
         let cm::Config { time_wait, unconfirmed, undecided, .. } = cm::Config::new(CaGuid(0));
         Self {
             progress: Progress::Inline,
             spin: Duration::from_micros(50),
             offload: true,
-            queue_pairs: 32_768,
+            queue_pairs: 65_536,
             registrations: 4096,
             completions: 4096,
             keep_alive: KeepAlive::default(),
