@@ -51,13 +51,13 @@
 //!
 //! | what | at most |
 //! |---|---|
-//! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload and 144 bytes, and at least a packet of 4096 bytes; with [`Policy::PerSize`] as many of each size class |
+//! | receives of an endpoint | [`receives`](EndpointConfig::receives), and one for each of [`peers`](EndpointConfig::peers), each as long as a payload and 144 bytes, and at least a packet of 4096 bytes; with [`Policy::PerSize`] as many of each size class |
 //! | receives of an endpoint with [`Flow::Nic`] | the configured number for each peer |
-//! | spare buffers | as many as receives, and those that handlers and callers keep; handlers keep no more than there may be requests under way |
+//! | spare buffers, which the endpoints of a bundle share | as many as receives, and those that handlers and callers keep; handlers keep no more than there may be requests under way |
 //! | requests under way to a peer | the credits that the peer grants, and this side's own [`credits`](EndpointConfig::credits) |
 //! | the listing of a peer's named handlers | 5 MB if the peer has 4094 handlers of the longest names; once for all peers that have the same |
 //! | asynchronous handlers that run | [`tasks`](EndpointConfig::tasks); others wait, and hold the credits of their requests |
-//! | asynchronous handlers that wait, also for peers that have gone | three times [`receives`](EndpointConfig::receives); more are refused as [`Busy`](Undeliverable::Busy) |
+//! | asynchronous handlers that wait, also for peers that have gone | three times [`receives`](EndpointConfig::receives) and [`peers`](EndpointConfig::peers); more are refused as [`Busy`](Undeliverable::Busy) |
 //!
 //! # The wire
 //!
