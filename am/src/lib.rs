@@ -51,9 +51,9 @@
 //!
 //! | what | at most |
 //! |---|---|
-//! | receives of an endpoint | [`receives`](EndpointConfig::receives), each as long as a payload and 144 bytes, and at least a packet of 4096 bytes; with [`Policy::PerSize`] as many of each size class |
+//! | receives of an endpoint | [`receives`](EndpointConfig::receives), and one for each of [`peers`](EndpointConfig::peers), each as long as a payload and 144 bytes, and at least a packet of 4096 bytes; with [`Policy::PerSize`] as many of each size class |
 //! | receives of an endpoint with [`Flow::Nic`] | the configured number for each peer |
-//! | spare buffers | as many as receives, and those that handlers and callers keep; handlers keep no more than there may be requests under way, and [`task_memory`](EndpointConfig::task_memory) |
+//! | spare buffers, which the endpoints of a bundle share | as many as receives, and those that handlers and callers keep; handlers keep no more than there may be requests under way, and [`task_memory`](EndpointConfig::task_memory) |
 //! | requests under way to a peer | the credits that the peer grants, and this side's own [`credits`](EndpointConfig::credits) |
 //! | the listing of a peer's named handlers | 5 MB if the peer has 4094 handlers of the longest names; once for all peers that have the same |
 //! | asynchronous handlers under way, also for peers that have gone | [`tasks`](EndpointConfig::tasks), and a sixteenth more of peers with few; more are refused as [`Busy`](Undeliverable::Busy) |
@@ -130,7 +130,11 @@ pub use kinds::{
     Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay, Reply, ReplyId, RequestId,
 };
 pub use name::{Name, NameError};
+#[doc(hidden)]
+pub use peer::PeerHost;
 pub use peer::{Credit, Peer, Placing};
+#[doc(hidden)]
+pub use progress::WeakBundle;
 pub use progress::{Bundle, Statistics};
 #[doc(hidden)]
 pub use progress::{Ready, Runner};

@@ -99,10 +99,10 @@
 //!
 //! | what | at most |
 //! |---|---|
-//! | queue pairs, connections | [`queue_pairs`](Config::queue_pairs), and as many that have ended and rest |
+//! | queue pairs, connections | [`queue_pairs`](Config::queue_pairs), and as many that have ended and rest; tables have room for 2048 at first |
 //! | a queue pair | its two depths: 168 bytes a request, 40 a receive, and some 2,700 |
 //! | registrations | [`registrations`](Config::registrations) |
-//! | completions that futures have not taken | [`completions`](Config::completions), 96 bytes each |
+//! | completions that futures have not taken | [`completions`](Config::completions), or twice as many as there are queue pairs, 96 bytes each |
 //! | events that no program takes | 1024; the oldest are dropped |
 //! | undecided requests for connections | 128 a listener, or [as configured](Nic::listen_with) |
 //! | memory that peers have granted and nobody has mapped | 64 grants of each peer process; its oldest are dropped |

@@ -5,8 +5,8 @@
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BundleConfig {
     /// The most receives of all endpoints together that may be completed and not handled yet: at
-    /// least 4, and one for each peer of the endpoints. Peers are held up if there are fewer than
-    /// the endpoints have receives.
+    /// least 4. There is room for more once the endpoints have as many peers. Peers are held up if
+    /// there are fewer than the endpoints have receives.
     pub receives: usize,
     /// The most sends that may be completed and not looked at: at least 1.
     pub sends: usize,

@@ -23,8 +23,7 @@ const LONGEST_QUEUE: &str = "no queue may be longer";
 impl BundleConfig {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let &Self { receives, sends } = self;
-        let why =
-            ("each peer takes one of them, and what is beyond holds messages up", LONGEST_QUEUE);
+        let why = ("peers that send would hold each other up", LONGEST_QUEUE);
         within("BundleConfig::receives", receives, 4..=DEEPEST, why)?;
         let why = ("without any, nothing that is sent could complete", LONGEST_QUEUE);
         within("BundleConfig::sends", sends, 1..=DEEPEST, why)
@@ -35,6 +34,8 @@ impl EndpointConfig {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let &Self { credits, first_credits, payload, tasks, receives, patience, flow, .. } = self;
         let task_memory = self.task_memory;
+        let why = ("without any, no peer could ever send a request", LONGEST_QUEUE);
+        within("EndpointConfig::first_receives", self.first_receives, 1..=usize::MAX, why)?;
         let why =
             ("without any, no peer could ever send a request", "the wire counts them in 12 bits");
         within("EndpointConfig::credits", credits, 1..=MOST_CREDITS, why)?;

@@ -30,9 +30,15 @@ pub struct EndpointConfig {
     /// [receives](Self::receives): so it has twice as many each time that all of them have come
     /// back. It gets twice as many, too, a tenth of a second after calls of most of them were left
     /// unanswered. A request whose asynchronous handler waits gives its credit back before it is
-    /// answered, once half of the peer's credits are those of such requests. The send queue to each peer is as deep as this number, too. A program that
-    /// streams payloads of kilobytes sets it to the number of credits.
+    /// answered, once half of the peer's credits are those of such requests. The send queue to each
+    /// peer is as deep as this number, too. A program that streams payloads of kilobytes sets it to
+    /// the number of credits.
     pub first_credits: usize,
+    /// The most [receives](Self::receives) that a new peer has for its requests, and as many for
+    /// answers, before it sends anything: at least 1. There are more as the peer needs them.
+    /// Endpoints that are many and mostly idle take less memory with 1. By default there are as
+    /// many as [first credits](Self::first_credits).
+    pub first_receives: usize,
     /// The longest payload of a message that the endpoint takes: at least 512 bytes, which
     /// endpoints send each other when they meet, and at most a MiB. The endpoint takes up to seven
     /// bytes more, since buffers are multiples of eight.
@@ -58,6 +64,13 @@ pub struct EndpointConfig {
     /// answers. After that it has a receive for one request, and gets more as it sends requests.
     /// With [`Policy::PerSize`] there are as many receives for each size class.
     pub receives: usize,
+    /// The number of peers for each of which there is a receive beside the
+    /// [`receives`](Self::receives). An endpoint with few receives can have many peers by that,
+    /// most of which are idle. Without such peers, `receives` bounds their number.
+    pub peers: usize,
+    /// Whether peers may connect to the endpoint. An endpoint that does not listen connects to
+    /// others, and takes up no service number of its NIC.
+    pub listens: bool,
     /// The time that handlers of peers have to answer requests of this endpoint. The peers send
     /// back requests that are not answered by then, as [`NoReply`](crate::Undeliverable::NoReply).
     /// So a handler that is stuck does not hold a credit for ever. For callers that have less time
@@ -80,8 +93,9 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     /// Returns a configuration with eight credits at first and up to 256, payloads of 4096 bytes,
-    /// no segment, 65,536 asynchronous handlers whose requests keep up to 64 MiB, 1024 peers, half a
-    /// minute of patience, no deadline, and a second of lingering.
+    /// Returns a configuration with eight credits at first and up to 256, payloads of 4096 bytes,
+    /// no segment, 65,536 asynchronous handlers whose requests keep up to 64 MiB, 1024 peers that
+    /// are mapped, half a minute of patience, no deadline, and a second of lingering.
     fn default() -> Self {
         Self {
             service: None,
@@ -89,12 +103,15 @@ impl Default for EndpointConfig {
             shows: None,
             credits: 256,
             first_credits: 8,
+            first_receives: usize::MAX,
             payload: 4096,
             segment: None,
             tasks: MOST_TASKS,
             task_memory: 64 << 20,
             places: 1024,
             receives: 4096,
+            peers: 0,
+            listens: true,
             patience: Duration::from_secs(30),
             deadline: None,
             linger: Duration::from_secs(1),

@@ -123,6 +123,12 @@ impl EndpointBuilder {
         self.with(|config| config.first_credits = credits)
     }
 
+    /// Sets the most [receives](EndpointConfig::first_receives) that a new peer has before it sends
+    /// anything; as many as its first credits by default.
+    pub fn first_receives(self, receives: usize) -> Self {
+        self.with(|config| config.first_receives = receives)
+    }
+
     /// Sets the longest [payload](EndpointConfig::payload) of a message; 4096 bytes by default.
     pub fn payload(self, bytes: usize) -> Self {
         self.with(|config| config.payload = bytes)
@@ -149,6 +155,18 @@ impl EndpointBuilder {
     /// take; 4096 by default.
     pub fn receives(self, receives: usize) -> Self {
         self.with(|config| config.receives = receives)
+    }
+
+    /// Sets the number of [peers](EndpointConfig::peers) for each of which there is a receive
+    /// beside the [`receives`](Self::receives); none by default.
+    pub fn peers(self, peers: usize) -> Self {
+        self.with(|config| config.peers = peers)
+    }
+
+    /// Sets whether peers may [connect](EndpointConfig::listens) to the endpoint, which is so by
+    /// default.
+    pub fn listens(self, listens: bool) -> Self {
+        self.with(|config| config.listens = listens)
     }
 
     /// Sets how long handlers of peers have to [answer](EndpointConfig::patience) what this
@@ -243,6 +261,13 @@ impl EndpointBuilder {
         let device = towards.map_err(|why| OpenError::Towards { name: peer.to_string(), why })?;
         let device = device.ok_or_else(|| OpenError::Interface { name: peer.to_string() })?;
         self.strangers(false).open(&device, handlers).await
+    }
+
+    /// Returns the configurations of the NIC and of the bundle that [`open`](Self::open) makes. For
+    /// layers of this workspace that share a NIC among endpoints.
+    #[doc(hidden)]
+    pub fn shared_parts(&self) -> (&Config, &BundleConfig) {
+        (&self.nic, &self.bundle)
     }
 
     /// Opens a device, and makes the bundle on which the endpoint is to be

@@ -1,7 +1,7 @@
 //! The state of an endpoint: its links, its translation table, and its receives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use doorbell_verbs::floor::StopListening;
 use doorbell_verbs::{
@@ -25,6 +25,9 @@ use crate::wire::{Admits, LISTED, buffer_len, pack};
 
 /// The events that are kept for a program that does not take them.
 const EVENTS: usize = 256;
+
+/// The events that an endpoint keeps that maps few peers and does not listen.
+const FEWEST_EVENTS: usize = 8;
 
 /// The most peers that are remembered as having died while requests to them were not answered.
 const MOST_LOST: usize = 64;
@@ -54,8 +57,8 @@ pub(super) struct Core {
     /// The peers that have died while requests to them were not answered, the first ones, for
     /// whoever closes the endpoint.
     lost: Mutex<Vec<GivenUp>>,
-    /// Stops the listener, which a task of the endpoint has.
-    listening: StopListening,
+    /// Stops the listener, which a task of the endpoint has, if the endpoint listens.
+    listening: Option<StopListening>,
     /// The translation table, each entry of which is a user of its link.
     translation: RwLock<Vec<Option<Arc<Link>>>>,
     /// The links of the endpoint, whichever side has mapped the other; `None` once it is closed.
@@ -64,30 +67,39 @@ pub(super) struct Core {
 
 impl Core {
     /// Opens an endpoint, and tells the poller of it. Returns the listener for peers that map it,
-    /// too.
+    /// too, if the endpoint listens.
     pub async fn open(
         engine: Arc<Engine>,
         mut handlers: Tables,
         config: EndpointConfig,
-    ) -> Result<(Arc<Self>, Listener), OpenError>
+    ) -> Result<(Arc<Self>, Option<Listener>), OpenError>
     where
         Self: Owner,
     {
         let domain = engine.nic.domain();
-        let queue = engine.shared_receives(&domain, config.receives)?;
+        let queue = engine.shared_receives(&domain, config.receives + config.peers)?;
         // At least as long as a packet, which several messages may share.
         let len = buffer_len(config.payload).max(pack::MOST);
+        let spares = engine.spares.of(len);
         let service = config.service.unwrap_or_else(unguessable);
-        let listener = engine.nic.listen(ServiceId(service)).await?;
+        let listener = match config.listens {
+            true => Some(engine.nic.listen(ServiceId(service)).await?),
+            false => None,
+        };
         let segment = register(&domain, config.segment.as_ref())?;
         let (number, runtime) = (engine.next_number(), engine.runtime.clone());
         let tasks =
             Tasks::new(runtime.clone(), engine.counters.clone(), config.tasks, config.task_memory);
         let (digest, listing) = (handlers.digest(), handlers.listing(LISTED));
         let names = handlers.place_named();
-        let core = Arc::new_cyclic(|core: &std::sync::Weak<Self>| {
+        let core = Arc::new_cyclic(|core: &Weak<Self>| {
             let name = Name::at(engine.nic.address().to_string(), service);
-            let buffers = Arc::new(Buffers::new(queue, len, config.receives));
+            // Each peer that comes or goes is one event.
+            let events = broadcast::Sender::new(match config.listens {
+                true => EVENTS,
+                false => config.places.saturating_mul(4).clamp(FEWEST_EVENTS, EVENTS),
+            });
+            let buffers = Arc::new(Buffers::new(queue, spares, config.receives, config.peers));
             let local = LocalEndpoint {
                 number,
                 admits: Mutex::new(config.admits),
@@ -114,15 +126,17 @@ impl Core {
                 name,
                 challenges: Challenges::default(),
                 listing,
-                events: broadcast::Sender::new(EVENTS),
+                events,
                 recalling: AtomicBool::new(false),
                 runtime_ended: AtomicBool::new(false),
                 lost: Mutex::default(),
-                listening: listener.stop(),
+                listening: listener.as_ref().map(Listener::stop),
                 translation: RwLock::default(),
                 links: Mutex::new(Some(Vec::new())),
             }
         });
+        let owner: Weak<dyn Owner> = Arc::downgrade(&core) as _;
+        core.engine.watched.add_owner(number, owner);
         core.engine.tell(Update::Endpoint(number, handlers));
         Ok((core, listener))
     }
@@ -166,6 +180,7 @@ impl Core {
 
     /// Removes a link that is over.
     pub fn remove_link(&self, link: &Arc<Link>) {
+        self.engine.watched.remove_link(link);
         if let Some(links) = &mut *locked(&self.links) {
             links.retain(|there| !Arc::ptr_eq(there, link));
         }
@@ -186,7 +201,7 @@ impl Core {
 
     /// Refuses peers that would connect from here on.
     pub fn stop_listening(&self) {
-        self.listening.stop();
+        self.listening.iter().for_each(StopListening::stop);
     }
 
     /// Takes all links from the endpoint, which takes no more of them.

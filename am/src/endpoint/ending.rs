@@ -1,11 +1,9 @@
 //! Links that open and end, and endpoints that close.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::{AsyncEvent, ConnectionState, Ending, Queues};
-use tokio::sync::broadcast::{self, error::RecvError};
+use doorbell_verbs::{ConnectionState, Ending, Queues};
 
 use super::core::{Core, left};
 use super::event::Event;
@@ -31,7 +29,7 @@ impl Core {
     }
 
     /// Ends a link if its connection has ended.
-    fn check(&self, link: &Arc<Link>) {
+    pub(super) fn check(&self, link: &Arc<Link>) {
         if link.send_side().announced
             && let ConnectionState::Ended(ending) = link.connection.state()
         {
@@ -46,7 +44,7 @@ impl Core {
     }
 
     /// Ends a link as [`end`](Self::end) does, and lets what was sent go on to the peer for a time.
-    fn end_within(&self, link: &Arc<Link>, ending: Ending, lingers: Duration) {
+    pub(super) fn end_within(&self, link: &Arc<Link>, ending: Ending, lingers: Duration) {
         let Some(lost) = link.end(ending.clone(), lingers) else { return };
         if lost > 0 && matches!(ending, Ending::Broken(_)) {
             let peer = link.peer_text().into();
@@ -65,6 +63,7 @@ impl Core {
     /// get the service number.
     pub(super) fn close(&self) {
         let links = self.take_links();
+        self.engine.watched.remove_owner(self.local.number);
         self.engine.tell(Update::EndpointGone(self.local.number));
         let lingers = self.local.config.linger;
         for link in links {
@@ -77,47 +76,5 @@ impl Core {
         // The links on that list would keep the endpoint's state.
         self.local.starving.clear();
         self.engine.drop_closed();
-    }
-}
-
-/// Closes an endpoint when the runtime ends that has run the endpoint's tasks. Without the tasks
-/// nobody would notice that a peer has gone, and requests would run no asynchronous handlers.
-struct ClosesWithRuntime(Arc<Core>);
-
-impl Drop for ClosesWithRuntime {
-    fn drop(&mut self) {
-        let core = &self.0;
-        if !core.is_closed() {
-            core.runtime_ended.store(true, Ordering::Release);
-            core.close();
-        }
-    }
-}
-
-/// Ends links when their connections end, for as long as the endpoint lives.
-pub(super) fn watch(
-    core: Arc<Core>,
-    mut events: broadcast::Receiver<AsyncEvent>,
-) -> impl Future<Output = ()> {
-    // Made here, so that the task has it even if it never runs.
-    let closes = ClosesWithRuntime(core);
-    async move {
-        let core = &closes.0;
-        loop {
-            match events.recv().await {
-                Ok(AsyncEvent::Ended(qpn)) => {
-                    let ended = core.links_that(|link| link.qpn() == qpn);
-                    ended.iter().for_each(|link| core.check(link));
-                }
-                // All messages of the link may be handled by now.
-                Ok(AsyncEvent::LastReceive(_)) => core.engine.signals.stir(),
-                Ok(_) => {}
-                Err(RecvError::Lagged(_)) => {
-                    core.links().iter().for_each(|link| core.check(link));
-                    core.engine.signals.stir();
-                }
-                Err(RecvError::Closed) => return,
-            }
-        }
     }
 }

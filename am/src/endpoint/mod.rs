@@ -28,7 +28,6 @@ use tokio::time::Instant;
 
 use self::connecting::accept;
 use self::core::Core;
-use self::ending::watch;
 use crate::arguments::Arguments;
 use crate::config::EndpointConfig;
 use crate::error::{CallError, Called, CloseError, MapError, OpenError, SendError};
@@ -71,8 +70,9 @@ impl Endpoint {
         let config = EndpointConfig { payload, ..config };
         let (core, listener) = Core::open(bundle.engine().clone(), handlers, config).await?;
         let (runtime, mut tasks) = (&core.local.runtime, JoinSet::new());
-        tasks.spawn_on(watch(core.clone(), core.engine.nic.events()), runtime);
-        tasks.spawn_on(accept(core.clone(), listener), runtime);
+        if let Some(listener) = listener {
+            tasks.spawn_on(accept(core.clone(), listener), runtime);
+        }
         Ok(Self(Arc::new(Place { core, _tasks: tasks, bundle })))
     }
 
@@ -113,6 +113,18 @@ impl Endpoint {
     #[doc(hidden)]
     pub fn nic(&self) -> &doorbell_verbs::Nic {
         &self.0.core.engine.nic
+    }
+
+    /// Returns a function that gives the peers that the endpoint is connected to, whichever side has
+    /// connected, or that are being connected. The function does not keep the endpoint. For layers
+    /// of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn peers_later(&self) -> impl Fn() -> Vec<Peer> + Send + use<> {
+        let core = Arc::downgrade(&self.0.core);
+        move || {
+            let links = core.upgrade().map(|core| core.links()).unwrap_or_default();
+            links.into_iter().map(Peer::of).collect()
+        }
     }
 
     /// Returns the bundle that serves the endpoint.

@@ -14,6 +14,17 @@ use crate::receives::Buffers;
 use crate::wire::Ask;
 
 impl Owner for Core {
+    fn check(&self, link: &Arc<Link>) {
+        Self::check(self, link);
+    }
+
+    fn close_with_runtime(&self) {
+        if !self.is_closed() {
+            self.runtime_ended.store(true, Ordering::Release);
+            self.close();
+        }
+    }
+
     #[cold]
     fn recall_receives(self: Arc<Self>, receives: &Arc<Buffers>) {
         if self.recalling.load(Ordering::Relaxed) || self.recalling.swap(true, Ordering::Relaxed) {
@@ -45,6 +56,11 @@ impl Owner for Core {
     fn end_overrun(&self, link: &Arc<Link>) {
         self.send_event(Event::Overrun(Peer::of(link.clone())));
         self.end(link, left());
+    }
+
+    fn give_up(&self, link: &Arc<Link>) {
+        self.end_within(link, left(), self.local.config.linger);
+        link.cut_off();
     }
 
     fn tell_departed(&self, link: &Arc<Link>) {

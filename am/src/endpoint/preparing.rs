@@ -68,9 +68,11 @@ impl Core {
         }
         // Not under the lock, since this waits for the poller, whose handlers may want the lock.
         let config = &self.local.config;
-        let queue = self.engine.shared_receives(&self.domain, config.receives)?;
+        let depth = config.receives + config.peers;
+        let queue = self.engine.shared_receives(&self.domain, depth)?;
         let len = buffer_len(config.payload_of(size));
-        let new = || Arc::new(Buffers::new(queue, len, config.receives));
+        let spares = self.engine.spares.of(len);
+        let new = || Arc::new(Buffers::new(queue, spares, config.receives, config.peers));
         Ok(locked(&self.shorter)[at].get_or_insert_with(new).clone())
     }
 
@@ -167,10 +169,15 @@ impl Core {
         if config.flow != Flow::Credits {
             return Some((MOST_CREDITS, config.credits_of(size)));
         }
-        let first = config.first_credits_of(size);
+        let first = config.first_credits_of(size).min(config.first_receives);
+        buffers.link_comes();
         let plenty = buffers.is_plenty(2 * first);
         let grants = buffers.promise_to_peer(if plenty { first } else { 1 });
+        if grants == 0 {
+            buffers.link_goes();
+            return None;
+        }
         let leases = if plenty { buffers.promise_for_answers(first) } else { 0 };
-        (grants > 0).then_some((grants, leases))
+        Some((grants, leases))
     }
 }

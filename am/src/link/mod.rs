@@ -75,6 +75,13 @@ pub(crate) struct LocalEndpoint {
 
 /// The endpoint that owns a link, as far as the link asks it for anything.
 pub(crate) trait Owner: Send + Sync {
+    /// Ends a link if its connection has ended.
+    fn check(&self, link: &Arc<Link>);
+
+    /// Closes the endpoint because the runtime has ended that runs its tasks. Without these, nobody
+    /// would notice that a peer has gone, and requests would run no asynchronous handlers.
+    fn close_with_runtime(&self);
+
     /// Takes receives back from idle peers, since a peer could use more than there are.
     fn recall_receives(self: Arc<Self>, receives: &Arc<Buffers>);
 
@@ -83,6 +90,10 @@ pub(crate) trait Owner: Send + Sync {
 
     /// Ends a link whose peer has sent more requests than it has credits for.
     fn end_overrun(&self, link: &Arc<Link>);
+
+    /// Ends a link to make room for others. What was sent goes on to the peer for as long as the
+    /// endpoint lingers.
+    fn give_up(&self, link: &Arc<Link>);
 
     /// Has the program told that a link is over, all of whose messages are handled. Whoever listens
     /// is woken by a task, since the caller may hold locks.

@@ -15,6 +15,7 @@ mod waiting;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +76,15 @@ impl Hash for Peer {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         Arc::as_ptr(&self.link).hash(hasher);
     }
+}
+
+/// Where a peer is: at an address of a network, or in a process of this machine, which is 0 if it
+/// is not known.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PeerHost {
+    Address(IpAddr),
+    Process(u32),
 }
 
 impl Peer {
@@ -147,6 +157,25 @@ impl Peer {
     #[doc(hidden)]
     pub fn cut_off(&self) {
         self.link.end_overrun();
+    }
+
+    /// Ends the connection to the peer, of which no further message is handled, to make room for
+    /// others. For layers of this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn give_up(&self) {
+        if let Some(owner) = self.link.endpoint.owner.upgrade() {
+            owner.give_up(&self.link);
+        }
+    }
+
+    /// Returns where the peer is. Not for handlers, which may hold the NIC. For layers of this
+    /// workspace that stand on Active Messages.
+    #[doc(hidden)]
+    pub fn host(&self) -> PeerHost {
+        match self.link.connection.peer_address() {
+            Some(address) => PeerHost::Address(address.ip()),
+            None => PeerHost::Process(self.process().map_or(0, |process| process.number())),
+        }
     }
 
     /// Returns the process of the peer, as the kernel tells, if the peer is on this machine. For

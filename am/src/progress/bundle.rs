@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use super::beside::{Ready, Runner};
 use super::companions::Served;
 use super::engine::{Armed, Conditional, Engine};
+use super::watched::watch;
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::error::OpenError;
@@ -29,6 +30,29 @@ use crate::shared::{Counters, Deferral, Deferring, handles};
 /// endpoints are dropped.
 #[derive(Clone)]
 pub struct Bundle(Arc<Owner>);
+
+/// A reference to a bundle that does not keep the bundle.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct WeakBundle(Weak<Owner>);
+
+impl WeakBundle {
+    /// Returns whether the bundle has not ended.
+    pub fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Returns the bundle, unless it has ended.
+    pub fn upgrade(&self) -> Option<Bundle> {
+        self.0.upgrade().map(Bundle)
+    }
+}
+
+impl fmt::Debug for WeakBundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakBundle")
+    }
+}
 
 /// The counts of what a bundle has handled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -56,6 +80,8 @@ struct Owner {
     engine: Arc<Engine>,
     /// The task that serves the bundle when nobody else does.
     driver: AbortHandle,
+    /// The task that tells endpoints of connections that have ended.
+    watcher: AbortHandle,
     /// The thread of the runtime, if the bundle was made where there is none.
     thread: Mutex<Option<Thread>>,
     /// Whether the NIC was opened for the bundle, and so ends with it.
@@ -95,8 +121,10 @@ impl Bundle {
         let engine = Arc::new(Engine::new(nic, config, runtime)?);
         let driven = engine.clone();
         let driver = engine.runtime.spawn(async move { driven.serve().await });
-        let (driver, thread) = (driver.abort_handle(), Mutex::new(thread));
-        Ok(Self(Arc::new(Owner { engine, owns_nic, driver, thread })))
+        let watcher = engine.runtime.spawn(watch(engine.clone(), nic.events()));
+        let (driver, watcher) = (driver.abort_handle(), watcher.abort_handle());
+        let thread = Mutex::new(thread);
+        Ok(Self(Arc::new(Owner { engine, owns_nic, driver, watcher, thread })))
     }
 
     /// Unites bundles on different NICs of one process, so that each is served whenever another is:
@@ -256,6 +284,13 @@ impl Bundle {
         &self.0.engine.runtime
     }
 
+    /// Returns a reference that does not keep the bundle. For layers of this workspace that share
+    /// bundles.
+    #[doc(hidden)]
+    pub fn weak(&self) -> WeakBundle {
+        WeakBundle(Arc::downgrade(&self.0))
+    }
+
     /// Returns a reference to the engine that does not keep the bundle, for waking tasks that wait.
     pub(crate) fn downgrade(&self) -> Weak<Engine> {
         Arc::downgrade(&self.0.engine)
@@ -303,6 +338,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.engine.close();
         self.driver.abort();
+        self.watcher.abort();
         if let Some(Thread { stop, thread }) = locked(&self.thread).take() {
             let _ = stop.send(());
             if thread.thread().id() != std::thread::current().id() {

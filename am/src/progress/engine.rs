@@ -12,11 +12,13 @@ use super::beside::Runners;
 use super::companions::{Companions, Served};
 use super::poller::Poller;
 use super::updates::{Inbox, Update};
+use super::watched::Watched;
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::dispatch::{Looked, Looking};
 use crate::link::{Awaiting, Link, Progress};
 use crate::lock::locked;
+use crate::receives::SparesBySize;
 use crate::shared::{
     Counters, Deferral, Deferring, Gauge, Signals, handles, wake_later, wake_without_nic,
     yield_to_any,
@@ -33,6 +35,10 @@ pub(crate) struct Engine {
     pub signals: Arc<Signals<Link>>,
     pub(super) companions: Companions,
     pub(super) runners: Runners,
+    /// The spare buffers of the endpoints.
+    pub spares: SparesBySize,
+    /// The endpoints and links that are told when connections end.
+    pub watched: Watched,
     poller: Mutex<Poller>,
     inbox: Arc<Inbox>,
     /// The wakers of tasks that wait until a message was handled.
@@ -46,8 +52,8 @@ pub(crate) struct Engine {
 impl Engine {
     /// Makes the engine of a bundle, with completion queues on the NIC.
     pub fn new(nic: &Nic, config: &BundleConfig, runtime: Handle) -> Result<Self, ResourceError> {
-        let receives = nic.completion_queue(config.receives)?;
-        let sends = nic.completion_queue(config.sends)?;
+        let receives = nic.growing_completion_queue(config.receives)?;
+        let sends = nic.growing_completion_queue(config.sends)?;
         let counters = Arc::new(Counters::default());
         let inbox = Arc::new(Inbox::default());
         Ok(Self {
@@ -58,6 +64,8 @@ impl Engine {
             signals: Arc::new(Signals::new([Gauge::of(&receives), Gauge::of(&sends)])),
             companions: Companions::default(),
             runners: Runners::default(),
+            spares: SparesBySize::default(),
+            watched: Watched::default(),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,
             waiting: Mutex::default(),
@@ -111,6 +119,7 @@ impl Engine {
 
     /// Tells the poller of a link that is being made. No completion so far is the link's own.
     pub fn tell_of_link(&self, link: Arc<Link>) {
+        self.watched.add_link(&link);
         let since = self.signals.gauges.each_ref().map(Gauge::came);
         self.tell(Update::Link(link, since));
     }

@@ -11,8 +11,9 @@ mod engine;
 mod link_table;
 mod poller;
 mod updates;
+mod watched;
 
 pub use beside::{Ready, Runner};
-pub use bundle::{Bundle, Statistics};
+pub use bundle::{Bundle, Statistics, WeakBundle};
 pub(crate) use engine::Engine;
 pub(crate) use updates::{Departure, Update};

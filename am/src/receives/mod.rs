@@ -8,9 +8,11 @@ mod own;
 mod pool;
 mod reassembly;
 mod received_buffer;
+mod spares;
 
 pub(crate) use arrival::Arrival;
 pub(crate) use own::OwnReceives;
 pub(crate) use pool::Buffers;
 pub(crate) use reassembly::{Reassembled, Reassembly};
 pub(crate) use received_buffer::{ReceivedBuffer, is_copied};
+pub(crate) use spares::{Spares, SparesBySize};

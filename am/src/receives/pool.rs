@@ -1,12 +1,12 @@
-//! The pool of an endpoint's receives, and of spare buffers of the same length.
+//! The pool of an endpoint's receives.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
 use crate::costs::{Cost, span};
-use crate::lock::locked;
+use crate::receives::Spares;
 
 /// The receives that all peers of an endpoint share, and spare buffers of the same length. Spares
 /// serve for messages that are sent, and take the place of buffers that handlers retain.
@@ -15,10 +15,12 @@ use crate::lock::locked;
 /// answers to theirs, and one more, since a message is answered before its buffer is posted again.
 pub(crate) struct Buffers {
     queue: SharedReceiveQueue,
-    size: usize,
-    spares: Mutex<Vec<Buf>>,
-    /// The most receives, and the most spare buffers.
+    spares: Arc<Spares>,
+    /// The most receives beside those that are guaranteed, and the most spare buffers.
     limit: usize,
+    /// The most links that have a receive guaranteed, and how many links there are.
+    most_guaranteed: usize,
+    links: AtomicUsize,
     /// Receives that are not promised any more, and so are not posted again when they complete.
     surplus: AtomicUsize,
     /// The number of receives that are promised.
@@ -31,15 +33,21 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Makes a pool of up to `limit` receives with buffers of `size` bytes, and posts one receive.
-    pub fn new(queue: SharedReceiveQueue, size: usize, limit: usize) -> Self {
-        let spares = Mutex::new(Vec::new());
+    /// Makes a pool of up to `limit` receives with buffers as the spares are, and one more for each
+    /// of up to `most_guaranteed` links. Posts one receive.
+    pub fn new(
+        queue: SharedReceiveQueue,
+        spares: Arc<Spares>,
+        limit: usize,
+        most_guaranteed: usize,
+    ) -> Self {
         let none = || AtomicUsize::new(0);
         let buffers = Self {
             queue,
-            size,
             spares,
             limit,
+            most_guaranteed,
+            links: none(),
             surplus: none(),
             receives: none(),
             most: none(),
@@ -56,7 +64,7 @@ impl Buffers {
 
     /// Returns the length of each buffer.
     pub fn size(&self) -> usize {
-        self.size
+        self.spares.size()
     }
 
     /// Returns the most receives that there ever were.
@@ -64,9 +72,24 @@ impl Buffers {
         self.most.load(Ordering::Relaxed)
     }
 
+    /// Counts a link that is made.
+    pub fn link_comes(&self) {
+        self.links.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a link off that is over, or that was not made.
+    pub fn link_goes(&self) {
+        self.links.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many receives there may be beyond the limit, one for each link.
+    fn guaranteed(&self) -> usize {
+        self.links.load(Ordering::Relaxed).min(self.most_guaranteed)
+    }
+
     /// Returns whether half of the receives stay free if `more` are promised.
     pub fn is_plenty(&self, more: usize) -> bool {
-        self.receives.load(Ordering::Relaxed) + more <= self.limit / 2
+        self.receives.load(Ordering::Relaxed) + more <= self.limit / 2 + self.guaranteed()
     }
 
     /// Promises up to `count` receives for the requests of a new peer. Some are left for answers,
@@ -87,7 +110,7 @@ impl Buffers {
     }
 
     fn promise(&self, count: usize, limit: usize) -> usize {
-        let mut found = 0;
+        let (mut found, limit) = (0, limit + self.guaranteed());
         let more = |receives: usize| {
             found = count.min(limit.saturating_sub(receives));
             Some(receives + found)
@@ -122,6 +145,7 @@ impl Buffers {
     /// Takes back the promise of `count` receives to a link, all messages of which are handled.
     pub fn retired(&self, count: usize) {
         self.release(count);
+        self.link_goes();
         self.retiring.fetch_sub(count, Ordering::SeqCst);
     }
 
@@ -165,17 +189,12 @@ impl Buffers {
     /// Takes an empty spare buffer, or allocates one.
     #[inline]
     pub fn take(&self) -> Buf {
-        let spare = locked(&self.spares).pop();
-        spare.unwrap_or_else(|| Buf::with_capacity(self.size))
+        self.spares.take()
     }
 
     /// Gives a buffer back as a spare.
     #[inline]
-    pub fn give(&self, mut buffer: Buf) {
-        let mut spares = locked(&self.spares);
-        if buffer.capacity() == self.size && spares.len() < self.limit {
-            buffer.clear();
-            spares.push(buffer);
-        }
+    pub fn give(&self, buffer: Buf) {
+        self.spares.give(buffer, self.limit);
     }
 }

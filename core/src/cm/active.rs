@@ -75,6 +75,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             Connection::new(beginning, now)
         })?;
         let (id, place) = (connection.id, connection.place);
+        common.has_place(place);
         tracing::debug!(id = %id.comm_id(), %service, qpn = request.qpn.get(), "asks");
         connection.say(request.message(id.comm_id(), common.config.guid, &private), common);
         connection.wait_for_answer(common);

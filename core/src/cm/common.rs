@@ -45,6 +45,11 @@ impl<W: Clone> Common<W> {
         self.push(Datagram { way: way.clone(), bytes });
     }
 
+    /// Makes sure that there is a timer for the connection at a place.
+    pub fn has_place(&mut self, place: u32) {
+        self.timers.grow(place as usize + 1);
+    }
+
     /// What finds no room is lost, as it may be on the way.
     pub fn push(&mut self, datagram: Datagram<W>) {
         if self.outgoing.len() < self.config.outgoing {

@@ -1,9 +1,8 @@
 //! Names of connections: 32 bits, for the several processes that share one interface.
 //!
-//! From the top: the tag that says which process, as in its queue pair numbers; random bits, drawn
-//! for each use of a place in the table; and the place. Places are taken at random, too, so all
-//! bits below the tag are random, and who knows some names of a process knows nothing of the others
-//! but that they are different.
+//! At the top stands the tag that says which process, as in its queue pair numbers. All bits below
+//! are random, so who knows some names of a process knows nothing of the others but that they are
+//! different.
 
 use std::fmt;
 
@@ -35,10 +34,11 @@ impl fmt::Debug for ConnectionId {
     }
 }
 
-/// The least number of random bits that tell one use of a place from the next.
+/// How many times as many names there must be as connections, in bits, so that a name which is
+/// drawn is hardly ever in use.
 const LEAST_RANDOM: u32 = 8;
 
-/// How names are made of places, and taken apart.
+/// How names are made, and told from those of other processes.
 ///
 /// Arithmetic is in 64 bits, where shifting by 32 has a meaning.
 #[derive(Clone, Copy)]
@@ -46,7 +46,6 @@ pub(super) struct Ids {
     tag: u64,
     /// The bits below the tag.
     below: u32,
-    place_bits: u32,
 }
 
 impl Ids {
@@ -59,19 +58,13 @@ impl Ids {
         if u64::from(tag) >> tag_bits != 0 {
             return Err(ConfigError::Tag { tag, tag_bits });
         }
-        Ok(Self { tag: tag.into(), below: u32::BITS - tag_bits, place_bits })
+        Ok(Self { tag: tag.into(), below: u32::BITS - tag_bits })
     }
 
-    /// A name for a place, of which the bits that are neither tag nor place are taken from
-    /// `random`.
-    pub fn name(self, place: u32, random: u32) -> CommId {
-        let low = u64::from(random) << self.place_bits | u64::from(place);
-        CommId((self.tag << self.below | low & ((1 << self.below) - 1)) as u32)
-    }
-
-    /// The place that a name of this process points to.
-    pub fn place(self, name: CommId) -> usize {
-        (u64::from(name.0) & ((1 << self.place_bits) - 1)) as usize
+    /// A name whose bits below the tag are taken from `random`.
+    pub fn name(self, random: u32) -> CommId {
+        let low = u64::from(random) & ((1 << self.below) - 1);
+        CommId((self.tag << self.below | low) as u32)
     }
 
     /// The tag in a name.
@@ -91,16 +84,13 @@ mod tests {
     use crate::wire::CaGuid;
 
     #[test]
-    fn a_name_leads_to_its_place_and_to_its_process_however_many_bits_those_have() {
+    fn a_name_leads_to_its_process_however_many_bits_that_has() {
         for (tag, tag_bits, slots) in [(1, 6, 2048), (0, 0, 1), (0, 0, 3), (9, 4, 1 << 20)] {
             let config = Config { tag, tag_bits, ..Config::new(CaGuid(1)) };
             let ids = Ids::new(&config, slots).unwrap();
-            for place in [0, slots - 1] {
-                let names = [0, 1, u32::MAX].map(|random| ids.name(place as u32, random));
-                assert!(names.iter().all(|&name| ids.place(name) == place));
-                assert!(names.iter().all(|&name| ids.tag(name) == tag && ids.is_ours(name)));
-                assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
-            }
+            let names = [0, 1, u32::MAX].map(|random| ids.name(random));
+            assert!(names.iter().all(|&name| ids.tag(name) == tag && ids.is_ours(name)));
+            assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
         }
     }
 

@@ -61,16 +61,17 @@
 //!
 //! | to | it must guess | random bits |
 //! |---|---|---|
-//! | end a connection that stands by DREQ | both names, our queue pair's number | 26, 26, 14 |
+//! | end a connection that stands by DREQ | both names, our queue pair's number | 26, 26, 13 |
 //! | end it by REJ | both names, the transaction | 26, 26, 64 |
 //! | refuse or answer a request of ours, or have it fail by a closed port | our name, the transaction | 26, 64 |
 //! | withdraw a request of the peer's before it is confirmed | its GUID, its name, the transaction | 64, 26, 64 |
-//! | have a connection's peer asked whether it is there | its GUID, and its name or its queue pair's number | 64, 26 or 14 |
+//! | have a connection's peer asked whether it is there | its GUID, and its name or its queue pair's number | 64, 26 or 13 |
 //!
-//! with 6 bits of tag, and a peer of this kind; how random a kernel's numbers are is its own
-//! affair. Who has connections of its own learns the GUID of either side, and the numbers of those
-//! connections, which [tell nothing](ConnectionId) of any other. Who sees the packets of a
-//! connection needs to guess nothing, and can end it: against that only encryption helps.
+//! with 6 bits of tag, a NIC that may have 65,536 queue pairs, and a peer of this kind; how random a
+//! kernel's numbers are is its own affair. Who has connections of its own learns the GUID of either
+//! side, and the numbers of those connections, which [tell nothing](ConnectionId) of any other. Who
+//! sees the packets of a connection needs to guess nothing, and can end it: against that only
+//! encryption helps.
 //!
 //! # What it promises
 //!
@@ -272,8 +273,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let standing = Standing::new(random.u64(), config.tag_bits);
         let resting = VecDeque::new();
         let services = Services::new(config.owner);
-        let timers = Timers::new(table.capacity());
-        let fired = Vec::with_capacity(table.capacity());
+        let (timers, fired) = (Timers::new(0), Vec::new());
         let (events, outgoing) = (VecDeque::new(), VecDeque::new());
         let (now, counters) = (Time::ZERO, Counters::default());
         let common = Common { config, now, random, timers, events, outgoing, counters };

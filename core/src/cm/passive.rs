@@ -204,6 +204,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             return self.refuse_req(way, transaction, req, RejectReason::NO_RESOURCES);
         };
         let (id, place) = (connection.id, connection.place);
+        common.has_place(place);
         tracing::debug!(id = %id.comm_id(), service = %req.service, "asked");
         connection.wait(connection.pace.patience(), common);
         table.meet(place, Peer { guid: req.ca_guid, id: req.local, qpn: req.qpn });

@@ -25,22 +25,22 @@ impl BuildHasher for Keyed {
     }
 }
 
-struct Slot<W> {
-    /// The name of the connection that had the place last, which the next one must not have.
-    last: CommId,
-    connection: Option<Box<Connection<W>>>,
-}
+/// The places that a table begins with.
+const FIRST_PLACES: usize = 1024;
 
 /// Every connection has a place; from when its peer is known, it is found by the peer's names, too.
 ///
 /// Those are looked up under the way that they came by. A stranger who claims to be a peer's
 /// adapter is thus a peer of its own, and can't have the other's connections taken for stale.
 pub(super) struct Table<W> {
-    slots: Vec<Slot<W>>,
-    /// Places in about the order in which they were left. One of the older half is taken at random:
-    /// so nobody can tell which, and a name is long out of use before it comes again.
+    slots: Vec<Option<Box<Connection<W>>>>,
+    /// The most places. The table grows up to that.
+    most_places: usize,
+    /// Places that no connection has.
     free: VecDeque<u32>,
     pub ids: Ids,
+    /// The places of connections by their names here.
+    by_name: HashMap<CommId, u32, Keyed>,
     by_peer_id: HashMap<(W, CaGuid, CommId), u32, Keyed>,
     by_peer_qpn: HashMap<(W, CaGuid, Qpn), u32, Keyed>,
     by_qpn: BTreeMap<Qpn, u32>,
@@ -57,9 +57,11 @@ impl<W: Clone + Eq + Hash> Table<W> {
         let slots = config.connections.saturating_add(config.time_waits);
         let ids = Ids::new(config, slots)?;
         Ok(Self {
-            slots: (0..slots).map(|_| Slot { last: CommId(0), connection: None }).collect(),
-            free: (0..slots as u32).collect(),
+            slots: Vec::new(),
+            most_places: slots,
+            free: VecDeque::new(),
             ids,
+            by_name: HashMap::with_hasher(Keyed(secret)),
             by_peer_id: HashMap::with_hasher(Keyed(secret)),
             by_peer_qpn: HashMap::with_hasher(Keyed(secret)),
             by_qpn: BTreeMap::new(),
@@ -68,9 +70,15 @@ impl<W: Clone + Eq + Hash> Table<W> {
         })
     }
 
-    /// How many connections there may be, those that are over among them.
-    pub fn capacity(&self) -> usize {
-        self.slots.len()
+    /// Makes places where none is free, as far as there may be more of them.
+    fn grow_if_full(&mut self) {
+        if !self.free.is_empty() {
+            return;
+        }
+        let before = self.slots.len();
+        let places = (2 * before).max(FIRST_PLACES).min(self.most_places);
+        self.slots.resize_with(places, || None);
+        self.free.extend(before as u32..places as u32);
     }
 
     /// How many places are taken, those of connections whose last event was not taken among them.
@@ -97,36 +105,35 @@ impl<W: Clone + Eq + Hash> Table<W> {
         if self.is_full() {
             return Err(ConnectionError::Full(self.most_live));
         }
-        let full = ConnectionError::TimeWaits(self.slots.len());
+        self.grow_if_full();
+        let full = ConnectionError::TimeWaits(self.most_places);
         let place = take_at_random(&mut self.free, random).ok_or(full)?;
-        let slot = &mut self.slots[place as usize];
         // Zero stands for no name.
         let name = loop {
-            let name = self.ids.name(place, random.u32());
-            if name.0 != 0 && name != slot.last {
+            let name = self.ids.name(random.u32());
+            if name.0 != 0 && !self.by_name.contains_key(&name) {
                 break name;
             }
         };
-        slot.last = name;
+        self.by_name.insert(name, place);
         self.live += 1;
         let connection = make(ConnectionId(name), place);
-        Ok(slot.connection.insert(Box::new(connection)))
+        Ok(self.slots[place as usize].insert(Box::new(connection)))
     }
 
     pub fn at(&mut self, place: u32) -> Option<&mut Connection<W>> {
-        self.slots.get_mut(place as usize)?.connection.as_deref_mut()
+        self.slots.get_mut(place as usize)?.as_deref_mut()
     }
 
     /// The connection of this name.
     pub fn find(&mut self, name: CommId) -> Option<&mut Connection<W>> {
-        let found = self.slots.get_mut(self.ids.place(name))?.connection.as_deref_mut();
-        found.filter(|connection| connection.local() == name)
+        let place = *self.by_name.get(&name)?;
+        self.at(place)
     }
 
-    /// The same, to look at.
+    /// The connection of this name, to look at.
     pub fn look(&self, name: CommId) -> Option<&Connection<W>> {
-        let found = self.slots.get(self.ids.place(name))?.connection.as_deref();
-        found.filter(|connection| connection.local() == name)
+        self.slots.get(*self.by_name.get(&name)? as usize)?.as_deref()
     }
 
     /// The same for a program, which is told if there is none.
@@ -166,7 +173,7 @@ impl<W: Clone + Eq + Hash> Table<W> {
     /// Whether a queue pair is no other connection's.
     pub fn check_free(&self, qpn: Qpn) -> Result<(), ConnectionError> {
         let taken = self.by_qpn.get(&qpn).and_then(|&place| {
-            let connection = self.slots.get(place as usize)?.connection.as_ref()?;
+            let connection = self.slots.get(place as usize)?.as_ref()?;
             Some(ConnectionError::QueuePairTaken { qpn, by: connection.id })
         });
         taken.map_or(Ok(()), Err)
@@ -184,7 +191,7 @@ impl<W: Clone + Eq + Hash> Table<W> {
     /// [left](Self::leave).
     pub fn take(&mut self, place: u32) -> Option<Box<Connection<W>>> {
         self.forget_peer_qpn(place);
-        let connection = self.slots.get_mut(place as usize)?.connection.take()?;
+        let connection = self.slots.get_mut(place as usize)?.take()?;
         if let Some(peer) = connection.peer {
             self.by_peer_id.remove(&(connection.way.clone(), peer.guid, peer.id));
         }
@@ -194,8 +201,8 @@ impl<W: Clone + Eq + Hash> Table<W> {
         Some(connection)
     }
 
-    /// Frees the place of a connection that was taken out.
+    /// Frees the name and the place of a connection that was taken out.
     pub fn leave(&mut self, id: ConnectionId) {
-        self.free.push_back(self.ids.place(id.comm_id()) as u32);
+        self.free.extend(self.by_name.remove(&id.comm_id()));
     }
 }

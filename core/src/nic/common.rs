@@ -13,6 +13,7 @@ use super::around::FullLinks;
 use super::completion::{Cause, Completion};
 use super::counters::Counters;
 use super::device::Flow;
+use super::growth::timer_of;
 use super::hosts::{HostId, Hosts, Peer};
 use super::keys::Keys;
 use super::leaps::Leaps;
@@ -140,11 +141,9 @@ pub(super) struct Common {
     pub mapped: Mappings,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,
-    /// A timer for each queue pair, and behind them one for each peer.
+    /// A timer for each queue pair, and one for each peer, in turn.
     pub timers: Timers,
     pub hosts: Hosts,
-    /// How many queue pairs there may be.
-    pub places: usize,
     /// Places of queue pairs that may have something to send, each once.
     pub active: VecDeque<u32>,
     /// Links whose peers have left, each once, until what they had delivered is collected.
@@ -209,7 +208,7 @@ impl Common {
     pub fn join(&mut self, peer: (Host, Peer), remote: Qpn, place: u32) -> HostId {
         let (host, first) = self.hosts.join(peer, remote, place, self.now);
         if first {
-            self.timers.arm(host.timer(self.places), self.now + self.hosts.limits.idle / 2);
+            self.timers.arm(host.timer(), self.now + self.hosts.limits.idle / 2);
         }
         host
     }
@@ -218,7 +217,7 @@ impl Common {
     pub fn leave(&mut self, host: &mut HostId) {
         let left = std::mem::replace(host, HostId::NONE);
         if self.hosts.leave(left) {
-            self.timers.disarm(left.timer(self.places));
+            self.timers.disarm(left.timer());
         }
     }
 
@@ -267,7 +266,7 @@ impl Common {
     #[cold]
     pub fn starve(&mut self, place: u32) {
         self.starved.push(place);
-        self.timers.arm(place, self.now + STARVED_FOR);
+        self.timers.arm(timer_of(place), self.now + STARVED_FOR);
     }
 
     /// Has those that wait for room look again.
@@ -331,9 +330,19 @@ impl Common {
 }
 
 impl Common {
+    /// Makes room on every list for so many queue pairs.
+    pub fn make_room(&mut self, pairs: usize) {
+        let Self { active, answers, starved, delaying, flying, .. } = self;
+        active.reserve(pairs.saturating_sub(active.len()));
+        answers.reserve((pairs + 1).saturating_sub(answers.len()));
+        starved.reserve(pairs.saturating_sub(starved.len()));
+        delaying.reserve(pairs.saturating_sub(delaying.len()));
+        flying.reserve(pairs.saturating_sub(flying.len()));
+    }
+
     /// Takes a queue pair off every list.
     pub fn forget(&mut self, place: u32) {
-        self.timers.disarm(place);
+        self.timers.disarm(timer_of(place));
         self.active.retain(|&other| other != place);
         self.answers.retain(|&other| other != place);
         self.delaying.retain(|&other| other != place);

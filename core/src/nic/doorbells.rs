@@ -4,7 +4,7 @@
 //! finds the few that were rung among ten thousand by three loads, and ringing neither waits nor
 //! overflows: it is the queue that says how much there is to do, and the bell only that there is.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// A doorbell for each index below a capacity.
 ///
@@ -16,13 +16,31 @@ pub(crate) struct Doorbells {
     bells: Box<[AtomicU64]>,
     /// Which words of `bells` have a bit set, or had.
     summary: Box<[AtomicU64]>,
+    /// How many words of the summary speak for indices that are in use.
+    used: AtomicUsize,
 }
 
 impl Doorbells {
     /// Doorbells for the indices below `capacity`, none of them rung.
     pub fn new(capacity: usize) -> Self {
         let words = capacity.div_ceil(BITS);
-        Self { bells: zeros(words), summary: zeros(words.div_ceil(BITS)) }
+        let summary = zeros(words.div_ceil(BITS));
+        let used = AtomicUsize::new(summary.len());
+        Self { bells: zeros(words), summary, used }
+    }
+
+    /// Says that no index from `indices` on is in use, so that nobody looks there. Only the thread
+    /// that answers says so, before any of the indices below is rung.
+    pub fn use_up_to(&self, indices: usize) {
+        let used = indices.div_ceil(BITS * BITS).min(self.summary.len());
+        self.used.store(used, Ordering::Relaxed);
+    }
+
+    /// The words of the summary that may have a bit set.
+    #[inline]
+    fn in_use(&self) -> &[AtomicU64] {
+        let used = self.used.load(Ordering::Relaxed);
+        self.summary.get(..used).unwrap_or(&self.summary)
     }
 
     /// Has `index` answered, by somebody who sees all that was written before.
@@ -56,7 +74,7 @@ impl Doorbells {
     /// Whether there may be something to answer. A ring that has just been is perhaps not seen yet.
     #[inline]
     pub fn any(&self) -> bool {
-        self.summary.iter().any(|summary| summary.load(Ordering::Relaxed) != 0)
+        self.in_use().iter().any(|summary| summary.load(Ordering::Relaxed) != 0)
     }
 
     /// Calls for each index that was rung, in ascending order, and silences its bell before.
@@ -64,7 +82,7 @@ impl Doorbells {
     /// What is rung again meanwhile is called for now or the next time, so this comes to an end.
     #[inline]
     pub fn answer(&self, mut rung: impl FnMut(u32)) {
-        for (at, summary) in self.summary.iter().enumerate() {
+        for (at, summary) in self.in_use().iter().enumerate() {
             // A look first, since a swap would take the word away from those who ring.
             if summary.load(Ordering::Relaxed) == 0 {
                 continue;

@@ -136,14 +136,15 @@ impl Peer {
 pub(super) struct HostId(u32);
 
 impl HostId {
-    /// As timers number it, behind those of so many queue pairs.
-    pub fn timer(self, pairs: usize) -> u32 {
-        pairs as u32 + self.0
+    /// The number of the peer's timer. Queue pairs have the even numbers, and peers the odd ones,
+    /// so that both tables may grow.
+    pub fn timer(self) -> u32 {
+        2 * self.0 + 1
     }
 
-    /// The peer of a timer, if that is not a queue pair's.
-    pub fn of_timer(timer: u32, pairs: usize) -> Option<Self> {
-        timer.checked_sub(pairs as u32).map(Self)
+    /// The peer of a timer, or the place of the queue pair whose timer it is.
+    pub fn of_timer(timer: u32) -> Result<Self, u32> {
+        if timer % 2 == 1 { Ok(Self(timer / 2)) } else { Err(timer / 2) }
     }
 
     /// That of a queue pair without a peer, or of one whose device sees to it.

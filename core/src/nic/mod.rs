@@ -88,6 +88,7 @@ mod datagrams;
 mod device;
 mod doorbells;
 mod gather;
+mod growth;
 mod hosts;
 mod keys;
 mod leaps;
@@ -155,6 +156,7 @@ use crate::wire::{Behind, Bth, Glance, Malformed, Opcode, OpcodeInfo, Packet, Qp
 use common::Common;
 use device::by_row;
 use doorbells::Doorbells;
+use growth::timer_of;
 use hosts::{HostId, Suspect};
 use notices::LINKS;
 use numbering::Numbers;
@@ -177,6 +179,8 @@ pub struct Nic {
     /// Places in about the order in which they were left. One of the older half is taken at random:
     /// so nobody can tell which, and a number is long out of use before it is used again.
     free: VecDeque<u32>,
+    /// How many queue pairs there may be. The tables grow up to that.
+    most_pairs: usize,
     numbers: Numbers,
     random: Random,
     doorbells: Arc<Doorbells>,
@@ -231,7 +235,7 @@ fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut C
         }
         hosts::Due::Nobody => return,
     };
-    common.timers.arm(host.timer(common.places), again);
+    common.timers.arm(host.timer(), again);
 }
 
 /// Has a queue pair, which is taken off the list, send or flush what it can, and enters it where it
@@ -263,10 +267,10 @@ impl Nic {
         common.leaps.sees_to(common.timers.next(), common.now, common.hosts.limits.busy);
         common.timers.expire(common.now, fired);
         for timer in fired.drain(..) {
-            match HostId::of_timer(timer, pairs.len()) {
-                Some(host) => look_after(host, pairs, common),
-                None => {
-                    if let Some(pair) = pairs[timer as usize].as_deref_mut() {
+            match HostId::of_timer(timer) {
+                Ok(host) => look_after(host, pairs, common),
+                Err(place) => {
+                    if let Some(pair) = pairs[place as usize].as_deref_mut() {
                         pair.expire(common);
                     }
                 }
@@ -304,7 +308,7 @@ impl Nic {
             // A timer stays armed when its deadline moves to later, and would go off for nothing.
             // That of a queue pair with something to do may be for a turn without any deadline.
             if !pair.active && pair.state != State::Error {
-                common.timers.disarm(place);
+                common.timers.disarm(timer_of(place));
                 pair.arm(common);
             }
         }
@@ -330,7 +334,7 @@ impl Nic {
         let (_, host) = path.outer().hosts();
         let replaced = |peer| numbers.same_process(peer, newcomer);
         for (peer, at) in common.hosts.suspect(host, Suspect::Replaced, replaced, common.now) {
-            common.timers.arm(peer.timer(common.places), at);
+            common.timers.arm(peer.timer(), at);
         }
     }
 
@@ -699,7 +703,7 @@ impl Inbox for Nic {
         }
         common.counters.closed_ports += 1;
         for (peer, at) in common.hosts.suspect(at, Suspect::Closed, |_| true, common.now) {
-            common.timers.arm(peer.timer(common.places), at);
+            common.timers.arm(peer.timer(), at);
         }
     }
 

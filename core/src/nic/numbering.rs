@@ -22,9 +22,9 @@ pub struct Numbering {
 }
 
 impl Default for Numbering {
-    /// Process 1 of 64, shard 0 of 16, and so 16,384 queue pairs.
+    /// Process 1 of 64, without shards, and so 262,144 queue pairs.
     fn default() -> Self {
-        Self { tag: 1, tag_bits: 6, shard: 0, shard_bits: 4 }
+        Self { tag: 1, tag_bits: 6, shard: 0, shard_bits: 0 }
     }
 }
 

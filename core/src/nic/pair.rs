@@ -11,6 +11,7 @@ use crate::wire::{Bth, CaGuid, Likeness, PathMtu, Pkey, Qkey, Qpn, Service};
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
 use super::device::Flow;
+use super::growth::timer_of;
 use super::hosts::{HostId, Peer};
 use super::keys::Domain;
 use super::probe::Probe;
@@ -227,7 +228,7 @@ impl QueuePair {
         if outstanding > 0 {
             return Err(ChangeError::Outstanding { qpn, outstanding });
         }
-        common.timers.disarm(self.shared.place);
+        common.timers.disarm(timer_of(self.shared.place));
         self.forget_events(common);
         self.leave_peer(common);
         self.last_receive = false;
@@ -293,7 +294,7 @@ impl QueuePair {
         }
         // A program that posts a receive at this moment may see the state before, and not ring; and
         // what it posts may not be seen yet when it is first flushed. Later, one of them is.
-        common.timers.arm(self.shared.place, common.now + FLUSHED_AGAIN);
+        common.timers.arm(timer_of(self.shared.place), common.now + FLUSHED_AGAIN);
         common.tell(Event::Broken(self.number(), cause), &mut self.told_broken);
         common.activate(self);
     }
@@ -471,14 +472,14 @@ impl QueuePair {
         let (r, asks_at) = (&self.requester, self.probe.map(|probe| probe.again));
         let times = [self.responder.ack_at, r.retry_at, r.resume_at, asks_at];
         if let Some(at) = times.into_iter().flatten().min() {
-            common.timers.arm(self.shared.place, at);
+            common.timers.arm(timer_of(self.shared.place), at);
         }
     }
 
     /// Makes sure that the timer goes off at `at` at the latest.
     #[inline]
     pub fn arm_by(&self, at: Time, common: &mut Common) {
-        common.timers.arm(self.shared.place, at);
+        common.timers.arm(timer_of(self.shared.place), at);
     }
 }
 

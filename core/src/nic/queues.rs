@@ -19,6 +19,7 @@ use crate::wire::{Psn, Qpn, Service};
 
 use super::completion::Completion;
 use super::doorbells::Doorbells;
+use super::resources::DEEPEST;
 use super::ring::{Consumer, Gauge, Leaving, Nothing, Producer, Several, Slot, ring};
 use super::states::State;
 use super::work::{LONGEST_MESSAGE, Memory, Plain, ReceiveRequest, WorkRequest};
@@ -367,19 +368,25 @@ impl ReceiveQueue {
 
 /// The program's end of a receive queue that several queue pairs draw from.
 pub struct SharedReceiveQueue {
+    /// The receives, with room for a few at first and for more as there are more.
     ring: Producer<ReceiveRequest>,
+    /// The most receives.
+    most: usize,
 }
+
+/// The receives that a shared queue has room for at first.
+const FIRST_RECEIVES: usize = 16;
 
 impl SharedReceiveQueue {
     pub(super) fn new(depth: usize) -> (Self, Consumer<ReceiveRequest>) {
-        let (ring, taken) = ring(depth);
-        (Self { ring }, taken)
+        let (ring, taken) = ring(depth.min(FIRST_RECEIVES));
+        (Self { ring, most: depth }, taken)
     }
 
     /// How many more receives there is room for.
     #[inline]
     pub fn room(&self) -> usize {
-        self.ring.room()
+        self.ring.room() + (self.most - self.ring.depth())
     }
 
     /// Posts a receive, for whichever queue pair's message comes first.
@@ -390,16 +397,27 @@ impl SharedReceiveQueue {
     pub fn post(&mut self, receive: ReceiveRequest) -> Result<(), Refused<ReceiveRequest>> {
         match self.ring.slot() {
             Some(slot) => slot.fill(receive),
-            None => return Err(self.refuse((receive, ()))),
+            None => return self.post_beyond((receive, ())),
         }
         Ok(())
     }
 
-    /// In one value with another, for the same reason as a [send](SendQueue::refuse).
+    /// Posts a receive that finds no room, after making more, or refuses it. It comes in one value
+    /// with another, for the same reason as a refused [send](SendQueue::refuse).
     #[cold]
-    fn refuse(&self, (receive, ()): (ReceiveRequest, ())) -> Refused<ReceiveRequest> {
-        let why = PostError::SharedFull { depth: self.ring.depth() };
-        Refused { why, request: Box::new(receive) }
+    fn post_beyond(
+        &mut self,
+        (receive, ()): (ReceiveRequest, ()),
+    ) -> Result<(), Refused<ReceiveRequest>> {
+        self.ring.grow((2 * self.ring.depth()).min(self.most));
+        match self.ring.slot() {
+            Some(slot) => slot.fill(receive),
+            None => {
+                let why = PostError::SharedFull { depth: self.most };
+                return Err(Refused { why, request: Box::new(receive) });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -520,6 +538,8 @@ pub(super) enum Purpose {
 /// could hold all slots on either side, and wait for ever for the other to receive.
 pub(super) struct Completions {
     ring: Producer<Completion>,
+    /// Whether there will be more slots when more receive queues end here.
+    grows: bool,
     /// Slots promised, and how many of them for messages that are being received.
     reserved: usize,
     receiving: usize,
@@ -537,10 +557,13 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub fn new(capacity: usize) -> (Self, CompletionQueue) {
+    /// Makes a queue of `capacity` slots, and both of its ends. If it `grows`, there will be more
+    /// slots when more receive queues end there.
+    pub fn new(capacity: usize, grows: bool) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
         let own = Self {
             ring,
+            grows,
             reserved: 0,
             receiving: 0,
             armed: None,
@@ -552,6 +575,15 @@ impl Completions {
             shared: 0,
         };
         (own, CompletionQueue { ring: taken })
+    }
+
+    /// Makes twice as many slots as are needed for so many more queues to end here, if the queue
+    /// grows and has fewer than are needed.
+    pub fn grow_for(&mut self, senders: usize, receivers: usize) {
+        let (has, needs) = self.has_and_needs(senders, receivers);
+        if self.grows && has < needs {
+            self.ring.grow((2 * needs).next_power_of_two().min(DEEPEST));
+        }
     }
 
     /// How many slots it has, and how many it needs for so many more queues to end here.

@@ -17,6 +17,7 @@ use super::completion::Cause;
 use super::config::{Config, Objects, QueuePairConfig, QueuePairEnds};
 use super::counters::Counters;
 use super::doorbells::Doorbells;
+use super::growth::FIRST_PLACES;
 use super::hosts::Hosts;
 use super::keys::{Domain, KeyError, Keys, Lkey, Registration, TableFull};
 use super::leaps::Leaps;
@@ -60,9 +61,8 @@ impl Nic {
         let numbers = Numbers::new(config.numbering, config.queue_pairs)?;
         // Errors show it, so it tells nothing of the numbers.
         let nic = random.u32();
-        let capacity = config.queue_pairs.clamp(1, numbers.capacity());
-        let places = 0..capacity as u32;
-        Ok(Self {
+        let most = config.queue_pairs.clamp(1, numbers.capacity());
+        let mut made = Self {
             common: Common {
                 now: Time::ZERO,
                 leaps: Leaps::default(),
@@ -73,34 +73,36 @@ impl Nic {
                 mapped: Mappings::default(),
                 completions: Vec::new(),
                 counters: Counters::default(),
-                timers: Timers::new(2 * capacity),
+                timers: Timers::new(0),
                 hosts: Hosts::new(config.keep_alive),
-                places: capacity,
-                active: VecDeque::with_capacity(capacity),
+                active: VecDeque::new(),
                 gone: Vec::new(),
-                starved: Vec::with_capacity(capacity),
-                delaying: Vec::with_capacity(capacity),
-                answers: VecDeque::with_capacity(capacity + 1),
+                starved: Vec::new(),
+                delaying: Vec::new(),
+                answers: VecDeque::new(),
                 notices: Notices::default(),
                 behind: false,
                 full: FullLinks::default(),
-                flying: Vec::with_capacity(capacity),
+                flying: Vec::new(),
                 events: VecDeque::new(),
                 shared_receives: Vec::new(),
                 addresses: Addresses::new(nic),
                 most_addresses: config.addresses,
                 management: Mailbox::default(),
             },
-            pairs: (0..capacity).map(|_| None).collect(),
-            free: places.filter(|&place| numbers.can_number(place)).collect(),
+            pairs: Vec::new(),
+            free: VecDeque::new(),
+            most_pairs: most,
             numbers,
             random,
-            doorbells: Arc::new(Doorbells::new(capacity)),
+            doorbells: Arc::new(Doorbells::new(most)),
             domains: 0,
             no_receives: Nothing::new(),
-            fired: Vec::with_capacity(capacity),
+            fired: Vec::new(),
             closed_again: Time::ZERO,
-        })
+        };
+        made.grow(most.min(FIRST_PLACES));
+        Ok(made)
     }
 
     /// A new protection domain.
@@ -188,8 +190,28 @@ impl Nic {
         &mut self,
         capacity: usize,
     ) -> Result<(CompletionQueueId, CompletionQueue), ResourceError> {
+        self.completion_queue_of(capacity, false)
+    }
+
+    /// Makes a completion queue that has `capacity` entries at first, and grows with the number of
+    /// receive queues that end there.
+    ///
+    /// # Errors
+    /// When the capacity is zero.
+    pub fn growing_completion_queue(
+        &mut self,
+        capacity: usize,
+    ) -> Result<(CompletionQueueId, CompletionQueue), ResourceError> {
+        self.completion_queue_of(capacity, true)
+    }
+
+    fn completion_queue_of(
+        &mut self,
+        capacity: usize,
+        grows: bool,
+    ) -> Result<(CompletionQueueId, CompletionQueue), ResourceError> {
         check_depth(capacity)?;
-        let (own, programs) = Completions::new(capacity);
+        let (own, programs) = Completions::new(capacity, grows);
         let queues = &mut self.common.completions;
         let place = queues.iter().position(Option::is_none).unwrap_or_else(|| {
             queues.push(None);
@@ -230,7 +252,9 @@ impl Nic {
         senders: usize,
         receivers: usize,
     ) -> Result<(), ResourceError> {
-        match self.completions(queue)?.has_and_needs(senders, receivers) {
+        let completions = self.completions(queue)?;
+        completions.grow_for(senders, receivers);
+        match completions.has_and_needs(senders, receivers) {
             (has, needs) if has < needs => Err(ResourceError::QueueTooSmall { queue, has, needs }),
             _ => Ok(()),
         }
@@ -333,7 +357,8 @@ impl Nic {
         let shared = usize::from(queues.0 == queues.1);
         self.check_room(queues.0, 1, shared)?;
         self.check_room(queues.1, shared, 1)?;
-        let full = ResourceError::QueuePairsFull(self.pairs.len());
+        self.grow_if_crowded();
+        let full = ResourceError::QueuePairsFull(self.most_pairs);
         let place = take_at_random(&mut self.free, &mut self.random).ok_or(full)?;
         let qpn = self.new_number(place);
         self.completions(queues.0)?.senders += 1;
@@ -457,6 +482,11 @@ impl Nic {
         let Self { pairs, common, numbers, .. } = self;
         let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
         pair.reset(common)
+    }
+
+    /// How many queue pairs there may be.
+    pub fn most_queue_pairs(&self) -> usize {
+        self.most_pairs
     }
 
     /// How many objects there are of each kind.

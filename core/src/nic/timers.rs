@@ -51,7 +51,7 @@ struct Node {
 impl Timers {
     /// Timers for the indices below `capacity`, none of them armed.
     ///
-    /// This is all the memory that they ever take.
+    /// This is all the memory that they take until they [grow](Self::grow).
     ///
     /// # Panics
     /// When there are more than 32 bits can count.
@@ -59,6 +59,16 @@ impl Timers {
         let places = u32::try_from(RINGS + capacity).expect("timers are counted in 32 bits");
         let nodes = (0..places).map(|at| Node { tick: NEVER, prev: at, next: at }).collect();
         Self { nodes, occupied: [0; LEVELS], now: 0, next: NEVER }
+    }
+
+    /// Makes timers for the indices below `capacity`, if there are fewer.
+    ///
+    /// # Panics
+    /// When there are more than 32 bits can count.
+    pub fn grow(&mut self, capacity: usize) {
+        let places = u32::try_from(RINGS + capacity).expect("timers are counted in 32 bits");
+        let fresh = self.nodes.len() as u32..places;
+        self.nodes.extend(fresh.map(|at| Node { tick: NEVER, prev: at, next: at }));
     }
 
     /// Makes sure that `index` fires when `at` has come, if not earlier.

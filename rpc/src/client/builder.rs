@@ -15,6 +15,7 @@ use super::calls::Calls;
 use super::channel::{Channel, Inner};
 use super::connector::{Backoff, Connector, runtime_ended};
 use super::permits::Permits;
+use super::sharing::shared_bundle;
 use crate::status::{Status, chain};
 
 /// Configures a channel, from its limits to its device, and connects it.
@@ -22,6 +23,8 @@ use crate::status::{Status, chain};
 #[must_use = "a channel is there when it is connected"]
 pub struct ChannelBuilder {
     device: Option<String>,
+    /// Whether the channel opens a NIC for itself.
+    own_nic: bool,
     endpoint: EndpointBuilder,
     in_flight: usize,
     sheds: bool,
@@ -38,7 +41,10 @@ impl Default for ChannelBuilder {
     fn default() -> Self {
         Self {
             device: None,
-            endpoint: Endpoint::builder(),
+            own_nic: false,
+            // Channels may be many, and most of them idle. Nobody connects to one, and a channel
+            // has one connection, beside those that are being ended.
+            endpoint: Endpoint::builder().listens(false).first_receives(1).places(4),
             in_flight: 256,
             sheds: false,
             timeout: None,
@@ -80,6 +86,14 @@ impl ChannelBuilder {
     /// On `udp` the device hears the server and no [strangers](doorbell_verbs::Config::strangers).
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
+    }
+
+    /// Sets whether the channel opens a NIC for itself. Unless set, it shares one with the other
+    /// channels of its runtime that have the same device and configuration of the NIC. A NIC takes
+    /// about a dozen descriptors and half a megabyte, and channels that share one share a socket
+    /// and the thread that serves it.
+    pub fn own_nic(self, own: bool) -> Self {
+        Self { own_nic: own, ..self }
     }
 
     /// Sets the most calls in flight, 256 unless set. Further calls wait.
@@ -178,12 +192,12 @@ impl ChannelBuilder {
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
         let name = parsed(name)?;
-        if Handle::try_current().is_err() {
+        let Ok(runtime) = Handle::try_current() else {
             return Err(Status::unavailable(format!(
                 "there is no Tokio runtime here, and a channel is served by the one in which it is made: \
                  make the channel to {name} in async code that a runtime runs"
             )));
-        }
+        };
         let device = match &self.device {
             Some(device) => device.clone(),
             None => device_for(&name).await?,
@@ -194,8 +208,14 @@ impl ChannelBuilder {
             None => endpoint,
             Some(time) => endpoint.keep_alive(time),
         };
-        let endpoint = endpoint.open(&device, calls.handlers()).await;
-        let endpoint = endpoint.map_err(|why| unopened(&device, why))?;
+        let opened = async {
+            let bundle = match self.own_nic {
+                true => endpoint.open_bundle(&device).await?,
+                false => shared_bundle(&device, &endpoint, &runtime).await?,
+            };
+            endpoint.open_on(&bundle, calls.handlers()).await
+        };
+        let endpoint = opened.await.map_err(|why| unopened(&device, why))?;
         Ok(self.over(endpoint, calls, name))
     }
 
@@ -275,9 +295,8 @@ fn watch(endpoint: &Endpoint, calls: Arc<Calls>, name: &Name) -> AbortHandle {
         loop {
             match events.recv().await {
                 Ok(Event::Gone(peer, ending)) => calls.end_all_of(&peer, &ending.to_string()),
-                // A channel has one connection at a time, so there are never too many events to
-                // keep.
-                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => calls.end_all_of_gone(),
                 Err(RecvError::Closed) => return,
             }
         }

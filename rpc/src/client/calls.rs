@@ -183,6 +183,16 @@ impl Calls {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Ends all calls that were sent over connections that have ended, for when events were missed
+    /// that would have named these.
+    pub fn end_all_of_gone(&self) {
+        for peer in self.peers() {
+            if let Some(ending) = peer.ending() {
+                self.end_all_of(&peer, &ending.to_string());
+            }
+        }
+    }
+
     /// Ends all calls in flight and all future calls, because the channel is over.
     pub fn close(&self, why: Status) {
         self.streams.end_all(&why);

@@ -8,6 +8,7 @@
 //! | `delivery` | delivers one call, and sends it again where that is safe |
 //! | `connector` | keeps one connection, and makes the next one with pauses when it has ended |
 //! | `connection` | sends one call over one connection, with all that follows |
+//! | `sharing` | has the channels of a process share NICs |
 //! | `alive` | probes servers from which calls wait for answers |
 //! | `calls` | is the table of calls in flight, which answers are delivered to |
 //! | `permits`, `response`, `stage`, `failure` | what the files above share |
@@ -26,6 +27,7 @@ mod delivery;
 mod failure;
 mod permits;
 mod response;
+mod sharing;
 mod stage;
 mod typed;
 

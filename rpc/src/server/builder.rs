@@ -251,10 +251,14 @@ impl ServerBuilder {
     }
 }
 
+/// The most clients for which a server has a receive each, beside those that busy clients share.
+const MOST_CLIENTS: usize = 65_536;
+
 /// Sets what every server's endpoint has: no bound on asynchronous handlers, which the server
-/// bounds itself, and no time limit on replies, which callers bound by deadlines.
+/// bounds itself, no time limit on replies, which callers bound by deadlines, and a receive for
+/// each client.
 fn settled(endpoint: EndpointBuilder) -> EndpointBuilder {
-    endpoint.tasks(1 << 20).patience(PATIENCE)
+    endpoint.tasks(1 << 20).patience(PATIENCE).peers(MOST_CLIENTS)
 }
 
 impl fmt::Debug for ServerBuilder {

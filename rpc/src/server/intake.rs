@@ -188,7 +188,7 @@ impl Core {
                 method.schema_text()
             )));
         }
-        let slot = Slot::take(self)?;
+        let mut slot = Slot::take(self)?;
         if let Some(queue) = &self.queue {
             match is_inline(route, head) {
                 true => queue.may_begin_inline(request.look(), Instant::now())?,
@@ -196,8 +196,9 @@ impl Core {
             }
         }
         let again = method.is_idempotent();
-        let caller = self.sessions().begin(head.session, head.call, again)?;
-        Ok((route, slot, caller))
+        let begun = self.sessions().begin(head.session, head.call, again)?;
+        slot.keeps_under_way(begun.under_way);
+        Ok((route, slot, begun.caller))
     }
 
     /// Makes the request of a call from its payload, and opens its incoming stream if it has one.

@@ -9,6 +9,7 @@
 //! | `answer` | encodes what a handler returned, and sends it with all that follows |
 //! | `leaving` | shuts the server down |
 //! | `state` | holds what all of these share: methods, sessions, streams, transfers, limits |
+//! | `crowd` | decides who has to go when too many clients are connected |
 //! | `slot`, `queue` | bound how many handlers run, and how long calls wait for theirs to begin |
 //! | `sessions` | remembers each client, and which of its calls have begun |
 //!
@@ -18,6 +19,7 @@
 
 mod answer;
 mod builder;
+mod crowd;
 mod intake;
 mod leaving;
 mod open;

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_am::{Endpoint, Event, Name, OpenError};
+use doorbell_am::{Endpoint, Event, Name, OpenError, Peer};
 use doorbell_verbs::{Nic, ServiceId};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::AbortHandle;
 
+use super::crowd::Crowd;
 use super::state::{Core, Gone, client_gone};
 use crate::health::Health;
 use crate::status::Status;
@@ -175,7 +176,9 @@ impl Open {
             }
         };
         let runtime = &core.runtime;
-        let watches = runtime.spawn(watches(&endpoint, core.clone()));
+        let places = endpoint.nic().most_queue_pairs();
+        let crowd = Crowd::new(most_clients(places, &core));
+        let watches = runtime.spawn(watches(&endpoint, core.clone(), crowd));
         let tasks = [runtime.spawn(accepts_bulk), runtime.spawn(sweeps(core.clone())), watches];
         Ok(Self { endpoint, core, health, tasks: tasks.map(|task| task.abort_handle()) })
     }
@@ -191,45 +194,80 @@ async fn sweeps(core: Arc<Core>) {
     }
 }
 
+/// Returns how many clients may be connected to a server whose NIC has so many queue pairs. Some are
+/// left for those that come meanwhile, for connections whose numbers rest, and for long bodies.
+fn most_clients(queue_pairs: usize, core: &Core) -> usize {
+    let left = (queue_pairs / 8).max(queue_pairs.min(16));
+    core.limits.sessions.min(queue_pairs - left).max(1)
+}
+
 /// Watches the endpoint's events, and stops everything that runs for clients whose connections end.
 /// When the future is dropped, stops everything that runs for all clients.
-fn watches(endpoint: &Endpoint, core: Arc<Core>) -> impl Future<Output = ()> + use<> {
+fn watches(
+    endpoint: &Endpoint,
+    core: Arc<Core>,
+    mut crowd: Crowd,
+) -> impl Future<Output = ()> + use<> {
     let mut events = endpoint.events();
+    let peers = endpoint.peers_later();
     let ends = EndsWithRuntime(core);
     async move {
         let core = &ends.0;
         loop {
-            match events.recv().await {
+            let missed = match events.recv().await {
                 Ok(event) => {
-                    let (gone, missed) = gone_with(event, &mut events);
-                    core.gone(&gone);
-                    if missed {
-                        core.look_for_gone();
+                    let came = came_with(event, &mut events);
+                    came.gone.keys().for_each(|peer| crowd.gone(peer));
+                    core.gone(&came.gone);
+                    for peer in came.linked {
+                        let host = peer.host();
+                        crowd.comes(peer, host, &mut core.sessions());
                     }
+                    came.missed
                 }
-                // Missed events are made up for by looking through all sessions.
-                Err(RecvError::Lagged(_)) => core.look_for_gone(),
+                Err(RecvError::Lagged(_)) => true,
                 Err(RecvError::Closed) => return,
+            };
+            // Missed events are made up for by looking through all sessions and connections.
+            if missed {
+                core.look_for_gone();
+                let there = peers().into_iter().map(|peer| (peer.clone(), peer.host()));
+                crowd.are(there.collect(), &core.sessions());
             }
         }
     }
 }
 
-/// The clients whose connections have ended by `event`, or by the events that have come right
-/// behind it; and whether some events were missed, which is told only once.
-fn gone_with(event: Event, events: &mut Receiver<Event>) -> (Gone, bool) {
-    let (mut gone, mut missed, mut next) = (Gone::new(), false, Some(event));
+/// What has come with an event of the endpoint.
+struct Came {
+    /// The clients whose connections have ended.
+    gone: Gone,
+    /// The clients that have connected, and have not gone.
+    linked: Vec<Peer>,
+    /// Whether some events were missed, which is told only once.
+    missed: bool,
+}
+
+/// Returns what has come with `event`, and with the events that have come right behind it.
+fn came_with(event: Event, events: &mut Receiver<Event>) -> Came {
+    let mut came = Came { gone: Gone::new(), linked: Vec::new(), missed: false };
+    let mut next = Some(event);
     loop {
-        if let Some(Event::Gone(peer, ending)) = next {
-            gone.insert(peer, client_gone(&ending.to_string()));
+        match next {
+            Some(Event::Gone(peer, ending)) => {
+                came.linked.retain(|linked| *linked != peer);
+                came.gone.insert(peer, client_gone(&ending.to_string()));
+            }
+            Some(Event::Linked(peer)) => came.linked.push(peer),
+            _ => {}
         }
         next = match events.try_recv() {
             Ok(event) => Some(event),
             Err(TryRecvError::Lagged(_)) => {
-                missed = true;
+                came.missed = true;
                 None
             }
-            Err(TryRecvError::Empty | TryRecvError::Closed) => return (gone, missed),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return came,
         };
     }
 }

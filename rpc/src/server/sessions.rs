@@ -25,6 +25,12 @@ pub struct Sessions {
     by_peer: HashMap<Peer, u64>,
     /// The ticket of the latest handler that has waited. Tickets count up from one.
     tickets: u64,
+    /// The number of the latest call that has begun or session that was opened. They count up from
+    /// one.
+    latest: u64,
+    /// What `latest` was at the last sweep, and at the sweep before that.
+    at_sweeps: [u64; 2],
+    sweeps: u64,
     most: usize,
     remember: Duration,
     /// The most handlers of one client's calls that may wait for something.
@@ -51,6 +57,19 @@ struct Session {
     left: Arc<Semaphore>,
     /// When the server learned that the client's connection had ended; `None` while it has not.
     gone_since: Option<Instant>,
+    /// What [`Sessions::latest`] was when the latest call of the client began.
+    latest: u64,
+    /// Shared by the calls that are under way, which are counted by that.
+    under_way: UnderWay,
+}
+
+/// Kept by a call for as long as it is under way, so that its client does not count as idle.
+pub type UnderWay = Arc<()>;
+
+/// A call that may begin.
+pub struct Begun {
+    pub caller: Caller,
+    pub under_way: UnderWay,
 }
 
 /// A handler that waits for something, and can be stopped.
@@ -95,6 +114,8 @@ impl Sessions {
             session.caller = caller;
             session.left = Arc::new(Semaphore::new(0));
             session.gone_since = None;
+            self.latest += 1;
+            session.latest = self.latest;
             return Some(before);
         }
         if self.by_number.len() >= self.most {
@@ -105,20 +126,31 @@ impl Sessions {
         }
         let ([begun, given_up], waiting) = (Default::default(), HashMap::new());
         self.by_peer.insert(peer.clone(), fresh);
-        let (left, gone_since) = (Arc::new(Semaphore::new(0)), None);
-        let session =
-            Session { client, peer, caller, begun, given_up, waiting, share, left, gone_since };
+        self.latest += 1;
+        let session = Session {
+            client,
+            peer,
+            caller,
+            begun,
+            given_up,
+            waiting,
+            share,
+            left: Arc::new(Semaphore::new(0)),
+            gone_since: None,
+            latest: self.latest,
+            under_way: UnderWay::default(),
+        };
         self.by_number.insert(fresh, session);
         Some(fresh)
     }
 
-    /// Notes that a call begins, and returns who calls. With `again`, the call is idempotent and may
-    /// begin more than once.
+    /// Notes that a call begins, and returns who calls, and what the call keeps while it is under
+    /// way. With `again`, the call is idempotent and may begin more than once.
     ///
     /// # Errors
     /// When there is no session with this number, when too many handlers of the client wait, or
     /// when the call has begun before or is too old to be remembered.
-    pub fn begin(&mut self, number: u64, call: u64, again: bool) -> Result<Caller, Status> {
+    pub fn begin(&mut self, number: u64, call: u64, again: bool) -> Result<Begun, Status> {
         let Some(session) = self.by_number.get_mut(&number) else {
             return Err(Status::unavailable(
                 "the server knows no such session: it has forgotten the client, which has to connect \
@@ -134,7 +166,12 @@ impl Sessions {
             )));
         }
         if again || session.begun.insert(call) {
-            return Ok(session.caller.clone());
+            self.latest += 1;
+            session.latest = self.latest;
+            return Ok(Begun {
+                caller: session.caller.clone(),
+                under_way: session.under_way.clone(),
+            });
         }
         Err(Status::aborted(format!(
             "call {call} has begun on an earlier connection, and its answer was lost; it does not run \
@@ -245,6 +282,8 @@ impl Sessions {
 
     /// Forgets all sessions whose connections ended longer ago than sessions are remembered.
     pub fn sweep(&mut self, now: Instant) {
+        self.at_sweeps = [self.latest, self.at_sweeps[0]];
+        self.sweeps += 1;
         let remember = self.remember;
         self.by_number.retain(|_, session| {
             if session.peer.ending().is_none() {
@@ -263,6 +302,33 @@ impl Sessions {
     pub fn is_connected(&self, number: u64) -> bool {
         let session = self.by_number.get(&number);
         session.is_some_and(|session| session.peer.ending().is_none())
+    }
+
+    /// Returns how often the sessions were swept.
+    pub fn sweeps(&self) -> u64 {
+        self.sweeps
+    }
+
+    /// Returns since when a client is idle, as a number that is smaller the longer that is ago;
+    /// `None` if it has a call under way, or one has begun since the last sweep but one. A client
+    /// without a session is idle if it is `silent`.
+    pub fn idle_since(&self, peer: &Peer, silent: bool) -> Option<u64> {
+        let number = self.by_peer.get(peer);
+        let Some(session) = number.and_then(|number| self.by_number.get(number)) else {
+            return silent.then_some(0);
+        };
+        let is_busy = Arc::strong_count(&session.under_way) > 1;
+        let is_idle = !is_busy && session.latest <= self.at_sweeps[1];
+        is_idle.then_some(session.latest)
+    }
+
+    /// Ends the connection of a client, which is idle, to make room for others. The session is
+    /// remembered.
+    ///
+    /// No call begins between the look whether the client is idle and the end, since `self` is
+    /// locked meanwhile, and none over this connection afterwards.
+    pub fn gives_up(&mut self, peer: &Peer) {
+        peer.give_up();
     }
 
     /// Returns whether a session has this number.

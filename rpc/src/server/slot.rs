@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::sessions::UnderWay;
 use super::state::Core;
 use crate::status::Status;
 
@@ -16,6 +17,8 @@ pub struct Slot {
     core: Arc<Core>,
     /// Whether the place among the running handlers was given back already.
     is_back: bool,
+    /// Keeps the client from being idle, once the call has begun.
+    under_way: Option<UnderWay>,
 }
 
 impl Slot {
@@ -25,7 +28,7 @@ impl Slot {
     /// When as many handlers run as may, or the server is shutting down.
     pub fn take(core: &Arc<Core>) -> Result<Self, Status> {
         let before = core.running.begins();
-        let slot = Self { core: core.clone(), is_back: false };
+        let slot = Self { core: core.clone(), is_back: false, under_way: None };
         // The call is counted before this check, so that a server which begins to shut down either
         // refuses the call or waits for it.
         if core.closing.load(Ordering::SeqCst) {
@@ -39,6 +42,11 @@ impl Slot {
             )));
         }
         Ok(slot)
+    }
+
+    /// Keeps the call's client from being idle until the slot is dropped.
+    pub fn keeps_under_way(&mut self, under_way: UnderWay) {
+        self.under_way = Some(under_way);
     }
 
     /// Gives back the place among the running handlers. Called before the answer is sent, because a

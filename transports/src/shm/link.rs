@@ -97,6 +97,10 @@ pub(super) struct Link {
     /// Grants that the peer's program has not taken yet, and those that this one has not.
     pub granted: usize,
     pub waiting: usize,
+    /// Whether the link is not looked at before its socket tells of something.
+    pub dozes: bool,
+    /// How far was read when it was last asked whether the link is silent.
+    read_before: u64,
 }
 
 impl Link {
@@ -104,7 +108,25 @@ impl Link {
         let (writer, reader) = segment.rings(side);
         let standing = Standing::Up;
         let name = name.into();
-        Self { id, writer, reader, standing, socket, far: None, name, granted: 0, waiting: 0 }
+        Self {
+            id,
+            writer,
+            reader,
+            standing,
+            socket,
+            far: None,
+            name,
+            granted: 0,
+            waiting: 0,
+            dozes: false,
+            read_before: 0,
+        }
+    }
+
+    /// Whether nothing was read since this was asked before.
+    pub fn is_silent(&mut self) -> bool {
+        let read = self.reader.read();
+        std::mem::replace(&mut self.read_before, read) == read
     }
 
     /// A link to oneself.
@@ -209,7 +231,7 @@ mod tests {
         const PART: usize = 4096;
         let spare = Spare::new(PART * 64);
         let refused = Segment::new(ring::MOST).expect("memory");
-        refuse(&refused.ring(0).words()[ring::first_bytes(ring::MOST) / 8..]);
+        refuse(&refused.ring(0).words()[ring::own_bytes(ring::MOST) / 8..]);
         let (mut writer, mut reader) = refused.rings(Side::Both);
         writer.may_take(spare.clone());
         for _ in 0..3 {

@@ -28,9 +28,13 @@ use crate::sys::closer;
 use crate::sys::limit::Limit;
 use crate::sys::memfd::Sealed;
 use crate::sys::unix::{self, Listener, Received, Reserve, Socket};
+use crate::sys::watch::Watch;
 
 /// How long a peer may take to answer a call.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the sockets are asked which of them have something, of which they tell a few at a time.
+const MOST_ROUNDS: u32 = 16;
 
 /// The most that have connected and not yet said hello.
 const MOST_CALLERS: usize = 16;
@@ -137,20 +141,26 @@ impl Shm {
         if self.meeting.shut {
             self.open_again();
         }
-        let (numbers, found) = self.watch.ready();
-        for &number in &numbers[..found] {
-            match number {
-                LISTENER => self.accept(),
-                ..OTHERS => self.listen_to(PathId(number as u32)),
-                _ if self.meeting.calls.iter().any(|call| call.number == number) => {
-                    self.answered(number);
+        self.see_who_dozes();
+        for round in 0..MOST_ROUNDS {
+            let (numbers, found) = self.watch.ready();
+            for &number in &numbers[..found] {
+                match number {
+                    LISTENER => self.accept(),
+                    ..OTHERS => self.listen_to(PathId(number as u32)),
+                    _ if self.meeting.calls.iter().any(|call| call.number == number) => {
+                        self.answered(number);
+                    }
+                    _ => self.hear(number),
                 }
-                _ => self.hear(number),
             }
-        }
-        if found > 0 {
-            // What was to wake whoever sleeps is taken now.
-            self.call_back();
+            if found > 0 && round == 0 {
+                // What was to wake whoever sleeps is taken now.
+                self.call_back();
+            }
+            if found < Watch::MOST {
+                return;
+            }
         }
     }
 
@@ -369,7 +379,7 @@ impl Shm {
                     Failed::Here(why) => system(why),
                 });
             }
-            None if self.links.len() + self.meeting.calls.len() >= most => return Err(full()),
+            None if self.links.count() + self.meeting.calls.len() >= most => return Err(full()),
             None => now,
         };
         self.call(name, since, now).map_err(|why| match why {

@@ -55,7 +55,7 @@ use crate::sys::unix::{self, Received, Socket};
 use crate::sys::watch::Watch;
 
 use link::{Link, Segment, Side, Standing};
-use links::{Links, Set};
+use links::{AWAKE, Links, Set};
 use meeting::Meeting;
 use message::{LONGEST, Message};
 use ring::Spare;
@@ -65,8 +65,12 @@ use sleep::{Shared, Written};
 /// that comes just then has to wait for.
 const TURNS: u32 = 2048;
 
-/// After how many looks in all: there may always be something.
-const MOST_TURNS: u32 = 16 * TURNS;
+/// After how many looks that found nothing, and after how many in all, since there may always be
+/// something.
+const ALL_AWAKE: [u32; 2] = [TURNS, 16 * TURNS];
+
+/// The same while some links doze, whose sockets alone tell that they have something.
+const SOME_DOZE: [u32; 2] = [TURNS / 32, TURNS / 4];
 
 /// How many messages of one peer's socket are taken at once.
 const MESSAGES: usize = 16;
@@ -89,10 +93,10 @@ const AGAIN: Duration = Duration::from_millis(10);
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Limits {
-    /// How many peers it has at most, up to 256.
+    /// How many peers it has at most, up to 4096. Each takes a descriptor.
     pub peers: usize,
     /// The size of each ring in bytes: a power of two from 16 KiB to 4 MiB. A link has two, of the
-    /// size that its smaller end allows, and takes the first 256 KiB of each when it is made. The
+    /// size that its smaller end allows, and takes the first 16 KiB of each when it is made. The
     /// rest is taken when a writer gets so far ahead of its reader, and kept as long as the link:
     /// streams go two to four times as fast through a ring that is longer than a processor's own
     /// cache.
@@ -100,14 +104,14 @@ pub struct Limits {
     /// What is on its way, or read and not yet answered for, must fit, each packet in whole lines
     /// of 64 bytes: 240 KiB always do in a ring of 256 KiB or more.
     pub ring: usize,
-    /// How many bytes this device may take for the rings that it writes, beside the first 256 KiB
-    /// of each; what peers take for those that they write is on their account. A ring that gets no
+    /// How many bytes this device may take for the rings that it writes, beside up to 256 KiB of
+    /// each; what peers take for those that they write is on their account. A ring that gets no
     /// more goes on with what it has.
     pub spare: usize,
 }
 
 impl Default for Limits {
-    /// 256 peers, and rings of 4 MiB, for which 64 MiB may be taken.
+    /// 4096 peers, and rings of 4 MiB, for which 64 MiB may be taken.
     fn default() -> Self {
         Self { peers: links::MOST, ring: 4 << 20, spare: 64 << 20 }
     }
@@ -125,6 +129,8 @@ pub struct Shm {
     unsettled: Set,
     /// Links that are to be told what was settled, when there is nothing else to do.
     untold: Set,
+    /// Links whose peers are to be woken. Empty but while that is found out.
+    woken: Set,
     /// Links that are to be taken down.
     leaving: Set,
     /// Those that were taken down last, and how far their peers had come.
@@ -133,6 +139,11 @@ pub struct Shm {
     strays: Vec<PathId>,
     /// How many times it was looked since the sockets were looked at.
     turns: u32,
+    /// After how many looks that found nothing, and after how many in all, the sockets are looked
+    /// at.
+    turns_to_attend: [u32; 2],
+    /// After how many looks at the sockets silent links doze.
+    attends_to_doze: u32,
     /// How many looks in a row have found something.
     busy: u32,
     armed: bool,
@@ -237,7 +248,7 @@ impl Shm {
             || !limits.ring.is_power_of_two()
             || !sizes.contains(&limits.ring)
         {
-            let why = "peers may be 1 to 256, and rings a power of two from 16 KiB to 4 MiB";
+            let why = "peers may be 1 to 4096, and rings a power of two from 16 KiB to 4 MiB";
             let source = io::Error::new(io::ErrorKind::InvalidInput, why);
             return Err(system(&format!("{limits:?}"), source));
         }
@@ -250,10 +261,13 @@ impl Shm {
             unflushed: Set::default(),
             unsettled: Set::default(),
             untold: Set::default(),
+            woken: Set::default(),
             leaving: Set::default(),
             last: Vec::new(),
             strays: Vec::with_capacity(MOST_STRAYS),
             turns: 0,
+            turns_to_attend: ALL_AWAKE,
+            attends_to_doze: 1,
             busy: 0,
             armed: false,
             called_back: false,
@@ -283,8 +297,8 @@ impl Shm {
     /// first.
     #[inline]
     fn take(&mut self, inbox: &mut impl Inbox) -> bool {
-        for _ in 0..self.links.len() {
-            if self.at >= self.links.len() {
+        for _ in 0..self.links.awake() {
+            if self.at >= self.links.awake() {
                 self.at = 0;
             }
             let (slot, link) = self.links.at(self.at);
@@ -307,7 +321,7 @@ impl Shm {
 
     /// Whoever is at the other end wrote what can't be: there is no telling what else it did.
     #[cold]
-    fn break_link(&mut self, slot: u8) {
+    fn break_link(&mut self, slot: u16) {
         let Some(link) = self.links.slot(slot) else { return };
         if link.standing != Standing::Broken {
             tracing::warn!(peer = %link.name, "what it wrote makes no sense: its link is taken down");
@@ -334,18 +348,34 @@ impl Shm {
         if self.untold.is_empty() {
             return;
         }
-        let mut told = Set::default();
         while let Some(slot) = self.untold.pop() {
             if let Some(link) = self.links.slot(slot) {
                 link.tell();
-                told.insert(slot);
+                self.woken.insert(slot);
             }
         }
-        wake(&mut self.links, &mut told);
+        wake(&mut self.links, &mut self.woken);
+    }
+
+    /// Has silent links doze, if there are more links than are looked at in each turn, and sees to it
+    /// that the sockets are looked at more often while any do.
+    pub(super) fn see_who_dozes(&mut self) {
+        self.attends_to_doze -= 1;
+        if self.attends_to_doze == 0 {
+            if self.links.awake() > AWAKE && !self.armed {
+                self.links.doze();
+            }
+            self.attends_to_doze = if self.links.any_doze() { TURNS / SOME_DOZE[0] } else { 1 };
+        }
+        self.turns_to_attend = if self.links.any_doze() { SOME_DOZE } else { ALL_AWAKE };
     }
 
     /// Hears what a peer says by its socket.
     fn listen_to(&mut self, id: PathId) {
+        // Whatever it says, there may be something in its ring, too.
+        if self.links.get(id).is_some() {
+            self.links.rouse(links::slot(id));
+        }
         for _ in 0..MESSAGES {
             let Some(link) = self.links.get(id).filter(|link| link.standing == Standing::Up) else {
                 return;
@@ -531,7 +561,7 @@ impl Device for Shm {
         if found == 0 {
             self.tell();
             self.busy = 0;
-            if self.turns >= TURNS {
+            if self.turns >= self.turns_to_attend[0] {
                 self.attend();
             }
         } else {
@@ -545,7 +575,7 @@ impl Device for Shm {
                 // Whoever has so much to say lets others speak.
                 self.at += 1;
             }
-            if self.turns >= MOST_TURNS {
+            if self.turns >= self.turns_to_attend[1] {
                 self.attend();
             }
         }
@@ -557,7 +587,7 @@ impl Device for Shm {
         if self.unsettled.is_empty() {
             return;
         }
-        let mut urgent = Set::default();
+        let Self { woken: urgent, .. } = self;
         self.unsettled.retain(|slot| {
             let Some(link) = self.links.slot(slot) else { return false };
             if owes(link.id) {
@@ -574,7 +604,7 @@ impl Device for Shm {
             false
         });
         if !urgent.is_empty() {
-            wake(&mut self.links, &mut urgent);
+            wake(&mut self.links, urgent);
         }
     }
 
@@ -605,14 +635,14 @@ impl Device for Shm {
         let after = after.into_iter().chain(again).chain(called).min();
         self.sentry.arm(once(self.watch.as_raw_fd()), after)?;
         self.armed = true;
-        sleep::fall_asleep::<Shared>(self.links.iter_mut().map(|link| link.reader.sleeping()));
+        sleep::fall_asleep::<Shared>(self.links.all_awake().map(|link| link.reader.sleeping()));
         Ok(())
     }
 
     fn disarm(&mut self) {
         self.sentry.disarm(once(self.watch.as_raw_fd()));
         (self.armed, self.called_back) = (false, false);
-        sleep::wake_up::<Shared>(self.links.iter_mut().map(|link| link.reader.sleeping()));
+        sleep::wake_up::<Shared>(self.links.all_awake().map(|link| link.reader.sleeping()));
         self.attend();
     }
 

@@ -4,6 +4,7 @@ mod common;
 mod grants;
 mod hostile;
 mod liar;
+mod many;
 mod meeting;
 mod nics;
 mod processes;

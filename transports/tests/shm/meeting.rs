@@ -76,7 +76,7 @@ fn limits_that_can_not_be_are_refused() {
     let good = Limits::default();
     for limits in [
         Limits { peers: 0, ..good },
-        Limits { peers: 257, ..good },
+        Limits { peers: 4097, ..good },
         Limits { ring: 8 << 10, ..good },
         Limits { ring: 8 << 20, ..good },
         Limits { ring: 100_000, ..good },

@@ -53,13 +53,13 @@ pub struct Config {
     /// and raw Ethernet takes what the interface brings.
     pub strangers: bool,
     /// The most queue pairs, including those that have ended and whose numbers
-    /// [rest](Self::time_wait): from 1 to 16,384, and fewer where several processes share the
-    /// interface.
+    /// [rest](Self::time_wait): from 1 to 262,144. Tables have room for 2048 at first, and grow as
+    /// there are more.
     pub queue_pairs: usize,
     /// The most registrations of memory, rounded up to a power of two; at most 2²⁰.
     pub registrations: usize,
-    /// The most completions that wait for futures to take them; at least one more than there are
-    /// queue pairs.
+    /// The most completions that wait for futures to take them. There is room for more once there
+    /// are as many queue pairs.
     pub completions: usize,
     /// How long peers may be silent before the connections to them break. With requests under way,
     /// the default is five seconds: so soon the death of a peer is noticed that nothing announces.
@@ -88,7 +88,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Runs the NIC inline, with 50 µs of spinning, and room for a thousand queue pairs.
+    /// Runs the NIC inline, with 50 µs of spinning, and up to 65,536 queue pairs.
     fn default() -> Self {
         let cm::Config { time_wait, unconfirmed, undecided, .. } = cm::Config::new(CaGuid(0));
         Self {
@@ -96,7 +96,7 @@ impl Default for Config {
             spin: Duration::from_micros(50),
             offload: true,
             strangers: true,
-            queue_pairs: 1024,
+            queue_pairs: 65_536,
             registrations: 4096,
             completions: 4096,
             keep_alive: KeepAlive::default(),

@@ -81,6 +81,12 @@ impl Nic {
         self.engine().with(|adapter| adapter.control().dropped_queue_pairs())
     }
 
+    /// Returns the most queue pairs that there may be. For layers of this workspace.
+    #[doc(hidden)]
+    pub fn most_queue_pairs(&self) -> usize {
+        self.engine().with(|adapter| adapter.control().nic.most_queue_pairs())
+    }
+
     /// Returns what the device can do.
     pub fn capabilities(&self) -> &Capabilities {
         &self.engine().capabilities

@@ -27,6 +27,9 @@ use crate::progress::{Pacing, ProgressEngine, WatchTimer};
 /// each time that the peer repeats its request, which most do 14 or 15 times.
 const PLEAS: u32 = 14;
 
+/// The most connections that peers have asked for and that do not stand.
+const MOST_HALF_OPEN: usize = 1024;
+
 impl Nic {
     /// Opens a device by name. Called in a Tokio runtime, that runtime runs the NIC when no task
     /// waits.
@@ -153,7 +156,7 @@ impl Nic {
             ..nic::Config::default()
         };
         let mut nic = nic::Nic::new(core, seeds.seed(0)?)?;
-        let completions = nic.completion_queue(config.completions)?;
+        let completions = nic.growing_completion_queue(config.completions)?;
         let manager = cm::Config {
             tag: numbering.tag,
             tag_bits: TAG_BITS,
@@ -164,7 +167,7 @@ impl Nic {
             unconfirmed: config.connect_timeout,
             undecided: config.accept_timeout,
             patience: CmTimeout::at_least(config.accept_timeout / PLEAS),
-            half_open: (config.queue_pairs / 4).max(1),
+            half_open: (config.queue_pairs / 4).clamp(1, MOST_HALF_OPEN),
             // The peer has the busy time to answer a probe, and the NIC reads its clock only now
             // and then.
             verification: config.keep_alive.busy.saturating_mul(5) / 4,

@@ -185,6 +185,22 @@ impl Nic {
         Ok(CompletionQueue::new(self.clone(), id, queue))
     }
 
+    /// Makes a completion queue that has the given number of entries at first, and more once more
+    /// receive queues complete there. For layers of this workspace.
+    ///
+    /// # Errors
+    /// Returns an error when the number is zero or too large.
+    #[doc(hidden)]
+    pub fn growing_completion_queue(
+        &self,
+        entries: usize,
+    ) -> Result<CompletionQueue, ResourceError> {
+        let made =
+            self.engine().with(|adapter| adapter.control().nic.growing_completion_queue(entries));
+        let (id, queue) = made?;
+        Ok(CompletionQueue::new(self.clone(), id, queue))
+    }
+
     /// Waits until there is a completion, and returns a guard that holds the NIC, unless another
     /// thread has it. A program [peeks](CompletionQueue::peek) at the completion, answers it, and
     /// [takes](CompletionQueue::look) it only then.

@@ -12,13 +12,17 @@
 //! has it nor as a tree. References to a value are made of it anew each time, and borrow the end that
 //! they belong to, so they are over before the slot is the other's. Only the reader makes exclusive
 //! ones, one at a time.
+//!
+//! A ring grows by a further stretch of slots, which takes what is written from then on. The reader
+//! takes what is left in the stretch before, and then goes over. All stretches live as long as the
+//! ring does.
 
 mod reading;
 mod writing;
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) use reading::{Leaving, Next};
 pub(super) use writing::{Several, Slot};
@@ -33,7 +37,10 @@ struct Line<T>(T);
 /// processors fetch them in pairs.
 #[repr(C)]
 struct Ring<T> {
-    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    /// The stretches of slots, the oldest first, of which there is one at least.
+    stretches: Mutex<Vec<Stretch<T>>>,
+    /// How many stretches were added to the first, written before the tail that first uses them.
+    grown: AtomicUsize,
     /// Whether the end that writes is gone.
     deserted: AtomicBool,
     /// How many were ever written, modulo the word's size, like all indices here.
@@ -41,6 +48,12 @@ struct Ring<T> {
     gap: Line<[u8; 64]>,
     /// How many were ever taken.
     head: AtomicUsize,
+}
+
+/// Slots for the values from an index on, up to where the next stretch begins.
+struct Stretch<T> {
+    from: usize,
+    slots: Arc<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
 // SAFETY: a value is reached by one side at a time, as the indices say, and moves between threads.
@@ -85,24 +98,28 @@ pub(super) struct Consumer<T> {
     slots: Slots<T>,
     ring: Arc<Ring<T>>,
     head: usize,
-    /// The writer's tail, as last seen.
+    /// The writer's tail, as last seen, or where the stretch of slots ends that is being read.
     tail: usize,
+    /// How many stretches were gone over to.
+    grown: usize,
 }
 
 /// A ring that holds `depth` values.
 pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
-    let slots =
-        (0..depth.max(1).next_power_of_two()).map(|_| UnsafeCell::new(MaybeUninit::uninit()));
+    let stretch = Stretch::new(0, depth);
+    let slots = [stretch.slots(), stretch.slots()];
     let ring = Arc::new(Ring {
-        slots: slots.collect(),
+        stretches: Mutex::new(vec![stretch]),
+        grown: AtomicUsize::new(0),
         deserted: AtomicBool::new(false),
         tail: AtomicUsize::new(0),
         gap: Line([0; 64]),
         head: AtomicUsize::new(0),
     });
+    let [to_write, to_read] = slots;
     let producer =
-        Producer { slots: ring.slots(), ring: Arc::clone(&ring), tail: 0, limit: depth, depth };
-    (producer, Consumer { slots: ring.slots(), ring, head: 0, tail: 0 })
+        Producer { slots: to_write, ring: Arc::clone(&ring), tail: 0, limit: depth, depth };
+    (producer, Consumer { slots: to_read, ring, head: 0, tail: 0, grown: 0 })
 }
 
 /// Looks how far the writer is, from anywhere.
@@ -126,14 +143,27 @@ impl<T> Nothing<T> {
 
     pub fn producer(&self) -> Producer<T> {
         let ring = Arc::clone(&self.0);
-        Producer { slots: ring.slots(), ring, tail: 0, limit: 0, depth: 0 }
+        let slots = ring.stretches()[0].slots();
+        Producer { slots, ring, tail: 0, limit: 0, depth: 0 }
+    }
+}
+
+impl<T> Stretch<T> {
+    /// Slots for at least `depth` values, from an index on.
+    fn new(from: usize, depth: usize) -> Self {
+        let slots = 0..depth.max(1).next_power_of_two();
+        Self { from, slots: slots.map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect() }
+    }
+
+    fn slots(&self) -> Slots<T> {
+        // Of the whole slice, for a pointer made of one slot reaches no other.
+        Slots { first: NonNull::from(&*self.slots).cast(), mask: self.slots.len() - 1 }
     }
 }
 
 impl<T> Ring<T> {
-    fn slots(&self) -> Slots<T> {
-        // Of the whole slice, for a pointer made of one slot reaches no other.
-        Slots { first: NonNull::from(&*self.slots).cast(), mask: self.slots.len() - 1 }
+    fn stretches(&self) -> MutexGuard<'_, Vec<Stretch<T>>> {
+        self.stretches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,8 +172,12 @@ impl<T> Drop for Ring<T> {
     /// all that they own; none is dropped twice.
     fn drop(&mut self) {
         let (mut at, tail) = (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed));
+        let stretches = self.stretches();
         while at != tail {
-            self.slots[at & (self.slots.len() - 1)].with_mut(|slot| {
+            // Indices wrap around, and no two of a ring are half of them apart.
+            let holds = |stretch: &&Stretch<T>| at.wrapping_sub(stretch.from) <= usize::MAX / 2;
+            let Some(Stretch { slots, .. }) = stretches.iter().rev().find(holds) else { return };
+            slots[at & (slots.len() - 1)].with_mut(|slot| {
                 // SAFETY: both ends are gone, and what lies between the indices was not taken.
                 unsafe { slot.cast::<T>().drop_in_place() };
             });

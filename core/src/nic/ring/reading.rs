@@ -45,6 +45,27 @@ impl<T> Consumer<T> {
     #[inline]
     pub fn look(&mut self) {
         self.tail = self.ring.tail.load(Ordering::Acquire);
+        if self.ring.grown.load(Ordering::Relaxed) != self.grown {
+            self.go_over();
+        }
+    }
+
+    /// Goes over to the stretch of slots behind the one that is being read, if all of that was
+    /// taken. Otherwise only the rest of that is seen.
+    #[cold]
+    fn go_over(&mut self) {
+        let stretches = self.ring.stretches();
+        while let Some(next) = stretches.get(self.grown + 1) {
+            let left = next.from.wrapping_sub(self.head);
+            if left > 0 {
+                if self.tail.wrapping_sub(self.head) > left {
+                    self.tail = next.from;
+                }
+                return;
+            }
+            self.slots = next.slots();
+            self.grown += 1;
+        }
     }
 
     /// How many were seen behind `index` others.

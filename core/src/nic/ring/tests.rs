@@ -26,6 +26,53 @@ fn several_values_are_handed_over_and_left_at_once() {
 }
 
 #[test]
+fn a_ring_that_grows_gives_its_values_in_order_and_drops_the_rest_once() {
+    let (mut producer, mut consumer) = ring(2);
+    let dropped = Arc::new(());
+    let (mut written, mut taken) = (0, 0);
+    for depth in [2, 3, 4, 9, 16, 16, 40] {
+        producer.grow(depth);
+        assert_eq!(producer.depth(), depth);
+        while producer.push((written, Arc::clone(&dropped))).is_ok() {
+            written += 1;
+        }
+        assert_eq!((producer.room(), consumer.waiting()), (0, depth));
+        for _ in 0..depth / 2 {
+            assert_eq!(consumer.pop().map(|(value, _)| value), Some(taken));
+            taken += 1;
+        }
+    }
+    assert_eq!(Arc::strong_count(&dropped), 1 + written - taken);
+    drop(producer);
+    drop(consumer);
+    assert_eq!(Arc::strong_count(&dropped), 1);
+}
+
+#[test]
+fn a_ring_grows_while_another_thread_reads() {
+    let (mut producer, mut consumer) = ring(1);
+    let reader = std::thread::spawn(move || {
+        for expected in 0..10_000 {
+            let value = loop {
+                match consumer.pop() {
+                    Some(value) => break value,
+                    None => std::thread::yield_now(),
+                }
+            };
+            assert_eq!(value, expected);
+        }
+    });
+    let mut depth = 1;
+    for value in 0..10_000 {
+        while producer.push(value).is_err() {
+            depth += 1;
+            producer.grow(depth);
+        }
+    }
+    reader.join().expect("it has taken all");
+}
+
+#[test]
 #[should_panic(expected = "has asked for room")]
 fn there_is_no_slot_beyond_the_last() {
     let (mut producer, _consumer) = ring(1);

@@ -2,13 +2,32 @@
 
 use std::mem::MaybeUninit;
 
-use super::Producer;
+use super::{Producer, Stretch};
 use crate::sync::{Ordering, UnsafeCell};
 
 impl<T> Producer<T> {
     /// How many values the ring holds.
     pub fn depth(&self) -> usize {
         self.depth
+    }
+
+    /// Makes the ring hold `depth` values, if it holds fewer. What is written from now on goes to
+    /// other slots, and costs as much as before.
+    #[cold]
+    pub fn grow(&mut self, depth: usize) {
+        if depth <= self.depth {
+            return;
+        }
+        let stretch = Stretch::new(self.tail, depth);
+        self.slots = stretch.slots();
+        let mut stretches = self.ring.stretches();
+        stretches.push(stretch);
+        let grown = stretches.len() - 1;
+        drop(stretches);
+        // Before the tail of what is written there: who sees that sees this.
+        self.ring.grown.store(grown, Ordering::Release);
+        self.depth = depth;
+        self.look();
     }
 
     /// How many more there is room for.

@@ -7,12 +7,12 @@
 //! it answered is read before what it answers is believed. In another line it tells that it is
 //! going to sleep.
 //!
-//! A ring has two lengths. While the reader keeps up, the writer turns back early, and the same few
-//! lines stay in the caches. To a reader that is behind it leaves the whole ring, which may be
-//! longer than a processor's own cache: lines that have left the writer's before the reader comes
-//! to them reach it four times as fast. Memory beyond the first length is taken when a writer first
-//! goes there, if the system has it and the device's [`Spare`] allows it; else the ring stays
-//! short.
+//! A ring is as long as its reader is behind. While the reader keeps up, the writer turns back early,
+//! and the same few lines stay in the caches: a quiet link takes 16 KiB for each of its rings. To a
+//! reader that is behind it leaves the whole ring, which may be longer than a processor's own cache:
+//! lines that have left the writer's before the reader comes to them reach it four times as fast.
+//! Memory beyond the first lines is taken when a writer first goes there, if the system has it: up
+//! to 256 KiB always, and more if the device's [`Spare`] allows it; else the ring stays as it is.
 //!
 //! Each word has one writer, but for the sleeper's, so nothing is ever locked, and it does not
 //! matter where either side dies. Nor does it matter what either side writes: what can't be is
@@ -51,8 +51,11 @@ const LONGEST: usize = bare::TAG_LEN + 64 + PathMtu::Mtu4096.bytes();
 pub(super) const FEWEST: u32 = 256;
 pub(super) const MOST: u32 = 1 << 16;
 
-/// How many lines are used while the reader keeps up, and how close behind it then says that it is;
-/// and how many lines' memory is taken at a time.
+/// How many lines have memory from the beginning.
+const FIRST: u64 = 1 << 8;
+
+/// How many lines a ring may always take, and beyond that, how many lines' memory is taken at a
+/// time. The other number says how close behind the writer a reader is that keeps up.
 const SHORT: u64 = 1 << 12;
 const CLOSE: u64 = 64;
 
@@ -63,12 +66,24 @@ pub(super) const fn bytes(lines: u32) -> usize {
 
 /// How many lines have memory from the beginning.
 const fn first_part(lines: u64) -> u64 {
+    if lines < FIRST { lines } else { FIRST }
+}
+
+/// How many lines a ring may take without asking for what is [spare](Spare).
+const fn own_part(lines: u64) -> u64 {
     if lines < SHORT { lines } else { SHORT }
 }
 
 /// How many of those bytes must be there from the beginning.
 pub(super) const fn first_bytes(lines: u32) -> usize {
     let looked_at = Ring::looked_at(lines as u64, first_part(lines as u64));
+    (RING + looked_at as usize * LINE) * 8
+}
+
+/// How many of those bytes a ring may take without asking for what is spare.
+#[cfg(test)]
+pub(super) const fn own_bytes(lines: u32) -> usize {
+    let looked_at = Ring::looked_at(lines as u64, own_part(lines as u64));
     (RING + looked_at as usize * LINE) * 8
 }
 
@@ -121,7 +136,8 @@ impl Ring {
 
     /// How many lines the next part has.
     fn next_part(&self) -> u64 {
-        SHORT.min(self.lines - self.reach)
+        let end = if self.reach < SHORT { SHORT } else { self.reach + SHORT };
+        end.min(self.lines) - self.reach
     }
 
     /// Has the memory of the next part be there. What another has written there stays.

@@ -118,6 +118,11 @@ impl Reader {
         self.settled - self.told >= (self.ring.reach / 4).min(1024)
     }
 
+    /// Whether there is a record, or what leads on to one.
+    pub fn has_some(&self) -> bool {
+        self.look().is_some()
+    }
+
     /// How far this side has read.
     #[inline]
     pub fn read(&self) -> u64 {

@@ -103,7 +103,7 @@ fn a_reader_that_keeps_up_is_sent_round_the_same_lines() {
         both.drain();
     }
     // One more says to turn back.
-    assert_eq!(both.touched(), SHORT as usize + 1);
+    assert_eq!(both.touched(), FIRST as usize + 1);
 }
 
 #[test]

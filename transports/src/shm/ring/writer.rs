@@ -8,7 +8,7 @@ use doorbell_core::payload::Payload;
 use doorbell_core::wire::Headers;
 
 use super::{
-    CLOSE, LINE, LONGEST, Ring, SENT, SHORT, SLEEPING, Spare, TAKEN, first_part, lines_for, tag,
+    CLOSE, LINE, LONGEST, Ring, SENT, SHORT, SLEEPING, Spare, TAKEN, lines_for, own_part, tag,
     written,
 };
 
@@ -48,6 +48,7 @@ impl Writer {
     pub fn new(memory: Region, lines: u32) -> Self {
         let ring = Ring::new(memory, lines);
         let (lap, due, fresh_until) = (ring.lap(0), ring.reach, ring.lines);
+        let ring_lines = ring.lines;
         Self {
             ring,
             written: 0,
@@ -61,7 +62,7 @@ impl Writer {
             fresh_until,
             nonsense: false,
             spare: Spare::default(),
-            paid: due,
+            paid: own_part(ring_lines),
             refused: false,
         }
     }
@@ -263,6 +264,6 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.spare.give_back(self.paid - first_part(self.ring.lines));
+        self.spare.give_back(self.paid - own_part(self.ring.lines));
     }
 }
