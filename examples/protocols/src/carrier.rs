@@ -57,7 +57,7 @@ impl Listener {
     pub async fn accept(&mut self) -> io::Result<Wire> {
         Ok(match self {
             Self::Doorbell(listener) => Box::new(listener.accept().await?),
-            Self::Tcp(listener) => Box::new(listener.accept().await?.0),
+            Self::Tcp(listener) => Box::new(prompt(listener.accept().await?.0)?),
         })
     }
 }
@@ -66,6 +66,12 @@ impl Listener {
 pub async fn connect(carrier: Carrier, name: &str) -> io::Result<Wire> {
     Ok(match carrier {
         Carrier::Udp | Carrier::Shm => Box::new(bytestream::Stream::connect(name).await?),
-        Carrier::Tcp => Box::new(TcpStream::connect(name).await?),
+        Carrier::Tcp => Box::new(prompt(TcpStream::connect(name).await?)?),
     })
+}
+
+/// Has short writes leave at once, as those of byte streams do.
+fn prompt(stream: TcpStream) -> io::Result<TcpStream> {
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }

@@ -137,7 +137,7 @@ pub async fn ask(wire: Wire) -> anyhow::Result<String> {
     // here.
     let connects = service_fn(move |_| {
         let wire = wire.lock().ok().and_then(|mut wire| wire.take());
-        ready(wire.map(TokioIo::new).ok_or(io::ErrorKind::NotConnected))
+        ready(wire.map(TokioIo::new).ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected)))
     });
     let channel = Endpoint::from_static("http://doorbell").connect_with_connector(connects).await?;
     let mut client = tonic::client::Grpc::new(channel);

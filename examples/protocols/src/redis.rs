@@ -20,7 +20,7 @@ const COMMANDS: usize = 20_000;
 /// How many bytes the long value has.
 const LONG: usize = 3_000_000;
 
-/// Serves the commands `GET`, `SET` and `INCR`. To others, such as those by which a client
+/// Serves the commands `GET`, `SET` and `INCRBY`. To others, such as those by which a client
 /// introduces itself, it says so much.
 pub async fn serve(wire: Wire) -> anyhow::Result<()> {
     let mut frames = Framed::new(wire, Resp2::default());
@@ -54,13 +54,14 @@ fn answer(command: Frame, values: &mut HashMap<Bytes, Bytes>) -> anyhow::Result<
             values.insert(key.clone(), value.clone());
             Frame::SimpleString("OK".into())
         }
-        [incr, key] if incr.eq_ignore_ascii_case(b"INCR") => {
+        [incr, key, more] if incr.eq_ignore_ascii_case(b"INCRBY") => {
             let value = values.entry(key.clone()).or_insert_with(|| "0".into());
-            let number = std::str::from_utf8(value)?.parse::<i64>()? + 1;
+            let number = |bytes| anyhow::Ok(std::str::from_utf8(bytes)?.parse::<i64>()?);
+            let number = number(value)?.wrapping_add(number(more)?);
             *value = number.to_string().into();
             Frame::Integer(number)
         }
-        _ => Frame::Error("ERR this server has GET, SET and INCR".into()),
+        _ => Frame::Error("ERR this server has GET, SET and INCRBY".into()),
     })
 }
 
