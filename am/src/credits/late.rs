@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_call_that_is_given_up_stays_until_its_answer_comes() {
         let mut late = LateAnswers::default();
-        [5000, 5001].map(|ticket| late.begin(ticket));
+        assert!([5000, 5001].into_iter().all(|ticket| late.begin(ticket)));
         late.complete(5001, 'a');
         assert!(late.abandon(5000) && !late.abandon(5001) && !late.abandon(5002));
         assert_eq!(late.len(), 1);
