@@ -145,8 +145,8 @@ impl Stream {
     /// [strangers](NicConfig::strangers).
     ///
     /// # Errors
-    /// The errors of [`Endpoint::connect`]. Also when no route leads to the listener, and when the address is that of a raw Ethernet device,
-    /// because the name does not tell from which interface that is reached.
+    /// The errors of [`Endpoint::connect`]. Also when no route leads to the listener, and when
+    /// the address is that of a raw Ethernet device, because the name does not tell from which interface that is reached.
     pub async fn connect(name: &str) -> io::Result<Self> {
         let device = device_towards(name).await?;
         let small = NicConfig {
