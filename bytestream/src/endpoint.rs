@@ -84,9 +84,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// The kinds that TCP gives: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when
-    /// nobody listens there, the system of its host says that the port is closed, or the listener is
-    /// of another version;
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when nothing comes back;
+    /// nobody listens there, the system of its host says that the port is closed, or the listener
+    /// is of another version; [`TimedOut`](io::ErrorKind::TimedOut) when nothing comes back;
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is malformed, and
     /// [`InvalidData`](io::ErrorKind::InvalidData) when what listens there does not speak byte
     /// streams.
@@ -145,8 +144,9 @@ impl Stream {
     /// [strangers](NicConfig::strangers).
     ///
     /// # Errors
-    /// The errors of [`Endpoint::connect`]. Also when no route leads to the listener, and when the address is that of a raw Ethernet device,
-    /// because the name does not tell from which interface that is reached.
+    /// The errors of [`Endpoint::connect`]. Also when no route leads to the listener, and when
+    /// the address is that of a raw Ethernet device, because the name does not tell from which
+    /// interface that is reached.
     pub async fn connect(name: &str) -> io::Result<Self> {
         let device = device_towards(name).await?;
         let small = NicConfig {

@@ -242,9 +242,9 @@ impl EndpointBuilder {
         bundle.endpoint(handlers, self.endpoint).await
     }
 
-    /// Opens the endpoint on the device by which a peer is [reached](Nic::device_towards), with a NIC
-    /// that hears no [strangers](Self::strangers), for a client of that peer. On `udp` that is a
-    /// port at the address from which the system's route leads there: a client of a peer at a
+    /// Opens the endpoint on the device by which a peer is [reached](Nic::device_towards), with a
+    /// NIC that hears no [strangers](Self::strangers), for a client of that peer. On `udp` that is
+    /// a port at the address from which the system's route leads there: a client of a peer at a
     /// loopback address can't be reached from other machines. The endpoint is not connected yet,
     /// and may connect to further peers from there.
     ///

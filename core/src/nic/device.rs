@@ -104,11 +104,10 @@ pub trait Inbox {
     fn gone(&mut self, link: PathId);
 
     /// Hears that the system of a host has said, by an ICMP message, that nobody is at the port
-    /// which a packet was sent to. `quoted` is how that packet began, from its BTH on, as far as the
-    /// message tells. Anybody can forge such a message, and one may be late: of a packet on a
-    /// connection it is a reason to ask the peers there at once, and no more. A
-    /// [request for a connection](super::Event::RequestBounced) has failed, if the message quotes
-    /// enough of it.
+    /// which a packet was sent to. `quoted` is how that packet began, from its BTH on, as far as
+    /// the message tells. Anybody can forge such a message, and one may be late: of a packet on a
+    /// connection it is a reason to ask the peers there at once, and no more. A [request for a
+    /// connection](super::Event::RequestBounced) has failed, if the message quotes enough of it.
     fn port_closed(&mut self, at: Host, quoted: &[u8]) {
         let (_, _) = (at, quoted);
     }

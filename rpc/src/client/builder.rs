@@ -79,9 +79,9 @@ impl Channel {
 
 impl ChannelBuilder {
     /// Sets the device that the channel opens, such as `udp:192.0.2.8:0` or `packet:eth0`. Unless
-    /// set, the channel uses `shm` for a server on `shm`, and for a server on `udp` the address from
-    /// which this machine's [route](Nic::device_towards) leads to it. So the client of a server at a
-    /// loopback address can't be reached from other machines.
+    /// set, the channel uses `shm` for a server on `shm`, and for a server on `udp` the address
+    /// from which this machine's [route](Nic::device_towards) leads to it. So the client of a
+    /// server at a loopback address can't be reached from other machines.
     ///
     /// On `udp` the device hears the server and no [strangers](doorbell_verbs::Config::strangers).
     pub fn device(self, device: impl Into<String>) -> Self {

@@ -50,7 +50,7 @@ fn a_member_whose_port_is_still_closed_is_waited_for() {
         let member = |rank| {
             let addresses = ["udp:127.0.0.1:5000", "udp:127.0.0.1:5001"];
             let job = Job::member(rank, addresses).config(config());
-            std::thread::spawn(move || job.run(async |world| works(&world).await))
+            std::thread::spawn(move || job.run(async |world| Ok(works(&world).await?)))
         };
         let first = member(1);
         while datagrams_to_closed_ports() < 4 {

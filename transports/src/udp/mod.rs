@@ -23,9 +23,9 @@
 //! whenever the interface sums checksums. Where sending one is refused, to that peer goes a frame a
 //! packet from then on.
 //!
-//! Where the system of a peer's host says that the peer's port is closed, since the process there has
-//! ended, the NIC [hears](Inbox::port_closed) of that and asks the peer at once; or the port is that
-//! of a peer which is asked for a connection, and the connection fails at once.
+//! Where the system of a peer's host says that the peer's port is closed, since the process there
+//! has ended, the NIC [hears](Inbox::port_closed) of that and asks the peer at once; or the port is
+//! that of a peer which is asked for a connection, and the connection fails at once.
 //!
 //! A device of a client need not hear anybody but those whom it has asked:
 //! [`Udp::without_strangers`]. [`Udp::own_address_towards`] tells at which of this machine's

@@ -35,8 +35,8 @@ pub(super) fn behind_wildcard(wildcard: SocketAddr) -> Result<SocketAddr, OpenEr
 
 /// The address that packets to a peer leave from, with the port from which the peer is reached.
 ///
-/// RoCE's own port of IPv4's loopback address is often the peer's, and that of each other client: so
-/// the address is another one of the loopback network there, drawn at random.
+/// RoCE's own port of IPv4's loopback address is often the peer's, and that of each other client:
+/// so the address is another one of the loopback network there, drawn at random.
 pub(super) fn towards(peer: SocketAddr) -> Result<SocketAddr, ReachError> {
     let address = || Address::Udp(peer);
     if let Some(why) = headers::not_a_peers(peer) {

@@ -6,7 +6,7 @@ use doorbell_kit::lab;
 use doorbell_transports::ReachError;
 use doorbell_transports::udp::Udp;
 
-use crate::common::acquaint_across;
+use crate::common::{acquaint_across, until};
 
 fn towards(peer: &str) -> Result<SocketAddr, ReachError> {
     Udp::own_address_towards(peer.parse().expect("an address"))
@@ -72,6 +72,11 @@ fn a_peer_at_a_link_local_address_is_reached_from_the_interface_that_is_named() 
         lab.cable("a0", "b0", 1500).expect("a cable");
         lab.near.ip("addr add fe80::7/64 dev a0 nodad").expect("`ip` does it");
         lab.far.ip("addr add fe80::8/64 dev b0 nodad").expect("`ip` does it");
+        // The group by which neighbours ask for it.
+        until("the far end's group", || {
+            let shown = lab.far.ip("-6 maddr show dev b0").expect("`ip` shows it");
+            shown.contains("ff02::1:ff00:8")
+        });
         let shown = lab.near.ip("-o link show dev a0").expect("`ip` shows it");
         let number = shown.split(':').next().expect("it begins with the number");
         let own = towards(&format!("[fe80::8%{number}]:5000")).expect("it is named");

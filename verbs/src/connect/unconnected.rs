@@ -87,10 +87,10 @@ impl<K: Kind> Unconnected<K> {
     /// # Errors
     /// Returns an error when the address can't be reached, or the host has none of this NIC's
     /// family; at once when the system of the peer's host says that nobody is at the port of `udp`,
-    /// so that a program which waits for its peer to start asks again after a pause; when no answer comes for [`connect_timeout`](crate::Config::connect_timeout), or the
-    /// program there does not decide for [`accept_timeout`](crate::Config::accept_timeout); when
-    /// the peer refuses; or when the private data is too long. To give up earlier, drop the future:
-    /// the peer is told.
+    /// so that a program which waits for its peer to start asks again after a pause; when no answer
+    /// comes for [`connect_timeout`](crate::Config::connect_timeout), or the program there does not
+    /// decide for [`accept_timeout`](crate::Config::accept_timeout); when the peer refuses; or when
+    /// the private data is too long. To give up earlier, drop the future: the peer is told.
     pub async fn connect(
         self,
         to: &str,

@@ -42,8 +42,8 @@ pub enum ConnectError {
         /// The private data that the peer's program sent with the refusal.
         private: Private,
     },
-    /// Nobody is at the peer's port, as the system of its host says. So the connection has failed at
-    /// once: a program that waits for its peer to start asks again after a pause.
+    /// Nobody is at the peer's port, as the system of its host says. So the connection has failed
+    /// at once: a program that waits for its peer to start asks again after a pause.
     #[error(
         "{peer} could not be asked for service {service}: the system of its host says that the port is \
          closed. Is its program running, and its NIC open at that address and port?{}",

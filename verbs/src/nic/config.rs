@@ -43,11 +43,11 @@ pub struct Config {
     /// Without this, each packet is sent in a frame of its own, which is far slower, and shows what
     /// a network without segmentation offload would carry.
     pub offload: bool,
-    /// Whether packets are taken from strangers, on `udp`; true by default. Without this, the device
-    /// takes packets only from the addresses that this NIC has reached itself, to connect or to send
-    /// datagrams there. Those of others are dropped and counted before anything of them is read.
-    /// This serves clients, which nobody needs to ask. A NIC that listens hears only those whom it
-    /// has reached before.
+    /// Whether packets are taken from strangers, on `udp`; true by default. Without this, the
+    /// device takes packets only from the addresses that this NIC has reached itself, to connect or
+    /// to send datagrams there. Those of others are dropped and counted before anything of them is
+    /// read. This serves clients, which nobody needs to ask. A NIC that listens hears only those
+    /// whom it has reached before.
     ///
     /// Other devices have rules of their own: shared memory lets in the processes of the same user,
     /// and raw Ethernet takes what the interface brings.

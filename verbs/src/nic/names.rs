@@ -36,11 +36,12 @@ pub(super) async fn find_own(host: HostName) -> Result<SocketAddr, OpenError> {
 
 impl Nic {
     /// Returns the device, as text for [`open`](Self::open), by which a client reaches a peer at an
-    /// address. On `udp` it is opened at the address of this machine's from which the system's route
-    /// leads to the peer: a client of a server at a loopback address can't be reached from outside.
-    /// The port is chosen by the system, unless the peer is at RoCE's own port, 4791, which is
-    /// reached from that port only: at a loopback address, from that of another one. For a peer in shared memory it is `shm`. `None` for other
-    /// devices, of which the interface has to be named.
+    /// address. On `udp` it is opened at the address of this machine's from which the system's
+    /// route leads to the peer: a client of a server at a loopback address can't be reached from
+    /// outside. The port is chosen by the system, unless the peer is at RoCE's own port, 4791,
+    /// which is reached from that port only: at a loopback address, from that of another one. For a
+    /// peer in shared memory it is `shm`. `None` for other devices, of which the interface has to
+    /// be named.
     ///
     /// A host name is looked up on a thread that may block. Of its addresses, the first of IPv4 to
     /// which a route leads counts, or else of IPv6. A NIC that is opened there reaches the peer by

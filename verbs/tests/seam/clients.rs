@@ -81,7 +81,8 @@ fn many_requests_to_a_closed_port_at_the_same_time_are_all_told() {
     });
 }
 
-/// A message that quotes another datagram than the request is a stranger's, or about something else.
+/// A message that quotes another datagram than the request is a stranger's, or about something
+/// else.
 #[test]
 fn a_forged_message_of_a_closed_port_ends_no_request() {
     lab::test(|lab| {

@@ -15,7 +15,8 @@ use super::lane::{Accepted, DEPTH};
 use super::name::Name;
 use super::shared::Shared;
 
-/// How long a peer whose port is closed is asked again for a lane: its program may be about to start.
+/// How long a peer whose port is closed is asked again for a lane: its program may be about to
+/// start.
 const STARTS_WITHIN: Duration = Duration::from_secs(4);
 
 /// The pause between two such attempts.
