@@ -222,7 +222,7 @@ async fn answers_that_a_program_holds_keep_no_others_waiting(device: &str) {
     let channel = Channel::builder().body_memory(1 << 20);
     let (_server, channel) = connected(device, server(), channel).await;
     let client = Client::new(channel.clone());
-    let answers = join_all((0..8).map(|_| client.unary(ZEROS, 1 << 20))).await;
+    let answers = join_all((0..8).map(|_| client.unary(ECHO, pattern(1 << 20)))).await;
     assert!(
         answers
             .into_iter()

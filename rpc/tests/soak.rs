@@ -101,7 +101,7 @@ fn over_a_cable_with_faults_memory_does_not_grow_at_full_load() {
         ..Faults::NONE
     };
     runtime().block_on(async {
-        let (ether, _, [far, near]) = ends(1, faults);
+        let (ether, _, [far, near]) = ends(2, faults);
         let soaks = async {
             let server = builder().open_on(&far).await.expect("there is room");
             let name = server.name().clone();
