@@ -72,7 +72,7 @@ fn hundreds_of_nics_are_connected_to_one_server_at_a_time_over_shared_memory() {
         Some(_) => clients(),
         None => {
             let test = "clients::hundreds_of_nics_are_connected_to_one_server_at_a_time_over_shared_memory";
-            all_are_served(test, "shm", effort(400, 4000), effort(8, 16));
+            all_are_served(test, "shm", effort(416, 4032), effort(8, 16));
         }
     }
 }
