@@ -4,7 +4,7 @@ use doorbell::rpc::Channel;
 use doorbell_kit::child::{self, Child};
 use doorbell_kit::effort;
 
-use super::common::{calls, channels, runtime, serve, server, sessions};
+use super::common::{LONG, calls, channels, runtime, serve, server, sessions};
 
 /// The NICs that each process has over a network. Over shared memory each client has a NIC.
 const NICS: usize = 4;
@@ -39,7 +39,7 @@ fn clients() {
             let silent = std::time::Duration::from_secs(60 + nic as u64);
             let connects = async || {
                 let channel = Channel::builder().device(device).keep_alive(silent);
-                let channel = channel.own_nic(device == "shm");
+                let channel = channel.own_nic(device == "shm").connect_timeout(LONG);
                 channel.connect(name).await.unwrap_or_else(|why| panic!("{why}"))
             };
             all.extend(channels(count / NICS, connects).await);
