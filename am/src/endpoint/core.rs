@@ -164,6 +164,11 @@ impl Core {
         locked(&self.links).clone().unwrap_or_default()
     }
 
+    /// Returns how many links the endpoint has.
+    pub fn count_links(&self) -> usize {
+        locked(&self.links).as_ref().map_or(0, Vec::len)
+    }
+
     /// Returns the links of which something holds.
     pub fn links_that(&self, holds: impl Fn(&Arc<Link>) -> bool) -> Vec<Arc<Link>> {
         let links = locked(&self.links);

@@ -13,6 +13,9 @@ use crate::peer::{Peer, ask};
 use crate::receives::Buffers;
 use crate::wire::Ask;
 
+/// For each of how many links the time between two recalls is longer.
+const LINKS_AT_ONCE: usize = 512;
+
 impl Owner for Core {
     fn check(&self, link: &Arc<Link>) {
         Self::check(self, link);
@@ -33,7 +36,9 @@ impl Owner for Core {
         let (core, receives) = (self, receives.clone());
         core.local.runtime.clone().spawn(async move {
             recall(&core, &receives, false).await;
-            tokio::time::sleep(BETWEEN_RECALLS).await;
+            // A recall looks at all links, so with thousands of them there are fewer recalls.
+            let parts = core.count_links() / LINKS_AT_ONCE;
+            tokio::time::sleep(BETWEEN_RECALLS * (1 + parts as u32)).await;
             core.recalling.store(false, Ordering::Relaxed);
         });
     }

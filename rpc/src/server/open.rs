@@ -218,7 +218,9 @@ fn watches(
                 Ok(event) => {
                     let came = came_with(event, &mut events);
                     came.gone.keys().for_each(|peer| crowd.gone(peer));
-                    core.gone(&came.gone);
+                    if !came.gone.is_empty() {
+                        core.gone(&came.gone);
+                    }
                     for peer in came.linked {
                         let host = peer.host();
                         crowd.comes(peer, host, &mut core.sessions());

@@ -4,7 +4,7 @@ use doorbell::rpc::Channel;
 use doorbell_kit::child::{self, Child};
 use doorbell_kit::effort;
 
-use super::common::{calls, channels, runtime, serve, server, sessions};
+use super::common::{LONG, calls, channels, runtime, serve, server, sessions};
 
 /// The NICs that each process has over a network. Over shared memory each client has a NIC.
 const NICS: usize = 4;
@@ -39,7 +39,7 @@ fn clients() {
             let silent = std::time::Duration::from_secs(60 + nic as u64);
             let connects = async || {
                 let channel = Channel::builder().device(device).keep_alive(silent);
-                let channel = channel.own_nic(device == "shm");
+                let channel = channel.own_nic(device == "shm").connect_timeout(LONG);
                 channel.connect(name).await.unwrap_or_else(|why| panic!("{why}"))
             };
             all.extend(channels(count / NICS, connects).await);
@@ -72,7 +72,7 @@ fn hundreds_of_nics_are_connected_to_one_server_at_a_time_over_shared_memory() {
         Some(_) => clients(),
         None => {
             let test = "clients::hundreds_of_nics_are_connected_to_one_server_at_a_time_over_shared_memory";
-            all_are_served(test, "shm", effort(400, 4000), effort(8, 16));
+            all_are_served(test, "shm", effort(416, 4032), effort(8, 16));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::common::{channels, descriptors, resident, runtime, serve, server};
 const MOST_DESCRIPTORS: usize = 64;
 /// The most resident memory of a channel: three buffers of a message, one for an answer, one for a
 /// message of the server and one that is being handled, and as much for all else.
-const MOST_RESIDENT: usize = 26 << 10;
+const MOST_RESIDENT: usize = 30 << 10;
 
 async fn connected(name: &str) -> Channel {
     Channel::connect(name).await.unwrap_or_else(|why| panic!("{why}"))
