@@ -1,7 +1,6 @@
 //! Configuring a channel, and opening its endpoint.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Event, Name, NameError, OpenError};
@@ -13,6 +12,7 @@ use tokio::task::AbortHandle;
 use super::calls::Calls;
 use super::channel::{Channel, Inner};
 use super::connector::{Backoff, Connector, runtime_ended};
+use super::numbers::Numbers;
 use super::permits::Permits;
 use crate::status::{Status, chain};
 
@@ -207,7 +207,7 @@ impl ChannelBuilder {
             connector: Connector::new(endpoint, name, self.backoff, self.patience),
             permits,
             timeout: self.timeout,
-            next: AtomicU64::new(0),
+            numbers: Numbers::default(),
         }))
     }
 }

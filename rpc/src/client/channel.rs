@@ -4,7 +4,6 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tracing::Instrument;
 use super::calls::Calls;
 use super::connector::Connector;
 use super::delivery::Delivery;
+use super::numbers::Numbers;
 use super::permits::Permits;
 use super::response::HeldStream;
 use crate::context::{Inherited, deadline_after, earlier};
@@ -48,8 +48,7 @@ pub(super) struct Inner {
     pub permits: Permits,
     /// The time allowed for calls that have no deadline of their own; `None` if unbounded.
     pub timeout: Option<Duration>,
-    /// The number of the next call.
-    pub next: AtomicU64,
+    pub numbers: Numbers,
 }
 
 impl Channel {
@@ -138,7 +137,7 @@ impl Inner {
         let method = request.method();
         let mut delivery = Delivery::new(request, trace);
         loop {
-            match delivery.attempt(&self.connector, &self.calls, &self.next).await {
+            match delivery.attempt(&self.connector, &self.calls, &self.numbers).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => delivery.retry_after(failure)?,
             }

@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell_am::{CallError, Endpoint, Name, Peer, SendError, Undeliverable};
+use doorbell_am::{CallError, Credit, Endpoint, Name, Peer, SendError, Undeliverable};
 use doorbell_verbs::ServiceId;
-use futures_util::StreamExt;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::alive;
 use super::calls::{Answer, Answered, Calls, Outcome};
 use super::failure::Failure;
+use super::given_up::GivenUp;
+use super::numbers::{Number, Numbers};
 use super::stage::{Progress, Stage};
 use crate::bulk::{BulkConnection, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
-use crate::stream::{Streams, pump};
+use crate::stream::pump;
 use crate::wire::{
-    self, CALL, CANCEL, CallHead, CallKey, Content, HELLO, Hello, Received, VERSION, WELCOME,
-    Welcome,
+    self, CALL, CallHead, CallKey, Content, HELLO, Hello, Received, VERSION, WELCOME, Welcome,
 };
 
 /// A connection over which calls are sent, and the session that the server has for this client.
@@ -42,6 +41,16 @@ pub struct Connection {
     name: Name,
     /// Whether sending has failed, so that the next call needs another connection.
     broken: AtomicBool,
+}
+
+/// A call as it is sent over a connection.
+pub struct Outgoing<'c> {
+    /// The head of the call. Its number and its time-out are filled in when the call is sent.
+    pub head: CallHead,
+    pub content: &'c Content,
+    /// The pieces of a request that is a stream. They are taken when the call is sent.
+    pub pieces: &'c mut Option<Pieces>,
+    pub deadline: Option<Instant>,
 }
 
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
@@ -147,20 +156,29 @@ impl Connection {
     /// Sends a call that is [prepared](Self::prepare), with its stream or long body, and waits for
     /// the whole response, until a deadline. If the future is dropped or the deadline passes, the
     /// call is given up, and the server is told.
+    ///
+    /// The call gets its number when there is a credit to send it by.
     pub async fn call(
         &self,
         calls: &Arc<Calls>,
-        head: CallHead,
-        content: &Content,
-        pieces: &mut Option<Pieces>,
-        deadline: Option<Instant>,
+        (numbers, number): (&Numbers, &mut Number),
+        Outgoing { mut head, content, pieces, deadline }: Outgoing<'_>,
     ) -> Result<Response<Body>, Failure> {
-        let key = (head.session, head.call);
-        let answered = calls.expect(key, &self.peer);
+        let within = self.within(deadline);
+        let credit = self.credit(&within).await.map_err(|why| self.unsent(why))?;
+        head.timeout = remaining(deadline).map_err(Failure::Final)?;
+        let (answered, offered, sent) = numbers.send(number, |number| {
+            head.call = number;
+            let key = (head.session, number);
+            // The answer, or the memory for a long body, may come as soon as the call is sent.
+            let answered = calls.expect(key, &self.peer);
+            let offers = |body| Offered::new(&calls.transfers, key, &self.peer, body);
+            let offered = content.long.clone().map(offers);
+            (answered, offered, credit.request_with(CALL, head.words(), &content.payload))
+        });
+        sent.map_err(|why| self.unsent(why))?;
         alive::watch_over(calls, &self.peer);
-        let offers = |body| Offered::new(&calls.transfers, key, &self.peer, body);
-        let offered = content.long.clone().map(offers);
-        self.send(head, &content.payload, deadline).await.map_err(|why| self.unsent(why))?;
+        let key = (head.session, head.call);
         let streams = calls.streams.clone();
         let mut given_up = GivenUp { peer: self.peer.clone(), streams, key, armed: true };
         if let Some(pieces) = pieces.take() {
@@ -290,21 +308,18 @@ impl Connection {
         calls.transfers.receive(key, &self.peer, &bulk, memory).await
     }
 
-    /// Sends the request of a call, as soon as there is a credit for it.
-    async fn send(
-        &self,
-        head: CallHead,
-        payload: &[u8],
-        deadline: Option<Instant>,
-    ) -> Result<(), SendError> {
-        if let Some(credit) = self.peer.try_credit()? {
-            return credit.request_with(CALL, head.words(), payload);
+    /// The server as a peer that is waited for until a deadline at the most.
+    fn within(&self, deadline: Option<Instant>) -> Option<Peer> {
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        deadline.map(|deadline| self.peer.within(left(deadline)))
+    }
+
+    /// Waits for a credit. The peer `within` bounds the wait, if there is a bound.
+    async fn credit<'p>(&'p self, within: &'p Option<Peer>) -> Result<Credit<'p>, SendError> {
+        match self.peer.try_credit()? {
+            Some(credit) => Ok(credit),
+            None => within.as_ref().unwrap_or(&self.peer).credit().await,
         }
-        let peer = match deadline {
-            None => self.peer.clone(),
-            Some(deadline) => self.peer.within(deadline.saturating_duration_since(Instant::now())),
-        };
-        peer.credit().await?.request_with(CALL, head.words(), payload)
     }
 
     /// The longest message that the server accepts, in bytes.
@@ -327,60 +342,12 @@ impl Connection {
     }
 }
 
-/// Gives a call up when dropped while armed: ends its streams, and tells the server. Armed while
-/// the call waits for its answer, and while its request still streams.
-struct GivenUp {
-    peer: Peer,
-    streams: Arc<Streams>,
-    key: CallKey,
-    armed: bool,
-}
-
-impl GivenUp {
-    /// Whether the request is a stream that has not ended.
-    fn is_sending(&self) -> bool {
-        self.streams.is_sending(self.key, &self.peer)
+/// The microseconds until a deadline, at least one; zero if there is no deadline.
+fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
+    let Some(deadline) = deadline else { return Ok(0) };
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Status::deadline_exceeded("the call's time was over before it was sent"));
     }
-
-    /// Wraps the body of a response, so that the end of that body also ends the request's stream.
-    fn with(mut self, body: Body) -> Body {
-        self.armed = false;
-        let ends = EndsSending(self);
-        Body::stream(body.pieces().map(move |piece| {
-            let _kept = &ends;
-            piece
-        }))
-    }
-
-    /// Tells the server that nobody waits for the call any more.
-    fn cancel(&self) {
-        let words = <[u64; 2]>::from(self.key);
-        match self.peer.try_credit() {
-            Ok(Some(credit)) => _ = credit.request(CANCEL, words),
-            Ok(None) => {
-                let peer = self.peer.within(Duration::from_secs(1));
-                self.peer.runtime().spawn(async move { peer.request(CANCEL, words).await });
-            }
-            // A server knows by itself which clients have gone.
-            Err(_) => {}
-        }
-    }
-}
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        if self.armed {
-            self.streams.end(self.key, &Status::cancelled("the call was given up"));
-            self.cancel();
-        }
-    }
-}
-
-/// Gives a call up when dropped, if its request is still being sent.
-struct EndsSending(GivenUp);
-
-impl Drop for EndsSending {
-    fn drop(&mut self) {
-        self.0.armed = self.0.is_sending();
-    }
+    Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
 }

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::calls::Calls;
+use super::connection::Outgoing;
 use super::connector::Connector;
 use super::failure::Failure;
+use super::numbers::{Number, Numbers};
 use crate::message::{Body, Pieces, Request, Response};
 use crate::metadata::Metadata;
 use crate::method::MethodId;
@@ -31,8 +32,8 @@ pub struct Delivery {
     pieces: Option<Pieces>,
     /// Whether the request is a stream.
     streams: bool,
-    /// The number of the call, once it was drawn.
-    call: u64,
+    /// The number of the call, once the call was sent.
+    number: Number,
     /// The server and the session that may have begun the call, if any have.
     sent_by: Option<(u64, u64)>,
     /// The failure of the last attempt.
@@ -49,7 +50,7 @@ impl Delivery {
             Body::Stream(pieces) => (Bytes::new(), Some(pieces)),
         };
         let streams = pieces.is_some();
-        let (call, sent_by, lost, resends) = (0, None, None, 0);
+        let (number, sent_by, lost, resends) = (Number::default(), None, None, 0);
         Self {
             method,
             deadline,
@@ -58,7 +59,7 @@ impl Delivery {
             body,
             pieces,
             streams,
-            call,
+            number,
             sent_by,
             lost,
             resends,
@@ -71,7 +72,7 @@ impl Delivery {
         &mut self,
         connector: &Connector,
         calls: &Arc<Calls>,
-        numbers: &AtomicU64,
+        numbers: &Numbers,
     ) -> Result<Response<Body>, Failure> {
         let (method, deadline) = (self.method, self.deadline);
         let connection = connector.connection(deadline).await;
@@ -88,20 +89,20 @@ impl Delivery {
         let metadata = with_trace(&self.metadata, self.trace.as_ref(), most);
         let content = Content::new(&metadata, self.body.clone(), most).map_err(Failure::Final)?;
         connection.prepare(&content, deadline).await?;
-        // A server forgets calls that thousands of later ones have overtaken, so a call gets its
-        // number only when it can be sent.
+        // Only a call that its server may have begun keeps its number.
         if self.sent_by.is_none() {
-            self.call = numbers.fetch_add(1, Ordering::Relaxed);
+            self.number = Number::default();
         }
         let head = CallHead {
             session: connection.session,
-            call: self.call,
+            call: 0,
             method: method.number(),
             schema: method.schema_number(),
-            timeout: remaining(deadline).map_err(Failure::Final)?,
+            timeout: 0,
             flags: Flags { streams: self.streams, ..content.flags },
         };
-        let response = connection.call(calls, head, &content, &mut self.pieces, deadline).await;
+        let outgoing = Outgoing { head, content: &content, pieces: &mut self.pieces, deadline };
+        let response = connection.call(calls, (numbers, &mut self.number), outgoing).await;
         if let Err(Failure::OutcomeUnknown(_)) = response {
             self.sent_by = Some(session);
         }
@@ -147,16 +148,6 @@ fn with_trace<'m>(
     let mut metadata = metadata.clone();
     trace.write_within(&mut metadata, Content::most_metadata(most));
     Cow::Owned(metadata)
-}
-
-/// The microseconds until a deadline, at least one; zero if there is no deadline.
-fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
-    let Some(deadline) = deadline else { return Ok(0) };
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(Status::deadline_exceeded("the call's time was over before it was sent"));
-    }
-    Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
 }
 
 /// Adds the path of the method to a status which says that the server does not have the method. The

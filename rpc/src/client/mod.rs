@@ -10,7 +10,7 @@
 //! | `connection` | sends one call over one connection, with all that follows |
 //! | `alive` | probes servers from which calls wait for answers |
 //! | `calls` | is the table of calls in flight, which answers are delivered to |
-//! | `permits`, `response`, `stage`, `failure` | what the files above share |
+//! | `permits`, `numbers`, `given_up`, `response`, `stage`, `failure` | what the files above share |
 //!
 //! Each file uses only those below it in the table. The handlers of Active Messages tell the folder
 //! about answers, streams and the ends of connections, and the folder tells the program a response
@@ -24,6 +24,8 @@ mod connection;
 mod connector;
 mod delivery;
 mod failure;
+mod given_up;
+mod numbers;
 mod permits;
 mod response;
 mod stage;
