@@ -93,6 +93,7 @@ pub struct Request<T> {
     method: MethodId,
     metadata: Metadata,
     deadline: Option<Instant>,
+    waits: Option<bool>,
     body: T,
 }
 
@@ -104,7 +105,7 @@ impl<T> Request<T> {
 
     /// Makes a request to a method.
     pub fn to(method: MethodId, body: T) -> Self {
-        Self { method, metadata: Metadata::new(), deadline: None, body }
+        Self { method, metadata: Metadata::new(), deadline: None, waits: None, body }
     }
 
     /// The method that is called.
@@ -142,6 +143,18 @@ impl<T> Request<T> {
         self.deadline = deadline;
     }
 
+    /// Whether the call waits for a server that is gone, if the request says so.
+    pub fn waits_for_ready(&self) -> Option<bool> {
+        self.waits
+    }
+
+    /// Has the call wait for a server that is gone until there is a connection or the deadline has
+    /// passed, or fail at once. Unless set, the channel's
+    /// [`wait_for_ready`](crate::ChannelBuilder::wait_for_ready) decides.
+    pub fn set_wait_for_ready(&mut self, waits: bool) {
+        self.waits = Some(waits);
+    }
+
     /// The body of the request.
     pub fn get_ref(&self) -> &T {
         &self.body
@@ -159,8 +172,8 @@ impl<T> Request<T> {
 
     /// Replaces the body by what a function makes of it.
     pub fn map<U>(self, function: impl FnOnce(T) -> U) -> Request<U> {
-        let Self { method, metadata, deadline, body } = self;
-        Request { method, metadata, deadline, body: function(body) }
+        let Self { method, metadata, deadline, waits, body } = self;
+        Request { method, metadata, deadline, waits, body: function(body) }
     }
 
     /// Replaces the body by what a function makes of it, unless the function fails.
@@ -168,8 +181,8 @@ impl<T> Request<T> {
         self,
         function: impl FnOnce(T) -> Result<U, E>,
     ) -> Result<Request<U>, E> {
-        let Self { method, metadata, deadline, body } = self;
-        Ok(Request { method, metadata, deadline, body: function(body)? })
+        let Self { method, metadata, deadline, waits, body } = self;
+        Ok(Request { method, metadata, deadline, waits, body: function(body)? })
     }
 
     pub(crate) fn with_parts(
@@ -178,7 +191,7 @@ impl<T> Request<T> {
         deadline: Option<Instant>,
         body: T,
     ) -> Self {
-        Self { method, metadata, deadline, body }
+        Self { method, metadata, deadline, waits: None, body }
     }
 }
 
@@ -187,9 +200,9 @@ impl Request<Body> {
     /// `None` if the body is a stream.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
-        let Self { method, metadata, deadline, body } = self;
-        let (metadata, body) = (metadata.clone(), body.try_clone()?);
-        Some(Self { method: *method, metadata, deadline: *deadline, body })
+        let (metadata, body) = (self.metadata.clone(), self.body.try_clone()?);
+        let Self { method, deadline, waits, .. } = *self;
+        Some(Self { method, metadata, deadline, waits, body })
     }
 }
 

@@ -101,7 +101,7 @@ impl Router {
                 Err(status) => Box::pin(async { Err(status) }),
                 Ok(request) => {
                     let answer = handler(request);
-                    Box::pin(async { whole::<R, C>(answer.await?.into()) })
+                    Box::pin(async { whole::<R, C>(ran(answer.await)?.into()) })
                 }
             }
         };
@@ -240,6 +240,12 @@ impl<A, R, C> From<Method<A, R, C>> for MethodId {
     }
 }
 
+/// The answer of a handler that has run. A status that the handler has from a call of its own says
+/// nothing about the call that the handler works on.
+fn ran<O>(answer: Result<O, Status>) -> Result<O, Status> {
+    answer.map_err(Status::may_have_run)
+}
+
 /// Decodes the one message of a request.
 fn decoded<A, C: Codec<A>>(request: Request<Body>) -> Result<Request<A>, Status> {
     let method = request.method();
@@ -285,7 +291,7 @@ impl Router {
                 Err(status) => Box::pin(async { Err(status) }),
                 Ok(request) => {
                     let answer = handler(request);
-                    Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
+                    Box::pin(async { Ok(pieces::<R, C>(ran(answer.await)?.into())) })
                 }
             }
         };
@@ -312,7 +318,7 @@ impl Router {
     {
         let handler = move |request: Request<Body>| -> Answering {
             let answer = handler(streamed::<A, C>(request));
-            Box::pin(async { whole::<R, C>(answer.await?.into()) })
+            Box::pin(async { whole::<R, C>(ran(answer.await)?.into()) })
         };
         self.put(method.id(), Arc::new(handler))
     }
@@ -337,7 +343,7 @@ impl Router {
     {
         let handler = move |request: Request<Body>| -> Answering {
             let answer = handler(streamed::<A, C>(request));
-            Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
+            Box::pin(async { Ok(pieces::<R, C>(ran(answer.await)?.into())) })
         };
         self.put(method.id(), Arc::new(handler))
     }

@@ -114,6 +114,8 @@ struct Inner {
     code: Code,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
+    /// Whether the call was proven not to have run.
+    has_not_run: bool,
 }
 
 /// Defines functions that each make a status with one code.
@@ -154,7 +156,8 @@ impl Status {
     /// Makes a status with a code, and a message for people.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code, message: message.into(), source: None }))
+        let message = message.into();
+        Self(Box::new(Inner { code, message, source: None, has_not_run: false }))
     }
 
     /// Sets the error that caused the status, which [`Error::source`] then returns. The source is
@@ -204,6 +207,16 @@ impl Status {
     pub fn message(&self) -> &str {
         &self.0.message
     }
+
+    /// Whether it is certain that the call has not run, so that even a call that is not idempotent
+    /// may be made again: it was never sent, or the server has refused it before its handler began.
+    ///
+    /// A status that a handler returns says nothing of the kind, even if the handler has it from a
+    /// call of its own.
+    #[must_use]
+    pub fn has_not_run(&self) -> bool {
+        self.0.has_not_run
+    }
 }
 
 impl fmt::Display for Status {
@@ -214,7 +227,7 @@ impl fmt::Display for Status {
 
 impl fmt::Debug for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { code, message, source } = &*self.0;
+        let Inner { code, message, source, .. } = &*self.0;
         let mut shown = f.debug_struct("Status");
         shown.field("code", code).field("message", message);
         if let Some(source) = source {
@@ -252,6 +265,24 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 }
 
 impl Status {
+    /// Notes that the call is certain not to have run.
+    pub(crate) fn not_run(mut self) -> Self {
+        self.0.has_not_run = true;
+        self
+    }
+
+    /// Notes that the call may have run.
+    pub(crate) fn may_have_run(mut self) -> Self {
+        self.0.has_not_run = false;
+        self
+    }
+
+    /// Replaces the message by what a function makes of it.
+    pub(crate) fn with_message(mut self, function: impl FnOnce(&str) -> String) -> Self {
+        self.0.message = function(&self.0.message);
+        self
+    }
+
     /// The code with which the status is sent as an error. A status with [`Code::Ok`] would be
     /// taken for an answer, or for the end of a stream, so it is sent as [`Code::Internal`].
     pub(crate) fn error_code(&self) -> Code {

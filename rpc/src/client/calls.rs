@@ -204,8 +204,8 @@ impl Calls {
 fn came_back(why: Undeliverable) -> Failure {
     let text = format!("the call came back: {why}");
     match why {
-        Undeliverable::Busy => Failure::Final(Status::resource_exhausted(text)),
-        Undeliverable::WrongTag => Failure::Final(Status::permission_denied(text)),
+        Undeliverable::Busy => Failure::Final(Status::resource_exhausted(text).not_run()),
+        Undeliverable::WrongTag => Failure::Final(Status::permission_denied(text).not_run()),
         _ => Failure::Final(Status::internal(text)),
     }
 }

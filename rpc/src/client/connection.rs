@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell_am::{CallError, Credit, Endpoint, Name, Peer, SendError, Undeliverable};
-use doorbell_verbs::ServiceId;
+use doorbell_am::{CallError, Credit, Endpoint, MapError, Name, Peer, SendError, Undeliverable};
+use doorbell_verbs::{ConnectError, ReachError, ServiceId};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -15,6 +16,7 @@ use super::failure::Failure;
 use super::given_up::GivenUp;
 use super::numbers::{Number, Numbers};
 use super::stage::{Progress, Stage};
+use crate::alarm::{Late, until};
 use crate::bulk::{BulkConnection, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
@@ -53,6 +55,38 @@ pub struct Outgoing<'c> {
     pub deadline: Option<Instant>,
 }
 
+/// The error of an attempt to connect.
+pub struct Unopened {
+    pub status: Status,
+    /// Whether the server may be there nevertheless: nothing has come from it, as from one that is
+    /// stopped, or it asks to be tried again.
+    pub may_be_there: bool,
+}
+
+impl From<Status> for Unopened {
+    fn from(status: Status) -> Self {
+        Self { status, may_be_there: false }
+    }
+}
+
+/// A system that knows that nobody is there says so sooner than this. Who says so later has waited
+/// for an answer in vain.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+impl Unopened {
+    /// The error of an attempt in which mapping the server failed after the time `took`.
+    #[cold]
+    fn mapping(why: &MapError, took: Duration) -> Self {
+        use ConnectError::{Crowded, Reach, Stale, TimedOut};
+        let may_be_there = match why {
+            MapError::Connect { why: TimedOut { .. } | Crowded { .. } | Stale { .. }, .. } => true,
+            MapError::Connect { why: Reach(ReachError::Nobody { .. }), .. } => took >= AT_ONCE,
+            _ => false,
+        };
+        Self { status: Status::unavailable(chain(why)), may_be_there }
+    }
+}
+
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
 /// will not get one by asking again, so that failure is final.
 #[cold]
@@ -75,11 +109,10 @@ impl Connection {
         name: &Name,
         client: u64,
         before: u64,
-    ) -> Result<Arc<Self>, Status> {
-        let peer = endpoint
-            .connect(name)
-            .await
-            .map_err(|why| Status::unavailable(format!("connecting to {name}: {}", chain(&why))))?;
+    ) -> Result<Arc<Self>, Unopened> {
+        let began = Instant::now();
+        let peer =
+            endpoint.connect(name).await.map_err(|why| Unopened::mapping(&why, began.elapsed()))?;
         let hello = Hello { version: VERSION, client, session: before };
         let reply = peer.call(HELLO, hello.words()).await;
         let reply = reply.map_err(|why| ungreeted(name, why))?;
@@ -92,12 +125,14 @@ impl Connection {
             return Err(Status::failed_precondition(format!(
                 "{name} speaks version {version} of Doorbell's RPC, and this client version {VERSION}: \
                  build both from the same version"
-            )));
+            ))
+            .into());
         }
         if session == 0 {
             return Err(Status::resource_exhausted(format!(
                 "{name} has as many clients as it knows at a time: raise its limit of sessions"
-            )));
+            ))
+            .into());
         }
         Ok(Arc::new(Self {
             peer,
@@ -129,18 +164,13 @@ impl Connection {
     ) -> Result<(), Failure> {
         let Some(body) = &content.long else { return Ok(()) };
         self.fits(body.len())?;
-        let bulk = match deadline {
-            None => self.bulk().await,
-            Some(deadline) => {
-                let bulk = tokio::time::timeout_at(deadline, self.bulk()).await;
-                bulk.map_err(|_| Failure::Final(self.no_bulk_in_time()))?
-            }
-        };
+        let bulk = until(deadline, self.bulk()).await;
+        let bulk = bulk.map_err(|Late| Failure::Final(self.no_bulk_in_time()))?;
         bulk.map(drop).map_err(|why| {
             // The server may have gone, or be another process by now, so the next attempt connects
             // anew.
             self.broken.store(true, Ordering::Relaxed);
-            Failure::NotSent(why)
+            Failure::NotSent(why.not_run())
         })
     }
 
@@ -151,6 +181,7 @@ impl Connection {
              time was over",
             self.name
         ))
+        .not_run()
     }
 
     /// Sends a call that is [prepared](Self::prepare), with its stream or long body, and waits for
@@ -197,12 +228,7 @@ impl Connection {
             };
             self.response(calls, key, answer, &progress).await.map_err(Failure::Final)
         };
-        let mut exchanged = std::pin::pin!(exchanged);
-        let outcome = match deadline {
-            None => Ok(exchanged.as_mut().await),
-            Some(deadline) => tokio::time::timeout_at(deadline, exchanged).await,
-        };
-        let Ok(answered) = outcome else {
+        let Ok(answered) = until(deadline, exchanged).await else {
             return Err(Failure::Final(progress.too_late()));
         };
         // A call that is over must send nothing more, whether or not the server has asked for that.
@@ -249,7 +275,8 @@ impl Connection {
             "the body has {len} bytes, and the server takes {} at the most: raise its `longest_body`, or \
              send a stream",
             self.longest
-        ))))
+        ))
+        .not_run()))
     }
 
     /// The bulk connection to the server. It is made when it is first needed, and again when it has
@@ -281,7 +308,8 @@ impl Connection {
         let Answer { flags, payload, stream } = answer;
         if flags.code != Code::Ok.number() {
             let message = String::from_utf8_lossy(&payload);
-            return Err(Status::new(Code::from_number(flags.code), message));
+            let status = Status::new(Code::from_number(flags.code), message);
+            return Err(if flags.refused { status.not_run() } else { status });
         }
         let Received { metadata, body, long } = wire::split(flags, payload)
             .map_err(|why| Status::internal(format!("the server's answer can't be read: {why}")))?;
@@ -332,11 +360,11 @@ impl Connection {
     fn unsent(&self, why: SendError) -> Failure {
         let text = chain(&why);
         match why {
-            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text)),
-            SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text)),
+            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text).not_run()),
+            SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text).not_run()),
             _ => {
                 self.broken.store(true, Ordering::Relaxed);
-                Failure::NotSent(Status::unavailable(text))
+                Failure::NotSent(Status::unavailable(text).not_run())
             }
         }
     }
@@ -347,7 +375,8 @@ fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
     let Some(deadline) = deadline else { return Ok(0) };
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Err(Status::deadline_exceeded("the call's time was over before it was sent"));
+        let late = Status::deadline_exceeded("the call's time was over before it was sent");
+        return Err(late.not_run());
     }
     Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
 }

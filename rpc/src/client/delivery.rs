@@ -25,6 +25,8 @@ const RESENDS: usize = 8;
 pub struct Delivery {
     method: MethodId,
     deadline: Option<Instant>,
+    /// Whether the call waits for a server that is gone.
+    waits: bool,
     metadata: Metadata,
     trace: Option<TraceContext>,
     body: Bytes,
@@ -42,7 +44,9 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    pub fn new(request: Request<Body>, trace: Option<TraceContext>) -> Self {
+    /// The delivery of a request, with the context of a trace. With `waits`, the call waits for a
+    /// server that is gone.
+    pub fn new(request: Request<Body>, trace: Option<TraceContext>, waits: bool) -> Self {
         let (method, deadline) = (request.method(), request.deadline());
         let metadata = request.metadata().clone();
         let (body, pieces) = match request.into_inner() {
@@ -54,6 +58,7 @@ impl Delivery {
         Self {
             method,
             deadline,
+            waits,
             metadata,
             trace,
             body,
@@ -75,7 +80,7 @@ impl Delivery {
         numbers: &Numbers,
     ) -> Result<Response<Body>, Failure> {
         let (method, deadline) = (self.method, self.deadline);
-        let connection = connector.connection(deadline).await;
+        let connection = connector.connection(deadline, self.waits).await;
         let connection = connection.map_err(|why| Failure::Final(self.behind(why)))?;
         let session = (connection.server, connection.session);
         if !method.is_idempotent() && self.sent_by.is_some_and(|before| before != session) {
@@ -115,12 +120,14 @@ impl Delivery {
     /// The status of the call, if it is not sent again.
     pub fn retry_after(&mut self, failure: Failure) -> Result<(), Status> {
         let status = match failure {
-            Failure::Final(status) => return Err(unknown_method(status, self.method)),
+            Failure::Final(status) => {
+                return Err(self.proven(unknown_method(status, self.method)));
+            }
             Failure::OutcomeUnknown(status) if self.streams => return Err(status),
             Failure::NotSent(status) | Failure::OutcomeUnknown(status) => status,
         };
         if self.resends == RESENDS {
-            return Err(status);
+            return Err(self.proven(status));
         }
         self.lost = Some(status);
         self.resends += 1;
@@ -132,8 +139,13 @@ impl Delivery {
     #[cold]
     fn behind(&self, why: Status) -> Status {
         let Some(lost) = &self.lost else { return why };
-        let text = format!("{}; then: {}", lost.message(), why.message());
-        Status::new(why.code(), text)
+        why.with_message(|why| format!("{}; then: {why}", lost.message()))
+    }
+
+    /// The status of the last attempt as that of the call. That the last attempt did not run is no
+    /// proof for a call that was sent before.
+    fn proven(&self, status: Status) -> Status {
+        if self.sent_by.is_some() { status.may_have_run() } else { status }
     }
 }
 
@@ -155,7 +167,7 @@ fn with_trace<'m>(
 fn unknown_method(status: Status, method: MethodId) -> Status {
     match status.code() {
         Code::Unimplemented if status.message().starts_with(NO_METHOD) => {
-            Status::unimplemented(format!("calling {method}: {}", status.message()))
+            status.with_message(|message| format!("calling {method}: {message}"))
         }
         _ => status,
     }

@@ -222,5 +222,5 @@ fn is_inline(route: &Route, head: &CallHead) -> bool {
 #[cold]
 fn refused(status: &Status) -> Encoded {
     meters::refused(status.code());
-    Encoded::error(status)
+    Encoded::refusal(status)
 }

@@ -101,12 +101,14 @@ pub struct Flags {
     pub long: bool,
     /// Whether an answer only says that the call was accepted and runs; the response follows later.
     pub accepted: bool,
+    /// Whether an answer says that the call was refused before its handler began.
+    pub refused: bool,
 }
 
 impl Flags {
     pub fn pack(self) -> u64 {
-        let Self { metadata, code, streams, long, accepted } = self;
-        let bits = [streams, accepted, long];
+        let Self { metadata, code, streams, long, accepted, refused } = self;
+        let bits = [streams, accepted, long, refused];
         let bits = bits.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
         u64::from(metadata) | u64::from(code) << 16 | bits << 24
     }
@@ -119,6 +121,7 @@ impl Flags {
             streams: bits & 1 == 1,
             accepted: bits >> 1 & 1 == 1,
             long: bits >> 2 & 1 == 1,
+            refused: bits >> 3 & 1 == 1,
         }
     }
 }
@@ -129,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_call_head_that_is_read_equals_the_one_that_was_written() {
-        let flags = Flags { metadata: 513, code: 14, accepted: true, ..Flags::default() };
+        let flags =
+            Flags { metadata: 513, code: 14, accepted: true, refused: true, ..Flags::default() };
         assert_eq!(Flags::unpack(flags.pack()), flags);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };
         assert_eq!(CallHead::from_words(head.words()), head);
