@@ -90,7 +90,7 @@ mod trace;
 mod usage;
 mod wire;
 
-pub use client::{Backoff, Channel, ChannelBuilder, Client, Sending, WhenReady};
+pub use client::{Backoff, Calling, Channel, ChannelBuilder, Client, Sending, WhenReady};
 pub use codec::{Codec, CodecError, Postcard, Raw};
 pub use context::{deadline, trace_context};
 pub use doorbell_macros::service;

@@ -39,7 +39,8 @@ pub fn code(service: &Service<'_>) -> TokenStream {
             #parameter: #rpc::generated::Service<
                     #rpc::Request<#rpc::Body>,
                     Response = #rpc::Response<#rpc::Body>,
-                > + ::core::clone::Clone,
+                > + ::core::clone::Clone + ::core::marker::Send + 'static,
+            #parameter::Future: ::core::marker::Send,
             #parameter::Error: ::core::convert::Into<
                 ::std::boxed::Box<
                     dyn ::std::error::Error + ::core::marker::Send + ::core::marker::Sync,

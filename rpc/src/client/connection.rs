@@ -76,15 +76,24 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 impl Unopened {
     /// The error of an attempt in which mapping the server failed after the time `took`.
     #[cold]
-    fn mapping(why: &MapError, took: Duration) -> Self {
+    fn mapping(name: &Name, why: &MapError, took: Duration) -> Self {
         use ConnectError::{Crowded, Reach, Stale, TimedOut};
         let may_be_there = match why {
             MapError::Connect { why: TimedOut { .. } | Crowded { .. } | Stale { .. }, .. } => true,
             MapError::Connect { why: Reach(ReachError::Nobody { .. }), .. } => took >= AT_ONCE,
             _ => false,
         };
-        Self { status: Status::unavailable(chain(why)), may_be_there }
+        let text = match why {
+            MapError::Connect { why, .. } => chain(why),
+            why => chain(why),
+        };
+        Self { status: Status::unavailable(unnamed(&text, name)), may_be_there }
     }
+}
+
+/// A text about a server that stands behind the server's name, and does not repeat the name.
+pub fn unnamed(text: &str, name: &Name) -> String {
+    text.replace(&name.to_string(), "the server").replace(name.address(), "the server")
 }
 
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
@@ -92,12 +101,12 @@ impl Unopened {
 #[cold]
 fn ungreeted(name: &Name, why: CallError) -> Status {
     use Undeliverable::{Arguments, NoHandler};
-    let text = chain(&why);
+    let text = unnamed(&chain(&why), name);
     match why {
         CallError::Undeliverable { why: NoHandler | Arguments, .. } => Status::failed_precondition(
             format!("{name} is an endpoint of Active Messages, but no RPC server: {text}"),
         ),
-        _ => Status::unavailable(format!("greeting {name}: {text}")),
+        _ => Status::unavailable(format!("greeting it failed: {text}")),
     }
 }
 
@@ -111,14 +120,16 @@ impl Connection {
         before: u64,
     ) -> Result<Arc<Self>, Unopened> {
         let began = Instant::now();
-        let peer =
-            endpoint.connect(name).await.map_err(|why| Unopened::mapping(&why, began.elapsed()))?;
+        let peer = endpoint
+            .connect(name)
+            .await
+            .map_err(|why| Unopened::mapping(name, &why, began.elapsed()))?;
         let hello = Hello { version: VERSION, client, session: before };
         let reply = peer.call(HELLO, hello.words()).await;
         let reply = reply.map_err(|why| ungreeted(name, why))?;
         let words = reply
             .arguments(WELCOME)
-            .map_err(|why| Status::unavailable(format!("{name} is no RPC server: {why}")))?;
+            .map_err(|why| Status::unavailable(format!("it is no RPC server: {why}")))?;
         let Welcome { version, session, server, longest, bulk_service } =
             Welcome::from_words(words);
         if version != VERSION {

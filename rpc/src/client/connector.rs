@@ -220,9 +220,7 @@ impl Shared {
     /// The status of a server that has been silent to attempts for some time.
     fn silent(&self, time: Duration) -> Status {
         let last = self.attempts().last.clone();
-        last.unwrap_or_else(|| {
-            Status::unavailable(format!("{} has not answered within {time:?}", self.name))
-        })
+        last.unwrap_or_else(|| Status::unavailable(format!("it has not answered within {time:?}")))
     }
 
     /// Notes that the server is gone: calls that do not wait for it fail.

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use doorbell_am::Name;
 use tokio::time::Instant;
 
 use super::calls::Calls;
-use super::connection::Outgoing;
+use super::connection::{Outgoing, unnamed};
 use super::connector::Connector;
 use super::failure::Failure;
 use super::numbers::{Number, Numbers};
@@ -81,14 +82,16 @@ impl Delivery {
     ) -> Result<Response<Body>, Failure> {
         let (method, deadline) = (self.method, self.deadline);
         let connection = connector.connection(deadline, self.waits).await;
-        let connection = connection.map_err(|why| Failure::Final(self.behind(why)))?;
+        let connection =
+            connection.map_err(|why| Failure::Final(self.behind(connector.name(), why)))?;
         let session = (connection.server, connection.session);
         if !method.is_idempotent() && self.sent_by.is_some_and(|before| before != session) {
             let why = format!(
                 "the server that is there now does not know whether {method} ran; mark the method \
                  idempotent to have it called again"
             );
-            return Err(Failure::Final(self.behind(Status::unavailable(why))));
+            let why = Status::unavailable(why);
+            return Err(Failure::Final(self.behind(connector.name(), why)));
         }
         let most = connection.longest_message();
         let metadata = with_trace(&self.metadata, self.trace.as_ref(), most);
@@ -137,9 +140,9 @@ impl Delivery {
     /// The status of a call that is not sent again because of `why`. Mentions first why the call
     /// was lost before, if it was.
     #[cold]
-    fn behind(&self, why: Status) -> Status {
+    fn behind(&self, server: &Name, why: Status) -> Status {
         let Some(lost) = &self.lost else { return why };
-        why.with_message(|why| format!("{}; then: {why}", lost.message()))
+        why.with_message(|why| format!("{}; then: {}", lost.message(), unnamed(why, server)))
     }
 
     /// The status of the last attempt as that of the call. That the last attempt did not run is no

@@ -39,4 +39,4 @@ pub use backoff::Backoff;
 pub use builder::ChannelBuilder;
 pub use channel::{Channel, Sending};
 pub use ready::WhenReady;
-pub use typed::Client;
+pub use typed::{Calling, Client};

@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt;
+use sync_wrapper::SyncWrapper;
 use tower_service::Service;
 
 use crate::alarm::{Late, until};
@@ -34,7 +37,8 @@ pub struct Client<S>(S);
 
 impl<S> Client<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>> + Clone,
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// A client that sends its calls through a service.
@@ -46,21 +50,18 @@ where
     ///
     /// # Errors
     /// The status with which the call failed.
-    pub fn unary<A, R, C, I>(
-        &self,
-        method: Method<A, R, C>,
-        request: I,
-    ) -> impl Future<Output = Result<Response<R>, Status>> + use<S, A, R, C, I>
+    pub fn unary<A, R, C, I>(&self, method: Method<A, R, C>, request: I) -> Calling<Response<R>>
     where
+        R: 'static,
         C: Codec<A> + Codec<R>,
         I: Into<Request<A>>,
     {
         let request = whole::<A, C>(request.into());
         let (service, method) = (self.0.clone(), method.id());
-        async move {
+        Calling::of(async move {
             let response = answer(service, method, request?).await?;
             response.try_map(|body| decode::<R, C>(method, body.whole()?))
-        }
+        })
     }
 
     /// Calls a method that takes one message and answers with a stream.
@@ -71,7 +72,7 @@ where
         &self,
         method: Method<A, R, C>,
         request: I,
-    ) -> impl Future<Output = Result<Response<Streaming<R>>, Status>> + use<S, A, R, C, I>
+    ) -> Calling<Response<Streaming<R>>>
     where
         R: Send + 'static,
         C: Codec<A> + Codec<R>,
@@ -79,10 +80,10 @@ where
     {
         let request = whole::<A, C>(request.into());
         let (service, method) = (self.0.clone(), method.id());
-        async move {
+        Calling::of(async move {
             let response = answer(service, method, request?).await?;
             Ok(response.map(|body| decoded::<R, C>(method, body)))
-        }
+        })
     }
 
     /// Calls a method that takes a stream and answers with one message.
@@ -93,18 +94,19 @@ where
         &self,
         method: Method<A, R, C>,
         request: I,
-    ) -> impl Future<Output = Result<Response<R>, Status>> + use<S, A, R, C, I>
+    ) -> Calling<Response<R>>
     where
         A: 'static,
+        R: 'static,
         C: Codec<A> + Codec<R>,
         I: IntoStreamingRequest<Message = A>,
     {
         let request = request.into_streaming_request().map(pieces::<A, C>);
         let (service, method) = (self.0.clone(), method.id());
-        async move {
+        Calling::of(async move {
             let response = answer(service, method, request).await?;
             response.try_map(|body| decode::<R, C>(method, body.whole()?))
-        }
+        })
     }
 
     /// Calls a method that takes a stream and answers with a stream. The answer may begin before
@@ -116,7 +118,7 @@ where
         &self,
         method: Method<A, R, C>,
         request: I,
-    ) -> impl Future<Output = Result<Response<Streaming<R>>, Status>> + use<S, A, R, C, I>
+    ) -> Calling<Response<Streaming<R>>>
     where
         A: 'static,
         R: Send + 'static,
@@ -125,10 +127,45 @@ where
     {
         let request = request.into_streaming_request().map(pieces::<A, C>);
         let (service, method) = (self.0.clone(), method.id());
-        async move {
+        Calling::of(async move {
             let response = answer(service, method, request).await?;
             Ok(response.map(|body| decoded::<R, C>(method, body)))
-        }
+        })
+    }
+}
+
+/// The future of a call that a [`Client`] makes. Dropping it gives the call up.
+///
+/// It has one type for all services, and is sent to other threads whatever layers a service has.
+#[must_use = "a call is made when its future is polled"]
+pub struct Calling<T>(SyncWrapper<Called<T>>);
+
+type Called<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
+
+impl<T> Calling<T> {
+    fn of(call: impl Future<Output = Result<T, Status>> + Send + 'static) -> Self {
+        Self(SyncWrapper::new(Box::pin(call)))
+    }
+}
+
+impl<T: 'static> Calling<Response<T>> {
+    /// The future of the response's body alone.
+    pub fn into_inner(self) -> Calling<T> {
+        Calling::of(async { self.await.map(Response::into_inner) })
+    }
+}
+
+impl<T> Future for Calling<T> {
+    type Output = Result<T, Status>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.get_mut().as_mut().poll(context)
+    }
+}
+
+impl<T> fmt::Debug for Calling<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calling").finish_non_exhaustive()
     }
 }
 

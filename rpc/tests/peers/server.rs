@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use doorbell::rpc::{Channel, ChannelBuilder, Client, Code, Request};
+use doorbell::rpc::{Channel, ChannelBuilder, Client, Code, Request, Status};
 use doorbell::verbs::{Config, KeepAlive};
 use doorbell_kit::child::{self, Child};
 use tokio::time::timeout;
@@ -56,12 +56,26 @@ async fn ends(test: &str, over: Over, end: End, channel: ChannelBuilder, told: &
         assert_eq!(status.code(), Code::Unavailable, "{status}");
         assert!(status.message().contains(&name), "{status}");
         assert!(status.message().contains(told), "{status}");
+        says_each_thing_once(&status, &name);
     }
     if over == Over::Udp {
         // A server is asked after half of the time that it may be silent, and may have been heard
         // at any moment before that.
         after(ended, KEEP_ALIVE / 2 - Duration::from_millis(1));
     }
+}
+
+/// Checks that the text of a status, with those of its sources, names the server once, and says
+/// nothing twice that stands between two of its colons or semicolons.
+fn says_each_thing_once(status: &Status, name: &str) {
+    let shown = doorbell_kit::chain(status);
+    let address = name.split('#').next().expect("it has an address");
+    assert_eq!(shown.matches(address).count(), 1, "{shown}");
+    let mut said: Vec<_> = shown.split([':', ';']).map(str::trim).collect();
+    let all = said.len();
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), all, "{shown}");
 }
 
 const SILENT: &str = "has been silent for 1000 ms";
