@@ -39,9 +39,9 @@ use crate::usage::Usage;
 /// [`Unavailable`](crate::Code::Unavailable), unless they [wait](crate::ChannelBuilder::wait_for_ready),
 /// and the channel goes on trying to connect.
 ///
-/// `poll_ready` is always ready and reserves nothing: a balancer takes [`WhenReady`](crate::WhenReady)s. A call takes
-/// a permit when its future is first polled, and waits while too many calls are in flight. The
-/// permit belongs to the future.
+/// `poll_ready` is always ready and reserves nothing: balancers take
+/// [`WhenReady`](crate::WhenReady)s. A call takes a permit when its future is first polled, and
+/// waits while too many calls are in flight. The permit belongs to the future.
 #[derive(Clone)]
 pub struct Channel(pub(super) Arc<Inner>);
 
