@@ -47,7 +47,7 @@ impl Inherited {
 /// ever, or the task handles no call.
 #[must_use]
 pub fn deadline() -> Option<Instant> {
-    Inherited::here().deadline
+    INHERITED.try_with(|inherited| inherited.deadline).ok().flatten()
 }
 
 /// The trace context of the running task. Within a handler that is the context of the call, and

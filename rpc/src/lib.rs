@@ -55,10 +55,12 @@
 //! | folder or file | what it does |
 //! |---|---|
 //! | `client`, `server`, `health` | channels, servers, and the health service |
+//! | `retries`, `servers` | a policy by which calls are made again, and discovery of servers |
 //! | `router`, `intercept` | finds the handler of a method, has interceptors see each call, and decodes and encodes |
 //! | `stream`, `bulk` | carry streams and long bodies |
 //! | `observed`, `trace`, `meters`, `context` | spans, metrics, and what calls inherit |
 //! | `owed` | words to peers that wait for credits |
+//! | `alarm` | timers, within a Tokio runtime and elsewhere |
 //! | `wire` | the messages, as they are sent |
 //! | `message`, `metadata`, `caller`, `extensions`, `method`, `codec`, `status` | requests and responses, and what they consist of |
 //!
@@ -66,6 +68,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod bulk;
 mod caller;
 mod client;
@@ -80,8 +83,10 @@ mod meters;
 mod method;
 mod observed;
 mod owed;
+mod retries;
 mod router;
 mod server;
+mod servers;
 mod status;
 mod stream;
 mod trace;
@@ -89,7 +94,7 @@ mod usage;
 mod wire;
 
 pub use caller::Caller;
-pub use client::{Backoff, Channel, ChannelBuilder, Client, Sending};
+pub use client::{Backoff, Calling, Channel, ChannelBuilder, Client, Sending, WhenReady};
 pub use codec::{Codec, CodecError, Postcard, Raw};
 pub use context::{deadline, trace_context};
 pub use doorbell_macros::service;
@@ -100,8 +105,10 @@ pub use metadata::{InvalidName, MOST_METADATA, Metadata, Value};
 #[cfg(feature = "metrics")]
 pub use meters::record_nic;
 pub use method::{Method, MethodId};
+pub use retries::Retries;
 pub use router::Router;
 pub use server::{Server, ServerBuilder};
+pub use servers::{Servers, ServersBuilder};
 pub use status::{Code, Status};
 pub use trace::{InvalidTraceContext, TraceContext};
 pub use usage::Usage;

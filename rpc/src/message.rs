@@ -97,6 +97,7 @@ pub struct Request<T> {
     deadline: Option<Instant>,
     caller: Option<Caller>,
     extensions: Extensions,
+    waits: Option<bool>,
     body: T,
 }
 
@@ -166,6 +167,18 @@ impl<T> Request<T> {
         self.deadline = deadline;
     }
 
+    /// Whether the call waits for a server that is gone, if the request says so.
+    pub fn waits_for_ready(&self) -> Option<bool> {
+        self.waits
+    }
+
+    /// Has the call wait for a server that is gone until there is a connection or the deadline has
+    /// passed, or fail at once. Unless set, the channel's
+    /// [`wait_for_ready`](crate::ChannelBuilder::wait_for_ready) decides.
+    pub fn set_wait_for_ready(&mut self, waits: bool) {
+        self.waits = Some(waits);
+    }
+
     /// The body of the request.
     pub fn get_ref(&self) -> &T {
         &self.body
@@ -198,8 +211,8 @@ impl<T> Request<T> {
 
     /// Takes the body out of the request, and leaves all the rest.
     pub(crate) fn split(self) -> (Request<()>, T) {
-        let Self { method, metadata, deadline, caller, extensions, body } = self;
-        (Request { method, metadata, deadline, caller, extensions, body: () }, body)
+        let Self { method, metadata, deadline, caller, extensions, waits, body } = self;
+        (Request { method, metadata, deadline, caller, extensions, waits, body: () }, body)
     }
 
     pub(crate) fn with_parts(
@@ -208,15 +221,16 @@ impl<T> Request<T> {
         deadline: Option<Instant>,
         body: T,
     ) -> Self {
-        Self { method, metadata, deadline, caller: None, extensions: Extensions::new(), body }
+        let (caller, extensions, waits) = (None, Extensions::new(), None);
+        Self { method, metadata, deadline, caller, extensions, waits, body }
     }
 }
 
 impl Request<()> {
     /// Puts a body into a request without one.
     fn with<T>(self, body: T) -> Request<T> {
-        let Self { method, metadata, deadline, caller, extensions, body: () } = self;
-        Request { method, metadata, deadline, caller, extensions, body }
+        let Self { method, metadata, deadline, caller, extensions, waits, body: () } = self;
+        Request { method, metadata, deadline, caller, extensions, waits, body }
     }
 }
 
@@ -225,13 +239,14 @@ impl Request<Body> {
     /// `None` if the body is a stream.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
-        let Self { method, metadata, deadline, caller, extensions, body } = self;
+        let Self { method, metadata, deadline, caller, extensions, waits, body } = self;
         Some(Self {
             method: *method,
             metadata: metadata.clone(),
             deadline: *deadline,
             caller: caller.clone(),
             extensions: extensions.clone(),
+            waits: *waits,
             body: body.try_clone()?,
         })
     }

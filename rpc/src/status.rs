@@ -286,6 +286,12 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 }
 
 impl Status {
+    /// Replaces the message by what a function makes of it.
+    pub(crate) fn with_message(mut self, function: impl FnOnce(&str) -> String) -> Self {
+        self.0.message = function(&self.0.message);
+        self
+    }
+
     /// The code with which the status is sent as an error. A status with [`Code::Ok`] would be
     /// taken for an answer, or for the end of a stream, so it is sent as [`Code::Internal`].
     pub(crate) fn error_code(&self) -> Code {

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::ReturnType;
 
 use super::method::Method;
 use super::model::Service;
@@ -38,7 +39,8 @@ pub fn code(service: &Service<'_>) -> TokenStream {
             #parameter: #rpc::generated::Service<
                     #rpc::Request<#rpc::Body>,
                     Response = #rpc::Response<#rpc::Body>,
-                > + ::core::clone::Clone,
+                > + ::core::clone::Clone + ::core::marker::Send + 'static,
+            #parameter::Future: ::core::marker::Send,
             #parameter::Error: ::core::convert::Into<
                 ::std::boxed::Box<
                     dyn ::std::error::Error + ::core::marker::Send + ::core::marker::Sync,
@@ -90,54 +92,88 @@ fn constant(service: &Service<'_>, method: &Method) -> TokenStream {
 fn function(service: &Service<'_>, method: &Method) -> TokenStream {
     let (rpc, vis) = (service.rpc_at(method), &service.item.vis);
     let (shared, kind, constant) = (method.shared(), method.kind(), service.constant(method));
-    let (function, answer) = (&method.signature.ident, &method.signature.output);
+    let (function, answer) = (&method.signature.ident, output(&method.signature.output));
+    let parameter = service.parameter("S");
     let names = method.arguments.iter().map(|argument| &argument.name);
-    let (declared, request) = match &method.arguments[..] {
+    let (generic, declared, request) = match &method.arguments[..] {
         [only] => {
-            let (name, ty) = (&only.name, taken(service, method));
-            (quote!(, #name: #ty), quote!(#name))
+            let name = &only.name;
+            match taken(service, method) {
+                Taken::Type(ty) => (None, quote!(, #name: #ty), quote!(#name)),
+                Taken::Bound(bound) => {
+                    let taken = service.parameter("R");
+                    (Some((taken.clone(), bound)), quote!(, #name: #taken), quote!(#name))
+                }
+            }
         }
         several => {
             let types = several.iter().map(|argument| &argument.ty);
             let declared = names.clone();
-            (quote!(#(, #declared: #types)*), quote!((#(#names),*)))
+            (None, quote!(#(, #declared: #types)*), quote!((#(#names),*)))
         }
     };
     let request =
         if method.request.wrapped { request } else { quote!(#rpc::Request::new(#request)) };
     let response = quote_spanned! {method.place()=>
-        #rpc::Client::#kind(&self.0, #constant, #request).await
+        #rpc::Client::#kind(&self.0, #constant, #request)
     };
     let response = if method.response.wrapped {
         response
     } else {
         quote_spanned! {method.place()=>
-            ::core::result::Result::map(#response, #rpc::Response::into_inner)
+            {
+                let response = #response;
+                async move {
+                    ::core::result::Result::map(response.await, #rpc::Response::into_inner)
+                }
+            }
         }
     };
     let doc = (!method.is_documented()).then(|| {
         let doc = format!("Calls the method `{}`.", service.path(method));
         quote!(#[doc = #doc])
     });
+    let generics = generic.as_ref().map(|(taken, bound)| quote!(<#taken: #bound>));
+    let captured = generic.as_ref().map(|(taken, _)| quote!(, #taken));
+    // Not an `async fn`, whose future would borrow the client: a task that calls through a service
+    // which is not `Sync` could not be sent to another thread.
     quote! {
         #doc
         #(#shared)*
-        #vis async fn #function(&self #declared) #answer {
+        #vis fn #function #generics(&self #declared)
+            -> impl ::core::future::Future<Output = #answer> + use<#parameter #captured>
+        {
             #response
         }
     }
 }
 
+/// The type of what a function returns.
+fn output(output: &ReturnType) -> TokenStream {
+    match output {
+        ReturnType::Default => quote!(()),
+        ReturnType::Type(_, ty) => quote!(#ty),
+    }
+}
+
+/// The argument of a client's function that takes one.
+enum Taken {
+    /// The argument has a type.
+    Type(TokenStream),
+    /// The argument has any type with a bound.
+    Bound(TokenStream),
+}
+
 /// The type of the only argument that the client's function takes.
-fn taken(service: &Service<'_>, method: &Method) -> TokenStream {
+fn taken(service: &Service<'_>, method: &Method) -> Taken {
     let rpc = &service.options.rpc;
     let ty = &method.request.ty;
     match (method.request.wrapped, method.request.streams) {
-        (false, false) => quote!(#ty),
-        (true, false) => quote!(impl ::core::convert::Into<#rpc::Request<#ty>>),
-        (false, true) => quote! {
-            impl #rpc::generated::Stream<Item = #ty> + ::core::marker::Send + 'static
-        },
-        (true, true) => quote!(impl #rpc::IntoStreamingRequest<Message = #ty>),
+        (false, false) => Taken::Type(quote!(#ty)),
+        (true, false) => Taken::Bound(quote!(::core::convert::Into<#rpc::Request<#ty>>)),
+        (false, true) => Taken::Bound(quote! {
+            #rpc::generated::Stream<Item = #ty> + ::core::marker::Send + 'static
+        }),
+        (true, true) => Taken::Bound(quote!(#rpc::IntoStreamingRequest<Message = #ty>)),
     }
 }

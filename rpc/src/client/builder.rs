@@ -1,7 +1,6 @@
 //! Configuring a channel, and opening its endpoint.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Event, Name, NameError, OpenError};
@@ -11,12 +10,16 @@ use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
+use super::backoff::Backoff;
 use super::calls::Calls;
 use super::channel::{Channel, Inner};
-use super::connector::{Backoff, Connector, runtime_ended};
+use super::connector::Connector;
+use super::numbers::Numbers;
 use super::permits::Permits;
 use super::sharing::shared_bundle;
-use crate::status::{Status, chain};
+use super::standing::runtime_ended;
+use crate::context::deadline_after;
+use crate::status::{Code, Status, chain};
 
 /// Configures a channel, from its limits to its device, and connects it.
 #[derive(Clone, Debug)]
@@ -29,7 +32,9 @@ pub struct ChannelBuilder {
     in_flight: usize,
     sheds: bool,
     timeout: Option<Duration>,
-    patience: Duration,
+    /// How long a server may be silent to attempts to connect, if that is set.
+    patience: Option<Duration>,
+    waits: bool,
     keep_alive: Option<Duration>,
     backoff: Backoff,
     longest: usize,
@@ -48,7 +53,8 @@ impl Default for ChannelBuilder {
             in_flight: 256,
             sheds: false,
             timeout: None,
-            patience: Duration::from_secs(5),
+            patience: None,
+            waits: false,
             keep_alive: None,
             backoff: Backoff::default(),
             longest: 64 << 20,
@@ -57,6 +63,13 @@ impl Default for ChannelBuilder {
         }
     }
 }
+
+/// How long a server may be silent before calls take it for gone, unless that is set. A quota of
+/// processor time, a debugger or a live migration stops healthy processes for seconds.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// How long `connect` tries to connect, unless that is set.
+const FIRST: Duration = Duration::from_secs(5);
 
 /// How long servers may take to answer calls that have no deadline. Active Messages need a bound.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -134,9 +147,23 @@ impl ChannelBuilder {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Sets how long a call without a deadline waits for a connection, five seconds unless set.
+    /// Sets for how long a server may be silent, when the channel connects to it, before it counts
+    /// as gone: 20 seconds unless set. Calls wait meanwhile, but not beyond their deadlines. A
+    /// server counts as gone at once if the connection is refused, or if the system of its host
+    /// says that nobody is there.
+    ///
+    /// [`connect`](Self::connect) tries for as long, whatever the answers are, and for five seconds
+    /// unless this is set.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        Self { patience: timeout, ..self }
+        Self { patience: Some(timeout), ..self }
+    }
+
+    /// Has calls wait for a server that is gone, until there is a connection or their deadlines
+    /// have passed. Unless set, they fail at once with
+    /// [`Unavailable`](crate::Code::Unavailable). A call decides for itself by
+    /// [`set_wait_for_ready`](crate::Request::set_wait_for_ready).
+    pub fn wait_for_ready(self, waits: bool) -> Self {
+        Self { waits, ..self }
     }
 
     /// Sets for how long the server may be silent before the channel takes it for dead, whether or
@@ -177,9 +204,16 @@ impl ChannelBuilder {
         self,
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
+        let until = deadline_after(self.patience.unwrap_or(FIRST));
         let channel = self.connect_lazily(name).await?;
-        channel.0.connector.connection(None).await?;
-        Ok(channel)
+        let connected = channel.0.connector.connection(Some(until), true).await;
+        match connected {
+            Ok(_) => Ok(channel),
+            Err(late) if late.code() == Code::DeadlineExceeded => {
+                Err(Status::unavailable(late.message()))
+            }
+            Err(why) => Err(why),
+        }
     }
 
     /// Makes a channel that connects when the first call is made.
@@ -244,15 +278,17 @@ impl ChannelBuilder {
     fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
         let watch = watch(&endpoint, calls.clone(), &name);
         let permits = Permits::new(&name, self.in_flight, self.sheds);
-        let connector = Connector::new(endpoint, name, self.backoff, self.patience);
+        let connector =
+            Connector::new(endpoint, name, self.backoff, self.patience.unwrap_or(SILENCE));
         calls.when_left(connector.leaves());
         Channel(Arc::new(Inner {
             calls,
             watch,
             connector,
+            waits: self.waits,
             permits,
             timeout: self.timeout,
-            next: AtomicU64::new(0),
+            numbers: Numbers::default(),
         }))
     }
 }

@@ -4,12 +4,12 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use doorbell_am::Name;
 use doorbell_verbs::Nic;
+use sync_wrapper::SyncWrapper;
 use tokio::task::AbortHandle;
 use tower_service::Service;
 use tracing::Instrument;
@@ -17,6 +17,7 @@ use tracing::Instrument;
 use super::calls::Calls;
 use super::connector::Connector;
 use super::delivery::Delivery;
+use super::numbers::Numbers;
 use super::permits::Permits;
 use super::response::HeldStream;
 use crate::context::{Inherited, deadline_after, earlier};
@@ -34,8 +35,13 @@ use crate::usage::Usage;
 /// and has to run while calls wait, wherever these are made. When that runtime has ended, calls
 /// fail with [`Unavailable`](crate::Code::Unavailable).
 ///
-/// `poll_ready` is always ready and reserves nothing. A call takes a permit when its future is
-/// first polled, and waits while too many calls are in flight. The permit belongs to the future.
+/// Calls wait while the channel connects. When its server is gone, they fail at once with
+/// [`Unavailable`](crate::Code::Unavailable), unless they [wait](crate::ChannelBuilder::wait_for_ready),
+/// and the channel goes on trying to connect.
+///
+/// `poll_ready` is always ready and reserves nothing: balancers take
+/// [`WhenReady`](crate::WhenReady)s. A call takes a permit when its future is first polled, and
+/// waits while too many calls are in flight. The permit belongs to the future.
 #[derive(Clone)]
 pub struct Channel(pub(super) Arc<Inner>);
 
@@ -48,8 +54,9 @@ pub(super) struct Inner {
     pub permits: Permits,
     /// The time allowed for calls that have no deadline of their own; `None` if unbounded.
     pub timeout: Option<Duration>,
-    /// The number of the next call.
-    pub next: AtomicU64,
+    /// Whether calls wait for a server that is gone, unless their requests say otherwise.
+    pub waits: bool,
+    pub numbers: Numbers,
 }
 
 impl Channel {
@@ -136,9 +143,10 @@ impl Inner {
         trace: Option<TraceContext>,
     ) -> Result<Response<Body>, Status> {
         let method = request.method();
-        let mut delivery = Delivery::new(request, trace);
+        let waits = request.waits_for_ready().unwrap_or(self.waits);
+        let mut delivery = Delivery::new(request, trace, waits);
         loop {
-            match delivery.attempt(&self.connector, &self.calls, &self.next).await {
+            match delivery.attempt(&self.connector, &self.calls, &self.numbers).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => delivery.retry_after(failure)?,
             }
@@ -158,18 +166,20 @@ impl Service<Request<Body>> for Channel {
 
     fn call(&mut self, request: Request<Body>) -> Sending {
         let channel = self.clone();
-        Sending(Box::pin(async move { channel.send(request).await }))
+        Sending(SyncWrapper::new(Box::pin(async move { channel.send(request).await })))
     }
 }
 
 /// The future of a [`Channel`]'s call. Dropping it gives the call up, and tells the server.
-pub struct Sending(Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>);
+pub struct Sending(SyncWrapper<Answering>);
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;
 
 impl Future for Sending {
     type Output = Result<Response<Body>, Status>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(context)
+        self.0.get_mut().as_mut().poll(context)
     }
 }
 

@@ -5,23 +5,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell_am::{CallError, Endpoint, Name, Peer, SendError, Undeliverable};
-use doorbell_verbs::ServiceId;
-use futures_util::StreamExt;
+use doorbell_am::{CallError, Credit, Endpoint, MapError, Name, Peer, SendError, Undeliverable};
+use doorbell_verbs::{ConnectError, ReachError, ServiceId};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::alive;
 use super::calls::{Answer, Answered, Calls, Outcome};
 use super::failure::Failure;
+use super::given_up::GivenUp;
+use super::numbers::{Number, Numbers};
 use super::stage::{Progress, Stage};
+use crate::alarm::{Late, until};
 use crate::bulk::{BulkConnection, Offered};
 use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
-use crate::stream::{Streams, pump};
+use crate::stream::pump;
 use crate::wire::{
-    self, CALL, CANCEL, CallHead, CallKey, Content, HELLO, Hello, LEFT, Received, VERSION, WELCOME,
-    Welcome,
+    self, CALL, CallHead, CallKey, Content, HELLO, Hello, LEFT, Received, VERSION, WELCOME, Welcome,
 };
 
 /// A connection over which calls are sent, and the session that the server has for this client.
@@ -49,17 +50,68 @@ pub struct Connection {
 /// How long the word that no call follows waits for a credit.
 const LEFT_PATIENCE: Duration = Duration::from_secs(5);
 
+/// A call as it is sent over a connection.
+pub struct Outgoing<'c> {
+    /// The head of the call. Its number and its time-out are filled in when the call is sent.
+    pub head: CallHead,
+    pub content: &'c Content,
+    /// The pieces of a request that is a stream. They are taken when the call is sent.
+    pub pieces: &'c mut Option<Pieces>,
+    pub deadline: Option<Instant>,
+}
+
+/// The error of an attempt to connect.
+pub struct Unopened {
+    pub status: Status,
+    /// Whether the server may be there nevertheless: nothing has come from it, as from one that is
+    /// stopped, or it asks to be tried again.
+    pub may_be_there: bool,
+}
+
+impl From<Status> for Unopened {
+    fn from(status: Status) -> Self {
+        Self { status, may_be_there: false }
+    }
+}
+
+/// A system that knows that nobody is there says so sooner than this. Who says so later has waited
+/// for an answer in vain.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+impl Unopened {
+    /// The error of an attempt in which mapping the server failed after the time `took`.
+    #[cold]
+    fn mapping(name: &Name, why: &MapError, took: Duration) -> Self {
+        use ConnectError::{Crowded, Reach, Stale, TimedOut};
+        let may_be_there = match why {
+            MapError::Connect { why: TimedOut { .. } | Crowded { .. } | Stale { .. }, .. } => true,
+            MapError::Connect { why: Reach(ReachError::Nobody { .. }), .. } => took >= AT_ONCE,
+            _ => false,
+        };
+        let text = match why {
+            MapError::Connect { why, .. } => chain(why),
+            why => chain(why),
+        };
+        Self { status: Status::unavailable(unnamed(&text, name)), may_be_there }
+    }
+}
+
+/// A text about a server that stands behind the server's name, and does not repeat the name.
+pub fn unnamed(text: &str, name: &Name) -> String {
+    text.replace(&name.to_string(), "the server").replace(name.address(), "the server")
+}
+
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
 /// will not get one by asking again, so that failure is final.
 #[cold]
 fn ungreeted(name: &Name, why: CallError) -> Status {
     use Undeliverable::{Arguments, NoHandler};
-    let text = chain(&why);
+    let text = unnamed(&chain(&why), name);
     match why {
         CallError::Undeliverable { why: NoHandler | Arguments, .. } => Status::failed_precondition(
             format!("{name} is an endpoint of Active Messages, but no RPC server: {text}"),
         ),
-        _ => Status::unavailable(format!("greeting {name}: {text}")),
+        _ => Status::unavailable(format!("greeting it failed: {text}")),
     }
 }
 
@@ -73,24 +125,26 @@ impl Connection {
         client: u64,
         before: u64,
         left: Option<&Peer>,
-    ) -> Result<Arc<Self>, Status> {
+    ) -> Result<Arc<Self>, Unopened> {
+        let began = Instant::now();
         let peer = endpoint
             .connect(name)
             .await
-            .map_err(|why| Status::unavailable(format!("connecting to {name}: {}", chain(&why))))?;
+            .map_err(|why| Unopened::mapping(name, &why, began.elapsed()))?;
         let hello = Hello { version: VERSION, client, session: before };
         let reply = peer.call(HELLO, hello.words()).await;
         let reply = reply.map_err(|why| ungreeted(name, why))?;
         let words = reply
             .arguments(WELCOME)
-            .map_err(|why| Status::unavailable(format!("{name} is no RPC server: {why}")))?;
+            .map_err(|why| Status::unavailable(format!("it is no RPC server: {why}")))?;
         let Welcome { version, session, server, longest, bulk_service } =
             Welcome::from_words(words);
         if version != VERSION {
             return Err(Status::failed_precondition(format!(
                 "{name} speaks version {version} of Doorbell's RPC, and this client version {VERSION}: \
                  build both from the same version"
-            )));
+            ))
+            .into());
         }
         if session == Welcome::LEAVES {
             // A server that takes its time to end is asked again and again, and keeps no
@@ -98,12 +152,13 @@ impl Connection {
             if left != Some(&peer) {
                 peer.runtime().clone().spawn(async move { peer.disconnect().await });
             }
-            return Err(Status::unavailable(format!("{name} is shutting down")));
+            return Err(Status::unavailable("the server is shutting down").into());
         }
         if session == 0 {
             return Err(Status::resource_exhausted(format!(
                 "{name} has as many clients as it knows at a time: raise its limit of sessions"
-            )));
+            ))
+            .into());
         }
         Ok(Arc::new(Self {
             peer,
@@ -148,18 +203,13 @@ impl Connection {
     ) -> Result<(), Failure> {
         let Some(body) = &content.long else { return Ok(()) };
         self.fits(body.len())?;
-        let bulk = match deadline {
-            None => self.bulk().await,
-            Some(deadline) => {
-                let bulk = tokio::time::timeout_at(deadline, self.bulk()).await;
-                bulk.map_err(|_| Failure::Final(self.no_bulk_in_time().not_run()))?
-            }
-        };
+        let bulk = until(deadline, self.bulk()).await;
+        let bulk = bulk.map_err(|Late| Failure::Final(self.no_bulk_in_time()))?;
         bulk.map(drop).map_err(|why| {
             // The server may have gone, or be another process by now, so the next attempt connects
             // anew.
             self.broken.store(true, Ordering::Relaxed);
-            Failure::NotSent(why)
+            Failure::NotSent(why.not_run())
         })
     }
 
@@ -170,25 +220,35 @@ impl Connection {
              time was over",
             self.name
         ))
+        .not_run()
     }
 
     /// Sends a call that is [prepared](Self::prepare), with its stream or long body, and waits for
     /// the whole response, until a deadline. If the future is dropped or the deadline passes, the
     /// call is given up, and the server is told.
+    ///
+    /// The call gets its number when there is a credit to send it by.
     pub async fn call(
         &self,
         calls: &Arc<Calls>,
-        head: CallHead,
-        content: &Content,
-        pieces: &mut Option<Pieces>,
-        deadline: Option<Instant>,
+        (numbers, number): (&Numbers, &mut Number),
+        Outgoing { mut head, content, pieces, deadline }: Outgoing<'_>,
     ) -> Result<Response<Body>, Failure> {
-        let key = (head.session, head.call);
-        let answered = calls.expect(key, &self.peer);
+        let within = self.within(deadline);
+        let credit = self.credit(&within).await.map_err(|why| self.unsent(why))?;
+        head.timeout = remaining(deadline).map_err(Failure::Final)?;
+        let (answered, offered, sent) = numbers.send(number, |number| {
+            head.call = number;
+            let key = (head.session, number);
+            // The answer, or the memory for a long body, may come as soon as the call is sent.
+            let answered = calls.expect(key, &self.peer);
+            let offers = |body| Offered::new(&calls.transfers, key, &self.peer, body);
+            let offered = content.long.clone().map(offers);
+            (answered, offered, credit.request_with(CALL, head.words(), &content.payload))
+        });
+        sent.map_err(|why| self.unsent(why))?;
         alive::watch_over(calls, &self.peer);
-        let offers = |body| Offered::new(&calls.transfers, key, &self.peer, body);
-        let offered = content.long.clone().map(offers);
-        self.send(head, &content.payload, deadline).await.map_err(|why| self.unsent(why))?;
+        let key = (head.session, head.call);
         let streams = calls.streams.clone();
         let mut given_up = GivenUp { peer: self.peer.clone(), streams, key, armed: true };
         if let Some(pieces) = pieces.take() {
@@ -207,12 +267,7 @@ impl Connection {
             };
             self.response(calls, key, answer, &progress).await.map_err(Failure::Final)
         };
-        let mut exchanged = std::pin::pin!(exchanged);
-        let outcome = match deadline {
-            None => Ok(exchanged.as_mut().await),
-            Some(deadline) => tokio::time::timeout_at(deadline, exchanged).await,
-        };
-        let Ok(answered) = outcome else {
+        let Ok(answered) = until(deadline, exchanged).await else {
             return Err(Failure::Final(progress.too_late()));
         };
         // A call that is over must send nothing more, whether or not the server has asked for that.
@@ -320,21 +375,18 @@ impl Connection {
         calls.transfers.receive(key, &self.peer, &bulk, memory).await
     }
 
-    /// Sends the request of a call, as soon as there is a credit for it.
-    async fn send(
-        &self,
-        head: CallHead,
-        payload: &[u8],
-        deadline: Option<Instant>,
-    ) -> Result<(), SendError> {
-        if let Some(credit) = self.peer.try_credit()? {
-            return credit.request_with(CALL, head.words(), payload);
+    /// The server as a peer that is waited for until a deadline at the most.
+    fn within(&self, deadline: Option<Instant>) -> Option<Peer> {
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        deadline.map(|deadline| self.peer.within(left(deadline)))
+    }
+
+    /// Waits for a credit. The peer `within` bounds the wait, if there is a bound.
+    async fn credit<'p>(&'p self, within: &'p Option<Peer>) -> Result<Credit<'p>, SendError> {
+        match self.peer.try_credit()? {
+            Some(credit) => Ok(credit),
+            None => within.as_ref().unwrap_or(&self.peer).credit().await,
         }
-        let peer = match deadline {
-            None => self.peer.clone(),
-            Some(deadline) => self.peer.within(deadline.saturating_duration_since(Instant::now())),
-        };
-        peer.credit().await?.request_with(CALL, head.words(), payload)
     }
 
     /// The longest message that the server accepts, in bytes.
@@ -351,7 +403,7 @@ impl Connection {
             SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text).not_run()),
             _ => {
                 self.broken.store(true, Ordering::Relaxed);
-                Failure::NotSent(Status::unavailable(text))
+                Failure::NotSent(Status::unavailable(text).not_run())
             }
         }
     }
@@ -366,60 +418,13 @@ impl Drop for Connection {
     }
 }
 
-/// Gives a call up when dropped while armed: ends its streams, and tells the server. Armed while
-/// the call waits for its answer, and while its request still streams.
-struct GivenUp {
-    peer: Peer,
-    streams: Arc<Streams>,
-    key: CallKey,
-    armed: bool,
-}
-
-impl GivenUp {
-    /// Whether the request is a stream that has not ended.
-    fn is_sending(&self) -> bool {
-        self.streams.is_sending(self.key, &self.peer)
+/// The microseconds until a deadline, at least one; zero if there is no deadline.
+fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
+    let Some(deadline) = deadline else { return Ok(0) };
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        let late = Status::deadline_exceeded("the call's time was over before it was sent");
+        return Err(late.not_run());
     }
-
-    /// Wraps the body of a response, so that the end of that body also ends the request's stream.
-    fn with(mut self, body: Body) -> Body {
-        self.armed = false;
-        let ends = EndsSending(self);
-        Body::stream(body.pieces().map(move |piece| {
-            let _kept = &ends;
-            piece
-        }))
-    }
-
-    /// Tells the server that nobody waits for the call any more.
-    fn cancel(&self) {
-        let words = <[u64; 2]>::from(self.key);
-        match self.peer.try_credit() {
-            Ok(Some(credit)) => _ = credit.request(CANCEL, words),
-            Ok(None) => {
-                let peer = self.peer.within(Duration::from_secs(1));
-                self.peer.runtime().spawn(async move { peer.request(CANCEL, words).await });
-            }
-            // A server knows by itself which clients have gone.
-            Err(_) => {}
-        }
-    }
-}
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        if self.armed {
-            self.streams.end(self.key, &Status::cancelled("the call was given up"));
-            self.cancel();
-        }
-    }
-}
-
-/// Gives a call up when dropped, if its request is still being sent.
-struct EndsSending(GivenUp);
-
-impl Drop for EndsSending {
-    fn drop(&mut self) {
-        self.0.armed = self.0.is_sending();
-    }
+    Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
 }

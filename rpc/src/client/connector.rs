@@ -6,72 +6,50 @@ use std::time::Duration;
 
 use doorbell_am::{Endpoint, Name, Peer};
 use doorbell_verbs::Nic;
-use futures_util::FutureExt;
-use futures_util::future::{self, BoxFuture};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::connection::Connection;
+use super::backoff::Backoff;
+use super::connection::{Connection, Unopened};
+use super::standing::{Standing, runtime_ended};
+use crate::alarm::{Late, until};
 use crate::context::deadline_after;
 use crate::meters;
 use crate::status::{Code, Status};
 
-/// The pauses of a channel between its attempts to connect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Backoff {
-    /// The pause after the first attempt that fails.
-    pub first: Duration,
-    /// The longest pause between two attempts. Each pause is twice as long as the one before, up to
-    /// this.
-    pub most: Duration,
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { first: Duration::from_millis(10), most: Duration::from_secs(1) }
-    }
-}
-
 /// Keeps a connection to a server, and makes the next one when the connection has ended.
 ///
-/// An attempt to connect is a task of the channel, not of the call that begins it. A call whose
-/// deadline passes leaves the attempt to the calls that follow.
+/// Attempts to connect are made by a task of the channel, which the first call begins that finds no
+/// connection, and which goes on until there is one. A call whose deadline passes leaves the
+/// attempts to the calls that follow.
 #[derive(Debug)]
 pub struct Connector(Arc<Shared>);
 
 /// The state that a connector shares with the task that connects.
-#[derive(Debug)]
 struct Shared {
     endpoint: Endpoint,
     name: Name,
     /// The client's number, drawn at random.
     client: u64,
     backoff: Backoff,
-    /// How long a call without a deadline waits for a connection.
+    /// How long a server may be silent before it counts as gone.
     patience: Duration,
     current: RwLock<Option<Arc<Connection>>>,
+    standing: watch::Sender<Standing>,
     attempts: Mutex<Attempts>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Attempts {
     /// The number of the session of the last connection, to go on with; zero before the first.
     session: u64,
-    failed: u32,
-    next: Option<Instant>,
+    /// The error of the last attempt, if one has failed since there was a connection.
     last: Option<Status>,
-    under_way: Option<UnderWay>,
+    /// The task that makes attempts, while there is one.
+    task: Option<AbortHandle>,
     /// The connection whose server has said that it shuts down. Calls may still wait for answers.
     left: Option<Peer>,
-}
-
-/// The outcome of an attempt; `None` if its task was dropped, because the runtime has ended.
-type Attempted = Option<Result<Arc<Connection>, Status>>;
-
-/// An attempt that is under way.
-struct UnderWay {
-    outcome: future::Shared<BoxFuture<'static, Attempted>>,
-    task: AbortHandle,
 }
 
 /// The least time that an attempt is given, however short the channel's patience is.
@@ -80,6 +58,8 @@ const LEAST_TIME: Duration = Duration::from_secs(5);
 const LONGEST_TIME: Duration = Duration::from_secs(60);
 
 impl Connector {
+    /// Makes a connector whose server counts as gone when it has been silent to attempts for the
+    /// time `patience`.
     pub fn new(endpoint: Endpoint, name: Name, backoff: Backoff, patience: Duration) -> Self {
         Self(Arc::new(Shared {
             endpoint,
@@ -88,6 +68,7 @@ impl Connector {
             backoff,
             patience,
             current: RwLock::new(None),
+            standing: watch::Sender::new(Standing::Idle),
             attempts: Mutex::default(),
         }))
     }
@@ -102,44 +83,59 @@ impl Connector {
 
     /// The connection, if there is one that is up.
     pub fn current(&self) -> Option<Arc<Connection>> {
-        let current = self.0.current.read().unwrap_or_else(PoisonError::into_inner);
-        current.as_ref().filter(|connection| connection.is_up()).cloned()
+        self.0.current()
     }
 
-    /// Returns the connection of the channel. If there is none, waits until one is made, until the
-    /// deadline or, without one, for as long as the channel waits for connections.
+    /// Returns the connection of the channel. If there is none, waits while one is being made, but
+    /// not beyond the deadline. With `waits`, also waits while the server is gone.
     ///
     /// # Errors
-    /// The reason why there is no connection in time.
-    pub async fn connection(&self, deadline: Option<Instant>) -> Result<Arc<Connection>, Status> {
+    /// When the server is gone, refuses this client, or can't be connected to by the deadline.
+    pub async fn connection(
+        &self,
+        deadline: Option<Instant>,
+        waits: bool,
+    ) -> Result<Arc<Connection>, Status> {
         if let Some(connection) = self.current() {
             return Ok(connection);
         }
-        let until = deadline_after(self.0.patience);
-        let until = deadline.map_or(until, |deadline| deadline.min(until));
-        loop {
-            match tokio::time::timeout_at(until, self.attempt()).await {
-                Ok(Some(Ok(connection))) => return Ok(connection),
-                Ok(Some(Err(refused))) if refused.code() != Code::Unavailable => {
-                    return Err(refused);
-                }
-                Ok(Some(Err(_))) => {}
-                Ok(None) => return Err(runtime_ended(&self.0.name)),
-                Err(_) => return Err(self.no_connection(deadline == Some(until))),
+        match until(deadline, self.comes(waits)).await {
+            Ok(comes) => comes.map_err(Status::not_run),
+            Err(Late) => {
+                let last = self.0.attempts().last.clone();
+                let why = last.as_ref().map_or("no attempt has ended yet", Status::message);
+                let text = format!("there is no connection to {} in time: {why}", self.0.name);
+                Err(Status::deadline_exceeded(text).not_run())
             }
         }
     }
 
-    /// Waits for the attempt that is under way, and begins one if none is.
-    async fn attempt(&self) -> Attempted {
-        let outcome = {
-            let mut attempts = self.0.attempts();
-            if let Some(connection) = self.current() {
-                return Some(Ok(connection));
+    /// Waits for a connection, and has one made.
+    async fn comes(&self, waits: bool) -> Result<Arc<Connection>, Status> {
+        let mut standing = self.0.connect();
+        loop {
+            let stands = standing.borrow_and_update().clone();
+            match stands {
+                Standing::Up => match self.current() {
+                    Some(connection) => return Ok(connection),
+                    None => {
+                        standing = self.0.connect();
+                        continue;
+                    }
+                },
+                Standing::Gone(why) if why.code() != Code::Unavailable => return Err(why),
+                Standing::Gone(why) if !waits => {
+                    let why = why.message();
+                    let text = format!("there is no connection to {}: {why}", self.0.name);
+                    return Err(Status::unavailable(text));
+                }
+                Standing::Over => return Err(runtime_ended(&self.0.name)),
+                Standing::Idle | Standing::Connecting | Standing::Gone(_) => {}
             }
-            attempts.under_way.get_or_insert_with(|| self.0.begin()).outcome.clone()
-        };
-        outcome.await
+            if standing.changed().await.is_err() {
+                return Err(runtime_ended(&self.0.name));
+            }
+        }
     }
 
     /// What is done when the server of a connection says that it shuts down: the connection takes
@@ -153,82 +149,125 @@ impl Connector {
             attempts.left = Some(peer.clone());
             let mut current = shared.current.write().unwrap_or_else(PoisonError::into_inner);
             let left = current.take_if(|connection| connection.is_to(peer));
-            drop(current);
+            drop((current, attempts));
             if let Some(left) = left {
                 left.leave();
-                attempts.under_way.get_or_insert_with(|| shared.begin());
+                drop(shared.connect());
             }
         }
     }
 
-    /// The status of a call that found no connection in time.
-    fn no_connection(&self, by_deadline: bool) -> Status {
-        let last = self.0.attempts().last.clone();
-        let why = last.as_ref().map_or("no attempt has ended yet", Status::message);
-        let text = format!("there is no connection to {} in time: {why}", self.0.name);
-        if by_deadline { Status::deadline_exceeded(text) } else { Status::unavailable(text) }
+    /// Has a connection made unless there is one, and waits until there is one.
+    ///
+    /// # Errors
+    /// When the runtime of the channel has ended.
+    pub fn ready(&self) -> impl Future<Output = Result<(), Status>> + Send + use<> {
+        let (mut standing, name) = (self.0.connect(), self.0.name.clone());
+        async move {
+            let ended = |stands: &Standing| matches!(stands, Standing::Up | Standing::Over);
+            match standing.wait_for(ended).await.as_deref() {
+                Ok(Standing::Up) => Ok(()),
+                _ => Err(runtime_ended(&name)),
+            }
+        }
     }
 }
 
 impl Drop for Connector {
     fn drop(&mut self) {
-        self.0.attempts().under_way.iter().for_each(|attempt| attempt.task.abort());
+        self.0.attempts().task.iter().for_each(AbortHandle::abort);
     }
 }
 
 impl Shared {
-    /// Begins an attempt to connect.
-    fn begin(self: &Arc<Self>) -> UnderWay {
-        let runtime = self.endpoint.bundle().runtime().clone();
-        let task = runtime.spawn(self.clone().attempt());
-        let abort = task.abort_handle();
-        UnderWay { outcome: task.map(Result::ok).boxed().shared(), task: abort }
+    fn current(&self) -> Option<Arc<Connection>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().filter(|connection| connection.is_up()).cloned()
     }
 
-    /// Waits until the next attempt is due, and makes it.
-    async fn attempt(self: Arc<Self>) -> Result<Arc<Connection>, Status> {
-        let (next, session) = {
-            let attempts = self.attempts();
-            (attempts.next, attempts.session)
-        };
-        if let Some(next) = next {
-            tokio::time::sleep_until(next).await;
-        }
-        let longest = self.patience.clamp(LEAST_TIME, LONGEST_TIME);
-        let left = self.attempts().left.clone();
-        let left = left.as_ref();
-        let opening = Connection::open(&self.endpoint, &self.name, self.client, session, left);
-        let opened = tokio::time::timeout(longest, opening).await.unwrap_or_else(|_| {
-            Err(Status::unavailable(format!("{} has not answered within {longest:?}", self.name)))
-        });
+    /// Begins to make a connection, unless there is one or one is being made. Returns how the
+    /// channel stands with its server from now on.
+    fn connect(self: &Arc<Self>) -> watch::Receiver<Standing> {
         let mut attempts = self.attempts();
-        attempts.under_way = None;
-        let opened = opened.and_then(|connection| match &attempts.left {
-            Some(left) if connection.is_to(left) => {
-                connection.leave();
-                Err(Status::unavailable(format!("{} is shutting down", self.name)))
-            }
-            _ => Ok(connection),
-        });
-        match opened {
-            Ok(connection) => {
-                if attempts.session != 0 {
-                    meters::reconnected(&self.name);
-                }
-                let session = connection.session;
-                *attempts = Attempts { session, left: attempts.left.take(), ..Attempts::default() };
-                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-                *current = Some(connection.clone());
-                Ok(connection)
-            }
-            Err(why) => {
-                let doubled = self.backoff.first.saturating_mul(1 << attempts.failed.min(20));
-                attempts.failed = attempts.failed.saturating_add(1);
-                attempts.next = Some(deadline_after(doubled.min(self.backoff.most)));
-                attempts.last = Some(why.clone());
-                Err(why)
-            }
+        if attempts.task.is_none() && self.current().is_none() {
+            self.standing.send_replace(Standing::Connecting);
+            let task = Task { shared: self.clone(), is_up: false }.run();
+            attempts.task = Some(self.endpoint.bundle().runtime().spawn(task).abort_handle());
         }
+        self.standing.subscribe()
+    }
+
+    /// Makes attempts, with pauses between them, until there is a connection.
+    async fn attempt_until_up(&self) {
+        let mut silent_until = Some(deadline_after(self.patience));
+        let mut failed = 0;
+        loop {
+            let mut attempt = std::pin::pin!(self.attempt());
+            let outcome = match until(silent_until, attempt.as_mut()).await {
+                Ok(outcome) => outcome,
+                Err(Late) => {
+                    silent_until = None;
+                    self.is_gone(self.silent(self.patience));
+                    attempt.await
+                }
+            };
+            let Err(why) = outcome.and_then(|connection| self.is_up(connection)) else { return };
+            self.attempts().last = Some(why.status.clone());
+            let is_over = silent_until.is_none_or(|until| until <= Instant::now());
+            if is_over || !why.may_be_there {
+                silent_until = None;
+                self.is_gone(why.status);
+            }
+            failed += 1;
+            let pause = deadline_after(self.backoff.pause(failed));
+            tokio::time::sleep_until(pause).await;
+        }
+    }
+
+    /// Makes one attempt to connect.
+    async fn attempt(&self) -> Result<Arc<Connection>, Unopened> {
+        let (session, left) = {
+            let attempts = self.attempts();
+            (attempts.session, attempts.left.clone())
+        };
+        let left = left.as_ref();
+        let longest = self.patience.clamp(LEAST_TIME, LONGEST_TIME);
+        let opening = Connection::open(&self.endpoint, &self.name, self.client, session, left);
+        match tokio::time::timeout(longest, opening).await {
+            Ok(opened) => opened,
+            Err(_) => Err(Unopened { status: self.silent(longest), may_be_there: true }),
+        }
+    }
+
+    /// The status of a server that has been silent to attempts for some time.
+    fn silent(&self, time: Duration) -> Status {
+        let last = self.attempts().last.clone();
+        last.unwrap_or_else(|| Status::unavailable(format!("it has not answered within {time:?}")))
+    }
+
+    /// Notes that the server is gone: calls that do not wait for it fail.
+    fn is_gone(&self, why: Status) {
+        self.standing.send_replace(Standing::Gone(why));
+    }
+
+    /// Notes that there is a connection. The task of attempts ends with this.
+    ///
+    /// # Errors
+    /// When the server has said meanwhile that it shuts down.
+    fn is_up(&self, connection: Arc<Connection>) -> Result<(), Unopened> {
+        let mut attempts = self.attempts();
+        if attempts.left.as_ref().is_some_and(|left| connection.is_to(left)) {
+            connection.leave();
+            return Err(Status::unavailable("the server is shutting down").into());
+        }
+        if attempts.session != 0 {
+            meters::reconnected(&self.name);
+        }
+        let left = attempts.left.take();
+        *attempts = Attempts { session: connection.session, left, ..Attempts::default() };
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        self.standing.send_replace(Standing::Up);
+        Ok(())
     }
 
     fn attempts(&self) -> MutexGuard<'_, Attempts> {
@@ -236,17 +275,31 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for UnderWay {
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnderWay").finish_non_exhaustive()
+        let stands = self.standing.borrow();
+        f.debug_struct("Connector").field("name", &self.name).field("stands", &*stands).finish()
     }
 }
 
-/// The status of calls of a channel whose runtime has ended.
-#[cold]
-pub fn runtime_ended(name: &Name) -> Status {
-    Status::unavailable(format!(
-        "the runtime has ended in which the channel to {name} was made, and the channel with it: make \
-         channels in a runtime that lasts for as long as they are used"
-    ))
+/// The task that makes attempts until there is a connection. When the task is dropped before, which
+/// happens when the channel's runtime ends, it notes that the channel is over.
+struct Task {
+    shared: Arc<Shared>,
+    is_up: bool,
+}
+
+impl Task {
+    async fn run(mut self) {
+        self.shared.attempt_until_up().await;
+        self.is_up = true;
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if !self.is_up {
+            self.shared.standing.send_replace(Standing::Over);
+        }
+    }
 }

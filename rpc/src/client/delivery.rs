@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use doorbell_am::Name;
 use tokio::time::Instant;
 
 use super::calls::Calls;
+use super::connection::{Outgoing, unnamed};
 use super::connector::Connector;
 use super::failure::Failure;
+use super::numbers::{Number, Numbers};
 use crate::message::{Body, Pieces, Request, Response};
 use crate::metadata::Metadata;
 use crate::method::MethodId;
@@ -24,6 +26,8 @@ const RESENDS: usize = 8;
 pub struct Delivery {
     method: MethodId,
     deadline: Option<Instant>,
+    /// Whether the call waits for a server that is gone.
+    waits: bool,
     metadata: Metadata,
     trace: Option<TraceContext>,
     body: Bytes,
@@ -31,8 +35,8 @@ pub struct Delivery {
     pieces: Option<Pieces>,
     /// Whether the request is a stream.
     streams: bool,
-    /// The number of the call, once it was drawn.
-    call: u64,
+    /// The number of the call, once the call was sent.
+    number: Number,
     /// The server and the session that may have begun the call, if any have.
     sent_by: Option<(u64, u64)>,
     /// The failure of the last attempt.
@@ -41,7 +45,9 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    pub fn new(request: Request<Body>, trace: Option<TraceContext>) -> Self {
+    /// The delivery of a request, with the context of a trace. With `waits`, the call waits for a
+    /// server that is gone.
+    pub fn new(request: Request<Body>, trace: Option<TraceContext>, waits: bool) -> Self {
         let (method, deadline) = (request.method(), request.deadline());
         let metadata = request.metadata().clone();
         let (body, pieces) = match request.into_inner() {
@@ -49,16 +55,17 @@ impl Delivery {
             Body::Stream(pieces) => (Bytes::new(), Some(pieces)),
         };
         let streams = pieces.is_some();
-        let (call, sent_by, lost, resends) = (0, None, None, 0);
+        let (number, sent_by, lost, resends) = (Number::default(), None, None, 0);
         Self {
             method,
             deadline,
+            waits,
             metadata,
             trace,
             body,
             pieces,
             streams,
-            call,
+            number,
             sent_by,
             lost,
             resends,
@@ -71,38 +78,40 @@ impl Delivery {
         &mut self,
         connector: &Connector,
         calls: &Arc<Calls>,
-        numbers: &AtomicU64,
+        numbers: &Numbers,
     ) -> Result<Response<Body>, Failure> {
         let (method, deadline) = (self.method, self.deadline);
-        let connection = connector.connection(deadline).await;
-        let connection = connection.map_err(|why| Failure::Final(self.behind(why).not_run()))?;
+        let connection = connector.connection(deadline, self.waits).await;
+        let connection =
+            connection.map_err(|why| Failure::Final(self.behind(connector.name(), why)))?;
         let session = (connection.server, connection.session);
         if !method.is_idempotent() && self.sent_by.is_some_and(|before| before != session) {
             let why = format!(
                 "the server that is there now does not know whether {method} ran; mark the method \
                  idempotent to have it called again"
             );
-            return Err(Failure::Final(self.behind(Status::unavailable(why))));
+            let why = Status::unavailable(why);
+            return Err(Failure::Final(self.behind(connector.name(), why)));
         }
         let most = connection.longest_message();
         let metadata = with_trace(&self.metadata, self.trace.as_ref(), most);
         let content = Content::new(&metadata, self.body.clone(), most);
         let content = content.map_err(|why| Failure::Final(why.not_run()))?;
         connection.prepare(&content, deadline).await?;
-        // A server forgets calls that thousands of later ones have overtaken, so a call gets its
-        // number only when it can be sent.
+        // Only a call that its server may have begun keeps its number.
         if self.sent_by.is_none() {
-            self.call = numbers.fetch_add(1, Ordering::Relaxed);
+            self.number = Number::default();
         }
         let head = CallHead {
             session: connection.session,
-            call: self.call,
+            call: 0,
             method: method.number(),
             schema: method.schema_number(),
-            timeout: remaining(deadline).map_err(|why| Failure::Final(why.not_run()))?,
+            timeout: 0,
             flags: Flags { streams: self.streams, ..content.flags },
         };
-        let response = connection.call(calls, head, &content, &mut self.pieces, deadline).await;
+        let outgoing = Outgoing { head, content: &content, pieces: &mut self.pieces, deadline };
+        let response = connection.call(calls, (numbers, &mut self.number), outgoing).await;
         if let Err(Failure::OutcomeUnknown(_)) = response {
             self.sent_by = Some(session);
         }
@@ -139,10 +148,9 @@ impl Delivery {
     /// The status of a call that is not sent again because of `why`. Mentions first why the call
     /// was lost before, if it was.
     #[cold]
-    fn behind(&self, why: Status) -> Status {
+    fn behind(&self, server: &Name, why: Status) -> Status {
         let Some(lost) = &self.lost else { return why };
-        let text = format!("{}; then: {}", lost.message(), why.message());
-        Status::new(why.code(), text)
+        why.with_message(|why| format!("{}; then: {}", lost.message(), unnamed(why, server)))
     }
 }
 
@@ -159,24 +167,12 @@ fn with_trace<'m>(
     Cow::Owned(metadata)
 }
 
-/// The microseconds until a deadline, at least one; zero if there is no deadline.
-fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
-    let Some(deadline) = deadline else { return Ok(0) };
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(Status::deadline_exceeded("the call's time was over before it was sent"));
-    }
-    Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
-}
-
 /// Adds the path of the method to a status which says that the server does not have the method. The
 /// server knows only the number of the path.
 fn unknown_method(status: Status, method: MethodId) -> Status {
     match status.code() {
         Code::Unimplemented if status.message().starts_with(NO_METHOD) => {
-            let text = format!("calling {method}: {}", status.message());
-            let named = Status::unimplemented(text);
-            if status.has_not_run() { named.not_run() } else { named }
+            status.with_message(|message| format!("calling {method}: {message}"))
         }
         _ => status,
     }

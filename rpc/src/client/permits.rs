@@ -4,6 +4,7 @@ use doorbell_am::Name;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
+use crate::alarm::{Late, until};
 use crate::meters::PermitMeter;
 use crate::status::Status;
 
@@ -72,18 +73,16 @@ impl Permits {
         if self.sheds {
             return Err(Status::resource_exhausted(format!(
                 "{most} calls are in flight to {name}, as many as the channel allows: call again later"
-            )));
+            ))
+            .not_run());
         }
-        let permit = self.free.acquire();
-        let permit = match deadline {
-            None => permit.await,
-            Some(deadline) => tokio::time::timeout_at(deadline, permit).await.map_err(|_| {
-                Status::deadline_exceeded(format!(
-                    "the call waited for one of the {most} that may be in flight to {name} until its \
-                     time was over"
-                ))
-            })?,
-        };
+        let permit = until(deadline, self.free.acquire()).await.map_err(|Late| {
+            Status::deadline_exceeded(format!(
+                "the call waited for one of the {most} that may be in flight to {name} until its time was \
+                 over"
+            ))
+            .not_run()
+        })?;
         Ok(permit.expect("the semaphore is never closed"))
     }
 }

@@ -5,8 +5,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
+use crate::alarm::Alarm;
 use crate::message::Pieces;
 use crate::status::Status;
 
@@ -14,7 +15,7 @@ use crate::status::Status;
 /// dropped.
 pub struct HeldStream {
     pieces: Option<Pieces>,
-    deadline: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Pin<Box<Alarm>>>,
     gives_back: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -26,7 +27,7 @@ impl HeldStream {
         deadline: Option<Instant>,
         gives_back: impl FnOnce() + Send + 'static,
     ) -> Self {
-        let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+        let deadline = deadline.map(|deadline| Box::pin(Alarm::at(deadline)));
         Self { pieces: Some(pieces), deadline, gives_back: Some(Box::new(gives_back)) }
     }
 }

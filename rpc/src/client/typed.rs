@@ -1,13 +1,19 @@
 //! Typed calls over any tower service, for generated clients and for calls written by hand.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt;
+use sync_wrapper::SyncWrapper;
 use tower_service::Service;
 
+use crate::alarm::{Late, until};
 use crate::codec::{Codec, encoded};
+use crate::context::{deadline, earlier};
 use crate::message::{Body, IntoStreamingRequest, Request, Response, Streaming};
 use crate::method::{Method, MethodId};
 use crate::status::Status;
@@ -31,7 +37,8 @@ pub struct Client<S>(S);
 
 impl<S> Client<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>> + Clone,
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// A client that sends its calls through a service.
@@ -43,52 +50,63 @@ where
     ///
     /// # Errors
     /// The status with which the call failed.
-    pub async fn unary<A, R, C: Codec<A> + Codec<R>>(
-        &self,
-        method: Method<A, R, C>,
-        request: impl Into<Request<A>>,
-    ) -> Result<Response<R>, Status> {
-        let request =
-            request.into().try_map(|message| encoded::<A, C>(message).map(Body::Whole))?;
-        let response = self.answer(method.id(), request).await?;
-        response.try_map(|body| decode::<R, C>(method.id(), body.whole()?))
+    pub fn unary<A, R, C, I>(&self, method: Method<A, R, C>, request: I) -> Calling<Response<R>>
+    where
+        R: 'static,
+        C: Codec<A> + Codec<R>,
+        I: Into<Request<A>>,
+    {
+        let request = whole::<A, C>(request.into());
+        let (service, method) = (self.0.clone(), method.id());
+        Calling::of(async move {
+            let response = answer(service, method, request?).await?;
+            response.try_map(|body| decode::<R, C>(method, body.whole()?))
+        })
     }
 
     /// Calls a method that takes one message and answers with a stream.
     ///
     /// # Errors
     /// The status of the call, if it fails before the stream begins.
-    pub async fn server_streaming<A, R, C>(
+    pub fn server_streaming<A, R, C, I>(
         &self,
         method: Method<A, R, C>,
-        request: impl Into<Request<A>>,
-    ) -> Result<Response<Streaming<R>>, Status>
+        request: I,
+    ) -> Calling<Response<Streaming<R>>>
     where
         R: Send + 'static,
         C: Codec<A> + Codec<R>,
+        I: Into<Request<A>>,
     {
-        let request =
-            request.into().try_map(|message| encoded::<A, C>(message).map(Body::Whole))?;
-        let response = self.answer(method.id(), request).await?;
-        Ok(response.map(|body| decoded::<R, C>(method.id(), body)))
+        let request = whole::<A, C>(request.into());
+        let (service, method) = (self.0.clone(), method.id());
+        Calling::of(async move {
+            let response = answer(service, method, request?).await?;
+            Ok(response.map(|body| decoded::<R, C>(method, body)))
+        })
     }
 
     /// Calls a method that takes a stream and answers with one message.
     ///
     /// # Errors
     /// The status with which the call failed.
-    pub async fn client_streaming<A, R, C>(
+    pub fn client_streaming<A, R, C, I>(
         &self,
         method: Method<A, R, C>,
-        request: impl IntoStreamingRequest<Message = A>,
-    ) -> Result<Response<R>, Status>
+        request: I,
+    ) -> Calling<Response<R>>
     where
         A: 'static,
+        R: 'static,
         C: Codec<A> + Codec<R>,
+        I: IntoStreamingRequest<Message = A>,
     {
         let request = request.into_streaming_request().map(pieces::<A, C>);
-        let response = self.answer(method.id(), request).await?;
-        response.try_map(|body| decode::<R, C>(method.id(), body.whole()?))
+        let (service, method) = (self.0.clone(), method.id());
+        Calling::of(async move {
+            let response = answer(service, method, request).await?;
+            response.try_map(|body| decode::<R, C>(method, body.whole()?))
+        })
     }
 
     /// Calls a method that takes a stream and answers with a stream. The answer may begin before
@@ -96,32 +114,90 @@ where
     ///
     /// # Errors
     /// The status of the call, if it fails before the stream begins.
-    pub async fn streaming<A, R, C>(
+    pub fn streaming<A, R, C, I>(
         &self,
         method: Method<A, R, C>,
-        request: impl IntoStreamingRequest<Message = A>,
-    ) -> Result<Response<Streaming<R>>, Status>
+        request: I,
+    ) -> Calling<Response<Streaming<R>>>
     where
         A: 'static,
         R: Send + 'static,
         C: Codec<A> + Codec<R>,
+        I: IntoStreamingRequest<Message = A>,
     {
         let request = request.into_streaming_request().map(pieces::<A, C>);
-        let response = self.answer(method.id(), request).await?;
-        Ok(response.map(|body| decoded::<R, C>(method.id(), body)))
+        let (service, method) = (self.0.clone(), method.id());
+        Calling::of(async move {
+            let response = answer(service, method, request).await?;
+            Ok(response.map(|body| decoded::<R, C>(method, body)))
+        })
     }
+}
 
-    async fn answer(
-        &self,
-        method: MethodId,
-        mut request: Request<Body>,
-    ) -> Result<Response<Body>, Status> {
-        request.set_method(method);
-        let mut service = self.0.clone();
-        let ready = std::future::poll_fn(|context| service.poll_ready(context)).await;
-        ready.map_err(|why| Status::from_error(why.into()))?;
-        service.call(request).await.map_err(|why| Status::from_error(why.into()))
+/// The future of a call that a [`Client`] makes. Dropping it gives the call up.
+///
+/// It has one type for all services, and is sent to other threads whatever layers a service has.
+#[must_use = "a call is made when its future is polled"]
+pub struct Calling<T>(SyncWrapper<Called<T>>);
+
+type Called<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
+
+impl<T> Calling<T> {
+    fn of(call: impl Future<Output = Result<T, Status>> + Send + 'static) -> Self {
+        Self(SyncWrapper::new(Box::pin(call)))
     }
+}
+
+impl<T: 'static> Calling<Response<T>> {
+    /// The future of the response's body alone.
+    pub fn into_inner(self) -> Calling<T> {
+        Calling::of(async { self.await.map(Response::into_inner) })
+    }
+}
+
+impl<T> Future for Calling<T> {
+    type Output = Result<T, Status>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.get_mut().as_mut().poll(context)
+    }
+}
+
+impl<T> fmt::Debug for Calling<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calling").finish_non_exhaustive()
+    }
+}
+
+/// Sends a request through a service once that is ready, and waits for the response. A layer that
+/// waits without a bound, such as a balance without a server, does not keep the call beyond its
+/// deadline.
+async fn answer<S>(
+    mut service: S,
+    method: MethodId,
+    mut request: Request<Body>,
+) -> Result<Response<Body>, Status>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    request.set_method(method);
+    let deadline = earlier(request.deadline(), deadline());
+    let ready = std::future::poll_fn(|context| service.poll_ready(context));
+    let late = |Late| {
+        Status::deadline_exceeded(format!(
+            "{method} waited for a server that is ready until the call's time was over"
+        ))
+    };
+    let ready = until(deadline, ready).await.map_err(|why| late(why).not_run())?;
+    ready.map_err(|why| Status::from_error(why.into()))?;
+    let answer = until(deadline, service.call(request)).await.map_err(late)?;
+    answer.map_err(|why| Status::from_error(why.into()))
+}
+
+/// The request whose body is one message, encoded.
+fn whole<A, C: Codec<A>>(request: Request<A>) -> Result<Request<Body>, Status> {
+    request.try_map(|message| encoded::<A, C>(message).map(Body::Whole))
 }
 
 fn decode<R, C: Codec<R>>(method: MethodId, bytes: Bytes) -> Result<R, Status> {

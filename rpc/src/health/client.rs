@@ -3,9 +3,8 @@
 use tower_service::Service;
 
 use super::protocol::{CHECK, ServingStatus, WATCH};
-use crate::client::{Channel, Client};
+use crate::client::{Calling, Channel, Client};
 use crate::message::{Body, Request, Response, Streaming};
-use crate::status::Status;
 
 /// A client that asks a server for its [`Health`](crate::Health).
 ///
@@ -15,7 +14,8 @@ pub struct HealthClient<S = Channel>(Client<S>);
 
 impl<S> HealthClient<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>> + Clone,
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// Makes a client over a channel, or over a channel with middleware around it.
@@ -30,8 +30,8 @@ where
     /// [`Unimplemented`](crate::Code::Unimplemented) if the server has no health service, and
     /// [`Unavailable`](crate::Code::Unavailable) if the server can't be reached or is shutting
     /// down.
-    pub async fn check(&self, service: &str) -> Result<ServingStatus, Status> {
-        Ok(self.0.unary(CHECK, service.to_owned()).await?.into_inner())
+    pub fn check(&self, service: &str) -> Calling<ServingStatus> {
+        self.0.unary(CHECK, service.to_owned()).into_inner()
     }
 
     /// Watches the status of a service. The stream begins with the present status, and then yields
@@ -46,7 +46,7 @@ where
     /// # Errors
     /// [`InvalidArgument`](crate::Code::InvalidArgument) for a name of more than 256 bytes, and the
     /// errors of [`check`](Self::check) except `NotFound`.
-    pub async fn watch(&self, service: &str) -> Result<Streaming<ServingStatus>, Status> {
-        Ok(self.0.server_streaming(WATCH, service.to_owned()).await?.into_inner())
+    pub fn watch(&self, service: &str) -> Calling<Streaming<ServingStatus>> {
+        self.0.server_streaming(WATCH, service.to_owned()).into_inner()
     }
 }

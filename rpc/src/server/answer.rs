@@ -10,7 +10,7 @@ use super::state::Core;
 use crate::bulk::Offered;
 use crate::message::{Body, Pieces};
 use crate::router::Answered;
-use crate::status::Status;
+use crate::status::{Code, Status};
 use crate::stream::pump;
 use crate::wire::{ANSWER, CallHead, Content, Flags, RESPONSE};
 
@@ -53,6 +53,14 @@ impl Encoded {
         let message = status.message();
         let message = message[..message.floor_char_boundary(LONGEST_MESSAGE)].to_owned();
         Self { content: Content { flags, payload: message.into(), long: None }, pieces: None }
+    }
+
+    /// Encodes the status of a call whose handler has not begun and will not. A call that may have
+    /// begun before, over another connection, is no such call.
+    #[cold]
+    pub fn refusal(status: Status) -> Self {
+        let has_begun = status.code() == Code::Aborted;
+        Self::error(&if has_begun { status.may_have_run() } else { status.not_run() })
     }
 
     /// Whether a stream or a long body follows the answer's message.

@@ -269,5 +269,5 @@ async fn intercepted(route: &Route, call: Request<Body>) -> Result<Request<Body>
 #[cold]
 fn refused(status: Status) -> Encoded {
     meters::refused(status.code());
-    Encoded::error(&status.not_run())
+    Encoded::refusal(status)
 }

@@ -173,6 +173,13 @@ impl Sessions {
                 under_way: session.under_way.clone(),
             });
         }
+        if !session.begun.contains(call) {
+            return Err(Status::aborted(format!(
+                "call {call} is older than the {REMEMBERED} latest calls of this client, and may have \
+                 begun on an earlier connection; it does not run again because its method is not marked \
+                 idempotent"
+            )));
+        }
         Err(Status::aborted(format!(
             "call {call} has begun on an earlier connection, and its answer was lost; it does not run \
              again because its method is not marked idempotent"

@@ -108,7 +108,8 @@ impl Ends {
 
     /// A client of a server.
     pub async fn client(&self, server: &Server) -> Client<Channel> {
-        let channel = self.channel().connect(server.name()).await;
+        // Servers end and come again, and calls wait for them.
+        let channel = self.channel().wait_for_ready(true).connect(server.name()).await;
         Client::new(channel.unwrap_or_else(|why| panic!("{}: {why}", self.client)))
     }
 }

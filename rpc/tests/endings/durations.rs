@@ -60,7 +60,8 @@ async fn the_pause_between_attempts_to_connect_may_be_for_ever(device: &str) {
     let endpoint = Endpoint::open(device, doorbell::am::Handlers::new()).await;
     let gone = endpoint.expect("the device opens").name().clone();
     let forever = Backoff { first: EVER, most: EVER };
-    let channel = Channel::builder().backoff(forever).connect_lazily(&gone.to_string()[..]).await;
+    let channel = Channel::builder().backoff(forever).wait_for_ready(true);
+    let channel = channel.connect_lazily(&gone.to_string()[..]).await;
     let client = Client::new(channel.expect("the device opens"));
     for _ in 0..2 {
         let late = client.unary(ADD, within(Duration::from_millis(50), (2, 3))).await;

@@ -22,7 +22,7 @@ async fn a_status_of_a_server_that_is_not_there_says_each_thing_once() {
     let status = Client::new(channel).unary(ECHO, 1).await.expect_err("nobody is there");
     assert_eq!(status.code(), Code::Unavailable);
     let shown = doorbell_kit::chain(&status);
-    for once in ["it can't be connected to", "the port is closed", "in time"] {
+    for once in ["no connection", "the port is closed"] {
         assert_eq!(shown.matches(once).count(), 1, "{shown}");
     }
     assert!(status.source().is_none(), "{shown}");

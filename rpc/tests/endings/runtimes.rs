@@ -1,12 +1,19 @@
 //! Channels, servers and streams that outlive the runtime in which they were made.
 
 use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::Thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell::rpc::{Channel, Client, Code, Health, HealthClient, Server, Status};
+use doorbell::rpc::{
+    Channel, Client, Code, Health, HealthClient, Request, Retries, Server, Status,
+};
 use futures_util::{FutureExt, StreamExt, stream};
 use tokio::runtime::{Builder, Runtime};
+use tower::ServiceBuilder;
 
 use crate::mixed::{self, ADD, ECHO, ENDLESS, FOREVER, MIRROR, SUM, router};
 
@@ -146,6 +153,65 @@ fn clients_notice_that_the_runtime_of_a_server_has_ended_which_the_program_keeps
             again.connect(server.name()).await.expect_err("nobody takes connections");
             server.shutdown().await.expect("clients take their answers");
         });
+    }
+}
+
+/// Waits for a future in a thread that no runtime has.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unparks(Thread);
+    impl Wake for Unparks {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unparks(std::thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        std::thread::park();
+    }
+}
+
+// Each wait that has a bound panicked: tokio has no timers outside of its runtimes.
+#[test]
+fn calls_with_time_limits_are_made_outside_of_any_runtime() {
+    for device in DEVICES {
+        let serves = runtime();
+        let server = run(&serves, server(device));
+        let builder = || Channel::builder().in_flight(1).timeout(LONG);
+        let channel = run(&serves, builder().connect(server.name())).expect("it is there");
+        let client = Client::new(channel.clone());
+        let within = |time| {
+            let mut request = Request::new(());
+            request.set_timeout(time);
+            request
+        };
+        assert_eq!(block_on(client.unary(ADD, (2, 3))).expect("an answer").into_inner(), 5);
+        let body = Bytes::from(vec![1; 100_000]);
+        let echoed = block_on(client.unary(ECHO, body.clone())).expect("an answer").into_inner();
+        assert_eq!(echoed, body);
+        let brief = Duration::from_millis(50);
+        let late = block_on(client.unary(FOREVER, within(brief))).expect_err("it never answers");
+        assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
+        // A stream that holds the only permit, and a call that waits for it.
+        let mut endless = block_on(client.server_streaming(ENDLESS, ())).expect("it streams");
+        assert!(block_on(endless.get_mut().message()).expect("a number").is_some());
+        let late = block_on(client.unary(FOREVER, within(brief))).expect_err("no permit is left");
+        assert!(late.has_not_run() && late.code() == Code::DeadlineExceeded, "{late}");
+        drop(endless);
+        let nobody = server.name().address().to_owned() + "#1";
+        let nobody = run(&serves, builder().wait_for_ready(true).connect_lazily(nobody));
+        let nobody = Client::new(nobody.expect("a device"));
+        let late = block_on(nobody.unary(FOREVER, within(brief))).expect_err("nobody is there");
+        assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
+        // Pauses between attempts are such waits, too.
+        let nobody = server.name().address().to_owned() + "#2";
+        let nobody = run(&serves, builder().connect_lazily(nobody)).expect("a device");
+        let retries = ServiceBuilder::new().retry(Retries::new()).service(nobody);
+        let gone = block_on(Client::new(retries).unary(ADD, (2, 3))).expect_err("nobody is there");
+        assert_eq!(gone.code(), Code::Unavailable, "{gone}");
     }
 }
 

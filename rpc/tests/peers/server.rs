@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use doorbell::rpc::{Channel, ChannelBuilder, Client, Code, Request};
+use doorbell::rpc::{Channel, ChannelBuilder, Client, Code, Request, Status};
+use doorbell::verbs::{Config, KeepAlive};
 use doorbell_kit::child::{self, Child};
 use tokio::time::timeout;
 
@@ -55,12 +56,26 @@ async fn ends(test: &str, over: Over, end: End, channel: ChannelBuilder, told: &
         assert_eq!(status.code(), Code::Unavailable, "{status}");
         assert!(status.message().contains(&name), "{status}");
         assert!(status.message().contains(told), "{status}");
+        says_each_thing_once(&status, &name);
     }
     if over == Over::Udp {
         // A server is asked after half of the time that it may be silent, and may have been heard
         // at any moment before that.
         after(ended, KEEP_ALIVE / 2 - Duration::from_millis(1));
     }
+}
+
+/// Checks that the text of a status, with those of its sources, names the server once, and says
+/// nothing twice that stands between two of its colons or semicolons.
+fn says_each_thing_once(status: &Status, name: &str) {
+    let shown = doorbell_kit::chain(status);
+    let address = name.split('#').next().expect("it has an address");
+    assert_eq!(shown.matches(address).count(), 1, "{shown}");
+    let mut said: Vec<_> = shown.split([':', ';']).map(str::trim).collect();
+    let all = said.len();
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), all, "{shown}");
 }
 
 const SILENT: &str = "has been silent for 1000 ms";
@@ -149,5 +164,44 @@ async fn a_server_that_was_stopped_and_goes_on_runs_no_call_twice() {
     for at in answered {
         let number = (at / 79 * 100 + at % 79 + usize::from(at % 79 >= 40)) as u64;
         assert!(noted.contains_key(&number), "{number} was answered and did not run");
+    }
+}
+
+// A call had five seconds for a connection, whatever its deadline was.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_outlast_a_server_that_is_stopped_for_longer_than_attempts_to_connect_last() {
+    let test =
+        "server::calls_outlast_a_server_that_is_stopped_for_longer_than_attempts_to_connect_last";
+    let device = Over::Udp.fixed();
+    if let Some(device) = child::part() {
+        serves(&device).await;
+    }
+    let mut child = Child::start(test, &device, None);
+    let name = child.hear();
+    let brief = Config {
+        keep_alive: KeepAlive { idle: KEEP_ALIVE, busy: KEEP_ALIVE },
+        connect_timeout: Duration::from_millis(500),
+        ..Config::default()
+    };
+    let channel = Channel::builder().endpoint(|endpoint| endpoint.nic(brief)).connect(&*name).await;
+    let channel = channel.expect("the server is there");
+    let client = Client::new(channel.clone());
+    let call = || {
+        let (client, mut request) = (client.clone(), Request::new(()));
+        request.set_timeout(LONG);
+        tokio::spawn(async move { client.unary(NOTED, request).await })
+    };
+    child.stop();
+    let mut calls = vec![call()];
+    while channel.is_connected() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    calls.push(call());
+    // A stop is a matter of time: this one is longer than any call waited for a connection.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    child.resume();
+    for call in calls {
+        let noted = timeout(LONG, call).await.expect("it ends").expect("no panic");
+        noted.expect("the server goes on before the call's time is over");
     }
 }

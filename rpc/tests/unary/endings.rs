@@ -7,7 +7,7 @@ use doorbell::rpc::{Channel, Client, Code};
 
 use crate::{
     Apart, Device, ECHO, HOLD, HOLD_AGAIN, Stage, connected, echoes, in_time, over_each_device,
-    waits,
+    patient, waits,
 };
 
 over_each_device! {
@@ -41,7 +41,8 @@ async fn a_server_that_shuts_down_finishes_its_calls_and_refuses_others(device: 
 async fn a_channel_connects_again_to_a_server_of_the_same_name(device: Device) {
     let (stage, place) = (Stage::default(), device.fixed());
     let server = Apart::open(&stage, &place).await;
-    let channel = Channel::connect(server.server.name()).await.expect("the server is there");
+    let channel = Channel::builder().wait_for_ready(true).connect(server.server.name()).await;
+    let channel = channel.expect("the server is there");
     let client = Client::new(channel.clone());
     echoes(&client).await;
     server.end().await;
@@ -59,7 +60,7 @@ async fn a_channel_connects_again_to_a_server_of_the_same_name(device: Device) {
 async fn an_idempotent_call_is_repeated_at_the_next_server(device: Device) {
     let ([before, after], place) = ([Stage::default(), Stage::default()], device.fixed());
     let server = Apart::open(&before, &place).await;
-    let client = connected(&server.server).await;
+    let client = patient(&server.server).await;
     let call = client.clone();
     let call = tokio::spawn(async move { call.unary(HOLD_AGAIN, 1).await });
     before.has_begun().await;
@@ -75,7 +76,7 @@ async fn an_idempotent_call_is_repeated_at_the_next_server(device: Device) {
 async fn a_call_that_is_not_idempotent_does_not_run_twice(device: Device) {
     let ([before, after], place) = ([Stage::default(), Stage::default()], device.fixed());
     let server = Apart::open(&before, &place).await;
-    let client = connected(&server.server).await;
+    let client = patient(&server.server).await;
     let call = client.clone();
     let call = tokio::spawn(async move { call.unary(HOLD, 1).await });
     before.has_begun().await;

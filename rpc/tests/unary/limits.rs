@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use doorbell::rpc::{Channel, Client, Code, Server};
+use futures_util::future::join_all;
 
-use crate::{Device, HOLD, Stage, connected, echoes, in_time, over_each_device, waits};
+use crate::{Device, ECHO, HOLD, Stage, connected, echoes, in_time, over_each_device, waits};
 
 over_each_device! {
     a_call_beyond_those_in_flight_waits_for_one_to_end,
@@ -12,6 +13,7 @@ over_each_device! {
     a_call_that_waits_for_its_turn_may_be_dropped,
     a_client_with_as_many_handlers_that_wait_as_it_may_have_leaves_some_for_others,
     a_call_beyond_the_handlers_that_may_run_is_refused,
+    twenty_thousand_calls_at_once_are_all_answered,
 }
 
 async fn a_call_beyond_those_in_flight_waits_for_one_to_end(device: Device) {
@@ -112,4 +114,18 @@ async fn a_call_beyond_the_handlers_that_may_run_is_refused(device: Device) {
     in_time(first).await.expect("no panic").expect("an answer");
     echoes(&client).await;
     assert_eq!(stage.begun(), 0);
+}
+
+// A call had its number when it was made, and waited for a credit. The server, which remembers the
+// latest 4096 numbers, took calls that others had overtaken meanwhile to have begun before.
+async fn twenty_thousand_calls_at_once_are_all_answered(device: Device) {
+    let server = Stage::default().open(device).await;
+    let channel = Channel::builder().in_flight(20_000).connect(server.name()).await;
+    let client = Client::new(channel.expect("a connection"));
+    let calls = (0..20_000).map(|number: u64| client.unary(ECHO, number.to_string()));
+    let answers = join_all(calls).await;
+    for (number, answer) in answers.into_iter().enumerate() {
+        let echo = answer.unwrap_or_else(|why| panic!("call {number}: {why}"));
+        assert_eq!(echo.into_inner(), number.to_string());
+    }
 }

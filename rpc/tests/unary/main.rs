@@ -4,6 +4,7 @@
 mod codes;
 mod deadlines;
 mod endings;
+mod gone;
 mod layers;
 mod limits;
 
@@ -194,6 +195,12 @@ impl Apart {
 
 async fn connected(server: &Server) -> Client<Channel> {
     Client::new(Channel::connect(server.name()).await.expect("the server is there"))
+}
+
+/// A client whose calls wait for the next server when there is none.
+async fn patient(server: &Server) -> Client<Channel> {
+    let channel = Channel::builder().wait_for_ready(true).connect(server.name()).await;
+    Client::new(channel.expect("the server is there"))
 }
 
 /// Echoes a text, which shows that the server takes calls.
