@@ -206,6 +206,7 @@ impl<'p> Run<'p> {
                 Event::ReceivesLow(_)
                 | Event::LastReceive(_)
                 | Event::Established(_)
+                | Event::RequestBounced(_)
                 | Event::PathChanged(_) => {
                     return Err(format!("{event:?}, for which there is no reason"));
                 }

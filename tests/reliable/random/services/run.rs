@@ -322,6 +322,7 @@ impl<'p> Run<'p> {
                 let corrupted = self.program.net.faults.corruption > 0.0;
                 ensure!(corrupted, "the path of {qpn} has changed for no reason");
             }
+            Event::RequestBounced(_) => return Err("a port is closed that nobody asked".into()),
         }
         Ok(())
     }
