@@ -12,12 +12,13 @@ const TOLD: ReplyId<u64> = ReplyId::new(0, "told");
 const PEERS: usize = 1000;
 
 #[tokio::test]
-async fn an_idle_peer_takes_8_kib_at_most_and_little_more_if_it_shows_a_tag() {
+async fn an_idle_peer_takes_8_and_a_half_kib_at_most_and_little_more_if_it_shows_a_tag() {
     let plain = bytes_of_a_peer(None).await;
     let tagged = bytes_of_a_peer(Some(Tag(1))).await;
     println!("{plain} bytes for each end, {tagged} with a tag");
-    assert!(plain <= 8 << 10, "{plain} bytes");
-    assert!(tagged <= (8 << 10) + 128, "{tagged} bytes with a tag");
+    // Tables of the NIC that grow with the number of peers are counted, too.
+    assert!(plain <= 17 << 9, "{plain} bytes");
+    assert!(tagged <= (17 << 9) + 128, "{tagged} bytes with a tag");
 }
 
 /// Maps a thousand peers by a tag, or by none, each of which has answered a call, with both ends in

@@ -140,10 +140,16 @@ impl EndpointBuilder {
         self.with(|config| config.segment = Some(segment))
     }
 
-    /// Sets the most [asynchronous handlers](EndpointConfig::tasks) that run at a time; 64 by
-    /// default.
+    /// Sets the most [asynchronous handlers](EndpointConfig::tasks) that are under way at a time;
+    /// 65,536 by default.
     pub fn tasks(self, tasks: usize) -> Self {
         self.with(|config| config.tasks = tasks)
+    }
+
+    /// Sets the most bytes that the requests of asynchronous handlers
+    /// [keep](EndpointConfig::task_memory); 64 MiB by default.
+    pub fn task_memory(self, bytes: usize) -> Self {
+        self.with(|config| config.task_memory = bytes)
     }
 
     /// Sets the most [peers](EndpointConfig::places) that the endpoint maps; 1024 by default.

@@ -33,8 +33,9 @@ const MOST_HALF_MADE: usize = 256;
 /// for the next; but a network may bring the two in any order.
 const MOST_HALF_MADE_BY_ONE: usize = 4;
 
-/// How long a server waits for a bulk connection that its client has made already.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server waits for a bulk connection that its client has made already. The client's last
+/// packet of the connection may be lost several times.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl BulkConnections {
     /// Accepts bulk connections for as long as the future is polled. `is_session` tells whether

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use doorbell_am::{Bundle, Endpoint, EndpointBuilder, OpenError};
+use doorbell_am::{Bundle, Endpoint, EndpointBuilder, EndpointConfig, OpenError};
 use tokio::runtime::Handle;
 
 use super::open::Server;
@@ -254,11 +254,12 @@ impl ServerBuilder {
 /// The most clients for which a server has a receive each, beside those that busy clients share.
 const MOST_CLIENTS: usize = 65_536;
 
-/// Sets what every server's endpoint has: no bound on asynchronous handlers, which the server
-/// bounds itself, no time limit on replies, which callers bound by deadlines, and a receive for
-/// each client.
+/// Sets what every server's endpoint has: as many asynchronous handlers as an endpoint may have,
+/// whose memory the server bounds itself, no time limit on replies, which callers bound by
+/// deadlines, and a receive for each client.
 fn settled(endpoint: EndpointBuilder) -> EndpointBuilder {
-    endpoint.tasks(1 << 20).patience(PATIENCE).peers(MOST_CLIENTS)
+    let endpoint = endpoint.tasks(EndpointConfig::MOST_TASKS).task_memory(usize::MAX / 2);
+    endpoint.patience(PATIENCE).peers(MOST_CLIENTS)
 }
 
 impl fmt::Debug for ServerBuilder {
