@@ -135,14 +135,15 @@ fn function(service: &Service<'_>, method: &Method) -> TokenStream {
     });
     let generics = generic.as_ref().map(|(taken, bound)| quote!(<#taken: #bound>));
     let captured = generic.as_ref().map(|(taken, _)| quote!(, #taken));
+    let future = quote_spanned! {method.place()=>
+        impl ::core::future::Future<Output = #answer> + use<#parameter #captured>
+    };
     // Not an `async fn`, whose future would borrow the client: a task that calls through a service
     // which is not `Sync` could not be sent to another thread.
     quote! {
         #doc
         #(#shared)*
-        #vis fn #function #generics(&self #declared)
-            -> impl ::core::future::Future<Output = #answer> + use<#parameter #captured>
-        {
+        #vis fn #function #generics(&self #declared) -> #future {
             #response
         }
     }
