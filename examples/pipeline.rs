@@ -2,17 +2,18 @@
 //! stage with what has become of it, and answers with the next stage's answer.
 //!
 //! `cargo run --release --example pipeline` starts three stages as processes, and sends a hundred
-//! items through them. Each stage needs 2 ms for an item, and has 16 items under way at a time.
-//! Whoever sends more waits for credits, so that no items pile up anywhere.
+//! items through them. Each stage needs 2 ms for an item. The feeder has 16 items under way at a
+//! time, so that no items pile up anywhere.
 
 use std::io::{self, Write};
 use std::process::id;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use doorbell::am::{Call, CallError, Endpoint, Event, Handlers, Name, Peer, Received};
 use tokio::process::{Child, Command};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 /// Tells the feeder the name of a stage that is open.
@@ -36,7 +37,7 @@ async fn item(next: Option<Peer>, _: Received, value: f64) -> Result<f64, CallEr
 
 /// Runs a stage, until the one before it has gone.
 async fn stage(device: &str, feeder: &str, next: Option<&str>) -> Result<()> {
-    let builder = Endpoint::builder().credits(AT_A_TIME).tasks(AT_A_TIME);
+    let builder = Endpoint::builder();
     // Handlers need the next stage, so what sends to it is open before what receives.
     let sender = builder.clone().open(device, Handlers::new()).await?;
     let next = match next {
@@ -62,10 +63,11 @@ fn start(stage: u64, feeder: &Name, next: Option<&String>) -> Result<Child> {
 
 /// Sends all items through the first stage, and checks what comes back.
 async fn send_items(first: &Peer) -> Result<()> {
-    let mut items = JoinSet::new();
+    let (mut items, places) = (JoinSet::new(), Arc::new(Semaphore::new(AT_A_TIME)));
     for number in 0..ITEMS {
-        let first = first.clone();
+        let (first, places) = (first.clone(), places.clone());
         items.spawn(async move {
+            let _place = places.acquire().await?;
             let value = first.call(ITEM, number as f64).await?;
             ensure!(value == 8.0 * number as f64 + 7.0, "item {number} came back as {value}");
             Ok(())
@@ -79,7 +81,7 @@ async fn feed() -> Result<()> {
     let (joins, mut joined) = mpsc::unbounded_channel();
     let handlers = Handlers::new().on(JOIN, move |_, name| joins.send(name));
     let device = format!("shm:pipeline-{}/feeder", id());
-    let feeder = Endpoint::builder().credits(AT_A_TIME).open(&device, handlers).await?;
+    let feeder = Endpoint::open(&device, handlers).await?;
     // The last stage starts first, for each stage is told the name of the next.
     let (mut stages, mut next) = (Vec::new(), None);
     for number in (0..STAGES).rev() {

@@ -71,7 +71,7 @@ fn says_each_thing_once(status: &Status, name: &str) {
     let shown = doorbell_kit::chain(status);
     let address = name.split('#').next().expect("it has an address");
     assert_eq!(shown.matches(address).count(), 1, "{shown}");
-    let mut said: Vec<_> = shown.split([':', ';']).map(str::trim).collect();
+    let mut said: Vec<_> = shown.split("; ").flat_map(|part| part.split(": ")).collect();
     let all = said.len();
     said.sort_unstable();
     said.dedup();
