@@ -49,8 +49,14 @@ fn serves(part: &str) {
     runtime(workers.parse().expect("a number")).block_on(async {
         let router = Router::new()
             .unary(ECHO, async |request| Ok(request.into_inner()))
-            .unary(BLOCK, async |request| Ok(block(request.into_inner())))
-            .unary(RELEASE, async |request| Ok(release(request.into_inner())))
+            .unary(BLOCK, async |request| {
+                block(request.into_inner());
+                Ok(())
+            })
+            .unary(RELEASE, async |request| {
+                release(request.into_inner());
+                Ok(())
+            })
             .unary(SLEEP, async |request| {
                 std::thread::sleep(Duration::from_millis(request.into_inner()));
                 Ok(())
