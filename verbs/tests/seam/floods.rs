@@ -116,7 +116,8 @@ fn over_udp_an_honest_client_connects_during_a_flood_of_forged_requests() {
             sent.load(Ordering::Relaxed)
         );
         assert!(counted.received > 2000, "the flood came: {counted:?}");
-        assert!(most < 400, "{most} queue pairs");
+        // As many as may be half made, and those of the client.
+        assert!(most < 1024 + 100, "{most} queue pairs");
         stops.store(true, Ordering::Relaxed);
         floods.join().expect("it sends");
         drop(client);
