@@ -240,9 +240,27 @@ impl<'r> Request<'r> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let payload = self.payload().len();
-        let buffer = if payload == 0 { 0 } else { self.0.link.buffers.size() };
-        self.spawn_keeping(buffer, handler);
+        let bytes = self.bytes_kept();
+        self.spawn_keeping(bytes, handler);
+    }
+
+    /// Has a task of the runtime answer the request, as [`spawn`](Self::spawn) does. For layers of
+    /// this workspace that refuse requests in words of their own.
+    ///
+    /// # Errors
+    /// The request, when there is no room for another handler.
+    #[doc(hidden)]
+    pub fn try_spawn<F>(self, handler: impl FnOnce(Kept) -> F) -> Result<(), Self>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let bytes = self.bytes_kept();
+        self.try_spawn_keeping(bytes, handler)
+    }
+
+    /// Returns the bytes that a task keeps which has the request, beside its words.
+    fn bytes_kept(&self) -> usize {
+        if self.payload().is_empty() { 0 } else { self.0.link.buffers.size() }
     }
 
     /// Has a task of the runtime answer the request, as [`spawn`](Self::spawn) does, by a future that
@@ -264,20 +282,30 @@ impl<'r> Request<'r> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        if let Err(refused) = self.try_spawn_keeping(bytes, handler) {
+            refused.gives_back(Undeliverable::Busy);
+        }
+    }
+
+    fn try_spawn_keeping<F>(self, bytes: usize, handler: impl FnOnce(Kept) -> F) -> Result<(), Self>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let Asked { link, ref arrival, taken, .. } = *self.0;
         let bytes = 8 * arrival.header.words + taken + bytes;
         let few = || link.retains_few(FEW);
         let Some(room) = link.endpoint.tasks.reserve(bytes, few) else {
-            return self.gives_back(Undeliverable::Busy);
+            return Err(self);
         };
         let (header, kept) = (self.0.arrival.header, self.keep_by(Owes::HolderAndTask));
-        let Some(id) = kept.id() else { return };
+        let Some(id) = kept.id() else { return Ok(()) };
         // The debt tells the caller even if `handler` panics instead of making a future.
         let debt = TaskDebt::new(link.clone(), (header, id), room);
         let tasks = &link.endpoint.tasks;
         let task = tasks.spawn(handler(kept), debt, TaskDebt::waits, TaskDebt::panicked);
         link.endpoint.signals.note_woken();
         link.set_task(id, task);
+        Ok(())
     }
 
     /// Sends the request back, since its words are no arguments of the handler.

@@ -28,7 +28,10 @@ impl Default for ServerBuilder {
     fn default() -> Self {
         Self {
             router: Router::new(),
-            endpoint: Endpoint::builder(),
+            // The server bounds the memory of its handlers itself.
+            endpoint: Endpoint::builder()
+                .tasks(EndpointConfig::MOST_TASKS)
+                .task_memory(usize::MAX / 2),
             keep_alive: None,
             health: None,
             interceptors: Interceptors::default(),
@@ -254,11 +257,9 @@ impl ServerBuilder {
 /// The most clients for which a server has a receive each, beside those that busy clients share.
 const MOST_CLIENTS: usize = 65_536;
 
-/// Sets what every server's endpoint has: as many asynchronous handlers as an endpoint may have,
-/// whose memory the server bounds itself, no time limit on replies, which callers bound by
+/// Sets what every server's endpoint has: no time limit on replies, which callers bound by
 /// deadlines, and a receive for each client.
 fn settled(endpoint: EndpointBuilder) -> EndpointBuilder {
-    let endpoint = endpoint.tasks(EndpointConfig::MOST_TASKS).task_memory(usize::MAX / 2);
     endpoint.patience(PATIENCE).peers(MOST_CLIENTS)
 }
 

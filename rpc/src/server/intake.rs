@@ -99,7 +99,11 @@ impl Core {
                 let _answered = running.over();
                 return answer.answer_here(request, head.call);
             }
-            return request.spawn(|kept| running.run(ReplyPath::Reply(kept)));
+            // Without room, the handler is stopped that has begun.
+            if let Err(request) = request.try_spawn(|kept| running.run(ReplyPath::Reply(kept))) {
+                Encoded::error(&no_room()).answer_here(request, head.call);
+            }
+            return;
         }
         let (taken, route) = (Taken { head, call, peer, slot }, route.clone());
         let waiting = Waiting::new(self.queue.as_ref());
@@ -112,7 +116,10 @@ impl Core {
             return;
         }
         let core = self.clone();
-        request.spawn(|kept| core.run_later(route, taken, None, waiting, ReplyPath::Reply(kept)));
+        let runs = |kept| core.run_later(route, taken, None, waiting, ReplyPath::Reply(kept));
+        if let Err(request) = request.try_spawn(runs) {
+            refused(no_room()).answer_here(request, head.call);
+        }
     }
 
     /// Runs the handler of a call as a task of its own. A body that is too long for a message is
@@ -263,6 +270,15 @@ fn is_inline(route: &Route, head: &CallHead) -> bool {
 async fn intercepted(route: &Route, call: Request<Body>) -> Result<Request<Body>, Status> {
     let sees = AssertUnwindSafe(route.responder.interceptors.see(call)).catch_unwind();
     sees.await.unwrap_or_else(|panic| Err(panicked(route.method.path(), &*panic)))
+}
+
+/// The status of a call for whose handler the endpoint of Active Messages has no room.
+#[cold]
+fn no_room() -> Status {
+    Status::resource_exhausted(
+        "the server has as many handlers and answers under way as an endpoint may have: make fewer \
+         calls at a time, or have more servers",
+    )
 }
 
 /// The answer to a call that was refused, so that its handler does not run.

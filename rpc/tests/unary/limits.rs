@@ -14,6 +14,27 @@ over_each_device! {
     a_client_with_as_many_handlers_that_wait_as_it_may_have_leaves_some_for_others,
     a_call_beyond_the_handlers_that_may_run_is_refused,
     twenty_thousand_calls_at_once_are_all_answered,
+    calls_for_which_active_messages_have_no_room_are_refused_and_do_not_hang,
+}
+
+// Active Messages sent such requests back without their words, and so nobody ended the calls.
+async fn calls_for_which_active_messages_have_no_room_are_refused_and_do_not_hang(device: Device) {
+    let stage = Stage::default();
+    let builder = Server::builder().add_service(stage.router()).service(7);
+    let server = builder.endpoint(|endpoint| endpoint.tasks(4)).open(device.any()).await;
+    let server = server.expect("the device opens");
+    let client = connected(&server).await;
+    let calls = (0..200).map(|number| client.unary(HOLD, number)).collect::<Vec<_>>();
+    let calls = tokio::spawn(join_all(calls));
+    stage.has_begun().await;
+    stage.go(200);
+    let ended = in_time(calls).await.expect("no panic");
+    let (answered, refused): (Vec<_>, Vec<_>) = ended.into_iter().partition(Result::is_ok);
+    assert!(answered.len() >= 4 && !refused.is_empty(), "{} are answered", answered.len());
+    for status in refused.into_iter().filter_map(Result::err) {
+        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+        assert!(status.has_not_run(), "{status}");
+    }
 }
 
 async fn a_call_beyond_those_in_flight_waits_for_one_to_end(device: Device) {
