@@ -51,6 +51,8 @@ pub struct Retries {
     budget: Arc<TpsBudget>,
     /// The attempts of the present call that have failed.
     failed: u32,
+    /// Whether an attempt of the call may have run.
+    may_have_run: bool,
 }
 
 /// A set of codes, a bit for each.
@@ -78,6 +80,7 @@ impl Default for Retries {
             backoff: Backoff::default(),
             budget: Arc::new(TpsBudget::new(COUNTS, 10, 0.2)),
             failed: 0,
+            may_have_run: false,
         }
     }
 }
@@ -133,7 +136,14 @@ impl<E: Failed> Policy<Request<Body>, Response<Body>, E> for Retries {
             self.budget.deposit();
             return None;
         };
-        if !failed.status().is_some_and(|status| self.covers(request, status)) {
+        let status = failed.status();
+        let covers = status.is_some_and(|status| self.covers(request, status));
+        self.may_have_run |= !status.is_some_and(Status::has_not_run);
+        if self.may_have_run {
+            // The last attempt tells nothing about those before.
+            failed.mark_may_have_run();
+        }
+        if !covers {
             return None;
         }
         self.failed += 1;
@@ -153,11 +163,18 @@ impl<E: Failed> Policy<Request<Body>, Response<Body>, E> for Retries {
 pub trait Failed {
     /// The status that the error is, or was caused by.
     fn status(&self) -> Option<&Status>;
+
+    /// Takes back that the call [has not run](Status::has_not_run), if the status says so.
+    fn mark_may_have_run(&mut self);
 }
 
 impl Failed for Status {
     fn status(&self) -> Option<&Status> {
         Some(self)
+    }
+
+    fn mark_may_have_run(&mut self) {
+        *self = self.clone().may_have_run();
     }
 }
 
@@ -171,6 +188,12 @@ impl Failed for Box<dyn Error + Send + Sync> {
             cause = found.source();
         }
         None
+    }
+
+    fn mark_may_have_run(&mut self) {
+        if let Some(status) = self.status().filter(|status| status.has_not_run()) {
+            *self = Box::new(status.clone().may_have_run());
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod history;
 mod server;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use doorbell_kit::{Luck, child};
@@ -62,12 +63,16 @@ impl Drop for Records {
 
 /// Three devices at which servers can be opened again and again. No other test uses them.
 fn devices(kind: &str) -> [String; 3] {
+    static NEXT: AtomicU16 = AtomicU16::new(1);
     let process = std::process::id();
-    [1_u32, 2, 3].map(|number| match kind {
-        "shm" => format!("shm:chaos-{process}-{number}"),
-        _ => {
-            let [_, _, high, low] = process.to_be_bytes();
-            format!("udp:127.{}.{high}.{low}:5000", 100 + number)
+    [(); 3].map(|()| {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        match kind {
+            "shm" => format!("shm:chaos-{process}-{number}"),
+            _ => {
+                let [_, _, high, low] = process.to_be_bytes();
+                format!("udp:127.{}.{high}.{low}:5000", 100 + number)
+            }
         }
     })
 }

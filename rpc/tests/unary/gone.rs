@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use doorbell::rpc::{Channel, ChannelBuilder, Client, Code, Request};
+use doorbell::rpc::{Channel, ChannelBuilder, Client, Code, Request, Retries};
 use futures_util::future::join_all;
+use tower::ServiceBuilder;
 use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
 use tower::discover::ServiceList;
 use tower::load::{CompleteOnResponse, PendingRequests};
 
-use crate::{Apart, Device, ECHO, HOLD, Stage, echoes, in_time, over_each_device};
+use crate::{Apart, Device, ECHO, HOLD, HOLD_AGAIN, Stage, echoes, in_time, over_each_device};
 
 over_each_device! {
     calls_fail_at_once_while_their_server_is_gone,
@@ -17,6 +18,7 @@ over_each_device! {
     a_call_that_waits_ends_when_its_time_is_over,
     a_channel_finds_its_server_again_by_itself_after_a_call_has_failed,
     a_balance_gives_no_calls_to_a_server_that_is_gone_and_takes_it_back,
+    a_call_that_may_have_run_says_so_though_its_last_attempt_has_not,
 }
 
 /// A channel that takes a server for gone soon that does not answer.
@@ -139,4 +141,18 @@ async fn a_balance_gives_no_calls_to_a_server_that_is_gone_and_takes_it_back(dev
     for server in servers {
         server.end().await;
     }
+}
+
+// The status was that of the last attempt, which had found no server.
+async fn a_call_that_may_have_run_says_so_though_its_last_attempt_has_not(device: Device) {
+    let stage = Stage::default();
+    let server = Apart::open(&stage, &device.fixed()).await;
+    let channel = brief().connect(server.server.name()).await.expect("the server is there");
+    let client = Client::new(ServiceBuilder::new().retry(Retries::new()).service(channel));
+    let call = tokio::spawn(async move { client.unary(HOLD_AGAIN, 1).await });
+    stage.has_begun().await;
+    server.end().await;
+    let status = in_time(call).await.expect("no panic").expect_err("nobody is there");
+    assert_eq!(status.code(), Code::Unavailable, "{status}");
+    assert!(!status.has_not_run(), "{status}");
 }

@@ -1,5 +1,6 @@
 //! A process that is killed.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use doorbell::splitc::{Carrier, Config, Error, World};
@@ -12,7 +13,10 @@ use crate::common::{by, carriers};
 /// Opens a NIC, as a member of a world does.
 pub fn open(device: &str, name: &str) -> Nic {
     let device = match device {
-        "shm" => format!("shm:killed-{name}"),
+        "shm" => {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            format!("shm:killed-{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+        }
         _ => "udp:127.0.0.1:0".to_owned(),
     };
     let keep_alive = doorbell_verbs::KeepAlive {
