@@ -82,6 +82,9 @@ type Source = Box<dyn FnMut() -> BoxFuture<'static, Found> + Send>;
 /// Changes that wait to be taken by a balancer. The task looks no further meanwhile.
 const WAITING: usize = 64;
 
+/// How long a server of several may be silent to attempts to connect before it counts as gone.
+const SILENCE: Duration = Duration::from_secs(1);
+
 impl Servers {
     /// The servers of a list, which stays as it is.
     pub fn list(names: impl IntoIterator<Item = Name>) -> ServersBuilder {
@@ -140,7 +143,7 @@ impl Servers {
         F: Future<Output = Found> + Send + 'static,
     {
         let source = Box::new(move || look().boxed());
-        ServersBuilder { source, every, channels: Channel::builder() }
+        ServersBuilder { source, every, channels: Channel::builder().connect_timeout(SILENCE) }
     }
 }
 
@@ -150,7 +153,8 @@ impl ServersBuilder {
         Self { every: time, ..self }
     }
 
-    /// Sets the builder of the channels to the servers.
+    /// Sets the builder of the channels to the servers. Unless set, a server counts as gone when it
+    /// has been silent to attempts to connect for a second: others are there to take its calls.
     pub fn channels(self, channels: ChannelBuilder) -> Self {
         Self { channels, ..self }
     }
