@@ -47,7 +47,7 @@
 //!
 //! | what | at most |
 //! |---|---|
-//! | bytes of a stream that were received and not read | [`window`](Config::window), in twice as much memory and two segments |
+//! | bytes of a stream that were received and not read | `Config::window`, in twice as much memory and two segments |
 //! | bytes of a stream that were sent and not acknowledged | the peer's window |
 //! | an idle stream | some 12.4 KB with its queue pair, and no buffer |
 //! | receive buffers of an endpoint, for all its streams | [`receives`](Config::receives), of a [`segment`](Config::segment) each |
