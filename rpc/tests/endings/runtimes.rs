@@ -112,7 +112,7 @@ async fn client_channel(server: &Server, made_in: &Runtime) -> Channel {
 fn a_call_that_waits_for_a_connection_ends_with_the_runtime_of_its_channel() {
     let [made, calls] = [runtime(), runtime()];
     let nobody = "udp:127.0.0.1:1#1";
-    let channel = Channel::builder().connect_timeout(Duration::from_secs(600));
+    let channel = Channel::builder().wait_for_ready(true);
     let channel = run(&made, channel.connect_lazily(nobody)).expect("the device opens");
     let waits = calls.spawn(async move { Client::new(channel).unary(ADD, (2, 3)).await });
     // The call waits whenever that is; if it has not begun, it fails all the same.
