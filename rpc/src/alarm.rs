@@ -52,9 +52,6 @@ pub struct Late;
 pub async fn until<F: Future>(deadline: Option<Instant>, future: F) -> Result<F::Output, Late> {
     let mut future = pin!(future);
     let Some(deadline) = deadline else { return Ok(future.await) };
-    if Handle::try_current().is_ok() {
-        return tokio::time::timeout_at(deadline, future).await.map_err(|_| Late);
-    }
     let mut alarm = pin!(Alarm::at(deadline));
     std::future::poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Ok(output)),

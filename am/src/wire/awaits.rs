@@ -17,13 +17,14 @@ pub const LATER: u16 = 3;
 /// is a [`Late`].
 pub const LATE: u16 = 4;
 
-/// The lowest ticket: the twelve bits of a header have the numbers of calls.
+/// The lowest ticket of a late answer. Smaller numbers are those of calls, which have twelve bits in
+/// a header.
 pub const FIRST_TICKET: u64 = 1 << 12;
 
 /// The sorts of late answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
-    /// A reply. The words behind the first, and the payload, are the reply's.
+    /// The handler has replied: the words behind the first, and the payload, are the reply's.
     Reply,
     /// The request comes back. The second word is the reason.
     Returned,

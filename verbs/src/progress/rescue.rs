@@ -171,7 +171,8 @@ impl List {
     fn note(&self, key: u64, runs: u64) {
         let mut nics = self.nics();
         let Some(place) = nics.places.get_mut(&key) else { return };
-        place.runs = runs;
+        // The watch runs, so nobody is stranded any more.
+        (place.runs, place.stranded) = (runs, false);
         self.begin_grace(&mut nics, key, false);
     }
 

@@ -1,9 +1,9 @@
 //! The watch: a background task that runs the NIC when no task waits.
 //!
 //! The watch is a task of the runtime in which the NIC was opened, or the rescue thread where there
-//! is none. It wakes with the device while that is armed, and every millisecond while it is not. Then it
-//! checks whether any task has taken turns since. If none has, the watch takes turns, arms the
-//! device, and sleeps.
+//! is none. The watch wakes with the device while that is armed, and every millisecond while it is
+//! not. Then the watch checks whether any task has taken turns since. If none has, the watch takes
+//! turns, arms the device, and sleeps.
 //!
 //! With a spinning time of zero, the watch does not wait for a millisecond, but until other tasks
 //! have run. Then only the device's time matters, and on a simulated network each run is the same.
