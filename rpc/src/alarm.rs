@@ -7,14 +7,26 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use pin_project_lite::pin_project;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 pin_project! {
     /// A future that is ready at a point in time. Within a Tokio runtime that is a timer of the
     /// runtime, and elsewhere a timer of a thread, which runs while such timers wait.
+    ///
+    /// A future may be polled in one runtime and then in another, when the first has ended. So the
+    /// timer is made anew in each.
+    pub struct Alarm {
+        at: Instant,
+        runtime: Option<Id>,
+        #[pin]
+        timer: Either,
+    }
+}
+
+pin_project! {
     #[project = Projected]
-    pub enum Alarm {
+    enum Either {
         OfRuntime { #[pin] sleep: Sleep },
         OfThread { timer: Timer },
     }
@@ -23,18 +35,35 @@ pin_project! {
 impl Alarm {
     /// An alarm that is ready at the time `at`.
     pub fn at(at: Instant) -> Self {
-        match Handle::try_current() {
-            Ok(_) => Self::OfRuntime { sleep: sleep_until(at) },
-            Err(_) => Self::OfThread { timer: Timer { at: at.into_std(), number: None } },
+        let runtime = current_runtime();
+        Self { at, runtime, timer: Either::new(at, runtime) }
+    }
+}
+
+impl Either {
+    fn new(at: Instant, runtime: Option<Id>) -> Self {
+        match runtime {
+            Some(_) => Self::OfRuntime { sleep: sleep_until(at) },
+            None => Self::OfThread { timer: Timer { at: at.into_std(), number: None } },
         }
     }
+}
+
+fn current_runtime() -> Option<Id> {
+    Handle::try_current().ok().map(|runtime| runtime.id())
 }
 
 impl Future for Alarm {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        match self.project() {
+        let mut this = self.project();
+        let runtime = current_runtime();
+        if runtime != *this.runtime {
+            *this.runtime = runtime;
+            this.timer.set(Either::new(*this.at, runtime));
+        }
+        match this.timer.project() {
             Projected::OfRuntime { sleep } => sleep.poll(context),
             Projected::OfThread { timer } => timer.poll(context),
         }

@@ -152,6 +152,25 @@ async fn a_file_that_is_broken_or_empty_or_gone_leaves_the_servers_that_are_know
 }
 
 #[tokio::test]
+async fn a_program_that_finds_no_servers_at_first_is_told_why() {
+    let names = Names::new();
+    let missing = in_time(Servers::file(&names.0).find()).await.expect_err("there is no file");
+    assert_eq!(missing.code(), Code::Unavailable);
+    let text = missing.message();
+    let path = names.0.display().to_string();
+    assert!(text.starts_with("no servers found: ") && text.contains(&path), "{text}");
+    let nobody = in_time(Servers::list([]).find()).await.expect_err("it lists nobody");
+    assert_eq!(nobody.message(), "no servers found: the list of them is empty");
+    let [one, other] = [7, 8].map(|number| Name::at("shm:discovery/find", number));
+    names.says(&format!("{one}\n"));
+    let found = Servers::file(&names.0).every(Duration::from_millis(5)).find();
+    let mut servers = in_time(found).await.expect("it is listed");
+    assert_eq!(next(&mut servers).await, ("come", one));
+    names.says(&format!("{other}\n"));
+    assert_eq!(next(&mut servers).await.1, other);
+}
+
+#[tokio::test]
 async fn servers_come_and_go_with_the_addresses_of_a_host() {
     let [one, other]: [SocketAddr; 2] =
         ["192.0.2.1:5000", "[2001:db8::1]:5000"].map(|at| at.parse().expect("an address"));

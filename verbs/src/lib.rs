@@ -177,7 +177,7 @@ pub use doorbell_core::nic::{
     KeepAlive, Memory, NotRights, PostError, ReceiveRequest, Refused, ResourceError, Rights,
     Segment, SharedReceiveQueueId, Silence, WorkRequest,
 };
-pub use doorbell_core::wire::cm::{CmPort, RnrRetryCount};
+pub use doorbell_core::wire::cm::{CmPort, RejectReason, RnrRetryCount};
 pub use doorbell_core::wire::{
     Imm, Metadata, MetadataTooLong, NotNumber, NotPathMtu, PathMtu, Qkey, Qpn, RemoteAddr, Rkey,
     ServiceId,

@@ -1,6 +1,6 @@
 //! Requests that have given their credits back before their answers, since their handlers wait.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::owed::{DeferredAnswer, RetainedId};
 use crate::shared::Reserved;
@@ -17,6 +17,8 @@ pub(crate) struct Detached {
     waiting: Vec<RetainedId>,
     /// The number of tickets that were ever given out.
     tickets: u64,
+    /// The calls whose handlers have not answered, by their tickets.
+    calls: HashMap<u64, RetainedId>,
     /// The number of requests that have given their credits back and whose answers have not left.
     count: usize,
     /// The answers that wait for a credit.
@@ -46,17 +48,28 @@ impl Detached {
     }
 
     /// Counts a request that gives its credit back. Returns its ticket, or 0 if it is no call.
-    pub(super) fn begin(&mut self, call: u16) -> u64 {
+    pub(super) fn begin(&mut self, call: u16, id: RetainedId) -> u64 {
         self.count += 1;
         if call == 0 {
             return 0;
         }
         self.tickets += 1;
-        FIRST_TICKET - 1 + self.tickets
+        let ticket = FIRST_TICKET - 1 + self.tickets;
+        self.calls.insert(ticket, id);
+        ticket
+    }
+
+    /// Returns the call with a ticket, if its handler has not answered.
+    pub(super) fn call(&self, ticket: u64) -> Option<RetainedId> {
+        self.calls.get(&ticket).copied()
     }
 
     /// Has an answer wait for a credit.
     pub(super) fn answer(&mut self, ticket: u64, answer: DeferredAnswer) {
+        self.calls.remove(&ticket);
+        if self.calls.is_empty() {
+            self.calls.shrink_to(MOST_KEPT);
+        }
         if !self.ended {
             self.answers.push_back(Waiting { ticket, answer, room: None });
         }

@@ -1,6 +1,6 @@
 //! Calls of this side whose answers come late, by tickets of the peer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::task::Waker;
 
 use crate::shared::{drop_later, wake_later};
@@ -13,7 +13,7 @@ pub(crate) struct LateAnswers<T> {
     /// The number of requests that are no calls.
     one_way: usize,
     /// Calls that were given up and that the peer is to be told of: their numbers, or their tickets.
-    given_up: Vec<u64>,
+    given_up: BTreeSet<u64>,
 }
 
 /// A call whose answer comes late.
@@ -28,7 +28,7 @@ enum Late<T> {
 
 impl<T> Default for LateAnswers<T> {
     fn default() -> Self {
-        Self { calls: HashMap::new(), one_way: 0, given_up: Vec::new() }
+        Self { calls: HashMap::new(), one_way: 0, given_up: BTreeSet::new() }
     }
 }
 
@@ -119,13 +119,13 @@ impl<T> LateAnswers<T> {
 
     /// Has the peer told that a call was given up.
     pub fn tell_given_up(&mut self, call: u64) {
-        self.given_up.push(call);
+        self.given_up.insert(call);
     }
 
     /// Notes that the answer to a call has come, so that the peer need not be told that the call was
     /// given up.
     pub fn needs_no_telling(&mut self, call: u64) {
-        self.given_up.retain(|&number| number != call);
+        self.given_up.remove(&call);
     }
 
     /// Returns whether the peer is to be told of calls that were given up.
@@ -135,7 +135,7 @@ impl<T> LateAnswers<T> {
 
     /// Takes up to `most` calls that the peer is to be told of.
     pub fn take_given_up(&mut self, most: usize) -> Vec<u64> {
-        self.given_up.drain(..self.given_up.len().min(most)).collect()
+        std::iter::from_fn(|| self.given_up.pop_first()).take(most).collect()
     }
 
     /// Wakes all waiting tasks, since no answer will come any more.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::detached::Detached;
 use super::owed::{DeferredAnswer, Owes, Release, RetainedId};
 use crate::shared::Reserved;
+use crate::wire::awaits::FIRST_TICKET;
 use crate::wire::{CALLS_ASKED, Header, MOST_CREDITS};
 
 /// The time that a call is retained before its caller is asked whether it still awaits the answer.
@@ -151,7 +152,7 @@ impl RetainedRequests {
         self.detached.put_waiting(waiting);
         let id = found?;
         let call = self.get(id)?.header.call;
-        let ticket = self.detached.begin(call);
+        let ticket = self.detached.begin(call, id);
         self.get(id)?.ticket = Some(ticket);
         Some((call, ticket))
     }
@@ -166,20 +167,20 @@ impl RetainedRequests {
     /// Notes that the peer has given calls up, which it names by their numbers or their tickets.
     /// Returns the tasks that are to be ended.
     pub fn give_up_all(&mut self, calls: &[u64]) -> Vec<AbortHandle> {
-        let named = |request: &Request| match request.ticket {
-            Some(ticket) => ticket,
-            None => request.header.call.into(),
-        };
-        let requests = self.places.iter_mut().filter_map(|place| place.request.as_mut());
-        let given_up = requests.filter(|request| {
-            let name = named(request);
-            name != 0 && calls.contains(&name)
-        });
-        let end = |request: &mut Request| {
-            request.given_up = true;
-            request.task.take()
-        };
-        given_up.filter_map(end).collect()
+        let (numbers, tickets): (Vec<u64>, Vec<u64>) =
+            calls.iter().partition(|&&call| call < FIRST_TICKET);
+        let mut all: Vec<_> =
+            tickets.into_iter().filter_map(|ticket| self.detached.call(ticket)).collect();
+        if !numbers.is_empty() {
+            // No peer has more of these than credits.
+            let has_number = |request: &Request| {
+                request.ticket.is_none()
+                    && request.header.call != 0
+                    && numbers.contains(&request.header.call.into())
+            };
+            all.extend(self.all().filter(|(_, request)| has_number(request)).map(|(id, _)| id));
+        }
+        all.into_iter().filter_map(|id| self.give_up(id)).collect()
     }
 
     /// Starts the task that attends to the requests, unless it runs. `starts` gets what wakes the
@@ -368,7 +369,6 @@ impl RetainedRequests {
 mod tests {
     use super::*;
     use crate::wire::Kind;
-    use crate::wire::awaits::FIRST_TICKET;
 
     fn header(call: u16) -> Header {
         Header { kind: Kind::Request, words: 0, handler: 0, call }

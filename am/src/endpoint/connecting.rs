@@ -1,6 +1,7 @@
 //! Connections to peers: made, found again, and accepted.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorbell_verbs::{ConnectError, Incoming, Listener, Qpn, RemoteMemory, ServiceId};
@@ -256,6 +257,9 @@ impl Core {
             tracing::debug!(%why, "a peer is refused");
             let _ = incoming.reject(why.text().as_bytes());
         };
+        if self.shuts_down.load(Ordering::SeqCst) {
+            return refuse(incoming, Refusal::ShutsDown);
+        }
         if let Some(knock) = Knock::from_bytes(incoming.private()) {
             return match self.challenge(knock) {
                 Ok(challenge) => drop(incoming.reject(&challenge.to_bytes())),

@@ -52,6 +52,8 @@ pub(super) struct Core {
     pub events: broadcast::Sender<Event>,
     /// Whether receives are being recalled from idle peers.
     pub recalling: AtomicBool,
+    /// Whether the endpoint accepts no further peers.
+    pub shuts_down: AtomicBool,
     /// Whether the endpoint is closed because its runtime has ended.
     pub runtime_ended: AtomicBool,
     /// The peers that have died while requests to them were not answered, the first ones, for
@@ -128,6 +130,7 @@ impl Core {
                 listing,
                 events,
                 recalling: AtomicBool::new(false),
+                shuts_down: AtomicBool::new(false),
                 runtime_ended: AtomicBool::new(false),
                 lost: Mutex::default(),
                 listening: listener.as_ref().map(Listener::stop),

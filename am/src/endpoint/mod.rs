@@ -19,6 +19,7 @@ mod user;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorbell_verbs::{Region, RegisterError, Registered, Rights};
@@ -241,6 +242,13 @@ impl Endpoint {
     /// awaits this, so that all its requests are handled.
     pub async fn unmap_all(&self) {
         self.0.core.unmap_all().await;
+    }
+
+    /// Refuses all peers that would connect from now on, and tells them that the endpoint is
+    /// shutting down. Peers that are connected stay, and those that are connecting right now may
+    /// still become so.
+    pub fn accept_no_more(&self) {
+        self.0.core.shuts_down.store(true, Ordering::SeqCst);
     }
 
     /// Closes the endpoint, once all peers have handled what was sent to them before. Whoever sends

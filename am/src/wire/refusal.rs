@@ -16,10 +16,13 @@ pub(crate) enum Refusal {
     Stale,
     /// The endpoint has no room for another peer.
     NoRoom,
+    /// The endpoint accepts no further peers.
+    ShutsDown,
 }
 
 impl Refusal {
-    const ALL: [Self; 5] = [Self::NoHello, Self::Policy, Self::Tag, Self::Stale, Self::NoRoom];
+    const ALL: [Self; 6] =
+        [Self::NoHello, Self::Policy, Self::Tag, Self::Stale, Self::NoRoom, Self::ShutsDown];
 
     /// Decodes the private data of a REJ, which may end with zeros.
     pub fn from_private(private: &[u8]) -> Option<Self> {
@@ -38,6 +41,7 @@ impl Refusal {
                 "it has no queue pair or no receive left for another peer: close others, or \
                  configure it with more `queue_pairs` or `receives`"
             }
+            Self::ShutsDown => "it is shutting down, and accepts no further peers",
         }
     }
 }

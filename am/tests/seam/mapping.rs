@@ -148,3 +148,20 @@ fn a_program_that_maps_and_unmaps_faster_than_queue_pairs_rest_waits_for_one() {
         });
     }
 }
+
+#[test]
+fn an_endpoint_that_accepts_no_more_keeps_its_peers_and_says_why_it_refuses_others() {
+    everywhere(|over| async move {
+        let far = adding(over, "no-more-a").await;
+        let (there, late) = (adding(over, "no-more-b").await, adding(over, "no-more-c").await);
+        call_mapped(&there, 0, far.name(), 1).await;
+        far.accept_no_more();
+        let refused = late.connect(far.name()).await.expect_err("it accepts nobody");
+        assert!(matches!(refused, MapError::Refused { .. }), "{refused:?}");
+        assert!(refused.to_string().ends_with("refuses: it is shutting down, and accepts no further peers"), "{refused}");
+        // One that has connected is found, and needs no other connection.
+        call_mapped(&there, 1, far.name(), 2).await;
+        // It may still connect itself.
+        call_mapped(&far, 0, late.name(), 3).await;
+    });
+}

@@ -16,7 +16,7 @@ use super::channel::{Channel, Inner};
 use super::connector::Connector;
 use super::numbers::Numbers;
 use super::permits::Permits;
-use super::sharing::shared_bundle;
+use super::sharing::{Place, shared_bundle};
 use super::standing::runtime_ended;
 use crate::context::deadline_after;
 use crate::status::{Code, Status, chain};
@@ -243,9 +243,10 @@ impl ChannelBuilder {
             Some(time) => endpoint.keep_alive(time),
         };
         let opened = async {
+            let place = Place { device: &device, is_any: self.device.is_none() };
             let bundle = match self.own_nic {
                 true => endpoint.open_bundle(&device).await?,
-                false => shared_bundle(&device, &endpoint, &runtime).await?,
+                false => shared_bundle(place, &endpoint, &runtime).await?,
             };
             endpoint.open_on(&bundle, calls.handlers()).await
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{CallError, Credit, Endpoint, MapError, Name, Peer, SendError, Undeliverable};
-use doorbell_verbs::{ConnectError, ReachError, ServiceId};
+use doorbell_verbs::{ConnectError, ReachError, RejectReason, ServiceId};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -82,10 +82,10 @@ impl Unopened {
     /// The error of an attempt in which mapping the server failed after the time `took`.
     #[cold]
     fn mapping(name: &Name, why: &MapError, took: Duration) -> Self {
-        use ConnectError::{Crowded, Reach, Stale, TimedOut};
         let may_be_there = match why {
-            MapError::Connect { why: TimedOut { .. } | Crowded { .. } | Stale { .. }, .. } => true,
-            MapError::Connect { why: Reach(ReachError::Nobody { .. }), .. } => took >= AT_ONCE,
+            MapError::Connect { why, .. } => may_be_there(why, took),
+            // It has connected, and was silent then.
+            MapError::Lost { .. } => true,
             _ => false,
         };
         let text = match why {
@@ -93,6 +93,20 @@ impl Unopened {
             why => chain(why),
         };
         Self { status: Status::unavailable(unnamed(&text, name)), may_be_there }
+    }
+}
+
+/// Whether a server may be there to which an attempt to connect has failed after the time `took`.
+/// One that was stopped, and goes on, gives up connections that others asked for meanwhile.
+fn may_be_there(why: &ConnectError, took: Duration) -> bool {
+    use ConnectError::{Crowded, PeerLeft, Reach, Refused, Stale, TimedOut};
+    match why {
+        TimedOut { .. } | Crowded { .. } | Stale { .. } | PeerLeft { .. } => true,
+        Refused { reason, .. } => {
+            [RejectReason::TIMEOUT, RejectReason::STALE_CONNECTION].contains(reason)
+        }
+        Reach(ReachError::Nobody { .. }) => took >= AT_ONCE,
+        _ => false,
     }
 }
 
@@ -104,14 +118,19 @@ pub fn unnamed(text: &str, name: &Name) -> String {
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos
 /// will not get one by asking again, so that failure is final.
 #[cold]
-fn ungreeted(name: &Name, why: CallError) -> Status {
+fn ungreeted(name: &Name, why: CallError) -> Unopened {
     use Undeliverable::{Arguments, NoHandler};
     let text = unnamed(&chain(&why), name);
     match why {
         CallError::Undeliverable { why: NoHandler | Arguments, .. } => Status::failed_precondition(
             format!("{name} is an endpoint of Active Messages, but no RPC server: {text}"),
-        ),
-        _ => Status::unavailable(format!("greeting it failed: {text}")),
+        )
+        .into(),
+        // A server that is gone refuses the next attempt.
+        _ => Unopened {
+            status: Status::unavailable(format!("greeting it failed: {text}")),
+            may_be_there: true,
+        },
     }
 }
 

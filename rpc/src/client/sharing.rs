@@ -21,44 +21,64 @@ struct Key {
     runtime: runtime::Id,
 }
 
-/// The place of a NIC: locked while the NIC is being opened, so that others wait for it.
-type Place = Arc<tokio::sync::Mutex<Option<WeakBundle>>>;
+/// The entry of a NIC: locked while the NIC is being opened, so that others wait for it.
+type Entry = Arc<tokio::sync::Mutex<Option<WeakBundle>>>;
 
 /// The NICs of the process that channels share.
-static PLACES: LazyLock<Mutex<HashMap<Key, Place>>> = LazyLock::new(Mutex::default);
+static ENTRIES: LazyLock<Mutex<HashMap<Key, Entry>>> = LazyLock::new(Mutex::default);
 
-/// Returns the bundle on a device that other channels of this runtime have opened with the same
+/// Where a channel's NIC is to be opened.
+pub struct Place<'d> {
+    pub device: &'d str,
+    /// Whether the device is only one of many that would do, as others are for other channels.
+    pub is_any: bool,
+}
+
+impl Place<'_> {
+    /// The text that places have in common at which channels share a NIC. A NIC at any address of
+    /// the loopback network is as good as one at another.
+    fn shared(&self) -> &str {
+        let is_loopbacks = self.is_any && self.device.starts_with("udp:127.");
+        match (is_loopbacks, self.device.rsplit_once(':')) {
+            (true, Some((_, "4791"))) => "udp:127.0.0.0/8:4791",
+            _ => self.device,
+        }
+    }
+}
+
+/// Returns the bundle at a place that other channels of this runtime have opened with the same
 /// configuration, or opens the device.
 ///
 /// # Errors
 /// When the device can't be opened.
 pub async fn shared_bundle(
-    device: &str,
+    place: Place<'_>,
     endpoint: &EndpointBuilder,
     runtime: &runtime::Handle,
 ) -> Result<Bundle, OpenError> {
     let (nic, bundle) = endpoint.shared_parts();
     let (nic, bundle) = (nic.clone(), bundle.clone());
-    let place = place_of(Key { device: device.to_owned(), nic, bundle, runtime: runtime.id() });
-    let mut there = place.lock().await;
+    let (device, runtime) = (place.shared().to_owned(), runtime.id());
+    let entry = entry_of(Key { device, nic, bundle, runtime });
+    let mut there = entry.lock().await;
     if let Some(bundle) = there.as_ref().and_then(WeakBundle::upgrade) {
         return Ok(bundle);
     }
-    let bundle = endpoint.open_bundle(device).await?;
+    let bundle = endpoint.open_bundle(place.device).await?;
     *there = Some(bundle.weak());
     Ok(bundle)
 }
 
-/// Returns the place of a NIC, and forgets the places of NICs that are closed.
-fn place_of(key: Key) -> Place {
-    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(place) = places.get(&key) {
-        return place.clone();
+/// Returns the entry of a NIC, and forgets the entries of NICs that are closed.
+fn entry_of(key: Key) -> Entry {
+    let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(entry) = entries.get(&key) {
+        return entry.clone();
     }
-    places.retain(|_, place| {
+    entries.retain(|_, entry| {
         let is_open = |there: &Option<WeakBundle>| there.as_ref().is_some_and(WeakBundle::is_there);
         // Whoever opens the NIC has the lock.
-        place.try_lock().map_or(true, |there| is_open(&there)) || Arc::strong_count(place) > 1
+        entry.try_lock().map_or(true, |there| is_open(&there)) || Arc::strong_count(entry) > 1
     });
-    places.entry(key).or_default().clone()
+    entries.entry(key).or_default().clone()
 }

@@ -131,6 +131,7 @@ impl Server {
 
     async fn close(&self, limit: Option<Duration>) -> Result<(), Status> {
         self.0.health.iter().for_each(Health::shut_down);
+        self.0.endpoint.accept_no_more();
         let closed = self.0.core.close(limit).await;
         self.0.endpoint.unmap_all().await;
         closed

@@ -29,7 +29,7 @@ use tokio::task::AbortHandle;
 use tower::discover::Change;
 
 use crate::client::{Channel, ChannelBuilder, WhenReady};
-use crate::status::Status;
+use crate::status::{Status, chain};
 
 /// The servers of a service, as a stream of those that come and go: a `Discover` for tower's
 /// balancers. Each server is a [`WhenReady`] by the server's name.
@@ -159,11 +159,32 @@ impl ServersBuilder {
         Self { channels, ..self }
     }
 
-    /// Begins to look for the servers.
+    /// Begins to look for the servers. As long as none are found, a balancer waits, and log lines
+    /// tell why: [`find`](Self::find) is for programs that would rather not start.
     ///
     /// # Errors
     /// When this is called outside of a Tokio runtime.
     pub fn watch(self) -> Result<Servers, Status> {
+        self.watch_from(None)
+    }
+
+    /// Looks for the servers once, and goes on as [`watch`](Self::watch) does.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Code::Unavailable), with the reason, when that look has found no
+    /// servers, or this is called outside of a Tokio runtime.
+    pub async fn find(mut self) -> Result<Servers, Status> {
+        let found = (self.source)().await;
+        match &found {
+            Ok(names) if names.is_empty() => {
+                Err(Status::unavailable("no servers found: the list of them is empty"))
+            }
+            Err(why) => Err(Status::unavailable(format!("no servers found: {}", chain(&**why)))),
+            Ok(_) => self.watch_from(Some(found)),
+        }
+    }
+
+    fn watch_from(self, first: Option<Found>) -> Result<Servers, Status> {
         let runtime = Handle::try_current().map_err(|_| {
             Status::unavailable(
                 "there is no Tokio runtime here, and servers are looked for by a task: watch them in \
@@ -171,7 +192,7 @@ impl ServersBuilder {
             )
         })?;
         let (tells, changes) = mpsc::channel(WAITING);
-        let task = runtime.spawn(watch::watch(self, tells)).abort_handle();
+        let task = runtime.spawn(watch::watch(self, first, tells)).abort_handle();
         Ok(Servers { changes, task })
     }
 }

@@ -6,18 +6,27 @@ use doorbell_am::Name;
 use tokio::sync::mpsc::Sender;
 use tower::discover::Change;
 
-use super::ServersBuilder;
+use super::{Found, ServersBuilder};
 use crate::client::{ChannelBuilder, WhenReady};
 use crate::context::deadline_after;
 use crate::status::chain;
 
-/// Looks for servers until nobody hears of the changes any more.
-pub async fn watch(servers: ServersBuilder, tells: Sender<Change<Name, WhenReady>>) {
+/// Looks for servers until nobody hears of the changes any more. `first` is what was found before,
+/// if somebody has looked.
+pub async fn watch(
+    servers: ServersBuilder,
+    mut first: Option<Found>,
+    tells: Sender<Change<Name, WhenReady>>,
+) {
     let ServersBuilder { mut source, every, channels } = servers;
     let mut known = Known { servers: HashSet::new(), channels, tells };
     let mut warned = None;
     while !known.tells.is_closed() {
-        match source().await {
+        let found = match first.take() {
+            Some(found) => found,
+            None => source().await,
+        };
+        match found {
             Ok(names) => {
                 warned = None;
                 known.update(names).await;

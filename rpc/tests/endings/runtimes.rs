@@ -215,6 +215,28 @@ fn calls_with_time_limits_are_made_outside_of_any_runtime() {
     }
 }
 
+// Its timer was that of the runtime that had ended, and panicked.
+#[test]
+fn a_stream_with_a_time_limit_is_read_where_the_runtime_of_its_call_has_ended() {
+    for device in DEVICES {
+        let [serves, made, calls, reads] = [runtime(), runtime(), runtime(), runtime()];
+        let server = run(&serves, server(device));
+        let client = run(&made, client(&server));
+        let mut request = Request::new(());
+        request.set_timeout(LONG);
+        let endless = run(&calls, client.server_streaming(ENDLESS, request)).expect("it streams");
+        let mut endless = endless.into_inner();
+        drop(calls);
+        for expected in 0..1000 {
+            let number = match expected % 2 {
+                0 => run(&reads, endless.message()),
+                _ => block_on(endless.message()),
+            };
+            assert_eq!(number.expect("it goes on"), Some(expected));
+        }
+    }
+}
+
 // Both panicked with a message of Tokio's that named neither.
 #[test]
 fn outside_of_a_runtime_servers_and_channels_are_refused_with_an_error() {

@@ -1,7 +1,7 @@
 //! What the channels of a process share, and what each takes for itself.
 
 use doorbell::rpc::Channel;
-use doorbell_kit::{child, effort};
+use doorbell_kit::{child, effort, lab};
 
 use super::common::{channels, descriptors, resident, runtime, serve, server};
 
@@ -63,6 +63,23 @@ async fn a_channel_has_a_nic_of_its_own_if_it_is_told_so_or_is_configured_otherw
     assert_ne!(at(&one), at(&own));
     assert_ne!(at(&one), at(&silent));
     assert_ne!(at(&own), at(&silent));
+}
+
+// Each had an address of its own in the loopback network, and so a NIC of its own.
+#[test]
+fn channels_to_a_server_at_roces_port_of_loopback_share_a_nic() {
+    lab::test(|_| {
+        runtime().block_on(async {
+            let server = doorbell::rpc::Server::builder().add_service(super::common::router());
+            let server = server.open("udp:127.0.0.1:4791").await.expect("nobody else is here");
+            let at = |channel: &Channel| channel.nic().address().to_string();
+            let name = server.name().to_string();
+            let (one, other) = (connected(&name).await, connected(&name).await);
+            assert_eq!(at(&one), at(&other));
+            let own = Channel::builder().own_nic(true).connect(server.name()).await;
+            assert_ne!(at(&one), at(&own.expect("it is there")));
+        });
+    });
 }
 
 #[test]
