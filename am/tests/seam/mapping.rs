@@ -158,7 +158,12 @@ fn an_endpoint_that_accepts_no_more_keeps_its_peers_and_says_why_it_refuses_othe
         far.accept_no_more();
         let refused = late.connect(far.name()).await.expect_err("it accepts nobody");
         assert!(matches!(refused, MapError::Refused { .. }), "{refused:?}");
-        assert!(refused.to_string().ends_with("refuses: it is shutting down, and accepts no further peers"), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .ends_with("refuses: it is shutting down, and accepts no further peers"),
+            "{refused}"
+        );
         // One that has connected is found, and needs no other connection.
         call_mapped(&there, 1, far.name(), 2).await;
         // It may still connect itself.

@@ -5,7 +5,9 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use doorbell_am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Kept, Peer, Tag};
+use doorbell_am::{
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Event, Handlers, Kept, Peer, Tag,
+};
 use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{AsyncEvent, Config, Nic, Progress};
 use tokio::runtime::Runtime;
@@ -64,7 +66,7 @@ impl Stage {
         let config = EndpointConfig::default;
         let (_, asks) = there.block_on(endpoint(&other, keeps, config()));
         let asked = here.block_on(own.map(0, asks.name(), Tag(1))).expect("it is there");
-        let to = own.name().clone();
+        let (to, mut links) = (own.name().clone(), own.events());
         let passes = there.spawn(async move {
             let handlers = plain().request(ADD, |_, _| {});
             let (_, own) = endpoint(&passing, handlers, config()).await;
@@ -72,6 +74,10 @@ impl Stage {
             (passing, own, peer)
         });
         let passing = Some(here.block_on(passes).expect("it maps"));
+        // Its confirmation may come before a task takes note of it.
+        here.block_on(async {
+            while !matches!(links.recv().await.expect("it is told"), Event::Linked(_)) {}
+        });
         // It stays as long as its peers' runtime.
         there.spawn(async move {
             let _asks = asks;
