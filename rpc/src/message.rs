@@ -101,6 +101,19 @@ pub struct Request<T> {
     body: T,
 }
 
+/// The call that a request belongs to: what was called, by whom, and until when.
+pub(crate) struct Origin {
+    method: MethodId,
+    deadline: Option<Instant>,
+    caller: Option<Caller>,
+}
+
+impl Origin {
+    pub fn method(&self) -> MethodId {
+        self.method
+    }
+}
+
 impl<T> Request<T> {
     /// Makes a request with a body. The client that sends it fills in the method.
     pub fn new(body: T) -> Self {
@@ -210,6 +223,18 @@ impl<T> Request<T> {
     }
 
     /// Takes the body out of the request, and leaves all the rest.
+    /// What a request keeps of its call, whatever an interceptor makes of it.
+    pub(crate) fn origin(&self) -> Origin {
+        let (method, deadline, caller) = (self.method, self.deadline, self.caller.clone());
+        Origin { method, deadline, caller }
+    }
+
+    /// Has the request be that of a call.
+    pub(crate) fn of_origin(self, call: &Origin) -> Self {
+        let Origin { method, deadline, ref caller } = *call;
+        Self { method, deadline, caller: caller.clone(), ..self }
+    }
+
     pub(crate) fn split(self) -> (Request<()>, T) {
         let Self { method, metadata, deadline, caller, extensions, waits, body } = self;
         (Request { method, metadata, deadline, caller, extensions, waits, body: () }, body)

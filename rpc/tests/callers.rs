@@ -163,11 +163,39 @@ async fn an_interceptor_that_panics_fails_its_call_alone(device: &str) {
     };
     let (_server, client) =
         pair(device, Server::builder().add_service(router()).intercept(panics)).await;
-    assert_eq!(client.unary(WHO, named("eve")).await.expect_err("panics").code(), Code::Internal);
+    let panics = client.unary(WHO, named("eve")).await.expect_err("panics");
+    assert_eq!(
+        (panics.code(), panics.message()),
+        (Code::Internal, "an interceptor of who panicked")
+    );
+    assert!(panics.has_not_run(), "{panics:?}");
     let mut long = Request::new(Bytes::from(vec![1; 100_000]));
     long.metadata_mut().insert("user", "eve");
     assert_eq!(client.unary(LENGTH, long).await.expect_err("panics").code(), Code::Internal);
     client.unary(WHO, named("ann")).await.expect("the server is fine");
+}
+
+async fn an_interceptor_that_returns_another_request_changes_neither_caller_nor_deadline(
+    device: &str,
+) {
+    let router = Router::new().unary(WHO, |request: Request<()>| async move {
+        assert_eq!(request.method(), WHO.id());
+        let caller = request.caller().map(|caller| format!("{caller:?}"));
+        Ok(format!("{caller:?} {}", request.deadline().is_some()))
+    });
+    let (_server, client) = pair(device, Server::builder().add_service(router.clone())).await;
+    let server = Server::builder().add_service(router).intercept(|_| Ok(Request::new(())));
+    let (_other, replaced) = pair(device, server).await;
+    let request = || {
+        let mut request = Request::new(());
+        request.set_timeout(LONG);
+        request
+    };
+    let plain = client.unary(WHO, request()).await.expect("an answer").into_inner();
+    let kept = replaced.unary(WHO, request()).await.expect("an answer").into_inner();
+    assert!(kept.starts_with("Some(") && kept.ends_with("true"), "{kept}");
+    // The channels of a process on one device have one NIC.
+    assert_eq!(kept, plain);
 }
 
 async fn an_interceptor_that_waits_ends_with_its_call(device: &str) {
@@ -202,5 +230,6 @@ on_each_device!(
     a_refused_call_with_a_long_body_waits_for_no_memory,
     interceptors_see_calls_of_all_methods_in_the_order_in_which_they_were_added,
     an_interceptor_that_panics_fails_its_call_alone,
+    an_interceptor_that_returns_another_request_changes_neither_caller_nor_deadline,
     an_interceptor_that_waits_ends_with_its_call,
 );

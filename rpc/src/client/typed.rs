@@ -1,5 +1,6 @@
 //! Typed calls over any tower service, for generated clients and for calls written by hand.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,6 +12,7 @@ use futures_util::StreamExt;
 use sync_wrapper::SyncWrapper;
 use tower_service::Service;
 
+use super::channel::Channel;
 use crate::alarm::{Late, until};
 use crate::codec::{Codec, encoded};
 use crate::context::{deadline, earlier};
@@ -56,10 +58,8 @@ where
         C: Codec<A> + Codec<R>,
         I: Into<Request<A>>,
     {
-        let request = whole::<A, C>(request.into());
-        let (service, method) = (self.0.clone(), method.id());
-        Calling::of(async move {
-            let response = answer(service, method, request?).await?;
+        let (method, request) = (method.id(), whole::<A, C>(request.into()));
+        self.call(method, request, move |response| {
             response.try_map(|body| decode::<R, C>(method, body.whole()?))
         })
     }
@@ -78,10 +78,8 @@ where
         C: Codec<A> + Codec<R>,
         I: Into<Request<A>>,
     {
-        let request = whole::<A, C>(request.into());
-        let (service, method) = (self.0.clone(), method.id());
-        Calling::of(async move {
-            let response = answer(service, method, request?).await?;
+        let (method, request) = (method.id(), whole::<A, C>(request.into()));
+        self.call(method, request, move |response| {
             Ok(response.map(|body| decoded::<R, C>(method, body)))
         })
     }
@@ -102,9 +100,8 @@ where
         I: IntoStreamingRequest<Message = A>,
     {
         let request = request.into_streaming_request().map(pieces::<A, C>);
-        let (service, method) = (self.0.clone(), method.id());
-        Calling::of(async move {
-            let response = answer(service, method, request).await?;
+        let method = method.id();
+        self.call(method, Ok(request), move |response| {
             response.try_map(|body| decode::<R, C>(method, body.whole()?))
         })
     }
@@ -126,11 +123,27 @@ where
         I: IntoStreamingRequest<Message = A>,
     {
         let request = request.into_streaming_request().map(pieces::<A, C>);
-        let (service, method) = (self.0.clone(), method.id());
-        Calling::of(async move {
-            let response = answer(service, method, request).await?;
+        let method = method.id();
+        self.call(method, Ok(request), move |response| {
             Ok(response.map(|body| decoded::<R, C>(method, body)))
         })
+    }
+
+    /// Calls a method. `finish` makes the result of the response.
+    fn call<T: 'static>(
+        &self,
+        method: MethodId,
+        mut request: Result<Request<Body>, Status>,
+        finish: impl FnOnce(Response<Body>) -> Result<T, Status> + Send + 'static,
+    ) -> Calling<T> {
+        request.iter_mut().for_each(|request| request.set_method(method));
+        // A channel is always ready, and keeps the deadlines of its calls itself.
+        if let Some(channel) = (&self.0 as &dyn Any).downcast_ref::<Channel>() {
+            let channel = channel.clone();
+            return Calling::of(async move { finish(channel.send(request?).await?) });
+        }
+        let service = self.0.clone();
+        Calling::of(async move { finish(answer(service, request?).await?) })
     }
 }
 
@@ -172,16 +185,12 @@ impl<T> fmt::Debug for Calling<T> {
 /// Sends a request through a service once that is ready, and waits for the response. A layer that
 /// waits without a bound, such as a balance without a server, does not keep the call beyond its
 /// deadline.
-async fn answer<S>(
-    mut service: S,
-    method: MethodId,
-    mut request: Request<Body>,
-) -> Result<Response<Body>, Status>
+async fn answer<S>(mut service: S, request: Request<Body>) -> Result<Response<Body>, Status>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    request.set_method(method);
+    let method = request.method();
     let deadline = earlier(request.deadline(), deadline());
     let ready = std::future::poll_fn(|context| service.poll_ready(context));
     let late = |Late| {

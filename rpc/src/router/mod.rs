@@ -158,7 +158,9 @@ impl Router {
     /// long, and decoded. The function gets the request without its body, with the
     /// [method](Request::method), the metadata, the deadline and the [caller](Request::caller). It
     /// returns the request for the handler, to which it may have attached
-    /// [extensions](Request::extensions), or a status, with which the call is refused.
+    /// [extensions](Request::extensions), or a status, with which the call is refused. The method,
+    /// the caller and the deadline stay those of the call, whatever request it returns. Calls of
+    /// methods that the server does not have are refused before.
     ///
     /// The function sees the calls of all methods of the router, whether they were added or merged
     /// before or are later. Of several interceptors, each sees what those that were added before

@@ -1,19 +1,17 @@
 //! Intake: receives the calls of clients, checks each, and has its handler run.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am as am;
-use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::answer::{Encoded, ReplyPath};
 use super::leaving::cut_off;
 use super::queue::Waiting;
-use super::running::{Running, panicked, stoppably};
+use super::running::{Running, stoppably};
 use super::slot::Slot;
 use super::state::Core;
 use crate::caller::Caller;
@@ -146,7 +144,7 @@ impl Core {
         // The futures of a long body take kilobytes, which a task without one should not carry.
         Box::pin(stoppably(&self, &peer, head, async {
             let body = async {
-                let call = intercepted(&route, call).await?;
+                let call = route.responder.interceptors.see(call).await?;
                 let connection = self.bulk.of(head.session).await?;
                 let memory = self.share_of(head.session).lend(len).await;
                 let memory = memory.map_err(|why| why.status("the request"))?;
@@ -261,15 +259,6 @@ struct Taken {
 /// a long body follows the call, which must be waited for.
 fn is_inline(route: &Route, head: &CallHead) -> bool {
     route.inline && !head.flags.streams && !head.flags.long
-}
-
-/// Has the interceptors of a method see a call. A panic of an interceptor refuses the call.
-///
-/// # Errors
-/// The status with which the call is refused.
-async fn intercepted(route: &Route, call: Request<Body>) -> Result<Request<Body>, Status> {
-    let sees = AssertUnwindSafe(route.responder.interceptors.see(call)).catch_unwind();
-    sees.await.unwrap_or_else(|panic| Err(panicked(route.method.path(), &*panic)))
 }
 
 /// The status of a call for whose handler the endpoint of Active Messages has no room.

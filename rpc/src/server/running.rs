@@ -181,7 +181,7 @@ async fn waited_for(mut future: Answering, way: &mut Option<ReplyPath>, call: u6
 
 /// The status for the caller of a handler that panicked.
 #[cold]
-pub fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
+fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
     tracing::error!(method, text = panic_text(panic), "a handler panicked");
     Status::internal(format!("the handler of {method} panicked"))
 }
