@@ -22,7 +22,8 @@ use crate::message::{Body, Pieces, Response};
 use crate::status::{Code, Status, chain};
 use crate::stream::pump;
 use crate::wire::{
-    self, CALL, CallHead, CallKey, Content, HELLO, Hello, LEFT, Received, VERSION, WELCOME, Welcome,
+    self, CALL, CallHead, CallKey, Content, Flags, HELLO, Hello, LEFT, Received, VERSION, WELCOME,
+    Welcome,
 };
 
 /// A connection over which calls are sent, and the session that the server has for this client.
@@ -108,6 +109,13 @@ fn may_be_there(why: &ConnectError, took: Duration) -> bool {
         Reach(ReachError::Nobody { .. }) => took >= AT_ONCE,
         _ => false,
     }
+}
+
+/// The status that an answer tells of, which is an error.
+#[cold]
+fn error(flags: Flags, message: &[u8]) -> Status {
+    let status = Status::new(Code::from_number(flags.code), String::from_utf8_lossy(message));
+    if flags.not_run { status.not_run() } else { status }
 }
 
 /// A text about a server that stands behind the server's name, and does not repeat the name.
@@ -228,7 +236,7 @@ impl Connection {
             // The server may have gone, or be another process by now, so the next attempt connects
             // anew.
             self.broken.store(true, Ordering::Relaxed);
-            Failure::NotSent(why.not_run())
+            Failure::NotBegun(why.not_run())
         })
     }
 
@@ -284,6 +292,9 @@ impl Connection {
                     Box::pin(self.answer_to_long(answered, offered, &progress)).await?
                 }
             };
+            if answer.flags.leaves {
+                return Err(self.refused_by_leaving(&answer));
+            }
             self.response(calls, key, answer, &progress).await.map_err(Failure::Final)
         };
         let Ok(answered) = until(deadline, exchanged).await else {
@@ -365,9 +376,7 @@ impl Connection {
     ) -> Result<Response<Body>, Status> {
         let Answer { flags, payload, stream } = answer;
         if flags.code != Code::Ok.number() {
-            let message = String::from_utf8_lossy(&payload);
-            let status = Status::new(Code::from_number(flags.code), message);
-            return Err(if flags.not_run { status.not_run() } else { status });
+            return Err(error(flags, &payload));
         }
         let Received { metadata, body, long } = wire::split(flags, payload)
             .map_err(|why| Status::internal(format!("the server's answer can't be read: {why}")))?;
@@ -376,6 +385,14 @@ impl Connection {
             Some(len) => Box::pin(self.long_body(calls, key, len, progress)).await?,
         };
         Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))
+    }
+
+    /// The failure of a call that the server has refused since it is shutting down. The next attempt
+    /// connects anew.
+    #[cold]
+    fn refused_by_leaving(&self, answer: &Answer) -> Failure {
+        self.broken.store(true, Ordering::Relaxed);
+        Failure::NotBegun(error(answer.flags, &answer.payload))
     }
 
     /// Receives the body of a response that is too long for a message.
@@ -422,7 +439,7 @@ impl Connection {
             SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text).not_run()),
             _ => {
                 self.broken.store(true, Ordering::Relaxed);
-                Failure::NotSent(Status::unavailable(text).not_run())
+                Failure::NotBegun(Status::unavailable(text).not_run())
             }
         }
     }

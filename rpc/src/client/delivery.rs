@@ -129,7 +129,11 @@ impl Delivery {
             }
             Failure::OutcomeUnknown(status) if self.streams => return Err(status),
             Failure::OutcomeUnknown(status) => status,
-            Failure::NotSent(status) => status.not_run(),
+            // What was taken of the request's stream is lost.
+            Failure::NotBegun(status) if self.streams && self.pieces.is_none() => {
+                return Err(status.not_run());
+            }
+            Failure::NotBegun(status) => status.not_run(),
         };
         if self.resends == RESENDS {
             return Err(self.ended(status));

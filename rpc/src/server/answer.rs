@@ -63,6 +63,13 @@ impl Encoded {
         Self::error(&if has_begun { status.may_have_run() } else { status.not_run() })
     }
 
+    /// Has an error tell whether the server refuses the call since it is shutting down.
+    #[cold]
+    pub fn leaving(mut self, leaves: bool) -> Self {
+        self.content.flags.leaves = leaves;
+        self
+    }
+
     /// Whether a stream or a long body follows the answer's message.
     pub fn is_followed(&self) -> bool {
         self.content.long.is_some() || self.pieces.is_some()

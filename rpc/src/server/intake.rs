@@ -20,7 +20,7 @@ use crate::message::{Body, Request};
 use crate::meters;
 use crate::random;
 use crate::router::Route;
-use crate::status::Status;
+use crate::status::{Code, Status};
 use crate::wire::{
     self, CallHead, CallWords, Hello, HelloWords, NO_METHOD, Received, VERSION, WELCOME, Welcome,
 };
@@ -82,7 +82,7 @@ impl Core {
         let payload = request.take_payload();
         let (route, slot, caller) = match self.admit(&head, &request) {
             Ok(admitted) => admitted,
-            Err(status) => return refused(status).answer_here(request, head.call),
+            Err(status) => return self.refused(status).answer_here(request, head.call),
         };
         let peer = request.peer();
         let (mut call, long) = match self.opened(&head, route, payload, &peer) {
@@ -118,6 +118,14 @@ impl Core {
         if let Err(request) = request.try_spawn(runs) {
             refused(no_room()).answer_here(request, head.call);
         }
+    }
+
+    /// The answer to a call that is not admitted. A server that is shutting down tells that it does
+    /// not admit any.
+    #[cold]
+    fn refused(&self, status: Status) -> Encoded {
+        let closing = status.code() == Code::Unavailable && self.closing.load(Ordering::SeqCst);
+        refused(status).leaving(closing)
     }
 
     /// Runs the handler of a call as a task of its own. A body that is too long for a message is

@@ -107,12 +107,14 @@ pub struct Flags {
     pub accepted: bool,
     /// Whether an error tells that the handler has not run.
     pub not_run: bool,
+    /// Whether the call is refused since the server is shutting down.
+    pub leaves: bool,
 }
 
 impl Flags {
     pub fn pack(self) -> u64 {
-        let Self { metadata, code, streams, long, accepted, not_run } = self;
-        let bits = [streams, accepted, long, not_run];
+        let Self { metadata, code, streams, long, accepted, not_run, leaves } = self;
+        let bits = [streams, accepted, long, not_run, leaves];
         let bits = bits.iter().rev().fold(0, |bits, &bit| bits << 1 | u64::from(bit));
         u64::from(metadata) | u64::from(code) << 16 | bits << 24
     }
@@ -126,6 +128,7 @@ impl Flags {
             accepted: bits >> 1 & 1 == 1,
             long: bits >> 2 & 1 == 1,
             not_run: bits >> 3 & 1 == 1,
+            leaves: bits >> 4 & 1 == 1,
         }
     }
 }
@@ -138,7 +141,8 @@ mod tests {
     fn a_call_head_that_is_read_equals_the_one_that_was_written() {
         let flags =
             Flags { metadata: 513, code: 14, accepted: true, not_run: true, ..Flags::default() };
-        assert_eq!(Flags::unpack(flags.pack()), flags);
+        let leaves = Flags { leaves: true, ..flags };
+        assert_eq!([flags, leaves].map(|flags| Flags::unpack(flags.pack())), [flags, leaves]);
         let head = CallHead { session: 1, call: 2, method: 3, schema: 4, timeout: 5, flags };
         assert_eq!(CallHead::from_words(head.words()), head);
     }

@@ -1,7 +1,7 @@
 //! Servers that shut down: what their clients are told, and which calls have certainly not run.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status};
@@ -134,7 +134,54 @@ async fn a_status_tells_that_its_call_has_not_run_only_when_that_is_certain(devi
     assert!(unsent.has_not_run(), "{unsent:?}");
 }
 
+/// Counts the calls that have run.
+async fn counting(device: &str, count: &Arc<AtomicU64>) -> Server {
+    let count = count.clone();
+    let router = Router::new().unary(COUNT, move |_| {
+        let before = count.fetch_add(1, Ordering::SeqCst);
+        async move { Ok(before) }
+    });
+    let server = Server::builder().add_service(router).service(7).open(device).await;
+    server.expect("nobody else has the address")
+}
+
+// A call failed that the server had refused since it was shutting down.
+async fn calls_that_wait_for_a_server_outlast_its_restarts(device: &str) {
+    let (count, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut server = counting(device, &count).await;
+    let (name, over) = (server.name().clone(), Arc::new(AtomicBool::new(false)));
+    let channel = Channel::builder().wait_for_ready(true).connect(&name).await;
+    let client = Client::new(channel.expect("it is there"));
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let (client, over, answered) = (client.clone(), over.clone(), answered.clone());
+            tokio::spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    client.unary(COUNT, ()).await.expect("it waits for the next server");
+                    answered.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    for _ in 0..4 {
+        let before = answered.load(Ordering::SeqCst);
+        while answered.load(Ordering::SeqCst) < before + 500 {
+            assert!(!callers.iter().any(|caller| caller.is_finished()), "no call fails");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        server.shutdown().await.expect("clients take their answers");
+        drop(server);
+        server = counting(name.address(), &count).await;
+    }
+    over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        tokio::time::timeout(LONG, caller).await.expect("it ends").expect("no call fails");
+    }
+    assert_eq!(count.load(Ordering::SeqCst), answered.load(Ordering::SeqCst), "each ran once");
+}
+
 on_each_device!(
+    calls_that_wait_for_a_server_outlast_its_restarts,
     a_server_that_shuts_down_finishes_its_calls_and_gets_no_others,
     a_shutdown_with_a_limit_stops_calls_that_take_longer_and_tells_their_callers,
     a_status_tells_that_its_call_has_not_run_only_when_that_is_certain,
