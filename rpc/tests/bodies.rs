@@ -2,6 +2,8 @@
 
 #[macro_use]
 mod common;
+#[path = "common/mixed.rs"]
+mod mixed;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use doorbell::rpc::{
 };
 use futures_util::StreamExt;
 use futures_util::future::join_all;
+use mixed::holds_nothing;
 use tokio::sync::Barrier;
 use tokio::time::timeout;
 
@@ -124,6 +127,17 @@ async fn bodies_longer_than_a_side_takes_are_refused_with_both_lengths(device: &
     assert!(refused.message().contains("20000"), "{refused}");
     assert_eq!(client.unary(ZEROS, 15_000).await.expect("it fits").into_inner().len(), 15_000);
     client.unary(NONE, ()).await.expect("the connection is good");
+}
+
+async fn an_answer_that_is_too_long_for_its_client_is_kept_by_neither_side(device: &str) {
+    let channel = Channel::builder().longest_body(20_000);
+    let (running, channel) = connected(device, server(), channel).await;
+    let client = Client::new(channel.clone());
+    for _ in 0..20 {
+        client.unary(ZEROS, 1 << 20).await.expect_err("it is too long");
+    }
+    holds_nothing(|| running.usage()).await;
+    holds_nothing(|| channel.usage()).await;
 }
 
 async fn bodies_share_bounded_memory_and_wait_for_each_other(device: &str) {
@@ -320,6 +334,7 @@ on_each_device!(
     a_call_that_waits_for_memory_until_its_time_is_over_says_so,
     bodies_of_all_lengths_come_back_as_they_were,
     bodies_longer_than_a_side_takes_are_refused_with_both_lengths,
+    an_answer_that_is_too_long_for_its_client_is_kept_by_neither_side,
     bodies_share_bounded_memory_and_wait_for_each_other,
     long_messages_of_many_streams_share_bounded_memory,
     calls_that_are_given_up_give_the_memory_of_their_bodies_back

@@ -301,7 +301,9 @@ impl Connection {
             return Err(Failure::Final(progress.too_late()));
         };
         // A call that is over must send nothing more, whether or not the server has asked for that.
-        given_up.armed = given_up.is_sending();
+        // A server whose answer was not taken to its end must not wait for that.
+        let is_half_taken = answered.is_err() && progress.is_receiving();
+        given_up.armed = is_half_taken || given_up.is_sending();
         let is_stream = |response: &Response<Body>| matches!(response.get_ref(), Body::Stream(_));
         match answered {
             Ok(response) if given_up.armed && is_stream(&response) => {
@@ -403,9 +405,9 @@ impl Connection {
         len: u64,
         progress: &Progress,
     ) -> Result<Bytes, Status> {
+        progress.reaches(Stage::MemoryHere, usize::try_from(len).unwrap_or(usize::MAX));
         let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
         let bulk = self.bulk().await?;
-        progress.reaches(Stage::MemoryHere, len);
         let memory = calls.share.lend(len).await.map_err(|why| why.status("the response"))?;
         progress.reaches(Stage::Received, len);
         calls.transfers.receive(key, &self.peer, &bulk, memory).await

@@ -38,6 +38,12 @@ impl Progress {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
+    /// Whether the call has got as far as the long body of its response.
+    pub fn is_receiving(&self) -> bool {
+        let stage = self.stage.load(Ordering::Relaxed);
+        [Stage::MemoryHere, Stage::Received].iter().any(|&at| at as u8 == stage)
+    }
+
     /// The status of a call whose deadline has passed at this stage.
     #[cold]
     pub fn too_late(&self) -> Status {
