@@ -76,7 +76,7 @@ impl Dispatcher {
         if link.is_cut_off() {
             return;
         }
-        link.set_open(true);
+        link.set_open();
         let mut looking = Looking::new(HeldNic::none(), None);
         let runs_requests = self.runs_requests;
         self.runs_requests = false;
@@ -124,6 +124,13 @@ impl Dispatcher {
     #[inline]
     pub fn defers(&self) -> bool {
         !self.deferred.is_empty()
+    }
+
+    /// Returns whether messages of endpoint `number` wait.
+    pub fn has_waiting(&self, number: usize) -> bool {
+        let is_its = |link: &Arc<Link>| link.endpoint.number == number;
+        self.early.iter().any(|(link, _)| is_its(link))
+            || self.deferred.iter().any(|(link, _)| is_its(link))
     }
 
     /// Returns whether requests of a link wait.

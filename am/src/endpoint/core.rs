@@ -1,6 +1,6 @@
 //! The state of an endpoint: its links, its translation table, and its receives.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use doorbell_verbs::floor::StopListening;
@@ -50,6 +50,8 @@ pub(super) struct Core {
     pub listing: Vec<Vec<u8>>,
     /// The events of the endpoint, for programs that listen.
     pub events: broadcast::Sender<Event>,
+    /// The count of requests of all links when it was last asked whether the endpoint is idle.
+    pub requests_at_mark: AtomicU32,
     /// Whether receives are being recalled from idle peers.
     pub recalling: AtomicBool,
     /// Whether the endpoint accepts no further peers.
@@ -101,7 +103,8 @@ impl Core {
                 true => EVENTS,
                 false => config.places.saturating_mul(4).clamp(FEWEST_EVENTS, EVENTS),
             });
-            let buffers = Arc::new(Buffers::new(queue, spares, config.receives, config.peers));
+            let limits = (config.receives, config.peers);
+            let buffers = Arc::new(Buffers::new(queue, spares, limits, config.may_rest()));
             let local = LocalEndpoint {
                 number,
                 admits: Mutex::new(config.admits),
@@ -129,6 +132,7 @@ impl Core {
                 challenges: Challenges::default(),
                 listing,
                 events,
+                requests_at_mark: AtomicU32::new(0),
                 recalling: AtomicBool::new(false),
                 shuts_down: AtomicBool::new(false),
                 runtime_ended: AtomicBool::new(false),

@@ -14,6 +14,7 @@ mod mapping;
 mod owner;
 mod preparing;
 mod recall;
+mod resting;
 mod unmapping;
 mod user;
 

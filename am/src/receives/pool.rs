@@ -1,9 +1,9 @@
 //! The pool of an endpoint's receives.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use doorbell_verbs::{Buf, SharedReceiveQueue};
+use doorbell_verbs::{Buf, Memory, SharedReceiveQueue};
 
 use crate::costs::{Cost, span};
 use crate::receives::Spares;
@@ -12,7 +12,21 @@ use crate::receives::Spares;
 /// serve for messages that are sent, and take the place of buffers that handlers retain.
 ///
 /// As many receives are posted as are promised, to peers for their requests and to links for the
-/// answers to theirs, and one more, since a message is answered before its buffer is posted again.
+/// answers to theirs, and one more, the *reserve*, since a message is answered before its buffer is
+/// posted again.
+///
+/// The pool of an endpoint that is one of many may *rest*. A resting pool has no reserve, and
+/// no receive is promised for an answer unless a request is under way. So its messages need more
+/// care:
+///
+/// * Before a request of a peer is handled, the pool [gets its reserve](Self::wake).
+/// * When the answer to a request of this side is handled, the promise of one receive is taken back
+///   under the lock of the link, before the next request can be sent. The buffer of the answer is
+///   the one that is not posted again. Until that is done, the answer is *in hand*, and the promise
+///   for another answer needs a receive that is posted anew.
+///
+/// Of all receives that are promised, the reserve among them, and the surplus, each is posted, or
+/// completed by a message that is not handled yet; except for the reserve of a resting pool.
 pub(crate) struct Buffers {
     queue: SharedReceiveQueue,
     spares: Arc<Spares>,
@@ -21,9 +35,14 @@ pub(crate) struct Buffers {
     /// The most links that have a receive guaranteed, and how many links there are.
     most_guaranteed: usize,
     links: AtomicUsize,
-    /// Receives that are not promised any more, and so are not posted again when they complete.
+    /// The number of receives that are not promised any more, and so are not posted again when they
+    /// complete, times [`ONE`]; and [`IN_HAND`] while a resting pool has an answer in hand.
     surplus: AtomicUsize,
-    /// The number of receives that are promised.
+    /// Whether the pool rests when the endpoint is idle.
+    may_rest: bool,
+    /// Whether the reserve is posted: the pool does not rest.
+    is_awake: AtomicBool,
+    /// The number of receives that are promised, and the reserve.
     receives: AtomicUsize,
     /// The most receives that there ever were.
     most: AtomicUsize,
@@ -32,14 +51,23 @@ pub(crate) struct Buffers {
     retiring: AtomicUsize,
 }
 
+/// One receive in the count of the surplus.
+const ONE: usize = 2;
+/// The mark in the count of the surplus of an answer that is in hand.
+const IN_HAND: usize = 1;
+
+/// The most spare buffers that are kept of those that a pool gives up which goes to rest.
+const SPARES_OF_RESTING: usize = 64;
+
 impl Buffers {
     /// Makes a pool of up to `limit` receives with buffers as the spares are, and one more for each
-    /// of up to `most_guaranteed` links. Posts one receive.
+    /// of up to `most_guaranteed` links. Posts one receive, the reserve, unless the pool `may_rest`:
+    /// then it rests at first.
     pub fn new(
         queue: SharedReceiveQueue,
         spares: Arc<Spares>,
-        limit: usize,
-        most_guaranteed: usize,
+        (limit, most_guaranteed): (usize, usize),
+        may_rest: bool,
     ) -> Self {
         let none = || AtomicUsize::new(0);
         let buffers = Self {
@@ -49,12 +77,73 @@ impl Buffers {
             most_guaranteed,
             links: none(),
             surplus: none(),
-            receives: none(),
-            most: none(),
+            may_rest,
+            is_awake: AtomicBool::new(!may_rest),
+            receives: AtomicUsize::new(1),
+            most: AtomicUsize::new(1),
             retiring: none(),
         };
-        buffers.promise_for_answers(1);
+        if !may_rest {
+            buffers.enqueue(buffers.take());
+        }
         buffers
+    }
+
+    /// Returns whether the pool rests when the endpoint is idle.
+    pub fn may_rest(&self) -> bool {
+        self.may_rest
+    }
+
+    /// Returns whether the reserve is posted.
+    pub fn is_awake(&self) -> bool {
+        self.is_awake.load(Ordering::Acquire)
+    }
+
+    /// Posts the reserve if the pool rests. Returns whether it did.
+    pub fn wake(&self) -> bool {
+        if self.is_awake() {
+            return false;
+        }
+        // Posted before anybody relies on the reserve.
+        self.enqueue(self.take());
+        let rested = !self.is_awake.swap(true, Ordering::AcqRel);
+        if !rested {
+            // Another thread was quicker.
+            self.surplus.fetch_add(ONE, Ordering::SeqCst);
+        }
+        rested
+    }
+
+    /// Has the pool rest. The caller holds the poller, which has no message in hand, has links take
+    /// no receives for answers ahead from here on, and then [gives back](Self::give_back) what they
+    /// had.
+    pub fn rest(&self) {
+        if self.is_awake.swap(false, Ordering::AcqRel) {
+            self.surplus.fetch_add(ONE, Ordering::SeqCst);
+        }
+    }
+
+    /// Takes back the promise of `count` receives, and takes all receives from the queue that are
+    /// not promised.
+    pub fn give_back(&self, count: usize) {
+        self.release(count);
+        while self.takes_surplus() {
+            match self.queue.take_back() {
+                Some((_, Memory::Buf(buffer))) => self.spares.give(buffer, SPARES_OF_RESTING),
+                Some(_) => {}
+                // Messages have taken them, behind which they are not posted again.
+                None => {
+                    self.surplus.fetch_add(ONE, Ordering::SeqCst);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Notes that a message is in hand of a resting pool, by which promises of receives will be
+    /// taken back. It stays in hand until a buffer is [posted](Self::post) in its place.
+    pub fn has_in_hand(&self) {
+        self.surplus.fetch_or(IN_HAND, Ordering::SeqCst);
     }
 
     /// Returns the queue that the receives are posted to.
@@ -121,7 +210,7 @@ impl Buffers {
         let receives = before.unwrap_or_else(|all| all) + found;
         self.most.fetch_max(receives, Ordering::Relaxed);
         for _ in 0..found {
-            if !self.is_spared() {
+            if !self.takes_surplus() {
                 self.enqueue(self.take());
             }
         }
@@ -131,7 +220,7 @@ impl Buffers {
     /// Takes back the promise of `count` receives.
     pub fn release(&self, count: usize) {
         // In this order, so that the queue has room for every promised receive at any time.
-        self.surplus.fetch_add(count, Ordering::SeqCst);
+        self.surplus.fetch_add(count * ONE, Ordering::SeqCst);
         self.receives.fetch_sub(count, Ordering::SeqCst);
     }
 
@@ -154,10 +243,19 @@ impl Buffers {
         self.retiring.load(Ordering::SeqCst) > 0
     }
 
-    /// Returns whether a receive need not be posted again, and counts it off the surplus.
+    /// Takes a posted receive off the surplus, if there is one. If a message is in hand, one of the
+    /// surplus is its receive, which is not posted.
+    fn takes_surplus(&self) -> bool {
+        let less = |surplus: usize| (surplus / ONE > surplus % ONE).then(|| surplus - ONE);
+        self.surplus.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+    }
+
+    /// Returns whether the receive of a message need not be posted again, and counts it off the
+    /// surplus. The message is not in hand any more.
     fn is_spared(&self) -> bool {
-        let less = |surplus: usize| surplus.checked_sub(1);
-        self.surplus.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let less = |surplus: usize| Some((surplus & !IN_HAND).saturating_sub(ONE));
+        let before = self.surplus.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        before.is_ok_and(|before| before >= ONE)
     }
 
     /// Posts a buffer that was received into, unless there is a surplus of receives.
