@@ -191,11 +191,16 @@ impl EndpointConfig {
         }
     }
 
-    /// Returns whether the receives of the endpoint rest while it is idle: whether it is one of
-    /// many. With other policies and other flow control, receives are not all in one pool.
+    /// Returns whether the endpoint is one of many, most of which are idle.
+    pub(crate) fn is_one_of_many(&self) -> bool {
+        self.first_receives == 1 && !self.listens
+    }
+
+    /// Returns whether the receives of the endpoint rest while it is idle. With other policies and
+    /// other flow control, receives are not all in one pool.
     pub(crate) fn may_rest(&self) -> bool {
-        let is_one_of_many = self.first_receives == 1 && !self.listens;
-        is_one_of_many && self.flow == Flow::Credits && self.policy != Policy::PerSize
+        let in_one_pool = self.flow == Flow::Credits && self.policy != Policy::PerSize;
+        self.is_one_of_many() && in_one_pool
     }
 
     /// Returns the credits of this size class that a new peer has.

@@ -161,8 +161,6 @@ impl Dispatcher {
         if link.is_cut_off() {
             return arrival.leave(&link.buffers);
         }
-        // Others may be handled before this message is.
-        link.wake();
         let (arrival, rest) = arrival.detached(&link.buffers);
         self.early.push((link.clone(), arrival));
         rest
@@ -180,6 +178,7 @@ impl Dispatcher {
         if arrival.header.asks() && (!self.runs_requests || !self.deferred.is_empty()) {
             let (arrival, rest) = arrival.detached(buffers);
             self.deferred.push_back((link.clone(), arrival));
+            buffers.set_aside();
             return rest;
         }
         match arrival.header.kind {

@@ -83,6 +83,9 @@ impl Dispatcher {
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
         let early: Vec<_> = self.early.extract_if(.., came).collect();
         for (link, mut arrival) in early {
+            if arrival.posted && !link.is_awake() {
+                link.take_care(arrival.header.kind);
+            }
             if let Some(buffer) = self.handle(&link, &mut arrival, &mut looking) {
                 link.post(buffer);
             }
@@ -126,13 +129,6 @@ impl Dispatcher {
         !self.deferred.is_empty()
     }
 
-    /// Returns whether messages of endpoint `number` wait.
-    pub fn has_waiting(&self, number: usize) -> bool {
-        let is_its = |link: &Arc<Link>| link.endpoint.number == number;
-        self.early.iter().any(|(link, _)| is_its(link))
-            || self.deferred.iter().any(|(link, _)| is_its(link))
-    }
-
     /// Returns whether requests of a link wait.
     pub fn defers_any_of(&self, link: &Arc<Link>) -> bool {
         self.deferred.iter().any(|(of, _)| Arc::ptr_eq(of, link))
@@ -143,6 +139,9 @@ impl Dispatcher {
         self.runs = Runs::OneOfSeveral;
         while let Some((link, mut arrival)) = self.deferred.pop_front() {
             looking.looked.handled += 1;
+            if arrival.posted && !link.is_awake() {
+                link.take_care(arrival.header.kind);
+            }
             self.request(&link, &mut arrival, looking);
             let buffers = &link.buffers;
             arrival.leave(buffers).into_iter().for_each(|buffer| link.post(buffer));

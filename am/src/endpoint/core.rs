@@ -29,6 +29,10 @@ const EVENTS: usize = 256;
 /// The events that an endpoint keeps that maps few peers and does not listen.
 const FEWEST_EVENTS: usize = 8;
 
+/// The events that an endpoint keeps that is one of many. A program that misses some looks at its
+/// few peers.
+const EVENTS_OF_ONE_OF_MANY: usize = 4;
+
 /// The most peers that are remembered as having died while requests to them were not answered.
 const MOST_LOST: usize = 64;
 
@@ -101,6 +105,7 @@ impl Core {
             // Each peer that comes or goes is one event.
             let events = broadcast::Sender::new(match config.listens {
                 true => EVENTS,
+                false if config.is_one_of_many() => EVENTS_OF_ONE_OF_MANY,
                 false => config.places.saturating_mul(4).clamp(FEWEST_EVENTS, EVENTS),
             });
             let limits = (config.receives, config.peers);

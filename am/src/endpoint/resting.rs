@@ -15,7 +15,7 @@ impl Core {
             return false;
         }
         let mut given_up = 0;
-        let rests = self.engine.between_messages(self.local.number, || {
+        let rests = self.engine.between_messages(|| {
             self.buffers.rest();
             let links = self.links_that(|link| Arc::ptr_eq(&link.buffers, &self.buffers));
             given_up = links.iter().map(|link| link.rest()).sum();

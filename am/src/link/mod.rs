@@ -228,8 +228,9 @@ pub(crate) struct SendSide {
     least_leases: u16,
     /// Receives that are promised for answers.
     leases: u16,
-    /// How often a receive was promised since the endpoint's receives went to rest.
-    leased: u8,
+    /// How many messages have gone and come that cost more while the receives rest, since these
+    /// went to rest.
+    uses: u8,
     /// Requests that are done without a reply, and that the peer was not told of yet.
     unreported: u16,
     /// The count of received requests when a request that is no call was sent last.

@@ -220,7 +220,7 @@ impl SendSide {
             under_way: 0,
             least_leases: leases,
             leases,
-            leased: 0,
+            uses: 0,
             unreported: 0,
             heard: 0,
             asked: 0,

@@ -1,14 +1,12 @@
 //! Links of endpoints whose receives rest while the endpoints are idle: see
 //! [`Buffers`](crate::receives::Buffers).
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Link, SendSide};
 use crate::wire::Kind;
 
-/// How often a link of a resting pool has a receive promised for an answer before the pool wakes, so
-/// that the link keeps the receive from one request to the next.
+/// How many messages go and come by a link before the link is used often, and the pool wakes.
 const OFTEN: u8 = 16;
 
 /// How the poller handles the messages of a link.
@@ -52,25 +50,23 @@ impl Link {
         self.stage.store(Stage::Closed as u8, Ordering::Relaxed);
     }
 
-    /// Prepares for the handling of a message that is not to wait, while the link rests. The poller
-    /// calls this.
+    /// Prepares for the handling of a message while the link rests. The poller calls this.
     #[cold]
     pub fn take_care(&self, kind: Kind) {
-        // With these, as many promises of receives are taken back as requests are answered. Behind
-        // others, the peer's next message may come before the buffer of this one is posted again.
-        if !matches!(kind, Kind::Reply | Kind::Returned | Kind::Done | Kind::Grant) {
-            self.wake();
+        // With these, as many promises of receives are taken back as requests are answered.
+        let is_answer = matches!(kind, Kind::Reply | Kind::Returned | Kind::Done | Kind::Grant);
+        if !is_answer {
+            self.is_used(&mut self.send_side());
         }
         if self.buffers.is_awake() {
             self.turn(Stage::Resting, Stage::Open);
         } else {
-            self.buffers.has_in_hand();
+            self.buffers.take_in_hand(is_answer);
         }
     }
 
     /// Wakes the receives of the endpoint, if they rest.
-    #[cold]
-    pub fn wake(&self) {
+    fn wake(&self) {
         if self.buffers.wake()
             && let Some(owner) = self.endpoint.owner.upgrade()
         {
@@ -84,18 +80,23 @@ impl Link {
             self.stage.compare_exchange(from as u8, to as u8, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Notes that a receive was promised for an answer. A link that sends often keeps the receive
+    /// Notes that a receive was promised for an answer. A link that is used often keeps the receive
     /// from one request to the next.
-    pub(super) fn has_leased(self: &Arc<Self>, out: &mut SendSide) {
-        if !self.buffers.may_rest() {
-            return;
-        }
-        out.leased = out.leased.saturating_add(1);
-        if out.leased >= OFTEN {
-            // In this order: a receive that is kept needs the reserve.
-            self.wake();
+    pub(super) fn has_leased(&self, out: &mut SendSide) {
+        if self.buffers.may_rest() && self.is_used(out) {
             out.least_leases = out.least_leases.max(1);
         }
+    }
+
+    /// Notes that a message goes or comes that costs more while the pool rests. Returns whether the
+    /// link is used often, so that the pool does not rest.
+    fn is_used(&self, out: &mut SendSide) -> bool {
+        out.uses = out.uses.saturating_add(1);
+        let often = out.uses >= OFTEN;
+        if often {
+            self.wake();
+        }
+        often
     }
 
     /// Has the link keep no receives for answers, since the pool rests. Returns how many the link
@@ -103,7 +104,7 @@ impl Link {
     pub fn rest(&self) -> usize {
         self.turn(Stage::Open, Stage::Resting);
         let out = &mut *self.send_side();
-        (out.least_leases, out.leased) = (0, 0);
+        (out.least_leases, out.uses) = (0, 0);
         let unused = out.leases.saturating_sub(out.under_way);
         out.leases -= unused;
         unused.into()

@@ -105,18 +105,15 @@ impl Engine {
         self.signals.stir();
     }
 
-    /// Runs `does` while no message is in hand, unless a thread holds the poller, or messages of
-    /// endpoint `number` wait. Returns whether it ran.
-    pub fn between_messages(&self, number: usize, does: impl FnOnce()) -> bool {
+    /// Runs `does` while no message is handled, unless a thread holds the poller. Returns whether it
+    /// ran.
+    pub fn between_messages(&self, does: impl FnOnce()) -> bool {
         let _deferral = Deferral::new();
         let Ok(poller) = self.poller.try_lock() else { return false };
-        let runs = !poller.has_waiting(number);
-        if runs {
-            does();
-        }
+        does();
         drop(poller);
         self.close_if_closed();
-        runs
+        true
     }
 
     /// Has the poller drop the handlers of an endpoint that was closed, unless a thread holds the

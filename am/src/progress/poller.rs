@@ -74,11 +74,6 @@ impl Poller {
         self.sends.arm(waker);
     }
 
-    /// Returns whether messages of endpoint `number` wait to be handled.
-    pub fn has_waiting(&self, number: usize) -> bool {
-        self.served.dispatcher.has_waiting(number)
-    }
-
     /// Drops all links and handlers, since nothing is handled any more.
     pub fn close(&mut self) {
         self.served.links = LinkTable::default();

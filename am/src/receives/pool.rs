@@ -19,11 +19,12 @@ use crate::receives::Spares;
 /// no receive is promised for an answer unless a request is under way. So its messages need more
 /// care:
 ///
-/// * Before a request of a peer is handled, the pool [gets its reserve](Self::wake).
-/// * When the answer to a request of this side is handled, the promise of one receive is taken back
+/// * When the answer to a request of this side is handled, the promise of its receive is taken back
 ///   under the lock of the link, before the next request can be sent. The buffer of the answer is
 ///   the one that is not posted again. Until that is done, the answer is *in hand*, and the promise
 ///   for another answer needs a receive that is posted anew.
+/// * Before another message is handled, such as a request of a peer, another buffer is posted in its
+///   place.
 ///
 /// Of all receives that are promised, the reserve among them, and the surplus, each is posted, or
 /// completed by a message that is not handled yet; except for the reserve of a resting pool.
@@ -36,7 +37,7 @@ pub(crate) struct Buffers {
     most_guaranteed: usize,
     links: AtomicUsize,
     /// The number of receives that are not promised any more, and so are not posted again when they
-    /// complete, times [`ONE`]; and [`IN_HAND`] while a resting pool has an answer in hand.
+    /// complete, times [`ONE`]; and [`IN_HAND`] while a resting pool has a message in hand.
     surplus: AtomicUsize,
     /// Whether the pool rests when the endpoint is idle.
     may_rest: bool,
@@ -53,7 +54,7 @@ pub(crate) struct Buffers {
 
 /// One receive in the count of the surplus.
 const ONE: usize = 2;
-/// The mark in the count of the surplus of an answer that is in hand.
+/// The mark in the count of the surplus of a message that is in hand.
 const IN_HAND: usize = 1;
 
 /// The most spare buffers that are kept of those that a pool gives up which goes to rest.
@@ -114,9 +115,8 @@ impl Buffers {
         rested
     }
 
-    /// Has the pool rest. The caller holds the poller, which has no message in hand, has links take
-    /// no receives for answers ahead from here on, and then [gives back](Self::give_back) what they
-    /// had.
+    /// Has the pool rest. The caller holds the poller, which handles no message, has links keep no
+    /// receives for answers from here on, and then [gives back](Self::give_back) what they had.
     pub fn rest(&self) {
         if self.is_awake.swap(false, Ordering::AcqRel) {
             self.surplus.fetch_add(ONE, Ordering::SeqCst);
@@ -140,10 +140,24 @@ impl Buffers {
         }
     }
 
-    /// Notes that a message is in hand of a resting pool, by which promises of receives will be
-    /// taken back. It stays in hand until a buffer is [posted](Self::post) in its place.
-    pub fn has_in_hand(&self) {
-        self.surplus.fetch_or(IN_HAND, Ordering::SeqCst);
+    /// Notes that a message is about to be handled while the pool rests. It is in hand until a
+    /// buffer is [posted](Self::post) in its place, or it is [set aside](Self::set_aside). Unless it
+    /// `is_answer`, the peer may send the next message as soon as this one is handled. So it gets a
+    /// receive before, and the buffer of this message is not posted again.
+    pub fn take_in_hand(&self, is_answer: bool) {
+        let before = self.surplus.fetch_or(IN_HAND, Ordering::SeqCst);
+        // While a message is in hand, nobody else takes the last receive of the surplus.
+        if !is_answer && before < ONE {
+            self.enqueue(self.take());
+            self.surplus.fetch_add(ONE, Ordering::SeqCst);
+        }
+    }
+
+    /// Notes that the message in hand, if there is one, will be handled later.
+    pub fn set_aside(&self) {
+        if self.may_rest {
+            self.surplus.fetch_and(!IN_HAND, Ordering::SeqCst);
+        }
     }
 
     /// Returns the queue that the receives are posted to.
