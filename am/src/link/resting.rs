@@ -89,14 +89,14 @@ impl Link {
     }
 
     /// Notes that a message goes or comes that costs more while the pool rests. Returns whether the
-    /// link is used often, so that the pool does not rest.
+    /// link is used often, and the pool does not rest.
     fn is_used(&self, out: &mut SendSide) -> bool {
         out.uses = out.uses.saturating_add(1);
-        let often = out.uses >= OFTEN;
-        if often {
-            self.wake();
+        if out.uses < OFTEN {
+            return false;
         }
-        often
+        self.wake();
+        self.buffers.is_awake()
     }
 
     /// Has the link keep no receives for answers, since the pool rests. Returns how many the link

@@ -1,7 +1,7 @@
 //! The pool of an endpoint's receives.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use doorbell_verbs::{Buf, Memory, SharedReceiveQueue};
 
@@ -41,8 +41,8 @@ pub(crate) struct Buffers {
     surplus: AtomicUsize,
     /// Whether the pool rests when the endpoint is idle.
     may_rest: bool,
-    /// Whether the reserve is posted: the pool does not rest.
-    is_awake: AtomicBool,
+    /// Whether the pool rests: a [`Sleep`].
+    sleep: AtomicU8,
     /// The number of receives that are promised, and the reserve.
     receives: AtomicUsize,
     /// The most receives that there ever were.
@@ -50,6 +50,16 @@ pub(crate) struct Buffers {
     /// Receives that are promised to links that are over, and messages of which are not all
     /// handled.
     retiring: AtomicUsize,
+}
+
+/// Whether a pool rests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Sleep {
+    Rests,
+    /// The reserve is being posted.
+    Wakes,
+    Awake,
 }
 
 /// One receive in the count of the surplus.
@@ -79,7 +89,7 @@ impl Buffers {
             links: none(),
             surplus: none(),
             may_rest,
-            is_awake: AtomicBool::new(!may_rest),
+            sleep: AtomicU8::new(if may_rest { Sleep::Rests } else { Sleep::Awake } as u8),
             receives: AtomicUsize::new(1),
             most: AtomicUsize::new(1),
             retiring: none(),
@@ -97,28 +107,30 @@ impl Buffers {
 
     /// Returns whether the reserve is posted.
     pub fn is_awake(&self) -> bool {
-        self.is_awake.load(Ordering::Acquire)
+        self.sleep.load(Ordering::Acquire) == Sleep::Awake as u8
     }
 
-    /// Posts the reserve if the pool rests. Returns whether it did.
+    /// Posts the reserve if the pool rests. Returns whether it did. If another thread is about to,
+    /// the pool rests still.
     pub fn wake(&self) -> bool {
-        if self.is_awake() {
-            return false;
+        let rests = !self.is_awake() && self.goes_from(Sleep::Rests, Sleep::Wakes);
+        if rests {
+            // Posted before anybody relies on the reserve.
+            self.enqueue(self.take());
+            self.sleep.store(Sleep::Awake as u8, Ordering::Release);
         }
-        // Posted before anybody relies on the reserve.
-        self.enqueue(self.take());
-        let rested = !self.is_awake.swap(true, Ordering::AcqRel);
-        if !rested {
-            // Another thread was quicker.
-            self.surplus.fetch_add(ONE, Ordering::SeqCst);
-        }
-        rested
+        rests
+    }
+
+    fn goes_from(&self, from: Sleep, to: Sleep) -> bool {
+        let (from, to) = (from as u8, to as u8);
+        self.sleep.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Has the pool rest. The caller holds the poller, which handles no message, has links keep no
     /// receives for answers from here on, and then [gives back](Self::give_back) what they had.
     pub fn rest(&self) {
-        if self.is_awake.swap(false, Ordering::AcqRel) {
+        if self.goes_from(Sleep::Awake, Sleep::Rests) {
             self.surplus.fetch_add(ONE, Ordering::SeqCst);
         }
     }
@@ -308,5 +320,92 @@ impl Buffers {
     #[inline]
     pub fn give(&self, buffer: Buf) {
         self.spares.give(buffer, self.limit);
+    }
+}
+
+#[cfg(all(test, not(am_loom)))]
+mod tests {
+    use doorbell_verbs::{CompletionQueue, Config, Nic};
+
+    use super::*;
+    use crate::receives::SparesBySize;
+
+    const DEPTH: usize = 16;
+
+    /// A pool that rests, and has a receive promised to a peer. Nothing but the pool posts to the
+    /// queue, and what the pool posted first is taken off as a message would take it.
+    fn resting() -> ((Nic, CompletionQueue), Buffers) {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("shm:am-pool-{}/{count}", std::process::id());
+        let nic = Nic::open(&name, Config::default()).expect("nobody has that name");
+        let completions = nic.completion_queue(DEPTH).expect("room");
+        let queue = nic.domain().shared_receives_to(&completions, DEPTH).expect("room");
+        let spares = SparesBySize::default().of(64);
+        let pool = Buffers::new(queue, spares, (DEPTH, 0), true);
+        assert_eq!((pool.promise_to_peer(1), posted(&pool)), (1, 1));
+        ((nic, completions), pool)
+    }
+
+    fn posted(pool: &Buffers) -> usize {
+        DEPTH - pool.queue.room()
+    }
+
+    fn message(pool: &Buffers) -> Buf {
+        match pool.queue.take_back() {
+            Some((_, Memory::Buf(buffer))) => buffer,
+            _ => panic!("a message finds no receive"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_follows_an_answer_in_hand_has_a_receive_of_its_own() {
+        let (_nic, pool) = resting();
+        assert_eq!((pool.promise_for_answers(1), posted(&pool)), (1, 2));
+        let answer = message(&pool);
+        pool.take_in_hand(true);
+        pool.release(1);
+        // Another thread sends the next request before the buffer of the answer is posted again.
+        assert_eq!((pool.promise_for_answers(1), posted(&pool)), (1, 2));
+        pool.post(answer);
+        assert_eq!(posted(&pool), 2, "it is not posted again");
+        let answer = message(&pool);
+        pool.take_in_hand(true);
+        pool.release(1);
+        pool.post(answer);
+        assert_eq!(posted(&pool), 1);
+    }
+
+    #[tokio::test]
+    async fn a_request_of_a_peer_is_replaced_by_a_receive_before_it_is_handled() {
+        let (_nic, pool) = resting();
+        let request = message(&pool);
+        pool.take_in_hand(false);
+        assert_eq!(posted(&pool), 1);
+        // A second message in the same buffer needs no further receive.
+        pool.take_in_hand(false);
+        pool.post(request);
+        assert_eq!(posted(&pool), 1);
+        let aside = message(&pool);
+        pool.take_in_hand(false);
+        pool.set_aside();
+        assert_eq!((pool.promise_for_answers(1), posted(&pool)), (1, 1), "the receive is there");
+        pool.take_in_hand(false);
+        pool.post(aside);
+        assert_eq!(posted(&pool), 2);
+    }
+
+    #[tokio::test]
+    async fn a_pool_that_goes_to_rest_gives_back_what_is_not_promised() {
+        let (_nic, pool) = resting();
+        assert!(pool.wake() && !pool.wake() && pool.is_awake());
+        assert_eq!((pool.promise_for_answers(3), posted(&pool)), (3, 5));
+        let answer = message(&pool);
+        pool.release(1);
+        pool.post(answer);
+        assert_eq!(posted(&pool), 4, "the reserve, two for answers, and one for the peer");
+        pool.rest();
+        pool.give_back(2);
+        assert_eq!((posted(&pool), pool.is_awake()), (1, false));
     }
 }
