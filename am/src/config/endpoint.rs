@@ -36,8 +36,10 @@ pub struct EndpointConfig {
     pub first_credits: usize,
     /// The most [receives](Self::receives) that a new peer has for its requests, and as many for
     /// answers, before it sends anything: at least 1. There are more as the peer needs them.
-    /// Endpoints that are many and mostly idle take less memory with 1. By default there are as
-    /// many as [first credits](Self::first_credits).
+    /// Endpoints that are many and mostly idle take less memory with 1. Such an endpoint that does
+    /// not [listen](Self::listens) gives up receives when it has been idle for a second: then it
+    /// has one for the requests of each peer, and none for answers. By default there are as many as
+    /// [first credits](Self::first_credits).
     pub first_receives: usize,
     /// The longest payload of a message that the endpoint takes: at least 512 bytes, which
     /// endpoints send each other when they meet, and at most a MiB. The endpoint takes up to seven
@@ -187,6 +189,18 @@ impl EndpointConfig {
             Size::Medium => self.credits.div_ceil(2),
             Size::Long => self.credits.div_ceil(4),
         }
+    }
+
+    /// Returns whether the endpoint is one of many, most of which are idle.
+    pub(crate) fn is_one_of_many(&self) -> bool {
+        self.first_receives == 1 && !self.listens
+    }
+
+    /// Returns whether the receives of the endpoint rest while it is idle. With other policies and
+    /// other flow control, receives are not all in one pool.
+    pub(crate) fn may_rest(&self) -> bool {
+        let in_one_pool = self.flow == Flow::Credits && self.policy != Policy::PerSize;
+        self.is_one_of_many() && in_one_pool
     }
 
     /// Returns the credits of this size class that a new peer has.

@@ -140,15 +140,30 @@ impl Dispatcher {
             link.end_overrun();
             return arrival.buffer.take();
         }
-        if !link.is_open() {
-            if link.is_cut_off() {
-                return arrival.leave(&link.buffers);
-            }
-            let (arrival, rest) = arrival.detached(&link.buffers);
-            self.early.push((link.clone(), arrival));
-            return rest;
+        if !link.is_awake() {
+            return self.arrive_with_care(link, arrival, looking);
         }
         self.handle(link, arrival, looking)
+    }
+
+    /// Handles a message of a link that rests, or keeps it until its link is open.
+    #[cold]
+    fn arrive_with_care(
+        &mut self,
+        link: &Arc<Link>,
+        arrival: &mut Arrival,
+        looking: &mut Looking<'_>,
+    ) -> Option<Buf> {
+        if link.is_open() {
+            link.take_care(arrival.header.kind);
+            return self.handle(link, arrival, looking);
+        }
+        if link.is_cut_off() {
+            return arrival.leave(&link.buffers);
+        }
+        let (arrival, rest) = arrival.detached(&link.buffers);
+        self.early.push((link.clone(), arrival));
+        rest
     }
 
     /// Handles a message of an open link, or defers a request if requests wait.
@@ -163,6 +178,7 @@ impl Dispatcher {
         if arrival.header.asks() && (!self.runs_requests || !self.deferred.is_empty()) {
             let (arrival, rest) = arrival.detached(buffers);
             self.deferred.push_back((link.clone(), arrival));
+            buffers.set_aside();
             return rest;
         }
         match arrival.header.kind {

@@ -76,13 +76,16 @@ impl Dispatcher {
         if link.is_cut_off() {
             return;
         }
-        link.set_open(true);
+        link.set_open();
         let mut looking = Looking::new(HeldNic::none(), None);
         let runs_requests = self.runs_requests;
         self.runs_requests = false;
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
         let early: Vec<_> = self.early.extract_if(.., came).collect();
         for (link, mut arrival) in early {
+            if arrival.posted && !link.is_awake() {
+                link.take_care(arrival.header.kind);
+            }
             if let Some(buffer) = self.handle(&link, &mut arrival, &mut looking) {
                 link.post(buffer);
             }
@@ -136,6 +139,9 @@ impl Dispatcher {
         self.runs = Runs::OneOfSeveral;
         while let Some((link, mut arrival)) = self.deferred.pop_front() {
             looking.looked.handled += 1;
+            if arrival.posted && !link.is_awake() {
+                link.take_care(arrival.header.kind);
+            }
             self.request(&link, &mut arrival, looking);
             let buffers = &link.buffers;
             arrival.leave(buffers).into_iter().for_each(|buffer| link.post(buffer));

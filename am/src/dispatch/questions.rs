@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::floor::HeldNic;
-
 use super::Dispatcher;
 use crate::arguments::Room;
 use crate::error::Undeliverable;
@@ -19,7 +17,7 @@ impl Dispatcher {
         let (words, payload) = (room.read(arrival.words()), arrival.payload());
         let to = To { handler: SYSTEM, call: arrival.header.call };
         let reply = |words: &[u64], payload: &[u8]| {
-            link.reply(to, Content { words, payload }, HeldNic::none());
+            link.reply_to_question(to, Content { words, payload });
         };
         let table = self.tables.get(link.endpoint.number).and_then(Option::as_ref);
         match (words.first().and_then(|&ask| Ask::from_word(ask)), table) {

@@ -1,6 +1,6 @@
 //! The state of an endpoint: its links, its translation table, and its receives.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use doorbell_verbs::floor::StopListening;
@@ -29,6 +29,10 @@ const EVENTS: usize = 256;
 /// The events that an endpoint keeps that maps few peers and does not listen.
 const FEWEST_EVENTS: usize = 8;
 
+/// The events that an endpoint keeps that is one of many. A program that misses some looks at its
+/// few peers.
+const EVENTS_OF_ONE_OF_MANY: usize = 4;
+
 /// The most peers that are remembered as having died while requests to them were not answered.
 const MOST_LOST: usize = 64;
 
@@ -50,6 +54,8 @@ pub(super) struct Core {
     pub listing: Vec<Vec<u8>>,
     /// The events of the endpoint, for programs that listen.
     pub events: broadcast::Sender<Event>,
+    /// The count of requests of all links when it was last asked whether the endpoint is idle.
+    pub requests_at_mark: AtomicU32,
     /// Whether receives are being recalled from idle peers.
     pub recalling: AtomicBool,
     /// Whether the endpoint accepts no further peers.
@@ -99,9 +105,11 @@ impl Core {
             // Each peer that comes or goes is one event.
             let events = broadcast::Sender::new(match config.listens {
                 true => EVENTS,
+                false if config.is_one_of_many() => EVENTS_OF_ONE_OF_MANY,
                 false => config.places.saturating_mul(4).clamp(FEWEST_EVENTS, EVENTS),
             });
-            let buffers = Arc::new(Buffers::new(queue, spares, config.receives, config.peers));
+            let limits = (config.receives, config.peers);
+            let buffers = Arc::new(Buffers::new(queue, spares, limits, config.may_rest()));
             let local = LocalEndpoint {
                 number,
                 admits: Mutex::new(config.admits),
@@ -129,6 +137,7 @@ impl Core {
                 challenges: Challenges::default(),
                 listing,
                 events,
+                requests_at_mark: AtomicU32::new(0),
                 recalling: AtomicBool::new(false),
                 shuts_down: AtomicBool::new(false),
                 runtime_ended: AtomicBool::new(false),

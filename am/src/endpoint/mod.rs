@@ -14,6 +14,7 @@ mod mapping;
 mod owner;
 mod preparing;
 mod recall;
+mod resting;
 mod unmapping;
 mod user;
 
@@ -97,7 +98,7 @@ impl Endpoint {
     }
 
     /// Subscribes to the endpoint's events: peers that come and go from here on. A program that
-    /// does not take them loses the oldest, beyond 256.
+    /// does not take them loses the oldest, beyond 256, or fewer if few can come and go.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.core.events.subscribe()
     }

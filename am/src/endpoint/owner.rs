@@ -43,6 +43,15 @@ impl Owner for Core {
         });
     }
 
+    fn rest_when_idle(self: Arc<Self>) {
+        let owner: Arc<dyn Owner> = self.clone();
+        self.engine.rest_when_idle(Arc::downgrade(&owner));
+    }
+
+    fn rests(&self) -> bool {
+        self.rest_if_idle()
+    }
+
     fn map_segment(&self, link: Arc<Link>) {
         self.local.runtime.spawn(async move {
             let answer = ask(&link, &[Ask::Lend as u64], &[]).await;

@@ -72,7 +72,8 @@ impl Core {
         let queue = self.engine.shared_receives(&self.domain, depth)?;
         let len = buffer_len(config.payload_of(size));
         let spares = self.engine.spares.of(len);
-        let new = || Arc::new(Buffers::new(queue, spares, config.receives, config.peers));
+        let limits = (config.receives, config.peers);
+        let new = || Arc::new(Buffers::new(queue, spares, limits, false));
         Ok(locked(&self.shorter)[at].get_or_insert_with(new).clone())
     }
 
@@ -177,7 +178,10 @@ impl Core {
             buffers.link_goes();
             return None;
         }
-        let leases = if plenty { buffers.promise_for_answers(first) } else { 0 };
+        let leases = match plenty && buffers.is_awake() {
+            true => buffers.promise_for_answers(first),
+            false => 0,
+        };
         Some((grants, leases))
     }
 }

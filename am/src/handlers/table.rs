@@ -93,6 +93,12 @@ impl<H> Table<H> {
         self.places.get_mut(usize::from(index))?.as_mut()
     }
 
+    /// Gives up room for further handlers.
+    fn shrink(&mut self) {
+        self.places.shrink_to_fit();
+        self.ids.shrink_to_fit();
+    }
+
     /// Returns the handlers whose index the program has chosen.
     fn into_placed(self) -> impl Iterator<Item = (Id, H)> {
         let Self { mut places, ids } = self;
@@ -156,7 +162,8 @@ impl Tables {
         });
     }
 
-    /// Gives each named handler a place, and returns the listing of the named handlers.
+    /// Gives each named handler a place, and returns the listing of the named handlers. No handlers
+    /// are added behind this.
     pub fn place_named(&mut self) -> Vec<u8> {
         let (mut listing, mut next) = (Vec::new(), 0);
         for NamedHandler { named, types, run } in self.named.drain(..) {
@@ -164,6 +171,8 @@ impl Tables {
             list(&mut listing, named, place as u16, &types);
             next = place + 1;
         }
+        self.requests.shrink();
+        self.replies.shrink();
         listing
     }
 

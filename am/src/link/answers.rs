@@ -56,6 +56,19 @@ impl Link {
         self.answer(&mut self.send_side(), header, content, nic);
     }
 
+    /// Answers a question of the peer's endpoint. The peer gets no further credit with that: it is
+    /// not the peer's program that uses the credit.
+    pub fn reply_to_question(self: &Arc<Self>, to: To, content: Content<'_>) {
+        let words = content.words.len();
+        let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
+        let out = &mut *self.send_side();
+        if out.outbox.is_some() {
+            self.answered
+                .store(self.answered.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            self.send(out, header, content, self.answers_at_once().then(HeldNic::none));
+        }
+    }
+
     /// Sends a request back to the peer, with the reason, and with `data` of the request.
     #[cold]
     pub fn give_back(self: &Arc<Self>, request: Header, why: Undeliverable, data: &[u8]) {

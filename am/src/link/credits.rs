@@ -61,6 +61,9 @@ impl Link {
             found = self.buffers.promise_for_answers(1);
         }
         out.leases += found as u16;
+        if found > 0 {
+            self.has_leased(out);
+        }
         found > 0
     }
 

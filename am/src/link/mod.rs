@@ -19,13 +19,14 @@ mod opening;
 mod outbox;
 mod placing;
 mod requests;
+mod resting;
 mod retained;
 mod sends;
 
 use std::num::NonZeroU16;
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use doorbell_verbs::floor::HeldNic;
@@ -84,6 +85,13 @@ pub(crate) trait Owner: Send + Sync {
 
     /// Takes receives back from idle peers, since a peer could use more than there are.
     fn recall_receives(self: Arc<Self>, receives: &Arc<Buffers>);
+
+    /// Has the endpoint's receives rest once it is idle.
+    fn rest_when_idle(self: Arc<Self>);
+
+    /// Has the endpoint's receives rest, if no message has come or gone since this was called
+    /// before. Returns whether they do.
+    fn rests(&self) -> bool;
 
     /// Asks the link's peer to share its segment, and maps the segment if the peer does.
     fn map_segment(&self, link: Arc<Link>);
@@ -146,7 +154,7 @@ pub(crate) struct Link {
     /// The tag that the peer shows, and whether the endpoint admits it.
     pub admission: Admission,
     /// Whether the poller handles the link's messages as they come. Messages before that wait.
-    open: AtomicBool,
+    stage: AtomicU8,
     /// Whether the link was cut off, so that nothing more of it is handled.
     cut_off: AtomicBool,
     /// Whether the link is over, and all its messages are handled.
@@ -220,6 +228,9 @@ pub(crate) struct SendSide {
     least_leases: u16,
     /// Receives that are promised for answers.
     leases: u16,
+    /// How many messages have gone and come that cost more while the receives rest, since these
+    /// went to rest.
+    uses: u8,
     /// Requests that are done without a reply, and that the peer was not told of yet.
     unreported: u16,
     /// The count of received requests when a request that is no call was sent last.

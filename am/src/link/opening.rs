@@ -1,7 +1,7 @@
 //! The life of a link: made, open, over.
 
 use std::num::NonZeroU16;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use doorbell_verbs::{Connection, ConnectionState, Ending, Queues};
 use tokio::task::AbortHandle;
 
 use super::outbox::Outbox;
+use super::resting::Stage;
 use super::{Link, LocalEndpoint, SendSide, Sending};
 use crate::config::Flow;
 use crate::credits::{PendingTable, Usage};
@@ -50,7 +51,7 @@ impl Link {
             same_handlers: AtomicBool::new(false),
             names: OnceLock::new(),
             admission: Admission::default(),
-            open: AtomicBool::new(false),
+            stage: AtomicU8::new(Stage::Closed as u8),
             cut_off: AtomicBool::new(false),
             departed: AtomicBool::new(false),
             // No more than there may be credits, which fit 16 bits.
@@ -104,21 +105,10 @@ impl Link {
         true
     }
 
-    /// Returns whether the poller knows that the link is open, and has handled what came before.
-    #[inline]
-    pub fn is_open(&self) -> bool {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// Notes whether the poller handles the link's messages as they come.
-    pub fn set_open(&self, open: bool) {
-        self.open.store(open, Ordering::Relaxed);
-    }
-
     /// Cuts the link off: no message behind the one that is being handled will be handled.
     pub fn cut_off(&self) {
         self.cut_off.store(true, Ordering::Relaxed);
-        self.set_open(false);
+        self.close();
     }
 
     pub fn is_cut_off(&self) -> bool {
@@ -230,6 +220,7 @@ impl SendSide {
             under_way: 0,
             least_leases: leases,
             leases,
+            uses: 0,
             unreported: 0,
             heard: 0,
             asked: 0,

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use super::beside::Runners;
 use super::companions::{Companions, Served};
 use super::poller::Poller;
+use super::resting::Resting;
 use super::updates::{Inbox, Update};
 use super::watched::Watched;
 use crate::config::BundleConfig;
@@ -39,6 +40,8 @@ pub(crate) struct Engine {
     pub spares: SparesBySize,
     /// The endpoints and links that are told when connections end.
     pub watched: Watched,
+    /// The endpoints whose receives rest once they are idle.
+    pub(super) resting: Resting,
     poller: Mutex<Poller>,
     inbox: Arc<Inbox>,
     /// The wakers of tasks that wait until a message was handled.
@@ -66,6 +69,7 @@ impl Engine {
             runners: Runners::default(),
             spares: SparesBySize::default(),
             watched: Watched::default(),
+            resting: Resting::default(),
             poller: Mutex::new(Poller::new([receives, sends], inbox.clone(), counters)),
             inbox,
             waiting: Mutex::default(),
@@ -99,6 +103,17 @@ impl Engine {
             drop(self.inbox.take());
         }
         self.signals.stir();
+    }
+
+    /// Runs `does` while no message is handled, unless a thread holds the poller. Returns whether it
+    /// ran.
+    pub fn between_messages(&self, does: impl FnOnce()) -> bool {
+        let _deferral = Deferral::new();
+        let Ok(poller) = self.poller.try_lock() else { return false };
+        does();
+        drop(poller);
+        self.close_if_closed();
+        true
     }
 
     /// Has the poller drop the handlers of an endpoint that was closed, unless a thread holds the

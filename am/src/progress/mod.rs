@@ -10,6 +10,7 @@ mod companions;
 mod engine;
 mod link_table;
 mod poller;
+mod resting;
 mod updates;
 mod watched;
 

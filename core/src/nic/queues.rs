@@ -375,7 +375,7 @@ pub struct SharedReceiveQueue {
 }
 
 /// The receives that a shared queue has room for at first.
-const FIRST_RECEIVES: usize = 16;
+const FIRST_RECEIVES: usize = 2;
 
 impl SharedReceiveQueue {
     pub(super) fn new(depth: usize) -> (Self, Consumer<ReceiveRequest>) {

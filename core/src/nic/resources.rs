@@ -38,6 +38,7 @@ use super::rights::Rights;
 use super::ring::Nothing;
 use super::states::{Change, ChangeError, State};
 use super::timers::Timers;
+use super::work::ReceiveRequest;
 use super::{Event, Nic, find};
 
 /// The most entries of a queue.
@@ -309,6 +310,17 @@ impl Nic {
         self.common.events.retain(|event| *event != Event::ReceivesLow(queue));
         self.completions(self.common.completion_queue(completions))?.shared -= 1;
         Ok(())
+    }
+
+    /// Takes back the receive that was posted first to a shared queue, if no message has taken it.
+    ///
+    /// # Errors
+    /// When there is no such queue.
+    pub fn take_back_shared(
+        &mut self,
+        queue: SharedReceiveQueueId,
+    ) -> Result<Option<ReceiveRequest>, ResourceError> {
+        Ok(self.shared_receives(queue)?.ring.pop())
     }
 
     /// Asks for [an event](super::Event::ReceivesLow), once, when a message leaves fewer receives

@@ -61,6 +61,15 @@ impl SharedReceiveQueue {
         posted.map_err(|refused| PostReceiveError { why: refused.why, request: refused.request })
     }
 
+    /// Takes back the receive that was posted first, if no message has taken it: its number, and
+    /// its memory. A program that expects fewer messages than before gets memory back by this.
+    pub fn take_back(&self) -> Option<(u64, Memory)> {
+        let back =
+            self.nic.engine().with(|adapter| adapter.control().nic.take_back_shared(self.id));
+        let ReceiveRequest { id, memory } = back.ok().flatten()?;
+        Some((id & !self.mark, memory))
+    }
+
     /// Asks for one [event](crate::AsyncEvent::ReceivesLow), when a message leaves fewer receives
     /// than `limit`.
     ///

@@ -1,0 +1,52 @@
+//! Endpoints of a bundle whose receives rest while the endpoints are idle.
+//!
+//! One task sees to that for all endpoints of the bundle, and only as long as the receives of some
+//! do not rest.
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use super::engine::Engine;
+use crate::link::Owner;
+use crate::lock::locked;
+
+/// The time after which an endpoint is idle if nothing has come or gone.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The endpoints of a bundle whose receives are to rest once the endpoints are idle.
+#[derive(Default)]
+pub(super) struct Resting(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    awake: Vec<Weak<dyn Owner>>,
+    /// Whether the task runs that has them rest.
+    is_served: bool,
+}
+
+impl Engine {
+    /// Has the receives of an endpoint rest once the endpoint is idle.
+    pub fn rest_when_idle(self: &Arc<Self>, owner: Weak<dyn Owner>) {
+        let mut state = locked(&self.resting.0);
+        state.awake.push(owner);
+        if !std::mem::replace(&mut state.is_served, true) {
+            self.runtime.spawn(rest_idle(Arc::downgrade(self)));
+        }
+    }
+}
+
+/// Has the receives of idle endpoints rest, until those of all do.
+async fn rest_idle(engine: Weak<Engine>) {
+    loop {
+        tokio::time::sleep(IDLE).await;
+        let Some(engine) = engine.upgrade() else { return };
+        let mut awake = std::mem::take(&mut locked(&engine.resting.0).awake);
+        awake.retain(|owner| owner.upgrade().is_some_and(|owner| !owner.rests()));
+        let mut state = locked(&engine.resting.0);
+        state.awake.append(&mut awake);
+        if state.awake.is_empty() {
+            *state = State::default();
+            return;
+        }
+    }
+}
