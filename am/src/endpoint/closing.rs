@@ -36,6 +36,8 @@ impl Core {
         for link in &links {
             let _ = timeout(linger, link.connection.ended()).await;
         }
+        // An end is known here before the peer is told, and the process may be over right behind.
+        self.engine.nic.settle();
         let peers = links.len().max(given_up.len());
         if given_up.is_empty() { Ok(()) } else { Err(CloseError { peers, given_up }) }
     }

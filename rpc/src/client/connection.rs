@@ -405,9 +405,10 @@ impl Connection {
         len: u64,
         progress: &Progress,
     ) -> Result<Bytes, Status> {
-        progress.reaches(Stage::MemoryHere, usize::try_from(len).unwrap_or(usize::MAX));
+        progress.reaches(Stage::Received, usize::try_from(len).unwrap_or(usize::MAX));
         let len = calls.transfers.check(len).map_err(|why| why.status("the response"))?;
         let bulk = self.bulk().await?;
+        progress.reaches(Stage::MemoryHere, len);
         let memory = calls.share.lend(len).await.map_err(|why| why.status("the response"))?;
         progress.reaches(Stage::Received, len);
         calls.transfers.receive(key, &self.peer, &bulk, memory).await

@@ -9,6 +9,7 @@ use doorbell_verbs::{Nic, ServiceId};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::crowd::Crowd;
 use super::state::{Core, Gone, client_gone};
@@ -99,8 +100,9 @@ impl Server {
     /// [`Unavailable`](crate::Code::Unavailable), and their callers know that they
     /// [have not run](Status::has_not_run). Running handlers are waited for, and their answers
     /// sent. When this returns without an error, each client has all its answers, with the streams
-    /// and long bodies that belong to them, or has gone. A handler that never ends holds up the
-    /// shutdown: [`shutdown_within`](Self::shutdown_within) has a time limit.
+    /// and long bodies that belong to them, or has gone, and all connections have ended: the process
+    /// may end as well. A handler that never ends holds up the shutdown:
+    /// [`shutdown_within`](Self::shutdown_within) has a time limit.
     ///
     /// First of all, the server's [health](crate::ServerBuilder::health) is set to
     /// [`NotServing`](crate::ServingStatus::NotServing), and clients that watch it are told.
@@ -133,7 +135,9 @@ impl Server {
         self.0.health.iter().for_each(Health::shut_down);
         self.0.endpoint.accept_no_more();
         let closed = self.0.core.close(limit).await;
-        self.0.endpoint.unmap_all().await;
+        // A client whose connection stood would wait in vain when the process ends, and another
+        // one has its address by then. Clients that have not taken all were waited for already.
+        let _ = self.0.endpoint.close_until(Instant::now() + ENDS).await;
         closed
     }
 }
@@ -146,6 +150,9 @@ impl fmt::Debug for Server {
             .finish_non_exhaustive()
     }
 }
+
+/// How long a server that has shut down waits for its clients' NICs while it ends the connections.
+const ENDS: Duration = Duration::from_secs(1);
 
 /// The time between two sweeps of the sessions, unless sessions are remembered for a shorter time.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -190,7 +197,7 @@ async fn sweeps(core: Arc<Core>) {
     let pause = core.limits.remember.clamp(Duration::from_millis(10), SWEEP);
     loop {
         tokio::time::sleep(pause).await;
-        core.sessions().sweep(tokio::time::Instant::now());
+        core.sessions().sweep(Instant::now());
         core.sweep_bulk();
     }
 }

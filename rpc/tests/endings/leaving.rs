@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use doorbell::am::{Endpoint, Event, Handlers};
 use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status};
 use tokio::sync::Semaphore;
 
@@ -83,6 +84,18 @@ async fn a_server_that_shuts_down_finishes_its_calls_and_gets_no_others(device: 
     assert_eq!(held.await.expect("it runs").expect("it is answered").into_inner(), 7);
     shutdown.await.expect("it runs").expect("the client takes its answer");
     assert_eq!(begun.load(Ordering::SeqCst), 1);
+}
+
+async fn a_shutdown_ends_the_connections_although_the_program_keeps_its_server(device: &str) {
+    let Held { server, .. } = open(device).await;
+    let channel = Channel::connect(server.name()).await.expect("the server is there");
+    Client::new(channel).unary(COUNT, ()).await.expect("it counts");
+    let other = Endpoint::open_towards(server.name(), Handlers::new()).await;
+    let other = other.expect("the device opens");
+    let mut events = other.events();
+    let _peer = other.connect(server.name()).await.expect("the server is there");
+    server.shutdown().await.expect("clients take their answers");
+    while !matches!(events.recv().await, Ok(Event::Gone(..))) {}
 }
 
 async fn a_shutdown_with_a_limit_stops_calls_that_take_longer_and_tells_their_callers(
@@ -185,4 +198,5 @@ on_each_device!(
     a_server_that_shuts_down_finishes_its_calls_and_gets_no_others,
     a_shutdown_with_a_limit_stops_calls_that_take_longer_and_tells_their_callers,
     a_status_tells_that_its_call_has_not_run_only_when_that_is_certain,
+    a_shutdown_ends_the_connections_although_the_program_keeps_its_server,
 );

@@ -152,6 +152,13 @@ impl Nic {
         self.engine().close();
     }
 
+    /// Sends what programs have posted and what turns have called for, before this returns. For
+    /// layers of this workspace whose program may end the process next.
+    #[doc(hidden)]
+    pub fn settle(&self) {
+        self.engine().with(|_| ());
+    }
+
     /// Returns what the NIC has counted since it was opened.
     pub fn statistics(&self) -> Statistics {
         self.engine().with(|adapter| {
