@@ -331,10 +331,6 @@ pub async fn queues_share_their_receives(near: Nic, far: Nic) {
     let mut received = far.completion_queue(64).expect("a size");
     let own = far.completion_queue(64).expect("a size");
     let shared = there.shared_receives_to(&received, 2 * COUNT).expect("a depth");
-    // A receive that no message has taken comes back.
-    shared.post(99, Buf::with_capacity(16)).expect("room");
-    assert!(matches!(shared.take_back(), Some((99, Memory::Buf(_)))));
-    assert!(shared.take_back().is_none());
     for id in 0..2 * COUNT {
         shared.post(id as u64, Buf::with_capacity(16)).expect("room");
     }
