@@ -2,6 +2,7 @@
 
 #[macro_use]
 mod common;
+#[allow(dead_code)] // What waits until nothing is held is wanted here, and not the load.
 #[path = "common/mixed.rs"]
 mod mixed;
 

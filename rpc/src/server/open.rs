@@ -30,9 +30,9 @@ use crate::usage::Usage;
 /// [opened](crate::ServerBuilder::open), so that another server can be opened under the same name
 /// right after, in this process or another. A shutdown leaves the device open until then. For a
 /// server [on a bundle](crate::ServerBuilder::open_on), whose NIC stays open, the server's
-/// [number](crate::ServerBuilder::service) becomes free instead. When a handler of the server drops
-/// the last handle, all of this may happen a moment later, when the runtime has dropped the
-/// server's tasks.
+/// [number](crate::ServerBuilder::service) becomes free instead, also by a shutdown. When a handler
+/// of the server drops the last handle, all of this may happen a moment later, when the runtime has
+/// dropped the server's tasks.
 #[derive(Clone)]
 pub struct Server(Arc<Open>);
 
@@ -100,8 +100,8 @@ impl Server {
     /// [`Unavailable`](crate::Code::Unavailable), and their callers know that they
     /// [have not run](Status::has_not_run). Running handlers are waited for, and their answers
     /// sent. When this returns without an error, each client has all its answers, with the streams
-    /// and long bodies that belong to them, or has gone, and all connections have ended: the process
-    /// may end as well. A handler that never ends holds up the shutdown:
+    /// and long bodies that belong to them, or has gone, and all connections have ended. So the
+    /// process may end as well. A handler that never ends holds up the shutdown:
     /// [`shutdown_within`](Self::shutdown_within) has a time limit.
     ///
     /// First of all, the server's [health](crate::ServerBuilder::health) is set to
