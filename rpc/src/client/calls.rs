@@ -94,9 +94,7 @@ impl Calls {
                 }
             })
             .request(LEAVE, move |request, _| {
-                if let Some(left) = left.left.get() {
-                    left(&request.peer());
-                }
+                left.leaves(&request.peer());
             })
             .returned(move |message| {
                 if message.handler() != Some(CALL.index()) {
@@ -115,6 +113,14 @@ impl Calls {
     /// Sets what is done when the server of a connection says that it shuts down.
     pub fn when_left(&self, left: impl Fn(&Peer) + Send + Sync + 'static) {
         let _ = self.left.set(Box::new(left));
+    }
+
+    /// Takes in that the server of a connection has said that it shuts down, by a message or by
+    /// refusing a call.
+    pub fn leaves(&self, peer: &Peer) {
+        if let Some(left) = self.left.get() {
+            left(peer);
+        }
     }
 
     /// The number of calls in flight.

@@ -293,7 +293,9 @@ impl Connection {
                 }
             };
             if answer.flags.leaves {
-                return Err(self.refused_by_leaving(&answer));
+                // No other call goes there, and those that have gone there are waited for.
+                calls.leaves(&self.peer);
+                return Err(Failure::NotBegun(error(answer.flags, &answer.payload)));
             }
             self.response(calls, key, answer, &progress).await.map_err(Failure::Final)
         };
@@ -387,14 +389,6 @@ impl Connection {
             Some(len) => Box::pin(self.long_body(calls, key, len, progress)).await?,
         };
         Ok(Response::with_metadata(metadata, stream.unwrap_or(Body::Whole(body))))
-    }
-
-    /// The failure of a call that the server has refused since it is shutting down. The next attempt
-    /// connects anew.
-    #[cold]
-    fn refused_by_leaving(&self, answer: &Answer) -> Failure {
-        self.broken.store(true, Ordering::Relaxed);
-        Failure::NotBegun(error(answer.flags, &answer.payload))
     }
 
     /// Receives the body of a response that is too long for a message.
