@@ -140,6 +140,20 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         self.finish(place, Why::PortClosed);
     }
 
+    /// The device has lost the links to the peers along the ways for which `is_gone` holds. Requests
+    /// that were sent to these peers, and are not answered yet, have failed by that, at once.
+    pub fn links_gone(&mut self, is_gone: impl Fn(&W) -> bool) {
+        let unanswered = self.table.places_of(|connection| {
+            connection.state == State::RequestSent && is_gone(&connection.way)
+        });
+        for place in unanswered {
+            if let Some(connection) = self.table.at(place) {
+                connection.last = None;
+            }
+            self.finish(place, Why::PeerLeft { private: Vec::new() });
+        }
+    }
+
     /// A peer takes a connection up.
     pub(super) fn rep(&mut self, way: &W, transaction: TransactionId, rep: &Rep<'_>) {
         let place = match self.whose(way, rep.remote, rep.local) {

@@ -125,6 +125,12 @@ impl<W: Clone + Eq + Hash> Table<W> {
         self.slots.get_mut(place as usize)?.as_deref_mut()
     }
 
+    /// Returns the places of all connections for which `is_one` holds.
+    pub fn places_of(&self, is_one: impl Fn(&Connection<W>) -> bool) -> Vec<u32> {
+        let found = self.slots.iter().flatten().filter(|connection| is_one(connection));
+        found.map(|connection| connection.place).collect()
+    }
+
     /// The connection of this name.
     pub fn find(&mut self, name: CommId) -> Option<&mut Connection<W>> {
         let place = *self.by_name.get(&name)?;

@@ -16,10 +16,7 @@ impl Control {
     /// events.
     #[inline]
     pub fn run_manager(&mut self) {
-        while let Some(received) = self.nic.management() {
-            let way = self.way(Route::back(&received));
-            self.manager.receive(&way, &received.bytes);
-        }
+        self.hear_managers();
         while let Some(event) = self.manager.event() {
             self.handle_manager_event(event);
         }
@@ -29,6 +26,15 @@ impl Control {
                 self.unsent = Some(datagram);
                 break;
             }
+        }
+    }
+
+    /// Hands datagrams of peers to the connection manager.
+    #[inline]
+    pub(super) fn hear_managers(&mut self) {
+        while let Some(received) = self.nic.management() {
+            let way = self.way(Route::back(&received));
+            self.manager.receive(&way, &received.bytes);
         }
     }
 

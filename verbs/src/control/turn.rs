@@ -12,7 +12,7 @@ use doorbell_transports::Grant;
 use super::operations::ControlOp;
 use super::state::Control;
 use crate::dispatch::AsyncEvent;
-use crate::link::{ConnectionState, Ending};
+use crate::link::{ConnectionState, Ending, Way};
 use crate::sync::contained;
 
 /// The time between looks at messages from other processes of the interface, while turns are taken:
@@ -92,12 +92,19 @@ impl Control {
         self.grants.arrive(grant);
     }
 
-    /// Forgets what peers have granted whose links have ended since the last burst.
+    /// Forgets what peers have granted whose links have ended since the last burst, and fails the
+    /// connections that were asked for there.
     #[cold]
     pub fn forget_gone(&mut self) {
-        for &link in self.nic.links_gone() {
-            self.grants.forget(link);
-        }
+        // The last word of a peer may be a refusal, which says more.
+        self.hear_managers();
+        let links = self.nic.links_gone();
+        links.iter().for_each(|&link| self.grants.forget(link));
+        let is_gone = |way: &Way| match way.way() {
+            nic::Way::Link(link) => links.contains(link),
+            nic::Way::Network(_) => false,
+        };
+        self.manager.links_gone(is_gone);
     }
 
     fn handle_event(&mut self, event: Event) {

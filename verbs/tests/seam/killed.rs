@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use doorbell_kit::child::{self, Child};
 use doorbell_verbs::{
-    Buf, Cause, Config, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Nic, QueuePair,
-    Silence,
+    Buf, Cause, Config, ConnectError, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Nic,
+    QueuePair, Silence,
 };
 
 use tokio::task::JoinHandle;
@@ -215,5 +215,36 @@ fn over_udp_a_peer_that_is_stopped_for_three_seconds_keeps_its_connections_by_de
         child.resume();
         sends.await.expect("it does not panic").expect("the peer goes on");
         assert_eq!(nic.statistics().nic.closed_ports, 0);
+    });
+}
+
+// The request was waited for until `connect_timeout`, since nothing came from a peer that was gone.
+#[test]
+fn over_shm_a_connection_that_a_peer_was_asked_for_fails_when_the_peer_is_killed() {
+    let test =
+        "killed::over_shm_a_connection_that_a_peer_was_asked_for_fails_when_the_peer_is_killed";
+    if let Some(at) = child::part() {
+        return run(Runs::MultiThread, move || async move {
+            let nic = Nic::open(&at, brief()).expect("nobody else has it");
+            let mut listener = nic.listen(SERVICE).await.expect("nobody else does");
+            child::tell(address(&nic));
+            let _undecided = listener.accept().await;
+            child::tell("asked");
+            std::future::pending::<()>().await;
+        });
+    }
+    run(Runs::MultiThread, move || async move {
+        let [here, there] = names(Over::Shm);
+        let long = Duration::from_secs(600);
+        let patient = Config { connect_timeout: long, accept_timeout: long, ..brief() };
+        let nic = Nic::open(&here, patient).expect("nobody else has it");
+        let mut child = Child::start(test, &there, None);
+        let to = child.hear();
+        let domain = nic.domain();
+        let asks = tokio::spawn(async move { domain.connect(&to, SERVICE).await.map(drop) });
+        assert_eq!(child.hear(), "asked");
+        assert!(!child.kill().success());
+        let failed = asks.await.expect("it does not panic").expect_err("nobody is there");
+        assert!(matches!(failed, ConnectError::PeerLeft { .. }), "{failed}");
     });
 }
