@@ -83,9 +83,7 @@ impl Dispatcher {
         let came = |(link, _): &mut (Arc<Link>, _)| link.is_open();
         let early: Vec<_> = self.early.extract_if(.., came).collect();
         for (link, mut arrival) in early {
-            if arrival.posted && !link.is_awake() {
-                link.take_care(arrival.header.kind);
-            }
+            take_care_of_waiting(&link, &arrival);
             if let Some(buffer) = self.handle(&link, &mut arrival, &mut looking) {
                 link.post(buffer);
             }
@@ -139,13 +137,19 @@ impl Dispatcher {
         self.runs = Runs::OneOfSeveral;
         while let Some((link, mut arrival)) = self.deferred.pop_front() {
             looking.looked.handled += 1;
-            if arrival.posted && !link.is_awake() {
-                link.take_care(arrival.header.kind);
-            }
+            take_care_of_waiting(&link, &arrival);
             self.request(&link, &mut arrival, looking);
             let buffers = &link.buffers;
             arrival.leave(buffers).into_iter().for_each(|buffer| link.post(buffer));
         }
+    }
+}
+
+/// Prepares for the handling of a message that has waited. A resting link takes care of those whose
+/// buffers are to be posted again.
+fn take_care_of_waiting(link: &Link, arrival: &Arrival) {
+    if arrival.posted && !link.is_awake() {
+        link.take_care(arrival.header.kind);
     }
 }
 

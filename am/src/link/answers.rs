@@ -48,8 +48,7 @@ impl Link {
     /// that instead.
     #[inline]
     pub fn reply(self: &Arc<Self>, to: To, content: Content<'_>, nic: HeldNic<'_>) {
-        let words = content.words.len();
-        let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
+        let header = reply_header(to, content);
         if self.check_takes(content).is_err() {
             return self.give_back(header, Undeliverable::LongReply, &[]);
         }
@@ -59,12 +58,13 @@ impl Link {
     /// Answers a question of the peer's endpoint. The peer gets no further credit with that: it is
     /// not the peer's program that uses the credit.
     pub fn reply_to_question(self: &Arc<Self>, to: To, content: Content<'_>) {
-        let words = content.words.len();
-        let header = Header { kind: Kind::Reply, words, handler: to.handler, call: to.call };
+        let header = reply_header(to, content);
+        if self.check_takes(content).is_err() {
+            return self.give_back(header, Undeliverable::LongReply, &[]);
+        }
         let out = &mut *self.send_side();
         if out.outbox.is_some() {
-            self.answered
-                .store(self.answered.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            self.count_answers(1);
             self.send(out, header, content, self.answers_at_once().then(HeldNic::none));
         }
     }
@@ -118,14 +118,22 @@ impl Link {
             return;
         }
         let answers = if header.kind == Kind::Done { header.call.into() } else { 1 };
-        let before = self.answered.load(Ordering::Relaxed);
-        self.answered.store(before.wrapping_add(answers), Ordering::Relaxed);
+        let before = self.count_answers(answers);
         // A grant shares a send with an answer, or the peer would have no receive for the grant.
         let room = self.longest_shared();
         if !self.wants_credits(before) || pack::size(header, content) + pack::HEAD > room {
             return self.send(out, header, content, self.answers_at_once().then_some(nic));
         }
         self.answer_and_grant(out, header, content, answers as usize);
+    }
+
+    /// Counts requests that are answered. Returns how many there were before. The caller has the lock
+    /// of the sending side, under which alone the count changes.
+    #[inline]
+    fn count_answers(&self, answers: u32) -> u32 {
+        let before = self.answered.load(Ordering::Relaxed);
+        self.answered.store(before.wrapping_add(answers), Ordering::Relaxed);
+        before
     }
 
     /// Returns whether an answer leaves at once. The answers to messages that are handled together
@@ -203,4 +211,9 @@ impl Link {
             _ => buffer_len(self.longest()),
         }
     }
+}
+
+fn reply_header(to: To, content: Content<'_>) -> Header {
+    let words = content.words.len();
+    Header { kind: Kind::Reply, words, handler: to.handler, call: to.call }
 }

@@ -153,7 +153,7 @@ pub(crate) struct Link {
     names: OnceLock<Arc<Names>>,
     /// The tag that the peer shows, and whether the endpoint admits it.
     pub admission: Admission,
-    /// Whether the poller handles the link's messages as they come. Messages before that wait.
+    /// How the poller handles the link's messages: a [`Stage`](resting::Stage).
     stage: AtomicU8,
     /// Whether the link was cut off, so that nothing more of it is handled.
     cut_off: AtomicBool,

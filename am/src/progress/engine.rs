@@ -1,7 +1,7 @@
 //! The progress engine of a bundle: one poller behind a lock, and what wakes whoever waits.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::task::Waker;
 
 use doorbell_verbs::floor::{HeldNic, Look, Precedence};
@@ -17,7 +17,7 @@ use super::watched::Watched;
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::dispatch::{Looked, Looking};
-use crate::link::{Awaiting, Link, Progress};
+use crate::link::{Awaiting, Link, Owner, Progress};
 use crate::lock::locked;
 use crate::receives::SparesBySize;
 use crate::shared::{
@@ -103,6 +103,11 @@ impl Engine {
             drop(self.inbox.take());
         }
         self.signals.stir();
+    }
+
+    /// Has the receives of an endpoint rest once the endpoint is idle.
+    pub fn rest_when_idle(&self, owner: Weak<dyn Owner>) {
+        self.resting.when_idle(owner, &self.runtime);
     }
 
     /// Runs `does` while no message is handled, unless a thread holds the poller. Returns whether it

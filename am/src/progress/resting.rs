@@ -6,7 +6,8 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::engine::Engine;
+use tokio::runtime::Handle;
+
 use crate::link::Owner;
 use crate::lock::locked;
 
@@ -15,7 +16,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// The endpoints of a bundle whose receives are to rest once the endpoints are idle.
 #[derive(Default)]
-pub(super) struct Resting(Mutex<State>);
+pub(super) struct Resting(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -24,25 +25,25 @@ struct State {
     is_served: bool,
 }
 
-impl Engine {
-    /// Has the receives of an endpoint rest once the endpoint is idle.
-    pub fn rest_when_idle(self: &Arc<Self>, owner: Weak<dyn Owner>) {
-        let mut state = locked(&self.resting.0);
+impl Resting {
+    /// Has the receives of an endpoint rest once the endpoint is idle, by a task of a runtime.
+    pub fn when_idle(&self, owner: Weak<dyn Owner>, runtime: &Handle) {
+        let mut state = locked(&self.0);
         state.awake.push(owner);
         if !std::mem::replace(&mut state.is_served, true) {
-            self.runtime.spawn(rest_idle(Arc::downgrade(self)));
+            runtime.spawn(rest_idle(Arc::downgrade(&self.0)));
         }
     }
 }
 
-/// Has the receives of idle endpoints rest, until those of all do.
-async fn rest_idle(engine: Weak<Engine>) {
+/// Has the receives of idle endpoints rest, until those of all do, or the bundle is gone.
+async fn rest_idle(state: Weak<Mutex<State>>) {
     loop {
         tokio::time::sleep(IDLE).await;
-        let Some(engine) = engine.upgrade() else { return };
-        let mut awake = std::mem::take(&mut locked(&engine.resting.0).awake);
+        let Some(state) = state.upgrade() else { return };
+        let mut awake = std::mem::take(&mut locked(&state).awake);
         awake.retain(|owner| owner.upgrade().is_some_and(|owner| !owner.rests()));
-        let mut state = locked(&engine.resting.0);
+        let mut state = locked(&state);
         state.awake.append(&mut awake);
         if state.awake.is_empty() {
             *state = State::default();

@@ -62,9 +62,9 @@ enum Sleep {
     Awake,
 }
 
-/// One receive in the count of the surplus.
+/// The weight of a receive in [`Buffers::surplus`], whose lowest bit is [`IN_HAND`].
 const ONE: usize = 2;
-/// The mark in the count of the surplus of a message that is in hand.
+/// The bit in [`Buffers::surplus`] that is set while a message of a resting pool is in hand.
 const IN_HAND: usize = 1;
 
 /// The most spare buffers that are kept of those that a pool gives up which goes to rest.

@@ -82,7 +82,7 @@ impl Core {
         let payload = request.take_payload();
         let (route, slot, caller) = match self.admit(&head, &request) {
             Ok(admitted) => admitted,
-            Err(status) => return self.refused(status).answer_here(request, head.call),
+            Err(status) => return self.not_admitted(status).answer_here(request, head.call),
         };
         let peer = request.peer();
         let (mut call, long) = match self.opened(&head, route, payload, &peer) {
@@ -123,7 +123,7 @@ impl Core {
     /// The answer to a call that is not admitted. A server that is shutting down tells that it does
     /// not admit any.
     #[cold]
-    fn refused(&self, status: Status) -> Encoded {
+    fn not_admitted(&self, status: Status) -> Encoded {
         let closing = status.code() == Code::Unavailable && self.closing.load(Ordering::SeqCst);
         refused(status).leaving(closing)
     }
