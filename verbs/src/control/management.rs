@@ -17,6 +17,9 @@ impl Control {
     #[inline]
     pub fn run_manager(&mut self) {
         self.hear_managers();
+        if !self.gone.is_empty() {
+            self.fail_gone();
+        }
         while let Some(event) = self.manager.event() {
             self.handle_manager_event(event);
         }

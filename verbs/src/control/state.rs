@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorbell_core::cm::{self, ConnectionManager, Datagram};
 use doorbell_core::connect::Route;
-use doorbell_core::encap::Path;
+use doorbell_core::encap::{Path, PathId};
 use doorbell_core::nic::{
     self, AddressId, CompletionQueue, CompletionQueueId, Nic, ResourceError, Seed,
     SharedReceiveQueueId,
@@ -62,6 +62,8 @@ pub(crate) struct Control {
     pub(super) sharing_due: Time,
     /// A datagram of the connection manager for which the NIC had no room.
     pub(super) unsent: Option<Datagram<Way>>,
+    /// Links that have ended, until the connection manager hears of them.
+    pub(super) gone: Vec<PathId>,
     /// Broken queue pairs, whose peers are told once the NIC's own answer was sent.
     pub(super) broken_pairs: Vec<Arc<Link>>,
     /// Queue pairs that their programs have dropped.
@@ -118,6 +120,7 @@ impl Control {
             woke: false,
             sharing_due: Time::ZERO,
             unsent: None,
+            gone: Vec::new(),
             broken_pairs: Vec::new(),
             dropped_pairs: Vec::new(),
             dropped_queues: Vec::new(),

@@ -92,14 +92,20 @@ impl Control {
         self.grants.arrive(grant);
     }
 
-    /// Forgets what peers have granted whose links have ended since the last burst, and fails the
-    /// connections that were asked for there.
+    /// Forgets what peers have granted whose links have ended since the last burst, and notes these
+    /// links for the connection manager.
     #[cold]
     pub fn forget_gone(&mut self) {
-        // The last word of a peer may be a refusal, which says more.
-        self.hear_managers();
         let links = self.nic.links_gone();
         links.iter().for_each(|&link| self.grants.forget(link));
+        self.gone.extend_from_slice(links);
+    }
+
+    /// Fails the connections that were asked for along links that have ended. The manager has heard
+    /// the last words of the peers by now: a refusal among them says more.
+    #[cold]
+    pub(super) fn fail_gone(&mut self) {
+        let links = std::mem::take(&mut self.gone);
         let is_gone = |way: &Way| match way.way() {
             nic::Way::Link(link) => links.contains(link),
             nic::Way::Network(_) => false,
