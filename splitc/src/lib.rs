@@ -182,6 +182,7 @@ mod functions;
 #[doc(hidden)]
 pub mod fuzz;
 mod global_ptr;
+mod group_errors;
 mod heap;
 mod landing;
 mod locks;

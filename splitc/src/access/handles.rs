@@ -1,6 +1,6 @@
 //! Handles to operations that are under way.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use doorbell_am::costs::{Cost, span};
 
 use crate::element::Element;
 use crate::error::{Error, ErrorKind};
-use crate::landing::{Slot, Values};
+use crate::landing::{Slot, Tally, Values};
 use crate::world::{Core, Waits, World};
 
 /// A handle to a value that is being fetched: see [`Place::get`](crate::Place::get).
@@ -228,27 +228,5 @@ impl Done {
 impl fmt::Debug for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Done").field("done", &self.is_done()).finish()
-    }
-}
-
-/// A count of the requests under way that make up one operation, with their first failure.
-#[derive(Default)]
-pub(crate) struct Tally {
-    pub missing: Cell<usize>,
-    pub failure: RefCell<Option<Error>>,
-}
-
-impl Tally {
-    pub fn one_more(&self) {
-        self.missing.set(self.missing.get() + 1);
-    }
-
-    pub fn one_done(&self) {
-        self.missing.set(self.missing.get() - 1);
-    }
-
-    pub fn failed(&self, why: &Error) {
-        self.one_done();
-        self.failure.borrow_mut().get_or_insert_with(|| why.clone());
     }
 }

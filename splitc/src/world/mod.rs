@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `join` | connects all processes, and makes the world |
 //! | `progress`, `serving` | wait for operations, and serve other processes meanwhile |
-//! | `sending`, `one_sided`, `deferred` | carry operations by messages, by RDMA, and in mapped memory |
+//! | `sending`, `one_sided`, `changing` | carry operations by messages, by RDMA, and in mapped memory |
+//! | `flight`, `deferred` | a one-sided request, and changes of mapped memory, that are under way |
 //! | `flushing` | sends everything that waits to be aggregated with more |
 //! | `stall` | reports waits that take long |
 //! | `keeper` | answers for a process that computes for long |
@@ -13,7 +14,9 @@
 //! This file has the state that all of them share. Accesses, arrays and collectives build on the
 //! world, which does not know them.
 
+mod changing;
 mod deferred;
+mod flight;
 mod flushing;
 mod join;
 mod keeper;
@@ -45,9 +48,9 @@ use crate::landing::Slot;
 use crate::messages::Served;
 use crate::peers::Peer;
 
+pub(crate) use flight::{Flight, Landing};
 pub use join::{JoinError, Membership};
 pub(crate) use join::{Kin, LONGEST, nic_config, shared_nic_config, threads_of_nic};
-pub(crate) use one_sided::{Flight, Landing};
 pub(crate) use sending::What;
 pub(crate) use stall::Waits;
 

@@ -110,7 +110,7 @@ impl Joining<'_> {
         // end of any other process, even before the first collective of the program.
         let met = group.barrier().await;
         met.map_err(|why| match why.gone() {
-            Some(rank) => self.lost(rank, crate::collectives::in_words(&why)),
+            Some(rank) => self.lost(rank, crate::group_errors::in_words(&why)),
             None => self.device(&self.ports[0], why.into()),
         })?;
         let mut messages: HashMap<_, _> = self.others().zip(messages).collect();
