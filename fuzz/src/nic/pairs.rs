@@ -1,72 +1,17 @@
 //! The queue pairs: made, connected, reset and taken down.
 
-use doorbell_core::encap::Path;
 use doorbell_core::nic::{
-    Change, ChangeError, Connection, Domain, QueuePairConfig, QueuePairEnds, ResourceError, Rights,
-    Sending, State, Transport,
+    Change, ChangeError, Connection, QueuePairConfig, ResourceError, Rights, Sending, State,
+    Transport,
 };
-use doorbell_core::wire::{Pkey, Psn, Qpn, RnrTimer, Service};
+use doorbell_core::wire::{Pkey, Psn, RnrTimer};
 
 use super::super::input::Input;
 use super::lines::Line;
 use super::packets::{QKEY, Within};
-use super::paths::{
-    FOREIGN, MTU, PAIRS, path_from, path_to, path_to_moved, peer, same_host, transport,
-};
+use super::pair::WINDOW;
+use super::paths::{FOREIGN, MTU, PAIRS, path_to, path_to_moved, peer, same_host, transport};
 use super::world::World;
-
-/// The largest window that is asked for.
-pub const WINDOW: usize = 8;
-
-pub struct Pair {
-    /// None once the program has dropped them.
-    pub ends: Option<QueuePairEnds>,
-    /// None while it is taken down.
-    pub qpn: Option<Qpn>,
-    pub service: Service,
-    pub domain: Domain,
-    pub rights: Rights,
-    /// How many reads and atomic operations its peer may ask for at a time.
-    pub reads: u8,
-    /// Whether its peer was offered to send metadata.
-    pub metadata: bool,
-    /// Whether its receives come from the shared queue.
-    pub shares: bool,
-    /// Whether the peer's next request was refused, and nothing more need be said until it comes.
-    pub refused: bool,
-    /// The message that is being received, and what of it is there.
-    pub within: Within,
-    pub message: Vec<u8>,
-    pub back: Path,
-}
-
-impl Pair {
-    pub fn new(index: usize, domains: [Domain; 2]) -> Self {
-        Self {
-            ends: None,
-            qpn: None,
-            service: match transport(index) {
-                Transport::Reliable => Service::Rc,
-                Transport::Unreliable => Service::Uc,
-                Transport::Datagram => Service::Ud,
-            },
-            domain: domains[usize::from(index == FOREIGN)],
-            rights: Rights::NONE,
-            reads: 0,
-            metadata: false,
-            shares: false,
-            refused: false,
-            within: Within::Nothing,
-            message: Vec::new(),
-            back: path_from(index),
-        }
-    }
-
-    /// The number that packets for it bear: while it is taken down, one that nobody has.
-    pub fn number(&self) -> Qpn {
-        self.qpn.unwrap_or(Qpn::new(0))
-    }
-}
 
 impl World {
     /// Puts a queue pair in its place. Those of another domain can't share receives.

@@ -7,12 +7,12 @@ use doorbell_core::nic::*;
 use doorbell_core::time::Time;
 
 use super::super::input::Input;
-use super::events::Heard;
+use super::event_record::EventRecord;
 use super::ledger::Ledger;
-use super::managers::Managers;
+use super::management_queues::ManagementQueues;
 use super::memory::Memory as Memories;
 use super::packets::{byte_of, word_of};
-use super::pairs::{Pair, WINDOW};
+use super::pair::{Pair, WINDOW};
 use super::paths::{MTU, PAIRS, address};
 use super::port::{Port, Pushed};
 
@@ -33,8 +33,8 @@ pub struct World {
     pub(super) shared: Shared,
     pub(super) addresses: Vec<AddressId>,
     pub(super) ledger: Ledger,
-    pub(super) managers: Managers,
-    pub(super) heard: Heard,
+    pub(super) managers: ManagementQueues,
+    pub(super) heard: EventRecord,
     pub(super) port: Port,
     pub(super) opener: Opener,
     pub(super) domains: [Domain; 2],
@@ -85,8 +85,8 @@ impl World {
             queues: queues.into(),
             shared: Shared { id, queue, completions },
             ledger: Ledger::default(),
-            managers: Managers::default(),
-            heard: Heard::default(),
+            managers: ManagementQueues::default(),
+            heard: EventRecord::default(),
             port: Port::new(memory),
             opener: Opener::default(),
             domains,
