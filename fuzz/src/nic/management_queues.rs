@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use doorbell_core::encap::PathId;
 use doorbell_core::wire::Qpn;
 
-/// The management datagrams that must wait in the NIC at present. All bytes of a datagram are alike.
+/// The management datagrams that must wait in the NIC at present. All bytes of a datagram are
+/// alike.
 #[derive(Default)]
 pub struct ManagementQueues {
     /// For the datagrams that have come: the sender, the link if there is one, and the byte.

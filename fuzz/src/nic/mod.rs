@@ -33,7 +33,7 @@
 //! | `paths`, `pair`, `pairs` | addresses of the peers; a queue pair; changes of queue pairs |
 //! | `packets`, `arrivals` | packets of peers; how they come to the NIC |
 //! | `judge`, `memory`, `ledger` | checks of a packet's effect; expected memory; posted requests |
-//! | `posts`, `port`, `lines` | requests of programs; packets that leave; requests without an answer |
+//! | `posts`, `port`, `lines` | posted requests; packets that leave; requests without an answer |
 //! | `managers`, `management_queues` | management datagrams of queue pair 1 |
 //! | `events`, `event_record` | asynchronous events |
 

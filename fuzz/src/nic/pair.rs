@@ -25,8 +25,8 @@ pub struct Pair {
     pub metadata: bool,
     /// Whether the receives come from the shared queue.
     pub shares: bool,
-    /// Whether the peer's next request was refused. Until that request comes again, the NIC need not
-    /// send another refusal.
+    /// Whether the peer's next request was refused. Until that request comes again, the NIC need
+    /// not send another refusal.
     pub refused: bool,
     /// The message that is being received.
     pub within: Within,
@@ -58,8 +58,8 @@ impl Pair {
         }
     }
 
-    /// The number that packets for the queue pair bear. Without a queue pair, a number that no queue
-    /// pair has.
+    /// The number that packets for the queue pair bear. Without a queue pair, a number that no
+    /// queue pair has.
     pub fn number(&self) -> Qpn {
         self.qpn.unwrap_or(Qpn::new(0))
     }

@@ -1,4 +1,4 @@
-//! The queue pairs: made, connected, reset and taken down.
+//! Changes of queue pairs: made, connected, reset and taken down.
 
 use doorbell_core::nic::{
     Change, ChangeError, Connection, QueuePairConfig, ResourceError, Rights, Sending, State,
@@ -14,7 +14,7 @@ use super::paths::{FOREIGN, MTU, PAIRS, path_to, path_to_moved, peer, same_host,
 use super::world::World;
 
 impl World {
-    /// Puts a queue pair in its place. Those of another domain can't share receives.
+    /// Makes a queue pair. One of another domain can't share receives.
     pub(super) fn make(&mut self, index: usize, shares: bool) {
         let domain = self.pairs[index].domain;
         let own = self.queues[index / 2 % 3].0;
@@ -41,7 +41,7 @@ impl World {
         self.port.lines[index] = Line::default();
     }
 
-    /// Asks for a change, of which many are refused.
+    /// Asks for a change of a queue pair's state. Many are refused.
     pub(super) fn change(&mut self, index: usize, change: usize, input: &mut Input<'_>) {
         let expected = Psn::new([0, 0xFF_FFFE, 0x7F_FFFF][usize::from(input.u8()) % 3]);
         let first = Psn::new([0xFF_FFFD, 0, 0x80_0000][usize::from(input.u8()) % 3]);
@@ -129,7 +129,8 @@ impl World {
         self.port.memory.renew_taken_back(&mut self.nic);
     }
 
-    /// The peer has moved, or somebody says so: nobody else gets its connection.
+    /// Redirects a connection to another address of the peer, or to another peer, which must be
+    /// refused.
     pub(super) fn redirect(&mut self, index: usize, input: &mut Input<'_>) {
         let Some(qpn) = self.pairs[index].qpn else { return };
         let to = usize::from(input.u8());
