@@ -1,20 +1,21 @@
-//! How much memory a program holds.
+//! An allocator that counts the memory that a program holds.
 
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-/// The system's allocator, which counts the bytes that are allocated: to be a test's global one.
+/// The system's allocator, which counts the bytes that are allocated. A test makes it the global
+/// allocator.
 pub struct Allocated(AtomicIsize);
 
 impl Allocated {
-    /// One that has allocated nothing yet.
+    /// Makes an allocator that has allocated nothing yet.
     pub const fn nothing() -> Self {
         Self(AtomicIsize::new(0))
     }
 
-    /// How many bytes are allocated.
+    /// The number of bytes that are allocated.
     pub fn bytes(&self) -> isize {
         self.0.load(Ordering::Relaxed)
     }
@@ -28,7 +29,8 @@ unsafe impl GlobalAlloc for Allocated {
         unsafe { System.alloc(layout) }
     }
 
-    // Without this, memory of zeros would be written, and so be taken from the system.
+    // Without this function, zeroed memory would be written, and so be really taken from the
+    // system.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(layout.size() as isize, Ordering::Relaxed);
         // SAFETY: as above.
