@@ -175,9 +175,9 @@ mod causes;
 mod collectives;
 mod config;
 mod define;
+mod departures;
 mod element;
 mod error;
-mod fates;
 mod functions;
 #[doc(hidden)]
 pub mod fuzz;

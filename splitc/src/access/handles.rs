@@ -187,7 +187,8 @@ impl By {
             Self::Now => true,
             Self::Message { rank, number } => {
                 let far = core.peers[*rank].far.as_ref();
-                far.is_none_or(|far| far.answered.get() > *number) || core.fates.has_gone(*rank)
+                far.is_none_or(|far| far.answered.get() > *number)
+                    || core.departures.has_gone(*rank)
             }
             Self::Tally(tally) => tally.missing.get() == 0,
             Self::All(all) => all.iter().all(|by| by.is_done(core)),
@@ -196,8 +197,8 @@ impl By {
 
     fn outcome(&self, core: &Core) -> Result<(), Error> {
         match self {
-            Self::Message { rank, .. } if core.fates.has_gone(*rank) => {
-                Err(core.fates.of(*rank).into())
+            Self::Message { rank, .. } if core.departures.has_gone(*rank) => {
+                Err(core.departures.of(*rank).into())
             }
             Self::Now | Self::Message { .. } => Ok(()),
             Self::Tally(tally) => tally.failure.borrow().clone().map_or(Ok(()), Err),

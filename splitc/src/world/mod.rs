@@ -39,8 +39,8 @@ use slab::Slab;
 use tokio::task::AbortHandle;
 
 use crate::config::Carrier;
+use crate::departures::Departures;
 use crate::error::{AccessError, Error, ErrorKind};
-use crate::fates::Fates;
 use crate::functions::Defined;
 use crate::global_ptr::{ALONE, GlobalPtr, Raw};
 use crate::heap::Heap;
@@ -77,7 +77,7 @@ pub(crate) struct Core {
     pub heap: Heap,
     pub peers: Box<[Peer]>,
     pub served: Arc<Served>,
-    pub fates: Arc<Fates>,
+    pub departures: Arc<Departures>,
     pub flights: RefCell<Slab<Flight>>,
     /// How many messages of operations and one-sided requests are under way.
     pub outstanding: Cell<usize>,
@@ -279,8 +279,8 @@ impl Core {
                 AccessError::Misaligned { offset: raw.offset, align: align_of::<T>() }.into()
             );
         }
-        if self.fates.has_gone(rank) {
-            return Err(self.fates.of(rank).into());
+        if self.departures.has_gone(rank) {
+            return Err(self.departures.of(rank).into());
         }
         Ok((peer, raw.offset as usize))
     }

@@ -47,7 +47,7 @@ impl Core {
                     if far.requests.borrow().room() == 0 {
                         self.bundle.poll(true);
                     }
-                    if self.fates.has_gone(rank) {
+                    if self.departures.has_gone(rank) {
                         break;
                     }
                 }
@@ -158,7 +158,7 @@ impl Core {
         if let Some(far) = &self.peers[rank].far {
             self.note_end(rank, far, &why.to_string());
         }
-        let why: Error = self.fates.of(rank).into();
+        let why: Error = self.departures.of(rank).into();
         match flight.landing {
             Landing::Nothing => self.note(why),
             Landing::Tally(tally) => {
