@@ -17,11 +17,11 @@ use anyhow::{Context, anyhow};
 use doorbell_splitc::Carrier;
 use doorbell_verbs::Nic;
 
+use super::breakdown::Breakdown;
 use super::figures::{Figures, Found};
 use super::test::Costs;
 use super::{Args, Plan};
 use crate::usage;
-pub use breakdown::Breakdown;
 use ends::Ends;
 pub use report::{fields, words};
 
