@@ -1,19 +1,18 @@
-//! A breakdown of the host's time of an exchange by categories.
+//! The breakdown of an exchange's time by categories.
 
-use doorbell_am_costs::costs::Cost;
 use doorbell_logp::Estimate;
 
-/// The categories, in the order in which they are told.
-pub const COSTS: [Cost; 5] =
-    [Cost::Base, Cost::Notification, Cost::FlowControl, Cost::Semantics, Cost::Handlers];
+/// The number of parts of a breakdown.
+pub const PARTS: usize = 5;
 
 /// A breakdown of an exchange's time, in nanoseconds, with estimates from several rounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Breakdown {
     /// How many exchanges were timed together.
     pub exchanges: u64,
-    /// The time spent on each category, in the order of [`COSTS`].
-    pub parts: [Estimate; COSTS.len()],
+    /// The time spent on each category, which are the NIC with verbs, event notification, flow
+    /// control, semantics and handlers.
+    pub parts: [Estimate; PARTS],
     /// The sum of the parts in a round.
     pub total: Estimate,
     /// The time that was subtracted from the parts of a round for reading the counter.

@@ -19,7 +19,7 @@ mod args;
 mod breakdown;
 mod bytestream;
 pub(crate) mod cable;
-mod costs;
+pub mod costs;
 pub mod ends;
 mod figures;
 mod following;

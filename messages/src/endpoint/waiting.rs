@@ -63,7 +63,7 @@ pub(super) mod sealed {
 /// `None`.
 ///
 /// ```
-/// use doorbell::messages::{Endpoint, Match, wait_any};
+/// use doorbell_messages::{Endpoint, Match, wait_any};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> anyhow::Result<()> {

@@ -40,7 +40,7 @@ use source::{LookUp, Source};
 /// that has gone from the list run to their ends.
 ///
 /// ```
-/// use doorbell::rpc::{Channel, Client, Method, Retries, Router, Server, Servers};
+/// use doorbell_rpc::{Channel, Client, Method, Retries, Router, Server, Servers};
 /// use tower::ServiceBuilder;
 /// use tower::balance::p2c::Balance;
 /// use tower::buffer::Buffer;
