@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::costs;
 use super::figures::{Figures, Found};
 use super::latencies::Summary;
-use super::logp::Known;
+use super::logp_result::LogpResult;
 use super::rows;
 use super::test::{Layer, Test};
 use super::{Form, Plan};
@@ -63,7 +63,7 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
 fn of_logp(
     plan: &Plan,
     figures: &Figures,
-    known: &Known,
+    known: &LogpResult,
     device: &Capabilities,
 ) -> Vec<(&'static str, Value)> {
     let layer = match plan.test {
