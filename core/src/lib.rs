@@ -14,6 +14,8 @@
 //!   in; datagrams, a time-out and events out.
 //! * [`connect`]: what lies between those two: routes, and what was agreed upon as queue pairs must
 //!   know it.
+//! * [`common`]: what the NIC and the connection manager share: randomness from a seed, timers,
+//!   process tags.
 //! * [`payload`]: bytes that can be copied from and nothing else, which is how a packet's payload
 //!   travels from a device to a region.
 //! * [`pcap`]: capture files, read and written.
@@ -27,6 +29,7 @@
 #![deny(clippy::multiple_unsafe_ops_per_block)]
 
 pub mod cm;
+pub mod common;
 pub mod connect;
 pub mod encap;
 pub mod memory;

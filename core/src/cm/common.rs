@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::nic::random::Random;
-use crate::nic::timers::Timers;
+use crate::common::random::Random;
+use crate::common::timers::Timers;
 use crate::time::Time;
 use crate::wire::TransactionId;
 use crate::wire::cm::{Mad, Message};

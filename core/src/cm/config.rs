@@ -16,7 +16,7 @@ use super::extensions::Extensions;
 pub struct Config {
     /// The GUID that peers know this manager and its NIC by, which tells one run of a program from
     /// the next at the same address. No two managers share one: draw it with
-    /// [`Seed::guid`](crate::nic::Seed::guid), so that strangers cannot guess it.
+    /// [`Seed::guid`](crate::common::Seed::guid), so that strangers cannot guess it.
     pub guid: CaGuid,
     /// The process among those of the interface, by the tag that its queue pair numbers carry
     /// ([`Numbering::tag`](crate::nic::Numbering)). No two living processes of an interface share

@@ -123,7 +123,7 @@
 //!
 //! ```
 //! use doorbell_core::cm::{Config, ConnectionManager, Event, Reply, Request};
-//! use doorbell_core::nic::Seed;
+//! use doorbell_core::common::Seed;
 //! use doorbell_core::wire::{CaGuid, Gid, Psn, Qpn, ServiceId};
 //!
 //! // The way to a peer is whatever the driver sends by; here, its number.
@@ -189,9 +189,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::hash::Hash;
 
-use crate::nic::Seed;
-use crate::nic::random::Random;
-use crate::nic::timers::Timers;
+use crate::common::random::{Random, Seed};
+use crate::common::timers::Timers;
 use crate::time::Time;
 use crate::wire::cm::{Mad, Message};
 use crate::wire::{CaGuid, CommId};

@@ -18,7 +18,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::nic::tag_of;
+use crate::common::tag::tag_of;
 use crate::wire::{CaGuid, Qpn};
 
 use super::ConnectionManager;

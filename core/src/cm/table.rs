@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
-use crate::nic::random::{Random, take_at_random};
+use crate::common::random::{Random, take_at_random};
 use crate::wire::{CaGuid, CommId, Qpn};
 
 use super::config::{Config, ConfigError};
