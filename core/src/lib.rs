@@ -23,7 +23,7 @@
 //! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Three
 //! folders have unsafe code, an operation a block and each with its reason: the rings between a
 //! program and its NIC (`nic/ring`), what keeps a region's words and moves many of them
-//! (`memory/sys`), and the CRC by the processor's carry-less multiplication (`wire/crc/sys`).
+//! (`memory/sys`), and the CRC by the processor's carry-less multiplication (`crc/sys`).
 
 #![deny(unsafe_code)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]
@@ -31,7 +31,9 @@
 pub mod cm;
 pub mod common;
 pub mod connect;
+mod crc;
 pub mod encap;
+pub(crate) mod fields;
 pub mod memory;
 pub mod nic;
 pub mod payload;

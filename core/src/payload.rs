@@ -8,9 +8,9 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::crc::Crc;
 use crate::memory::words;
 use crate::sync::AtomicU64;
-use crate::wire::Crc;
 
 /// Some bytes of known length that can be copied to private bytes or to words that peers write.
 pub trait Payload: Copy {

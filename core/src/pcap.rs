@@ -20,7 +20,8 @@
 use std::io;
 use std::iter::FusedIterator;
 
-use crate::wire::{Malformed, Part, fixed, split};
+use crate::fields;
+use crate::wire::{Malformed, Part, split};
 
 const MAGIC_US: u32 = 0xA1B2_C3D4;
 const MAGIC_NS: u32 = 0xA1B2_3C4D;
@@ -87,13 +88,13 @@ impl<'a> Reader<'a> {
         let (header, rest) = split::<FILE_HEADER>(Part::PcapFile, file)?;
         let [a, b, c, d, ..] = *header;
         let format = Format::of([a, b, c, d])?;
-        let major = format.u16(fixed::at::<4, _, _>(header));
+        let major = format.u16(fields::at::<4, _, _>(header));
         if major != MAJOR_VERSION {
             let found = u32::from(major);
             return Err(Malformed::Field { part: Part::PcapFile, field: "major version", found });
         }
         // The whole word is compared: its upper bits would say that check sums follow the frames.
-        match format.u32(fixed::at::<20, _, _>(header)) {
+        match format.u32(fields::at::<20, _, _>(header)) {
             LINK_TYPE_ETHERNET => Ok(Self { rest, format }),
             other => Err(Malformed::PcapLinkType(other)),
         }
@@ -102,9 +103,9 @@ impl<'a> Reader<'a> {
     fn record(&self) -> Result<(Record<'a>, &'a [u8]), Malformed> {
         let (header, rest) = split::<RECORD_HEADER>(Part::PcapRecord, self.rest)?;
         let word = |bytes| self.format.u32(bytes);
-        let (seconds, ticks) = (fixed::at::<0, _, _>(header), fixed::at::<4, _, _>(header));
-        let original_len = word(fixed::at::<12, _, _>(header));
-        let need = word(fixed::at::<8, _, _>(header)) as usize;
+        let (seconds, ticks) = (fields::at::<0, _, _>(header), fields::at::<4, _, _>(header));
+        let original_len = word(fields::at::<12, _, _>(header));
+        let need = word(fields::at::<8, _, _>(header)) as usize;
         let truncated = Malformed::Truncated { part: Part::PcapFrame, need, have: rest.len() };
         let (data, rest) = rest.split_at_checked(need).ok_or(truncated)?;
         let ticks = u64::from(word(ticks)) * self.format.nanoseconds_per_tick;

@@ -12,7 +12,7 @@
 
 use std::io;
 
-use crate::wire::fixed;
+use crate::fields;
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
@@ -129,7 +129,7 @@ impl Body {
 /// A block: its kind, its length, what it has, and its length again.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     // A few options of 64 KiB at the most.
-    let len = fixed::low32(body.len() + 12).to_le_bytes();
+    let len = fields::low32(body.len() + 12).to_le_bytes();
     [&kind.to_le_bytes()[..], &len, body, &len].concat()
 }
 

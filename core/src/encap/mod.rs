@@ -6,7 +6,7 @@
 //! |---|---|---|---|
 //! | RoCE v2 | Ethernet, IPv4 or IPv6, UDP | yes | any network, segmentation offload |
 //! | RoCE v1 | Ethernet, GRH | yes | one Ethernet, the shortest frames |
-//! | [`bare`] | none | none | shared memory, where nothing can be damaged |
+//! | [`shm_record`] | none | none | shared memory, where nothing can be damaged |
 //!
 //! Sending, a [`Path`] knows the outer headers to one peer, and a [`Run`] lays packets into a
 //! frame: one, or many of one size back to back with the outer headers once in front, as
@@ -18,18 +18,18 @@
 //! The ICRC covers the outer headers but for what routers change on the way, and so each packet
 //! of a run must be checked as it would travel alone: with its own lengths and, over IPv4, its own
 //! identification. Segmentation numbers the packets upwards from the frame's. To a receiver that
-//! is not shown it, as behind a UDP socket, [`HiddenIds`] says what it must have been.
+//! is not shown it, as behind a UDP socket, [`IpIdRecovery`] says what it must have been.
 
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-pub mod bare;
-mod hidden;
+mod ip_id;
 mod opener;
 mod outer;
 mod path;
 mod run;
+pub mod shm_record;
 
-pub use hidden::HiddenIds;
+pub use ip_id::IpIdRecovery;
 pub use opener::{Arrival, Opener};
 pub use outer::{Host, Outer, Version};
 pub use path::{Path, PathId};

@@ -1,9 +1,9 @@
 //! Taking a received frame apart into packets whose ICRC held.
 
-use crate::wire::fixed::be16;
+use crate::fields::be16;
 use crate::wire::{Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold};
 
-use super::hidden::HiddenIds;
+use super::ip_id::IpIdRecovery;
 use super::outer::{Outer, id_of, with_id};
 use super::{ICRC_LEN, Remembered, steady_bth};
 
@@ -44,7 +44,7 @@ pub struct Arrival<'f, 'o> {
     segment: usize,
     index: u16,
     opener: &'o mut Opener,
-    hidden: Option<&'o mut HiddenIds>,
+    hidden: Option<&'o mut IpIdRecovery>,
     wrong: Malformed,
 }
 
@@ -71,7 +71,7 @@ impl Opener {
     pub fn datagram<'f, 'o>(
         &'o mut self,
         outer: &Outer,
-        ids: &'o mut HiddenIds,
+        ids: &'o mut IpIdRecovery,
         datagram: &'f [u8],
         segment: Option<u16>,
     ) -> Result<Arrival<'f, 'o>, Malformed> {
@@ -187,7 +187,7 @@ impl<'f, 'o> Arrival<'f, 'o> {
         rest: &'f [u8],
         segment: Option<u16>,
         opener: &'o mut Opener,
-        hidden: Option<&'o mut HiddenIds>,
+        hidden: Option<&'o mut IpIdRecovery>,
     ) -> Self {
         let segment = segment.map_or(rest.len(), usize::from).max(1);
         Self { rest, segment, index: 0, opener, hidden, wrong: NOTHING }
@@ -265,7 +265,7 @@ impl Opener {
         (crc, index): (Crc, u16),
         rest: &[u8],
         (found, expected): (u32, u32),
-        hidden: Option<&mut HiddenIds>,
+        hidden: Option<&mut IpIdRecovery>,
     ) -> bool {
         let Some(IpId(first)) = self.outer.id() else { return false };
         // A run that the receiving interface put together may have carried one identification

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::wire::fixed::{ByByte, low16, put};
+use crate::fields::{ByByte, low16, put};
 use crate::wire::{
     Crc, EtherType, Ethernet, FlowLabel, Gid, Grh, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac,
     Malformed, Part, Udp, UdpPort,

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::wire::fixed::{low16, low32, no_room};
+use crate::fields::{low16, low32, no_room};
 use crate::wire::{Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
 
 use super::outer::{Outer, Version, with_id};

@@ -1,7 +1,7 @@
 //! Laying packets into a frame: one, or a run of them for segmentation offload.
 
+use crate::fields::{low16, low32};
 use crate::payload::Payload;
-use crate::wire::fixed::{low16, low32};
 use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
 
 use super::outer::Version;

@@ -10,8 +10,8 @@
 //! as [`Region`](super::Region) does.
 
 use super::sys as bulk;
+use crate::crc::Crc;
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::Crc;
 use std::ptr;
 
 /// How many bytes a word holds.

@@ -148,7 +148,7 @@ use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Behind, Bth, Glance, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
+use crate::wire::{AfterBth, Bth, Malformed, Opcode, OpcodeInfo, Packet, Qpn, RawBth, Service};
 
 use crate::common::random::Random;
 use common::Common;
@@ -657,7 +657,7 @@ impl Inbox for Nic {
     }
 
     #[inline(always)]
-    fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
+    fn usual(&mut self, flow: Flow<'_>, bth: RawBth, behind: impl AfterBth) -> bool {
         let Self { common, pairs, numbers, .. } = self;
         find(pairs, *numbers, bth.destination())
             .is_some_and(|pair| pair.take_usual(flow, bth, behind, common))

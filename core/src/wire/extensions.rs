@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::fixed::{at, be32, be64, put};
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{AtomicValue, DmaLength, Imm, Msn, Qkey, Qpn, RemoteAddr, Rkey};
 use super::syndrome::Syndrome;
+use crate::fields::{at, be32, be64, put};
 
 /// RDMA: which part of the peer's memory a request is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

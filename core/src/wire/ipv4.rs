@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::fixed::be16;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{IpId, IpProtocol};
+use crate::fields::be16;
 
 /// An IPv4 header of 20 bytes. Its checksum is verified when parsed and made when emitted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

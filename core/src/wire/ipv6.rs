@@ -1,8 +1,8 @@
 //! The IPv6 header, and InfiniBand's global route header, which has the same form.
 
-use super::fixed::at;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{FlowLabel, Gid, IpProtocol};
+use crate::fields::at;
 
 /// The fields that an IPv6 header and a global route header share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -27,14 +27,11 @@
 
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-mod behind;
+mod after_bth;
 mod bth;
 pub mod cm;
-mod crc;
 mod ethernet;
 mod extensions;
-pub(crate) mod fixed;
-mod glance;
 mod integers;
 mod ipv4;
 mod ipv6;
@@ -42,15 +39,15 @@ mod malformed;
 mod numbers;
 mod opcode;
 mod packet;
+mod prediction;
 mod syndrome;
 mod udp;
 
-pub use behind::Behind;
+pub use crate::crc::Crc;
+pub use after_bth::AfterBth;
 pub use bth::Bth;
-pub use crc::Crc;
 pub use ethernet::Ethernet;
 pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Metadata, MetadataTooLong, Reth};
-pub use glance::Glance;
 pub use integers::NotNumber;
 pub use ipv4::Ipv4;
 pub use ipv6::{Grh, Ipv6};
@@ -58,12 +55,13 @@ pub use malformed::{Malformed, Part};
 pub use numbers::*;
 pub use opcode::{Opcode, OpcodeInfo, Operation, PayloadRule, Position, Service};
 pub use packet::{Headers, Packet, padding};
+pub use prediction::RawBth;
 pub use syndrome::{Credits, Nak, RnrTimer, Syndrome, Verdict};
 pub use udp::Udp;
 
-pub(crate) use glance::Likeness;
 #[cfg(feature = "serde")]
 pub(crate) use integers::serde_as_text;
 pub(crate) use ipv4::{fold, sum_words};
 pub(crate) use malformed::split;
 pub(crate) use packet::without_padding;
+pub(crate) use prediction::Prediction;

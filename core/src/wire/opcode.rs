@@ -4,7 +4,7 @@
 //! peers that offered them.
 
 use super::extensions::Layout;
-use super::fixed::ByByte;
+use crate::fields::ByByte;
 
 /// Which transport service a packet belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -2,9 +2,9 @@
 
 use super::bth::Bth;
 use super::extensions::{Extensions, Layout};
-use super::fixed::{no_room, put};
-use super::glance::Glance;
 use super::malformed::{Malformed, Part, split};
+use super::prediction::RawBth;
+use crate::fields::{no_room, put};
 
 /// Everything in front of a packet's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,10 +116,10 @@ impl<'a> Packet<&'a [u8]> {
 
     /// A glance at its header, and all that is behind it, less the padding.
     #[inline(always)]
-    pub(crate) fn glance(packet: &'a [u8]) -> Option<(Glance, &'a [u8])> {
+    pub(crate) fn glance(packet: &'a [u8]) -> Option<(RawBth, &'a [u8])> {
         let (header, padded) = packet.split_first_chunk::<{ Bth::LEN }>()?;
         let (steady, last) = header.split_first_chunk()?;
-        let glance = Glance::new(*steady, *last.as_array()?);
+        let glance = RawBth::new(*steady, *last.as_array()?);
         Some((glance, padded.get(..padded.len().checked_sub(glance.pad())?)?))
     }
 }

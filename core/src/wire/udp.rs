@@ -1,8 +1,8 @@
 //! The UDP header.
 
-use super::fixed::be16;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{InetChecksum, UdpPort};
+use crate::fields::be16;
 
 /// Ports, length and checksum.
 ///

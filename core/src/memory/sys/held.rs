@@ -9,7 +9,6 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 
-use crate::memory::Region;
 use crate::sync::AtomicU64;
 
 /// Words that are there for as long as this is: two processor words to reach them by, and a count.
@@ -19,7 +18,7 @@ pub(in crate::memory) struct Held {
     /// The length in bytes; of the last word, perhaps only a part belongs to the region.
     pub(super) len: usize,
     #[cfg_attr(loom, allow(dead_code))]
-    owner: Arc<Owner>,
+    pub(super) owner: Arc<Owner>,
 }
 
 /// How many words there are where there are so many bytes.
@@ -31,13 +30,13 @@ pub(super) const fn words(len: usize) -> usize {
 }
 
 /// Dropped with the last handle, and otherwise looked at by nobody.
-enum Owner {
+pub(super) enum Owner {
     Heap { _keeps: Heap },
     Foreign { _keeps: Box<dyn Send + Sync> },
 }
 
 /// An allocation, by pointer: a `Box` would say that it alone leads there.
-struct Heap(NonNull<[AtomicU64]>);
+pub(super) struct Heap(NonNull<[AtomicU64]>);
 
 impl Drop for Heap {
     fn drop(&mut self) {
@@ -110,26 +109,3 @@ impl Held {
 unsafe impl Send for Held {}
 // SAFETY: as above.
 unsafe impl Sync for Held {}
-
-impl Region {
-    /// A region on memory from elsewhere: mapped by several processes, or a C program's. `owner` is
-    /// dropped with the last handle.
-    ///
-    /// It can do everything that other regions can but become [private](Self::try_private): whether
-    /// anybody else leads there is not known here.
-    ///
-    /// # Safety
-    /// From `first` on, `len` bytes, rounded up to whole words, must be memory that can be read and
-    /// written for as long as `owner` is not dropped, wherever it is moved. Meanwhile this process
-    /// reaches them by atomic accesses to these words only. (What other processes do there is no
-    /// access of this program's, whatever its size: a word is read as one that was written to it.)
-    #[must_use]
-    pub unsafe fn foreign(
-        first: NonNull<AtomicU64>,
-        len: usize,
-        owner: impl Send + Sync + 'static,
-    ) -> Self {
-        let owner = Arc::new(Owner::Foreign { _keeps: Box::new(owner) });
-        Self { memory: Held { first, len, owner } }
-    }
-}

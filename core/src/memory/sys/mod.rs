@@ -4,6 +4,7 @@ mod bulk;
 #[cfg(not(loom))]
 mod epochs;
 mod few;
+mod foreign;
 mod held;
 mod prefetch;
 

@@ -7,7 +7,7 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 use super::private_data::TooLong;
-use crate::wire::fixed::{at, be16};
+use crate::fields::{at, be16};
 use crate::wire::malformed::{Malformed, Part, split};
 use crate::wire::numbers::{IpProtocol, ServiceId};
 

@@ -5,7 +5,7 @@ use super::disconnect::{Drep, Dreq};
 use super::layout::{Field, Reader, Writer};
 use super::reject::Rej;
 use super::sidr::{SidrRep, SidrReq};
-use crate::wire::fixed::{be16, be32, be64};
+use crate::fields::{be16, be32, be64};
 use crate::wire::malformed::{Malformed, Part, split};
 use crate::wire::numbers::{CommId, TransactionId};
 

@@ -5,7 +5,7 @@ use crate::payload::Payload;
 use super::{Bth, Layout, Malformed, Packet};
 
 /// Other headers, if there are any, and the payload.
-pub trait Behind: Copy {
+pub trait AfterBth: Copy {
     /// What the payload is.
     type Payload: Payload;
 
@@ -19,7 +19,7 @@ pub trait Behind: Copy {
     fn split<const N: usize>(self) -> Option<([u8; N], Self::Payload)>;
 }
 
-impl Behind for &[u8] {
+impl AfterBth for &[u8] {
     type Payload = Self;
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use super::opcode::Opcode;
 /// A base transport header that was not judged: of all packets of one kind in a flow, it tells by
 /// one comparison whether this is another of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Glance {
+pub struct RawBth {
     /// All but the last word, the first byte in the low bits.
     steady: u64,
     last: u32,
@@ -15,13 +15,13 @@ pub struct Glance {
 
 /// What the packets of one kind in a flow have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Likeness(u64);
+pub(crate) struct Prediction(u64);
 
 /// What is compared: opcode, version, partition, destination. What else there is in those bytes,
 /// each packet has for itself, or it means nothing.
 const COMPARED: u64 = u64::from_le_bytes([0xFF, 0x0F, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF]);
 
-impl Likeness {
+impl Prediction {
     /// That of no packet.
     pub const NONE: Self = Self(!COMPARED);
 
@@ -37,7 +37,7 @@ impl Likeness {
     }
 }
 
-impl Glance {
+impl RawBth {
     /// Of a header that begins with these bytes, and ends with those.
     #[inline(always)]
     pub(crate) fn new(steady: [u8; 8], last: [u8; 4]) -> Self {
@@ -46,7 +46,7 @@ impl Glance {
 
     /// Whether this is a header like that.
     #[inline(always)]
-    pub(crate) fn is(self, likeness: Likeness) -> bool {
+    pub(crate) fn is(self, likeness: Prediction) -> bool {
         self.steady & COMPARED == likeness.0
     }
 
@@ -88,10 +88,10 @@ mod tests {
     use super::*;
     use crate::wire::Pkey;
 
-    fn glance(bth: &Bth) -> Glance {
+    fn glance(bth: &Bth) -> RawBth {
         let bytes = bth.to_bytes();
         let (steady, last) = bytes.split_first_chunk().expect("twelve bytes");
-        Glance::new(*steady, *last.as_array().expect("four bytes"))
+        RawBth::new(*steady, *last.as_array().expect("four bytes"))
     }
 
     #[test]
@@ -119,23 +119,23 @@ mod tests {
             bth.with_pkey(Pkey(0x7FFF)),
             Bth::new(Opcode::RcSendOnly, Qpn::new(8), Psn::new(1)),
         ];
-        assert!(like.iter().all(|other| glance(other).is(Likeness::of(&bth))));
-        assert!(!unlike.iter().any(|other| glance(other).is(Likeness::of(&bth))));
+        assert!(like.iter().all(|other| glance(other).is(Prediction::of(&bth))));
+        assert!(!unlike.iter().any(|other| glance(other).is(Prediction::of(&bth))));
         let mut other_version = bth.to_bytes();
         other_version[1] |= 1;
         let (steady, _) = other_version.split_first_chunk().expect("twelve bytes");
-        assert!(!Glance::new(*steady, [0; 4]).is(Likeness::of(&bth)));
+        assert!(!RawBth::new(*steady, [0; 4]).is(Prediction::of(&bth)));
         let (write, of_writes) =
-            (Opcode::RcWriteOnly, Likeness::of(&bth).with_opcode(Opcode::RcWriteOnly));
-        assert_eq!(of_writes, Likeness::of(&bth.with_opcode(write)));
+            (Opcode::RcWriteOnly, Prediction::of(&bth).with_opcode(Opcode::RcWriteOnly));
+        assert_eq!(of_writes, Prediction::of(&bth.with_opcode(write)));
     }
 
     #[test]
     fn nothing_is_like_none() {
         for byte in [0, 0x55, 0xAA, 0xFF] {
-            let glance = Glance::new([byte; 8], [byte; 4]);
-            assert!(!glance.is(Likeness::NONE));
-            assert!(!glance.is(Likeness::NONE.with_opcode(Opcode::RcWriteOnly)));
+            let glance = RawBth::new([byte; 8], [byte; 4]);
+            assert!(!glance.is(Prediction::NONE));
+            assert!(!glance.is(Prediction::NONE.with_opcode(Opcode::RcWriteOnly)));
         }
     }
 }

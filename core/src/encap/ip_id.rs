@@ -25,7 +25,7 @@ use crate::wire::IpId;
 
 /// The prediction of one sender's next identification, for a receiver that is not shown them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct HiddenIds {
+pub struct IpIdRecovery {
     /// The identification of the last frame's first packet.
     last: u16,
     /// By how much the next frame's identification is greater: one from a sender that counts its
@@ -33,7 +33,7 @@ pub struct HiddenIds {
     step: u16,
 }
 
-impl HiddenIds {
+impl IpIdRecovery {
     /// The identification that the next frame is likely to have.
     #[inline]
     pub(super) fn expected(&self) -> IpId {
@@ -70,12 +70,12 @@ mod tests {
 
     struct Receiver {
         opener: Opener,
-        ids: HiddenIds,
+        ids: IpIdRecovery,
     }
 
     impl Receiver {
         fn new() -> Self {
-            Self { opener: Opener::default(), ids: HiddenIds::default() }
+            Self { opener: Opener::default(), ids: IpIdRecovery::default() }
         }
 
         /// How many of a frame's packets were taken, the frame's identification being `first`.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn nothing_is_no_packet() {
-        let (mut opener, mut ids) = (Opener::default(), HiddenIds::default());
+        let (mut opener, mut ids) = (Opener::default(), IpIdRecovery::default());
         let nothing = opener.datagram(&outer(), &mut ids, &[], None);
         assert!(matches!(nothing, Err(Malformed::Truncated { .. })));
         for len in 1..40 {

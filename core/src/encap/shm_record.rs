@@ -9,12 +9,12 @@
 //! Nothing here lends a reference into the record. The headers are copied out before anything of
 //! them is judged, for whoever shares the memory may change it at any time.
 
+use crate::fields::no_room;
 use crate::memory::words;
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::fixed::no_room;
 use crate::wire::{
-    Behind, Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding,
+    AfterBth, Bth, Extensions, Headers, Layout, Malformed, Packet, Part, RawBth, without_padding,
 };
 
 /// The bytes of the device's tag.
@@ -109,7 +109,7 @@ pub(crate) struct Rest<'a> {
     pub len: usize,
 }
 
-impl<'a> Behind for Rest<'a> {
+impl<'a> AfterBth for Rest<'a> {
     type Payload = WordBytes<'a>;
 
     /// Of a record of which it is known that the packet lies within.
@@ -152,9 +152,9 @@ impl<'a> Behind for Rest<'a> {
 /// A glance at its BTH, and all that is behind it, if that has no padding: no record is
 /// [written](emit) with any.
 #[inline(always)]
-pub(crate) fn glance(record: &[AtomicU64], first: u64, len: usize) -> Option<(Glance, Rest<'_>)> {
+pub(crate) fn glance(record: &[AtomicU64], first: u64, len: usize) -> Option<(RawBth, Rest<'_>)> {
     let [a, b, c, d, e, f, g, h, last @ ..] = bth_bytes(first, record.get(1)?);
-    let glance = Glance::new([a, b, c, d, e, f, g, h], last);
+    let glance = RawBth::new([a, b, c, d, e, f, g, h], last);
     if glance.pad() != 0 {
         return None;
     }

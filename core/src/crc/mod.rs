@@ -6,6 +6,8 @@
 //! with wide words, which can copy them on the way. Elsewhere, and between, it is `crc32fast`,
 //! which folds them in parallel but takes ten nanoseconds to begin and to end.
 
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
 mod polynomial;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -34,7 +36,7 @@ mod wide {
 
 use crate::sync::AtomicU64;
 
-use super::fixed::{ByByte, low32};
+use crate::fields::{ByByte, low32};
 use polynomial::POLYNOMIAL;
 
 /// The state of a CRC-32 in the middle of a message.
