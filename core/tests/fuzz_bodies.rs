@@ -63,7 +63,7 @@ fn only_packets_whose_icrc_holds_come_out_of_a_frame() {
 }
 
 #[test]
-fn a_bare_record_is_the_packet_that_its_bytes_are() {
+fn a_record_in_shared_memory_is_the_packet_that_its_bytes_are() {
     explore("shm_record", bodies::shm_record, &records());
 }
 
