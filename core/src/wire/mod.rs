@@ -1,9 +1,9 @@
-//! What crosses the wire: every header, read in place and written in place.
+//! The wire format: the headers of packets, parsed and written in place.
 //!
 //! A header is a plain value. `parse` reads it from the front of some bytes and returns the rest;
-//! `to_bytes` gives the bytes to put in front. Neither allocates, neither trusts a length, and
-//! what can't be read says why with a [`Malformed`]. Every integer has a type of its own
-//! ([`Psn`], [`Qpn`], [`Rkey`], …), and one table ([`Opcode::info`]) knows what each opcode
+//! `to_bytes` returns the bytes to put in front of a payload. Neither allocates or trusts a length,
+//! and the error for bytes that can't be parsed is a [`Malformed`]. Every integer has a type of its
+//! own ([`Psn`], [`Qpn`], [`Rkey`], …), and one table ([`Opcode::info`]) says what each opcode
 //! means.
 //!
 //! ```

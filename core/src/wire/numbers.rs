@@ -1,4 +1,4 @@
-//! A type for every integer that crosses the wire, so that none is taken for another.
+//! A type for every integer on the wire, so that no integer is taken for another.
 
 use std::fmt;
 use std::net::{AddrParseError, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use super::integers::{narrow_integer, wire_integer};
 wire_integer! {
     /// The key that grants a peer access to a region.
     Rkey(u32) = "{:#010x}";
-    /// The partition key; the top bit tells full from limited membership.
+    /// The partition key, whose top bit distinguishes full from limited membership.
     Pkey(u16) = "{:#06x}";
     /// The key that a datagram must carry to be accepted.
     Qkey(u32) = "{:#010x}";
@@ -27,15 +27,15 @@ wire_integer! {
     IpProtocol(u8) = "{}";
     /// The identification of an IPv4 packet, which the ICRC covers.
     IpId(u16) = "{}";
-    /// A UDP port.
+    /// The number of a UDP port.
     UdpPort(u16) = "{}";
     /// A checksum of the Internet family (IPv4 header, UDP).
     InetChecksum(u16) = "{:#06x}";
-    /// The name of a service that a connection request asks for.
+    /// The identifier of a service that a connection request asks for.
     ServiceId(u64) = "{:#018x}";
-    /// A connection manager's name for one end of a connection being made.
+    /// A connection manager's identifier for one end of a connection: its communication ID.
     CommId(u32) = "{:#010x}";
-    /// Pairs a management datagram with its answer.
+    /// A transaction ID, which a management datagram and its answer share.
     TransactionId(u64) = "{:#018x}";
     /// The globally unique identifier of a channel adapter.
     CaGuid(u64) = "{:#018x}";
@@ -55,30 +55,31 @@ narrow_integer! {
 }
 
 impl Psn {
-    /// The number `count` packets later.
+    /// Returns the sequence number `count` packets later.
     #[inline]
     #[must_use]
     pub const fn add(self, count: u32) -> Self {
         Self::new(self.0.wrapping_add(count))
     }
 
-    /// The number of the packet before.
+    /// Returns the sequence number of the packet before.
     #[inline]
     #[must_use]
     pub const fn before(self) -> Self {
         Self::new(self.0.wrapping_sub(1))
     }
 
-    /// How far `self` lies ahead of `other`, negative when behind: half the circle each way.
+    /// Returns how far `self` lies ahead of `other`, negative when it lies behind: up to half of
+    /// all sequence numbers each way.
     #[inline]
     pub const fn distance_from(self, other: Self) -> i32 {
-        // Shifted to the top of the word, the subtraction wraps where the sequence does.
+        // In the top bits of a word, the subtraction wraps where the sequence numbers do.
         ((self.0 << 8).wrapping_sub(other.0 << 8)) as i32 >> 8
     }
 }
 
 impl Msn {
-    /// The number `count` messages later.
+    /// Returns the sequence number `count` messages later.
     #[inline]
     #[must_use]
     pub const fn add(self, count: u32) -> Self {
@@ -87,17 +88,18 @@ impl Msn {
 }
 
 impl Qpn {
-    /// The queue pair that takes management datagrams.
+    /// The queue pair that takes management datagrams: the general service interface.
     pub const GSI: Self = Self(1);
     /// The destination of a multicast datagram.
     pub const MULTICAST: Self = Self(0xFF_FFFF);
 }
 
 impl Pkey {
-    /// Full membership in the default partition: what RoCE uses.
+    /// Full membership in the default partition, which RoCE uses.
     pub const DEFAULT: Self = Self(0xFFFF);
 
-    /// Whether two ends may talk: the low 15 bits agree, and one of them is a full member.
+    /// Whether queue pairs with these keys may communicate: the low 15 bits agree, and at least one
+    /// of the two is a full member.
     #[inline]
     pub const fn same_partition(self, other: Self) -> bool {
         (self.0 ^ other.0) & 0x7FFF == 0 && (self.0 | other.0) & 0x8000 != 0
@@ -105,39 +107,40 @@ impl Pkey {
 }
 
 impl Qkey {
-    /// The key of QP 1.
+    /// The key of queue pair 1, the general service interface.
     pub const GSI: Self = Self(0x8001_0000);
 }
 
 impl Lid {
-    /// What stands where RoCE has no local identifier.
+    /// The value of a local identifier where RoCE has none.
     pub const PERMISSIVE: Self = Self(0xFFFF);
 }
 
 impl EtherType {
-    /// IPv4.
+    /// The type of frames with IPv4 packets.
     pub const IPV4: Self = Self(0x0800);
-    /// IPv6.
+    /// The type of frames with IPv6 packets.
     pub const IPV6: Self = Self(0x86DD);
-    /// RoCE version 1: a GRH follows.
+    /// The type of RoCE version 1, in which a GRH follows.
     pub const ROCE: Self = Self(0x8915);
 }
 
 impl IpProtocol {
-    /// TCP.
+    /// The protocol number of TCP.
     pub const TCP: Self = Self(6);
-    /// UDP.
+    /// The protocol number of UDP.
     pub const UDP: Self = Self(17);
-    /// The InfiniBand transport header: what a GRH's next header says.
+    /// The protocol number of the InfiniBand transport header, which the next header field of a GRH
+    /// has.
     pub const IBA: Self = Self(0x1B);
 }
 
 impl UdpPort {
-    /// The port that RoCE version 2 is sent to.
+    /// The UDP port of RoCE version 2.
     pub const ROCE_V2: Self = Self(4791);
 }
 
-/// An Ethernet address.
+/// An Ethernet (MAC) address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Mac(pub [u8; 6]);
 
@@ -162,7 +165,7 @@ impl FromStr for Mac {
     }
 }
 
-/// Text that is no Ethernet address.
+/// The error for text that is no Ethernet address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an Ethernet address is six pairs of hexadecimal digits with colons between them")]
 pub struct NotMac;
@@ -173,18 +176,20 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// A global identifier: 128 bits that name a port, in the form of an IPv6 address.
+/// A global identifier (GID): 128 bits that identify a port, in the form of an IPv6 address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Gid(pub [u8; 16]);
 
 impl Gid {
-    /// The identifier that RoCE derives from an Ethernet address: `fe80::` and the modified EUI-64.
+    /// Returns the identifier that RoCE derives from an Ethernet address: `fe80::` and the modified
+    /// EUI-64.
     pub const fn from_mac(mac: Mac) -> Self {
         let [a, b, c, d, e, f] = mac.0;
         Self([0xFE, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xFF, 0xFE, d, e, f])
     }
 
-    /// The Ethernet address that it was [derived](Self::from_mac) from, if it was.
+    /// Returns the Ethernet address that the identifier was [derived](Self::from_mac) from, if it
+    /// was.
     pub const fn to_mac(self) -> Option<Mac> {
         match self.0 {
             [0xFE, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, 0xFF, 0xFE, d, e, f] => {
@@ -194,7 +199,7 @@ impl Gid {
         }
     }
 
-    /// The IPv4 address behind `::ffff:a.b.c.d`, if it is of that form.
+    /// Returns the IPv4 address in an identifier of the form `::ffff:a.b.c.d`.
     pub fn to_ipv4(self) -> Option<Ipv4Addr> {
         Ipv6Addr::from(self.0).to_ipv4_mapped()
     }
@@ -212,7 +217,7 @@ impl From<Mac> for [u8; 6] {
     }
 }
 
-/// Text in the form of an IPv6 address, as it is displayed.
+/// Parses text in the form of an IPv6 address, as identifiers are displayed.
 impl FromStr for Gid {
     type Err = AddrParseError;
 
@@ -251,46 +256,47 @@ impl fmt::Debug for Gid {
     }
 }
 
-/// The largest payload of a packet on a path.
+/// The path MTU, which is the largest payload of a packet on a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(into = "u16", try_from = "u16"))]
 #[repr(u16)]
 pub enum PathMtu {
-    /// 256 bytes.
+    /// An MTU of 256 bytes.
     Mtu256 = 256,
-    /// 512 bytes.
+    /// An MTU of 512 bytes.
     Mtu512 = 512,
-    /// 1024 bytes.
+    /// An MTU of 1024 bytes.
     Mtu1024 = 1024,
-    /// 2048 bytes.
+    /// An MTU of 2048 bytes.
     Mtu2048 = 2048,
-    /// 4096 bytes.
+    /// An MTU of 4096 bytes.
     Mtu4096 = 4096,
 }
 
 impl PathMtu {
-    /// All of them, smallest first.
+    /// The list of path MTUs, smallest first.
     pub const ALL: [Self; 5] =
         [Self::Mtu256, Self::Mtu512, Self::Mtu1024, Self::Mtu2048, Self::Mtu4096];
 
-    /// The payload in bytes.
+    /// Returns the largest payload in bytes.
     #[inline]
     pub const fn bytes(self) -> usize {
         self as usize
     }
 
-    /// How many packets a message of `len` bytes takes: one, if it is empty.
+    /// Returns how many packets a message of `len` bytes takes: one, if it is empty.
     #[inline]
     pub const fn packets(self, len: u32) -> u32 {
-        // Not a division, which the compiler can't know to be by a power of two.
+        // A shift instead of a division, since the compiler doesn't know that it divides by a power
+        // of two.
         let len = if len == 0 { 1 } else { len as u64 };
         let packets = (len + self as u64 - 1) >> (self as u32).trailing_zeros();
-        // The shift is by eight bits at least.
+        // The shift is by at least eight bits, so the result fits 32 bits.
         (packets & 0xFFFF_FFFF) as u32
     }
 
-    /// The 4-bit code on the wire.
+    /// Returns the 4-bit code on the wire.
     pub const fn code(self) -> u8 {
         match self {
             Self::Mtu256 => 1,
@@ -301,7 +307,7 @@ impl PathMtu {
         }
     }
 
-    /// What a 4-bit code on the wire means, if anything.
+    /// Returns the path MTU of a 4-bit code on the wire, if the code has a meaning.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Mtu256),
@@ -313,18 +319,18 @@ impl PathMtu {
         }
     }
 
-    /// The largest that fits an interface's MTU beside every header that may precede it:
-    /// 80 bytes, the allowance that the Linux kernel makes.
+    /// Returns the largest path MTU that fits an interface's MTU together with all headers in front
+    /// of the payload, for which the Linux kernel allows 80 bytes.
     pub fn fitting(interface_mtu: usize) -> Option<Self> {
         let beside = Self::LEAST_INTERFACE - Self::Mtu256.bytes();
         Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() + beside <= interface_mtu)
     }
 
-    /// The least MTU of an interface that any fits.
+    /// The least MTU of an interface that a path MTU fits.
     pub const LEAST_INTERFACE: usize = Self::Mtu256.bytes() + 80;
 }
 
-/// A number or a text that is no path MTU.
+/// The error for a number or a text that is no path MTU.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{found}` is no path MTU: that is 256, 512, 1024, 2048 or 4096")]
 pub struct NotPathMtu {
@@ -346,7 +352,7 @@ impl TryFrom<u16> for PathMtu {
     }
 }
 
-/// The payload in bytes.
+/// Displays the largest payload in bytes.
 impl fmt::Display for PathMtu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.bytes().fmt(f)
