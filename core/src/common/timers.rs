@@ -1,57 +1,59 @@
-//! When which queue pair is to be looked at: a timing wheel.
+//! Timers: a hierarchical timing wheel, with one timer for each queue pair or connection.
 //!
-//! A queue pair's deadline moves with nearly every packet, later each time, and hardly ever comes.
-//! So a timer that is armed for an earlier time is left where it is, and its owner, who finds
-//! nothing due when it fires, arms it anew: a comparison a packet, and a wake-up an interval.
+//! A queue pair's deadline moves later with nearly every packet, and is hardly ever reached. So a
+//! timer that is armed for an earlier time is left where it is. When it fires, its owner finds that
+//! nothing is due, and arms it anew. That costs one comparison for each packet, and one wake-up for
+//! each interval.
 //!
-//! The wheel counts ticks. Each of its levels has 64 slots, and a slot covers one tick on the first
-//! level, and on every other as much as the whole level below. A timer hangs in the first level
-//! that reaches as far as its tick, and moves to lower ones as its slot's turn comes, at most once
-//! a level. A level begins at the slot where the present lies, not at its first one, so a timer due
-//! soon is never far up only because a boundary lies between.
+//! The wheel counts ticks. Each of its levels has 64 slots. A slot covers one tick on the first
+//! level, and on every other level as much time as the whole level below. A timer is in the lowest
+//! level that reaches as far as its tick, and moves to lower levels as time comes to its slot, at most
+//! once for each level. A level begins at the slot of the present, not at its first slot, so a timer
+//! that is due soon is never on a high level only because a boundary lies in between.
 //!
-//! A slot is a ring of nodes linked by their places, with a node for the slot itself, which keeps
-//! the earliest of its ticks. So the wheel turns only when a timer is due, or the last level's end
-//! is reached, and not merely because a slot begins.
+//! A slot is a ring of nodes that are linked by their indices. The slot itself is one of the nodes,
+//! and keeps the earliest tick of the others. So the wheel turns only when a timer is due, or the end
+//! of the last level is reached, and not each time that a slot begins.
 
 use crate::time::Time;
 use std::{array, mem};
 
-/// Nanoseconds in a tick, 4.096 µs: the unit of InfiniBand's timeouts.
+/// The nanoseconds in a tick, 4.096 µs, which is the unit of InfiniBand's time-outs.
 const TICK: u64 = 1 << 12;
-/// Slots of a level, as many as a word of the occupancy has bits.
+/// The number of slots of a level, which is the number of bits in a word of `occupied`.
 const SLOTS: u64 = 64;
-/// Five levels reach 73 minutes ahead.
+/// The number of levels. Five levels reach 73 minutes ahead.
 const LEVELS: usize = 5;
-/// Nodes of the slots, which stand before those of the timers.
+/// The number of slot nodes, which precede the timer nodes.
 const RINGS: usize = LEVELS * SLOTS as usize;
-/// The tick of a timer that is not armed, and the earliest one of an empty slot.
+/// The tick of a timer that is not armed, and of an empty slot.
 const NEVER: u64 = u64::MAX;
 
-/// A timer for each index below a capacity.
+/// A timing wheel with a timer for each index below a capacity.
 pub(crate) struct Timers {
-    /// The slots, level by level, and then the timers.
+    /// The nodes of the slots, level by level, and then the nodes of the timers.
     nodes: Vec<Node>,
-    /// For each level, which of its slots hold a timer.
+    /// The slots of each level that hold a timer, as bits.
     occupied: [u64; LEVELS],
-    /// The tick to which the wheel has turned. Nothing armed before is due by then.
+    /// The tick to which the wheel has turned. No armed timer is due by then.
     now: u64,
-    /// The first tick at which the wheel has something to do, not before `now`.
+    /// The first tick at which the wheel has to turn, not before `now`.
     next: u64,
 }
 
-/// A timer, or the slot whose ring it hangs in.
+/// A node in a ring: a timer, or the slot whose ring it is.
 struct Node {
-    /// When it fires; of a slot, a tick not after its earliest one, and within what it covers.
+    /// The tick at which a timer fires. For a slot, a tick that is not after its earliest timer's,
+    /// within the time that the slot covers.
     tick: u64,
     prev: u32,
     next: u32,
 }
 
 impl Timers {
-    /// Timers for the indices below `capacity`, none of them armed.
+    /// Makes timers for the indices below `capacity`, none of them armed.
     ///
-    /// This is all the memory that they take until they [grow](Self::grow).
+    /// The timers take no more memory until they [grow](Self::grow).
     ///
     /// # Panics
     /// When there are more than 32 bits can count.
@@ -71,10 +73,11 @@ impl Timers {
         self.nodes.extend(fresh.map(|at| Node { tick: NEVER, prev: at, next: at }));
     }
 
-    /// Makes sure that `index` fires when `at` has come, if not earlier.
+    /// Makes sure that the timer `index` fires at the time `at` at the latest.
     ///
-    /// A timer armed for an earlier time stays as it is: its owner finds that nothing is due yet
-    /// when it fires, and arms it for what is left. This is the fast path, a load and a comparison.
+    /// A timer that is armed for an earlier time stays as it is: when it fires, its owner finds that
+    /// nothing is due yet, and arms it for the rest of the time. This is the fast path, which is a
+    /// load and a comparison.
     #[inline]
     pub fn arm(&mut self, index: u32, at: Time) {
         let tick = at.as_nanos().div_ceil(TICK);
@@ -84,7 +87,7 @@ impl Timers {
         }
     }
 
-    /// Takes back what was armed, for an owner that goes away.
+    /// Disarms a timer, whose owner goes away.
     pub fn disarm(&mut self, index: u32) {
         let place = RINGS + index as usize;
         if self.nodes[place].tick != NEVER {
@@ -94,21 +97,21 @@ impl Timers {
         }
     }
 
-    /// When to call [`expire`](Self::expire) next: not after the tick at which the first timer
-    /// fires. Nothing, if none is armed.
+    /// Returns when to call [`expire`](Self::expire) next, which is not after the tick at which the
+    /// first timer fires. Returns `None` if no timer is armed.
     ///
-    /// It may be earlier if a timer was disarmed or moved, or is more than an hour ahead. Then
-    /// nothing fires, but the next time returned is a later one.
+    /// The time may be too early if a timer was disarmed or moved, or is more than an hour ahead. Then
+    /// no timer fires, but the next time that is returned is later.
     #[inline]
     pub fn next(&self) -> Option<Time> {
         (self.next != NEVER).then(|| Time::from_nanos(self.next.saturating_mul(TICK)))
     }
 
-    /// Appends to `fired` those whose time has come, and which are now no longer armed.
+    /// Appends the indices of the timers that are due to `fired`, and disarms these timers.
     ///
-    /// None fires before its time, and each does when the tick has come in which its time lies.
-    /// Their order is always the same for the same calls, but not that of their times. Nothing is
-    /// allocated if `fired` has room for all. While nothing is due, it is a comparison.
+    /// No timer fires before its time, and each fires by the end of the tick in which its time lies.
+    /// The order of the indices is the same for the same calls, but is not that of the times. Nothing
+    /// is allocated if `fired` has room for all. While no timer is due, this is one comparison.
     #[inline]
     pub fn expire(&mut self, now: Time, fired: &mut Vec<u32>) {
         let now = now.as_nanos() / TICK;
@@ -128,7 +131,8 @@ impl Timers {
     /// Turns the wheel to a tick at which there is something to do.
     fn turn(&mut self, now: u64, fired: &mut Vec<u32>) {
         let then = mem::replace(&mut self.now, now);
-        // From below, so that what comes down from a level hangs where all that was due is gone.
+        // From the lowest level up, so that a timer that moves down comes into a slot that was
+        // emptied already.
         for level in 0..LEVELS {
             let (first, last) = (block(then, level), block(now, level));
             if first == last && level > 0 {
@@ -144,12 +148,12 @@ impl Timers {
         self.next = self.earliest();
     }
 
-    /// Takes all timers out of a slot: those that are due fire, the others hang elsewhere.
+    /// Takes all timers out of a slot. Those that are due fire, and the others move to other slots.
     fn empty(&mut self, slot: usize, fired: &mut Vec<u32>) {
         let mut at = self.nodes[slot].next as usize;
         self.clear(slot);
-        // The last one still leads to the slot, even if it has new timers by then: those on the
-        // last level may come to hang in the same slot again, another round ahead.
+        // The last node's link still leads to the slot, even if the slot has new timers by then: a
+        // timer on the last level may move to the same slot again, one round ahead.
         while at != slot {
             let next = self.nodes[at].next as usize;
             if self.nodes[at].tick <= self.now {
@@ -162,7 +166,8 @@ impl Timers {
         }
     }
 
-    /// Hangs a timer in the slot of its tick, and returns when that slot wants to be looked at.
+    /// Puts a timer into the slot of its tick, and returns the tick at which the wheel has to turn for
+    /// that slot.
     fn link(&mut self, place: usize) -> u64 {
         let top = LEVELS - 1;
         let horizon = ((block(self.now, top) + SLOTS) << shift(top)) - 1;
@@ -183,7 +188,7 @@ impl Timers {
     fn unlink(&mut self, place: usize) {
         let Node { prev, next, .. } = self.nodes[place];
         if prev == next {
-            // Only a slot is on both sides of a node, and then it is left alone.
+            // Both neighbours are the slot itself, which is empty now.
             self.clear(next as usize);
         } else {
             self.nodes[prev as usize].next = next;
@@ -197,10 +202,11 @@ impl Timers {
         self.occupied[slot / SLOTS as usize] &= !(1 << (slot as u64 % SLOTS));
     }
 
-    /// The first tick at which a slot wants to be looked at.
+    /// Returns the first tick at which the wheel has to turn.
     ///
-    /// On each level that is its first occupied slot. Any level may have the earliest one: a timer
-    /// stays high up while the present comes nearer, and others are hung below and after it.
+    /// On each level, the first occupied slot has the earliest tick. Any level may have the earliest
+    /// of all: a timer stays on its level while the present comes nearer, and later timers are put on
+    /// levels below.
     fn earliest(&self) -> u64 {
         let ticks: [u64; LEVELS] = array::from_fn(|level| {
             let first = block(self.now, level);
@@ -212,23 +218,23 @@ impl Timers {
         ticks.into_iter().fold(NEVER, u64::min)
     }
 
-    /// The occupied slots of a level in the order in which their turn comes.
+    /// Returns the occupied slots of a level as bits, in the order of time, beginning at `first`.
     fn occupied_from(&self, level: usize, first: u64) -> u64 {
         self.occupied[level].rotate_right((first % SLOTS) as u32)
     }
 }
 
-/// How many bits count the ticks within a slot of a level.
+/// Returns how many bits count the ticks within a slot of a level.
 const fn shift(level: usize) -> u32 {
     SLOTS.trailing_zeros() * level as u32
 }
 
-/// Which slot of a level a tick lies in, counted from the clock's beginning.
+/// Returns the number of the slot of a level that a tick lies in, counted from the clock's beginning.
 const fn block(tick: u64, level: usize) -> u64 {
     tick >> shift(level)
 }
 
-/// The node of a slot so counted.
+/// Returns the node of a slot that [`block`] has numbered.
 const fn slot(level: usize, block: u64) -> usize {
     level * SLOTS as usize + (block % SLOTS) as usize
 }
@@ -239,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// What the whole wheel spans.
+    /// The time that the whole wheel covers, in nanoseconds.
     const SPAN: u64 = TICK << shift(LEVELS);
 
     fn nanos(nanos: u64) -> Time {
@@ -250,7 +256,7 @@ mod tests {
         nanos(ticks * TICK)
     }
 
-    /// What fires at a time, lowest index first.
+    /// Returns the timers that fire at a time, lowest index first.
     fn fired(timers: &mut Timers, now: Time) -> Vec<u32> {
         let mut fired = Vec::new();
         timers.expire(now, &mut fired);
@@ -258,7 +264,7 @@ mod tests {
         fired
     }
 
-    /// When each timer fires if all wait as long as they are told to.
+    /// Returns when each timer fires if the wheel turns at each time that it asks for.
     fn run(timers: &mut Timers) -> Vec<(Time, u32)> {
         let mut order = Vec::new();
         while let Some(now) = timers.next() {
@@ -299,7 +305,7 @@ mod tests {
                 .flat_map(|span| [span - 2, span - 1, span, span + 1, span + 63])
                 .collect();
             let mut timers = Timers::new(delays.len() + 1);
-            // One that fires turns the wheel to where the others shall start.
+            // A timer that fires turns the wheel to the tick at which the others shall start.
             timers.arm(delays.len() as u32, ticks(start));
             assert_eq!(fired(&mut timers, ticks(start)), [delays.len() as u32]);
             for (index, delay) in (0..).zip(&delays) {
@@ -452,9 +458,9 @@ mod tests {
     enum Step {
         Arm(u32, u64),
         Disarm(u32),
-        /// At one go.
+        /// Lets the time pass at one go.
         Jump(u64),
-        /// Waking at each time that is asked for.
+        /// Lets the time pass, and turns the wheel at each time that it asks for.
         Wait(u64),
     }
 

@@ -397,7 +397,7 @@ impl Crowd {
             }
             (Plan::Data, Some(_)) => manager.arrived(id).unwrap(),
             (Plan::Leave, Some(ConnectionState::Established)) => {
-                manager.disconnect(id, b"bye").unwrap()
+                manager.disconnect(id, b"bye").unwrap();
             }
             _ => {}
         }

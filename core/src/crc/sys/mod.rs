@@ -1,8 +1,8 @@
-//! Carry-less multiplication, the unsafe code of this folder: what is unsafe is that the processor
-//! must have the instructions, and that one loads words which others write.
+//! Carry-less multiplication, which is the unsafe code of the CRC: the processor must have the
+//! instructions, and one of the functions loads words that others write.
 
-mod few;
+mod pclmulqdq;
 #[cfg(not(any(loom, miri)))]
-pub(super) mod wide;
+pub(super) mod vpclmulqdq;
 
-pub(super) use few::update;
+pub(super) use pclmulqdq::update;
