@@ -5,8 +5,8 @@ use super::bth::Bth;
 use super::numbers::{Psn, Qpn};
 use super::opcode::Opcode;
 
-/// A base transport header whose fields were not checked. It is compared with a [`Prediction`], which
-/// checks all that has to be checked if the two match.
+/// A base transport header whose fields were not checked. It is compared with a prediction: if the two
+/// match, no field has to be checked any more.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBth {
     /// The first eight bytes, the first of them in the low bits.
