@@ -8,7 +8,7 @@
 //! comes meanwhile, so that no thread has to be woken.
 //!
 //! ```
-//! use doorbell::am::{Call, Endpoint, Handlers};
+//! use doorbell_am::{Call, Endpoint, Handlers};
 //!
 //! const ADD: Call<(u64, u64), u64> = Call::new("add");
 //!

@@ -12,11 +12,11 @@ use thiserror::Error;
 /// can be handed to any process that is to connect to the endpoint.
 ///
 /// ```
-/// use doorbell::am::Name;
+/// use doorbell_am::Name;
 ///
 /// let name: Name = "shm:job/1#000000000000002a".parse()?;
 /// assert_eq!(name, Name::at("shm:job/1", 42));
-/// # Ok::<(), doorbell::am::NameError>(())
+/// # Ok::<(), doorbell_am::NameError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Name {

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// serve its streams: when that runtime ends, the streams fail, and their peers are told.
 ///
 /// ```
-/// use doorbell::bytestream::{Endpoint, ServiceId};
+/// use doorbell_bytestream::{Endpoint, ServiceId};
 /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

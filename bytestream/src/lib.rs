@@ -18,7 +18,7 @@
 //! A first program:
 //!
 //! ```
-//! use doorbell::bytestream::{Listener, ServiceId, Stream};
+//! use doorbell_bytestream::{Listener, ServiceId, Stream};
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
 //! # #[tokio::main]

@@ -10,8 +10,8 @@
 #[path = "input.rs"]
 mod input;
 
-use doorbell::splitc::Apply;
-use doorbell::splitc::fuzz::Server;
+use doorbell_splitc::Apply;
+use doorbell_splitc::fuzz::Server;
 use input::Input;
 
 /// How many bytes the heap has for the program, and which of them are private.

@@ -8,11 +8,11 @@
 //! A first program:
 //!
 //! ```
-//! use doorbell::rpc::{self, Status};
+//! use doorbell_rpc::{self as rpc, Status};
 //!
 //! // Makes `GreeterServer`, which routes calls to whatever implements `Greeter`, and
 //! // `GreeterClient`, which has the method `hello`.
-//! #[rpc::service]
+//! #[rpc::service(crate = "doorbell_rpc")]
 //! trait Greeter {
 //!     async fn hello(&self, name: String) -> Result<String, Status>;
 //! }
@@ -64,9 +64,10 @@ use syn::{DeriveInput, ItemTrait, parse_macro_input};
 ///
 /// ```
 /// use bytes::Bytes;
-/// use doorbell::am::Arguments;
+/// use doorbell_am::Arguments;
 ///
 /// #[derive(Arguments)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// struct Put {
 ///     key: u64,
 ///     lifetime: f64,
@@ -126,12 +127,14 @@ pub fn derive_arguments(input: TokenStream) -> TokenStream {
 ///   is received.
 ///
 /// ```
-/// use doorbell::am::Word;
+/// use doorbell_am::Word;
 ///
 /// #[derive(Word, Clone, Copy)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// struct Key(u64);
 ///
 /// #[derive(Word, Clone, Copy, PartialEq, Debug)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// enum Colour {
 ///     Red,
 ///     Green = 7,
@@ -178,10 +181,11 @@ pub fn derive_word(input: TokenStream) -> TokenStream {
 /// are a value. So the program depends on the crate `zerocopy`, with its feature `derive`.
 ///
 /// ```
-/// use doorbell::am::{Arguments, Plain};
+/// use doorbell_am::{Arguments, Plain};
 /// use zerocopy::{FromBytes, Immutable, IntoBytes};
 ///
 /// #[derive(Plain, FromBytes, IntoBytes, Immutable, Clone, Copy)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// #[repr(C)]
 /// struct Point {
 ///     x: f64,
@@ -214,9 +218,9 @@ pub fn derive_plain(input: TokenStream) -> TokenStream {
 /// Makes a trait a service of RPC, with a server and a client.
 ///
 /// ```
-/// use doorbell::rpc::{self, Channel, Server, Status};
+/// use doorbell_rpc::{self as rpc, Channel, Server, Status};
 ///
-/// #[rpc::service]
+/// #[rpc::service(crate = "doorbell_rpc")]
 /// pub trait Calculator {
 ///     /// The quotient of two numbers.
 ///     #[rpc(idempotent)]

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 ///
 /// ```
 /// use bytes::Bytes;
-/// use doorbell::messages::Body;
+/// use doorbell_messages::Body;
 ///
 /// let (header, payload) = (Bytes::from("header"), Bytes::from(vec![7; 1000]));
 /// let gathered = Body::from([header, payload]);

@@ -7,7 +7,7 @@
 //! some of them, from one peer or from any. A message that comes before its receive waits for it.
 //!
 //! ```
-//! use doorbell::messages::{Endpoint, Match};
+//! use doorbell_messages::{Endpoint, Match};
 //!
 //! #[tokio::main]
 //! async fn main() -> anyhow::Result<()> {

@@ -18,7 +18,7 @@ pub type CodecError = Box<dyn Error + Send + Sync>;
 ///
 /// ```
 /// use bytes::{Bytes, BytesMut};
-/// use doorbell::rpc::{Codec, CodecError};
+/// use doorbell_rpc::{Codec, CodecError};
 ///
 /// /// Text as lines that end with a newline.
 /// struct Lines;

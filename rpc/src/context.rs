@@ -63,7 +63,7 @@ impl TraceContext {
     /// tasks that a handler starts, since those inherit nothing by themselves.
     ///
     /// ```
-    /// use doorbell::rpc::{TraceContext, trace_context};
+    /// use doorbell_rpc::{TraceContext, trace_context};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// here what it has found out, and handlers read it.
 ///
 /// ```
-/// use doorbell::rpc::Request;
+/// use doorbell_rpc::Request;
 ///
 /// #[derive(PartialEq, Debug)]
 /// struct Tenant(u32);

@@ -21,9 +21,9 @@
 //! A first program:
 //!
 //! ```
-//! use doorbell::rpc::{self, Channel, Server, Status};
+//! use doorbell_rpc::{self as rpc, Channel, Server, Status};
 //!
-//! #[rpc::service]
+//! #[rpc::service(crate = "doorbell_rpc")]
 //! trait Greeter {
 //!     async fn hello(&self, name: String) -> Result<String, Status>;
 //! }

@@ -287,7 +287,7 @@ impl<T> From<T> for Request<T> {
 /// [`Request`] whose body is one and whose metadata and deadline are sent along.
 ///
 /// ```
-/// use doorbell::rpc::{IntoStreamingRequest, Request};
+/// use doorbell_rpc::{IntoStreamingRequest, Request};
 /// use futures_util::stream;
 ///
 /// fn takes(_: impl IntoStreamingRequest<Message = u64>) {}

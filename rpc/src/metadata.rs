@@ -18,7 +18,7 @@ pub const MOST_METADATA: usize = 2048;
 /// [`ResourceExhausted`](crate::Code::ResourceExhausted).
 ///
 /// ```
-/// use doorbell::rpc::Metadata;
+/// use doorbell_rpc::Metadata;
 ///
 /// let mut metadata = Metadata::new();
 /// metadata.insert("user", "ann");
@@ -88,7 +88,7 @@ impl Metadata {
     /// given is for [`try_insert`](Self::try_insert).
     ///
     /// ```
-    /// use doorbell::rpc::Metadata;
+    /// use doorbell_rpc::Metadata;
     ///
     /// let (user, key) = (String::from("ann"), [7_u8; 32]);
     /// let mut metadata = Metadata::new();
@@ -118,7 +118,7 @@ impl Metadata {
     /// which it passes on, in place of all values that the name has.
     ///
     /// ```
-    /// use doorbell::rpc::Metadata;
+    /// use doorbell_rpc::Metadata;
     ///
     /// let mut metadata = Metadata::new();
     /// for (name, value) in [("x-request-id", "7"), ("Not A Name", "8")] {

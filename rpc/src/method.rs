@@ -100,7 +100,7 @@ impl fmt::Display for MethodId {
 /// routers that are written by hand share such constants.
 ///
 /// ```
-/// use doorbell::rpc::Method;
+/// use doorbell_rpc::Method;
 ///
 /// const ADD: Method<(u64, u64), u64> = Method::new("calculator/add").idempotent();
 /// ```

@@ -25,7 +25,7 @@ use crate::status::{Code, Status};
 /// are not called even more. A call whose request is a stream is made once.
 ///
 /// ```
-/// use doorbell::rpc::{Channel, Client, Method, Retries, Router, Server};
+/// use doorbell_rpc::{Channel, Client, Method, Retries, Router, Server};
 /// use tower::ServiceBuilder;
 ///
 /// const DOUBLE: Method<u64, u64> = Method::new("double").idempotent();

@@ -100,7 +100,7 @@ impl fmt::Display for Code {
 /// nothing twice.
 ///
 /// ```
-/// use doorbell::rpc::{Code, Status};
+/// use doorbell_rpc::{Code, Status};
 ///
 /// let status = Status::not_found("no account has number 7");
 /// assert_eq!(status.code(), Code::NotFound);

@@ -52,11 +52,11 @@ impl FromStr for Carrier {
 /// The configuration of a world, which is the same in every process.
 ///
 /// ```
-/// use doorbell::splitc::{Config, Job};
+/// use doorbell_splitc::{Config, Job};
 ///
 /// let config = Config { heap: 1 << 20, ..Config::default() };
 /// Job::threads(2).config(config).run(async |world| Ok(world.barrier().await?))?;
-/// # Ok::<(), doorbell::splitc::RunError>(())
+/// # Ok::<(), doorbell_splitc::RunError>(())
 /// ```
 #[derive(Clone)]
 pub struct Config {

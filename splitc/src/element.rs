@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// numbers, [`GlobalPtr`](crate::GlobalPtr), and structs of those without gaps:
 ///
 /// ```
-/// use doorbell::splitc::{Element, GlobalPtr};
+/// use doorbell_splitc::{Element, GlobalPtr};
 /// use zerocopy::{FromBytes, Immutable, IntoBytes};
 ///
 /// #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]

@@ -17,7 +17,7 @@ use crate::locks::locked;
 /// [applies](crate::Place::apply) it to values of all processes:
 ///
 /// ```
-/// use doorbell::splitc::{Apply, Job};
+/// use doorbell_splitc::{Apply, Job};
 ///
 /// /// Keeps the shorter of two distances, and says whether the new one was shorter.
 /// const RELAX: Apply<f64, f64, u8> = Apply::new("relax", |distance, candidate| {
@@ -36,7 +36,7 @@ use crate::locks::locked;
 ///     assert_eq!(distances.at(7).read().await?, -1.5);
 ///     Ok(world.barrier().await?)
 /// })?;
-/// # Ok::<(), doorbell::splitc::RunError>(())
+/// # Ok::<(), doorbell_splitc::RunError>(())
 /// ```
 ///
 /// The function works on a copy of the value. On values of one, two, four and eight bytes the

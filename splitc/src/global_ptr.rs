@@ -20,9 +20,9 @@ use crate::error::CastError;
 /// the next process, and from the last process on to the next element of the first.
 ///
 /// ```
-/// use doorbell::splitc::GlobalPtr;
+/// use doorbell_splitc::GlobalPtr;
 ///
-/// # doorbell::splitc::Job::threads(3).run(async |world| {
+/// # doorbell_splitc::Job::threads(3).run(async |world| {
 /// let ptr: GlobalPtr<u64> = world.spread::<u64>(9).await?.pointer(0)?;
 /// let next = ptr.local_add(1);
 /// assert_eq!((next.rank(), next.offset() - ptr.offset()), (0, 8));
@@ -30,7 +30,7 @@ use crate::error::CastError;
 /// assert_eq!(ptr.global_add(5, 3), next.on(2));
 /// # Ok(())
 /// # })?;
-/// # Ok::<(), doorbell::splitc::RunError>(())
+/// # Ok::<(), doorbell_splitc::RunError>(())
 /// ```
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]

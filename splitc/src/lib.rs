@@ -17,7 +17,7 @@
 //! A first program:
 //!
 //! ```
-//! use doorbell::splitc;
+//! use doorbell_splitc as splitc;
 //!
 //! # fn keys(rank: usize) -> impl Iterator<Item = usize> {
 //! #     (0..1000).map(move |number| (number * 7919 + rank) % (1 << 20))

@@ -23,7 +23,7 @@
 //! # A first program
 //!
 //! ```
-//! # use doorbell::verbs::{Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
+//! # use doorbell_verbs::{Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let name = |end| format!("shm:front-page/{}/{end}", std::process::id());

@@ -34,16 +34,18 @@ use crate::wire::{ManyWords, Words};
 /// Words beyond the first sixteen, and eight bytes more, take the place of payload.
 ///
 /// ```
-/// use doorbell::am::{Arguments, Call};
+/// use doorbell_am::{Arguments, Call};
 /// # use bytes::Bytes;
 ///
 /// #[derive(Arguments)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// struct Put {
 ///     key: u64,
 ///     expires: Expires,
 ///     value: Bytes,
 /// }
-/// # #[derive(doorbell::am::Word, Clone, Copy)]
+/// # #[derive(doorbell_am::Word, Clone, Copy)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// # struct Expires(u64);
 ///
 /// const PUT: Call<Put, bool> = Call::new("put");

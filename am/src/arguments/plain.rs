@@ -13,10 +13,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// one:
 ///
 /// ```
-/// use doorbell::am::{Call, Plain};
+/// use doorbell_am::{Call, Plain};
 /// use zerocopy::{FromBytes, Immutable, IntoBytes};
 ///
 /// #[derive(Plain, FromBytes, IntoBytes, Immutable, Clone, Copy)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// #[repr(C)]
 /// struct Point {
 ///     x: f64,

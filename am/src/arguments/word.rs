@@ -6,12 +6,14 @@
 /// A struct of one word, and an `enum` whose variants have no fields, are words by a derive:
 ///
 /// ```
-/// use doorbell::am::Word;
+/// use doorbell_am::Word;
 ///
 /// #[derive(Word, Clone, Copy)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// struct Key(u64);
 ///
 /// #[derive(Word, Clone, Copy, PartialEq, Debug)]
+/// # #[doorbell(crate = "doorbell_am")]
 /// enum Colour {
 ///     Red,
 ///     Green = 7,

@@ -18,7 +18,7 @@ use crate::wire::{Admits, Tag};
 /// ```
 /// use std::time::Duration;
 ///
-/// use doorbell::am::{Endpoint, Handlers, Tag};
+/// use doorbell_am::{Endpoint, Handlers, Tag};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +50,7 @@ impl Endpoint {
     /// [`Nic::open`](doorbell_verbs::Nic::open).
     ///
     /// ```
-    /// use doorbell::am::{Call, Endpoint, Handlers};
+    /// use doorbell_am::{Call, Endpoint, Handlers};
     ///
     /// const ADD: Call<(u64, u64), u64> = Call::new("add");
     ///

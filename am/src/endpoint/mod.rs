@@ -190,7 +190,7 @@ impl Endpoint {
     /// The name is that of the peer's [`name`](Self::name), as a [`Name`] or as text.
     ///
     /// ```no_run
-    /// # use doorbell::am::{Endpoint, MapError};
+    /// # use doorbell_am::{Endpoint, MapError};
     /// # async fn connects(endpoint: Endpoint) -> Result<(), MapError> {
     /// let peer = endpoint.connect("udp:node7:5000#2a").await?;
     /// # Ok(())
@@ -257,7 +257,7 @@ impl Endpoint {
     /// its peers fail.
     ///
     /// ```
-    /// use doorbell::am::{Endpoint, Handlers, Notice};
+    /// use doorbell_am::{Endpoint, Handlers, Notice};
     ///
     /// const NEWS: Notice<u64> = Notice::new("news");
     ///

@@ -19,7 +19,7 @@ impl Group {
     /// [`all_reduce`](Self::all_reduce), whatever that computes.
     ///
     /// ```
-    /// # use doorbell::am::group::{Group, GroupError};
+    /// # use doorbell_am::group::{Group, GroupError};
     /// async fn is_same_everywhere(group: &Group, version: u64) -> Result<bool, GroupError> {
     ///     Ok(group.agree(&[version]).await?.is_none())
     /// }

@@ -148,7 +148,7 @@ impl Group {
     /// others run.
     ///
     /// ```
-    /// # use doorbell::am::group::{Group, GroupError};
+    /// # use doorbell_am::group::{Group, GroupError};
     /// async fn step(group: &Group) -> Result<(), GroupError> {
     ///     let arrived = group.arrive();
     ///     // Work that needs nothing of the other members.
@@ -206,7 +206,7 @@ impl Group {
     ///
     /// ```
     /// use bytes::Bytes;
-    /// # use doorbell::am::group::{Group, GroupError};
+    /// # use doorbell_am::group::{Group, GroupError};
     ///
     /// async fn share(group: &Group) -> Result<Bytes, GroupError> {
     ///     let part = |rank| Bytes::from(format!("for member {rank}"));
@@ -291,7 +291,7 @@ impl Group {
     ///
     /// ```
     /// use bytes::Bytes;
-    /// # use doorbell::am::group::{Group, GroupError};
+    /// # use doorbell_am::group::{Group, GroupError};
     ///
     /// async fn greatest(group: &Group, own: u8) -> Result<u8, GroupError> {
     ///     let max = |left: &mut Vec<u8>, right: &[u8]| left[0] = left[0].max(right[0]);

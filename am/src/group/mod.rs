@@ -6,9 +6,9 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use doorbell::am::group::{Group, GroupConfig};
-//! use doorbell::am::{Bundle, BundleConfig, Name};
-//! use doorbell::verbs::{Config, Nic};
+//! use doorbell_am::group::{Group, GroupConfig};
+//! use doorbell_am::{Bundle, BundleConfig, Name};
+//! use doorbell_verbs::{Config, Nic};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +26,7 @@
 //!         let own = Bytes::from(vec![group.rank() as u8]);
 //!         let sum = group.all_reduce(own, |left, right| left[0] += right[0]).await?;
 //!         group.leave().await;
-//!         Ok::<_, doorbell::am::group::GroupError>(sum[0])
+//!         Ok::<_, doorbell_am::group::GroupError>(sum[0])
 //!     }));
 //! }
 //! for task in tasks {

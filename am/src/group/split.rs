@@ -44,7 +44,7 @@ impl Group {
     /// connections.
     ///
     /// ```
-    /// # use doorbell::am::group::{Group, GroupError};
+    /// # use doorbell_am::group::{Group, GroupError};
     /// async fn row(grid: &Group, columns: usize) -> Result<Group, GroupError> {
     ///     let row = (grid.rank() / columns) as u32;
     ///     let team = grid.split(Some(row), grid.rank() as u32).await?;

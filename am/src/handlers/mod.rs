@@ -30,7 +30,7 @@ pub(crate) use table::Tables;
 /// a [`Notice`](crate::Notice) returns nothing. Both are called with the request and its arguments:
 ///
 /// ```
-/// use doorbell::am::{Call, Handlers, Notice};
+/// use doorbell_am::{Call, Handlers, Notice};
 ///
 /// const DIVIDE: Call<(u64, u64), u64> = Call::new("divide");
 /// const LOG: Notice<String> = Notice::new("log");
@@ -46,7 +46,7 @@ pub(crate) use table::Tables;
 /// Messages, add [requests](Self::request) and [replies](Self::reply):
 ///
 /// ```
-/// # use doorbell::am::{Handlers, ReplyId, RequestId};
+/// # use doorbell_am::{Handlers, ReplyId, RequestId};
 /// # const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
 /// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 /// let handlers = Handlers::new()

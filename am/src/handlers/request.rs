@@ -24,7 +24,7 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// the credit back some time. A handler answers once:
 ///
 /// ```
-/// # use doorbell::am::{Handlers, ReplyId, RequestId};
+/// # use doorbell_am::{Handlers, ReplyId, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 /// Handlers::new().request(ADD, |request, number| {
@@ -35,7 +35,7 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// A second answer does not compile:
 ///
 /// ```compile_fail,E0382
-/// # use doorbell::am::{Handlers, ReplyId, RequestId};
+/// # use doorbell_am::{Handlers, ReplyId, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// # const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 /// Handlers::new().request(ADD, |request, number| {
@@ -47,7 +47,7 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// To answer later, a handler [keeps](Self::keep) the request:
 ///
 /// ```
-/// # use doorbell::am::{Handlers, RequestId};
+/// # use doorbell_am::{Handlers, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// let (requests, _) = std::sync::mpsc::channel();
 /// Handlers::new().request(ADD, move |request, _| requests.send(request.keep()).unwrap());
@@ -56,7 +56,7 @@ use crate::wire::{ANSWER, Content, FAILED};
 /// The request itself does not outlive the handler:
 ///
 /// ```compile_fail,E0277
-/// # use doorbell::am::{Handlers, RequestId};
+/// # use doorbell_am::{Handlers, RequestId};
 /// # const ADD: RequestId<u64> = RequestId::new(0, "add");
 /// let (requests, _) = std::sync::mpsc::channel();
 /// Handlers::new().request(ADD, move |request, _| requests.send(request).unwrap());

@@ -26,7 +26,7 @@ impl Handlers {
     /// messages must be [asynchronous](Self::on_async).
     ///
     /// ```
-    /// use doorbell::am::{Call, Handlers};
+    /// use doorbell_am::{Call, Handlers};
     ///
     /// const ADD: Call<(u64, u64), u64> = Call::new("add");
     /// const PARSE: Call<String, i64> = Call::new("parse");
@@ -70,7 +70,7 @@ impl Handlers {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use doorbell::am::{Call, Handlers};
+    /// use doorbell_am::{Call, Handlers};
     ///
     /// const LATER: Call<u64, u64> = Call::new("later");
     ///
@@ -107,7 +107,7 @@ impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
     /// use std::sync::{Arc, Mutex};
     ///
     /// use bytes::Bytes;
-    /// use doorbell::am::{Call, Handlers};
+    /// use doorbell_am::{Call, Handlers};
     ///
     /// const PUT: Call<(u64, Bytes)> = Call::new("put");
     /// const GET: Call<u64, Option<Bytes>> = Call::new("get");
@@ -128,7 +128,7 @@ impl<S: Send + Sync + 'static> Handlers<WithState<S>> {
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU64, Ordering};
     ///
-    /// use doorbell::am::{Call, Handlers, WithState};
+    /// use doorbell_am::{Call, Handlers, WithState};
     ///
     /// const NEXT: Call<(), u64> = Call::new("next");
     ///

@@ -14,7 +14,7 @@ use crate::wire::{MOST_HANDLERS, Words};
 /// A [`Call`](crate::Call) or a [`Notice`](crate::Notice) needs no place.
 ///
 /// ```
-/// use doorbell::am::{ReplyId, RequestId};
+/// use doorbell_am::{ReplyId, RequestId};
 ///
 /// const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
 /// const SUM: ReplyId<u64> = ReplyId::new(0, "sum");

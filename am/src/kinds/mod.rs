@@ -23,7 +23,7 @@ pub use reply::Reply;
 /// Both sides declare the same.
 ///
 /// ```
-/// use doorbell::am::Call;
+/// use doorbell_am::Call;
 ///
 /// const ADD: Call<(u64, u64), u64> = Call::new("add");
 /// ```
@@ -38,7 +38,7 @@ pub struct Call<A, R = ()>(Named, PhantomData<fn(A) -> R>);
 /// declare the same.
 ///
 /// ```
-/// use doorbell::am::Notice;
+/// use doorbell_am::Notice;
 ///
 /// const MOVED: Notice<(u64, f64, f64)> = Notice::new("moved");
 /// ```

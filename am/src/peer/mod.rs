@@ -106,7 +106,7 @@ impl Peer {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use doorbell::am::{Call, CallError, Peer};
+    /// use doorbell_am::{Call, CallError, Peer};
     ///
     /// const ADD: Call<(u64, u64), u64> = Call::new("add");
     ///

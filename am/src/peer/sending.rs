@@ -17,7 +17,7 @@ impl Peer {
     /// [`Reply`](crate::Reply).
     ///
     /// ```
-    /// use doorbell::am::{Call, CallError, Peer};
+    /// use doorbell_am::{Call, CallError, Peer};
     ///
     /// const ADD: Call<(u64, u64), u64> = Call::new("add");
     ///
@@ -105,7 +105,7 @@ impl Peer {
     /// thread instead holds the notice back.
     ///
     /// ```
-    /// use doorbell::am::{Notice, Peer, SendError};
+    /// use doorbell_am::{Notice, Peer, SendError};
     ///
     /// const MOVED: Notice<(u64, f64, f64)> = Notice::new("moved");
     ///

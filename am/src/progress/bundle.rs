@@ -133,8 +133,8 @@ impl Bundle {
     /// all. The bundles stay united for as long as they live.
     ///
     /// ```
-    /// use doorbell::am::{Bundle, BundleConfig};
-    /// use doorbell::verbs::{Config, Nic};
+    /// use doorbell_am::{Bundle, BundleConfig};
+    /// use doorbell_verbs::{Config, Nic};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -211,7 +211,7 @@ impl Bundle {
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     ///
-    /// use doorbell::am::{Endpoint, Handlers, Notice};
+    /// use doorbell_am::{Endpoint, Handlers, Notice};
     ///
     /// const ADD: Notice<u64> = Notice::new("add");
     ///

@@ -6,7 +6,7 @@
 //! schedules, and so do those of layers above, over any links.
 //!
 //! ```
-//! use doorbell::am::schedule::{Exchange, dissemination};
+//! use doorbell_am::schedule::{Exchange, dissemination};
 //!
 //! // A barrier of five members, as member 3 takes part in it.
 //! let rounds: Vec<_> = dissemination(3, 5).map(|Exchange { to, from, .. }| (to, from)).collect();

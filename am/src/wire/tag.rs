@@ -54,7 +54,7 @@ const LEAST_SECRET: u64 = 1 << 32;
 /// The rule by which an endpoint admits peers, so that they may map it and it takes their messages.
 ///
 /// ```
-/// use doorbell::am::{Admits, EndpointConfig, Tag};
+/// use doorbell_am::{Admits, EndpointConfig, Tag};
 ///
 /// let open = EndpointConfig::default();
 /// assert_eq!(open.admits, Admits::Everybody);

@@ -10,7 +10,7 @@ pub const MOST_WORDS: usize = 16;
 /// Up to sixteen words.
 ///
 /// ```
-/// use doorbell::am::Words;
+/// use doorbell_am::Words;
 ///
 /// let words = Words::new(&[1, 2, 3]).expect("no more than sixteen");
 /// assert_eq!(words[..], [1, 2, 3]);
@@ -39,7 +39,7 @@ impl Words {
 /// Any number of words, for programs that count their arguments at run time.
 ///
 /// ```
-/// use doorbell::am::{ManyWords, RequestId};
+/// use doorbell_am::{ManyWords, RequestId};
 ///
 /// const SORT: RequestId<ManyWords> = RequestId::new(0, "sort");
 /// let numbers = ManyWords(vec![3, 1, 2]);

@@ -32,5 +32,6 @@ pub enum Found {
     /// The parameters of LogP, and what the device can do that they were measured on.
     LogP(Box<Known>, Capabilities),
     /// A breakdown of the host's time.
+    #[cfg_attr(not(feature = "costs"), expect(dead_code, reason = "nothing measures it"))]
     Costs(Box<Breakdown>),
 }

@@ -18,7 +18,7 @@ mod amount;
 mod args;
 mod bytestream;
 pub(crate) mod cable;
-mod costs;
+pub mod costs;
 pub mod ends;
 mod figures;
 mod following;

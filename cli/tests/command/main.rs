@@ -2,16 +2,20 @@
 
 mod active_messages;
 mod byte_streams;
+#[cfg(feature = "costs")]
 mod costs;
+mod interop;
+mod launchers;
 mod logp;
 mod logp_compare;
 mod logp_machines;
 mod meter;
-#[path = "../common/ours.rs"]
 mod ours;
 mod paper;
 mod pingpong;
 mod rpc;
+#[cfg(feature = "costs")]
+mod spans;
 mod split_c;
 mod streams;
 mod tags;

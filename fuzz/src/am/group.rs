@@ -1,6 +1,6 @@
 //! The parsers of the words of a group's messages.
 
-use doorbell::am::parsers;
+use doorbell_am::parsers;
 
 /// A label is the word that it was read of, and a failure is written as it was read; neither names
 /// a member that there is not.

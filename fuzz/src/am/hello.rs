@@ -1,6 +1,6 @@
 //! The parsers of the greetings, knocks and challenges of endpoints.
 
-use doorbell::am::parsers;
+use doorbell_am::parsers;
 
 /// A greeting that was parsed and written again parses as the same, and is no longer than the
 /// private data of a connection may be.

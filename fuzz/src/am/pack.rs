@@ -1,6 +1,6 @@
 //! The parser of a send that several messages of Active Messages share.
 
-use doorbell::am::parsers;
+use doorbell_am::parsers;
 
 /// The messages of a send follow each other, and lie within it with their words and payloads.
 pub fn am_pack(data: &[u8]) {

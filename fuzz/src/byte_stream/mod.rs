@@ -15,8 +15,8 @@ mod input;
 use std::cell::RefCell;
 use std::time::Duration;
 
-use doorbell::bytestream::{Config, Endpoint, Listener, ServiceId, Stream};
-use doorbell::verbs::{Buf, Config as NicConfig, Imm, Nic, QueuePair, QueuePairConfig, work};
+use doorbell_bytestream::{Config, Endpoint, Listener, ServiceId, Stream};
+use doorbell_verbs::{Buf, Config as NicConfig, Imm, Nic, QueuePair, QueuePairConfig, work};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;

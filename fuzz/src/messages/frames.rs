@@ -1,9 +1,9 @@
 //! Frames to an endpoint of frames, as datagrams and by a lane, from a NIC whose program is no
 //! endpoint of frames.
 
-use doorbell::messages::frames::{Emp, Endpoint, Match, Offload, Policy, Rmpp};
-use doorbell::verbs::work::Datagram;
-use doorbell::verbs::{
+use doorbell_messages::frames::{Emp, Endpoint, Match, Offload, Policy, Rmpp};
+use doorbell_verbs::work::Datagram;
+use doorbell_verbs::{
     Buf, Config, Datagrams, DatagramsConfig, Destination, Nic, Qkey, Qpn, QueuePair,
     QueuePairConfig, ServiceId,
 };

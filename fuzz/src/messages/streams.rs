@@ -1,7 +1,7 @@
 //! Packets to an endpoint of streams, from an endpoint of Active Messages.
 
-use doorbell::am::{self, Handlers, ReplyId, RequestId};
-use doorbell::messages::streams::{Endpoint, HandlerError, Incoming, Peer, StreamId};
+use doorbell_am::{self as am, Handlers, ReplyId, RequestId};
+use doorbell_messages::streams::{Endpoint, HandlerError, Incoming, Peer, StreamId};
 
 use super::MOST;
 use super::input::Input;

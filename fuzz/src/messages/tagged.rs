@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use doorbell::am::{self, Call, Handlers, RequestId, Words};
-use doorbell::messages::{Endpoint, Match, Peer};
+use doorbell_am::{self as am, Call, Handlers, RequestId, Words};
+use doorbell_messages::{Endpoint, Match, Peer};
 
 use super::MOST;
 use super::input::Input;

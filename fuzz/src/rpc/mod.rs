@@ -21,7 +21,7 @@ mod to_server;
 use std::cell::RefCell;
 use std::time::Duration;
 
-use doorbell::rpc::Usage;
+use doorbell_rpc::Usage;
 use tokio::runtime::Runtime;
 
 use input::Input;

@@ -1,6 +1,6 @@
 //! The messages of RPC, and how they are read from an input.
 
-use doorbell::am::{ReplyId, RequestId};
+use doorbell_am::{ReplyId, RequestId};
 
 use super::input::Input;
 

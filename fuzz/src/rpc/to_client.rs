@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use doorbell::am::{Endpoint, Handlers, Kept, Peer};
-use doorbell::rpc::{Channel, Client, Method, Raw};
+use doorbell_am::{Endpoint, Handlers, Kept, Peer};
+use doorbell_rpc::{Channel, Client, Method, Raw};
 use futures_util::future::{Either, join_all, select};
 use futures_util::{StreamExt, stream};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell::am::{Endpoint, Handlers};
-use doorbell::rpc::{Channel, Client, Method, Raw, Router, Server, Status, Streaming};
+use doorbell_am::{Endpoint, Handlers};
+use doorbell_rpc::{Channel, Client, Method, Raw, Router, Server, Status, Streaming};
 use futures_util::{StreamExt, stream};
 
 use super::holds_nothing;

@@ -113,7 +113,7 @@ impl<L: Links> Group<L> {
     /// operator rounds.
     ///
     /// ```
-    /// use doorbell::messages::collectives::{Group, GroupError, operators};
+    /// use doorbell_messages::collectives::{Group, GroupError, operators};
     ///
     /// async fn mean(group: &Group, own: f64) -> Result<f64, GroupError> {
     ///     let sum = group.all_reduce(vec![own], operators::sum).await?;

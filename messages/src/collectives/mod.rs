@@ -7,8 +7,8 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use doorbell::messages::Endpoint;
-//! use doorbell::messages::collectives::{Group, GroupError};
+//! use doorbell_messages::Endpoint;
+//! use doorbell_messages::collectives::{Group, GroupError};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,7 +5,7 @@
 //! closure of the program's own computes nobody can tell, so it counts as the same as any.
 //!
 //! ```
-//! use doorbell::messages::collectives::{Group, GroupError, operators};
+//! use doorbell_messages::collectives::{Group, GroupError, operators};
 //!
 //! async fn largest(group: &Group, own: f64) -> Result<f64, GroupError> {
 //!     Ok(group.all_reduce(vec![own], operators::max).await?[0])

@@ -164,7 +164,7 @@ impl Endpoint {
     ///
     /// ```
     /// use bytes::BytesMut;
-    /// use doorbell::messages::{Endpoint, Match};
+    /// use doorbell_messages::{Endpoint, Match};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> anyhow::Result<()> {

@@ -18,7 +18,7 @@ use crate::pacing::Receive;
 /// A filter of messages for a receive, by their match bits and by the peer that sends them.
 ///
 /// ```
-/// use doorbell::messages::Match;
+/// use doorbell_messages::Match;
 ///
 /// // The upper half is a kind of message, and the lower half may be anything.
 /// let results = Match::bits(3 << 32).mask(0xffff_ffff << 32);

@@ -65,7 +65,7 @@ mod sealed {
 /// `None`.
 ///
 /// ```
-/// use doorbell::messages::{Endpoint, Match, wait_any};
+/// use doorbell_messages::{Endpoint, Match, wait_any};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> anyhow::Result<()> {

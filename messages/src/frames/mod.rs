@@ -5,7 +5,7 @@
 //! Until a receive is posted, a message stays at its sender.
 //!
 //! ```
-//! use doorbell::messages::frames::{Endpoint, Match, Rmpp};
+//! use doorbell_messages::frames::{Endpoint, Match, Rmpp};
 //!
 //! #[tokio::main]
 //! async fn main() -> anyhow::Result<()> {

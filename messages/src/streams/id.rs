@@ -6,7 +6,7 @@ use std::fmt;
 /// its receiver has [for that name](super::EndpointBuilder::on).
 ///
 /// ```
-/// use doorbell::messages::streams::StreamId;
+/// use doorbell_messages::streams::StreamId;
 ///
 /// const FILE: StreamId = StreamId::new("file");
 /// ```

@@ -6,7 +6,7 @@
 //! Chien, as asynchronous functions.
 //!
 //! ```
-//! use doorbell::messages::streams::{Endpoint, Incoming, StreamId};
+//! use doorbell_messages::streams::{Endpoint, Incoming, StreamId};
 //!
 //! const FILE: StreamId = StreamId::new("file");
 //!

@@ -1,22 +1,27 @@
-//! How much memory messages take, of floods, of peers that have gone, and of streams. Of these tests
-//! one runs after the other, since the memory of the whole process is counted.
+//! How much memory messages take: of floods, of peers that have gone, of streams, and of peers that
+//! speak as no endpoint would. Of these tests one runs after the other, since the memory of the
+//! whole process is counted.
 
-#[allow(dead_code, reason = "the other tests use more")]
-#[path = "../common/ends.rs"]
+mod counted;
+#[allow(dead_code, reason = "the other program uses more")]
+#[path = "../seam/ends.rs"]
 mod ends;
-mod floods;
-mod peers;
-mod streams;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod hostile;
+#[allow(dead_code, reason = "the other program uses more")]
+#[path = "../seam/wire.rs"]
+mod wire;
 
 use doorbell_kit::Allocated;
+use tokio::sync::{Mutex, MutexGuard};
 
+/// Counts the memory of the process.
 #[global_allocator]
 static ALLOCATED: Allocated = Allocated::nothing();
 
+/// Held by the test that runs.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
 /// Waits until no other test runs, and keeps others waiting.
 fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ALONE.blocking_lock()
 }

@@ -24,7 +24,7 @@ use crate::status::Status;
 /// bodies, such as a [`Channel`](crate::Channel), with or without middleware around it.
 ///
 /// ```
-/// use doorbell::rpc::{Channel, Client, Method, Status};
+/// use doorbell_rpc::{Channel, Client, Method, Status};
 ///
 /// const ADD: Method<(u64, u64), u64> = Method::new("calculator/add");
 ///

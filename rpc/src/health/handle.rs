@@ -21,7 +21,7 @@ use crate::status::Status;
 /// [`NotServing`](ServingStatus::NotServing) when it [shuts down](crate::Server::shutdown).
 ///
 /// ```
-/// use doorbell::rpc::{Channel, Health, HealthClient, Server, ServingStatus};
+/// use doorbell_rpc::{Channel, Health, HealthClient, Server, ServingStatus};
 ///
 /// #[tokio::main]
 /// async fn main() -> anyhow::Result<()> {

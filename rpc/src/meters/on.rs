@@ -197,8 +197,8 @@ fn count_body(counter: &OnceLock<Counter>, direction: &'static str, len: usize) 
 /// `doorbell_nic_retransmitted`.
 ///
 /// ```
-/// # async fn page(server: doorbell::rpc::Server) {
-/// doorbell::rpc::record_nic(server.nic());
+/// # async fn page(server: doorbell_rpc::Server) {
+/// doorbell_rpc::record_nic(server.nic());
 /// # }
 /// ```
 pub fn record_nic(nic: &Nic) {

@@ -68,7 +68,7 @@ impl Responder {
 /// router can also be made by hand:
 ///
 /// ```
-/// use doorbell::rpc::{Channel, Client, Method, Router, Server};
+/// use doorbell_rpc::{Channel, Client, Method, Router, Server};
 ///
 /// const GREET: Method<String, String> = Method::new("greeter/greet");
 ///
@@ -90,7 +90,7 @@ impl Responder {
 /// handlers, and services within one process, need no server for that.
 ///
 /// ```
-/// use doorbell::rpc::{Client, Method, Router, Status};
+/// use doorbell_rpc::{Client, Method, Router, Status};
 ///
 /// const DIVIDE: Method<(u64, u64), u64> = Method::new("calculator/divide");
 #[derive(Clone, Default)]
@@ -169,7 +169,7 @@ impl Router {
     /// of a server.
     ///
     /// ```
-    /// use doorbell::rpc::{Channel, Client, Code, Method, Router, Server, Status};
+    /// use doorbell_rpc::{Channel, Client, Code, Method, Router, Server, Status};
     ///
     /// const WHO: Method<(), String> = Method::new("who");
     ///

@@ -86,7 +86,7 @@ impl ServerBuilder {
     /// of single services do, and sees calls of [`health`](Self::health), too.
     ///
     /// ```
-    /// use doorbell::rpc::{Server, Status};
+    /// use doorbell_rpc::{Server, Status};
     ///
     /// let builder = Server::builder().intercept(|request| {
     ///     // Over `shm`, the kernel tells whose process calls.
@@ -157,7 +157,7 @@ impl ServerBuilder {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # use doorbell::rpc::{Router, Server};
+    /// # use doorbell_rpc::{Router, Server};
     /// # async fn open(router: Router) -> anyhow::Result<Server> {
     /// let server = Server::builder().add_service(router).shed_after(Duration::from_millis(1));
     /// Ok(server.open("udp:0.0.0.0:5000").await?)

@@ -67,7 +67,7 @@ impl Server {
     /// The resources that the server holds for calls in flight.
     ///
     /// ```
-    /// use doorbell::rpc::{Router, Server, Usage};
+    /// use doorbell_rpc::{Router, Server, Usage};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> anyhow::Result<()> {

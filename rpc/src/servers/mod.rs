@@ -38,7 +38,7 @@ use crate::status::{Status, chain};
 /// that has gone from the list run to their ends.
 ///
 /// ```
-/// use doorbell::rpc::{Channel, Client, Method, Retries, Router, Server, Servers};
+/// use doorbell_rpc::{Channel, Client, Method, Retries, Router, Server, Servers};
 /// use tower::ServiceBuilder;
 /// use tower::balance::p2c::Balance;
 /// use tower::buffer::Buffer;

@@ -25,13 +25,13 @@ const RANDOM: u8 = 2;
 /// makes inherit it.
 ///
 /// ```
-/// use doorbell::rpc::TraceContext;
+/// use doorbell_rpc::TraceContext;
 ///
 /// let context: TraceContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse()?;
 /// assert_eq!(context.trace_id(), 0x0af7651916cd43dd8448eb211c80319c);
 /// assert_eq!(context.span_id(), 0xb7ad6b7169203331);
 /// assert!(context.is_sampled());
-/// # Ok::<(), doorbell::rpc::InvalidTraceContext>(())
+/// # Ok::<(), doorbell_rpc::InvalidTraceContext>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TraceContext {

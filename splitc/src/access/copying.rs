@@ -19,7 +19,7 @@ impl World {
     /// changed until the copy is done.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// # doorbell_splitc::Job::threads(2).run(async |world| {
     /// let whole = world.blocked::<u64>(2000).await?;
     /// let other = 1 - world.rank();
     /// let ghosts = world.allocate::<u64>(10)?;
@@ -27,7 +27,7 @@ impl World {
     /// world.sync().await?;
     /// # Ok(world.barrier().await?)
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     ///
     /// # Errors

@@ -18,14 +18,14 @@ impl<T: Element> Spread<T> {
     /// Begins to fetch the elements at `indices`; the values come in the order of the indices.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// # doorbell_splitc::Job::threads(2).run(async |world| {
     /// let table = world.spread::<u64>(100).await?;
     /// table.at(world.rank()).write(7).await?;
     /// world.barrier().await?;
     /// assert_eq!(table.gather(&[1, 50, 0])?.done().await?, [7, 0, 7]);
     /// # Ok(world.barrier().await?)
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     ///
     /// # Errors

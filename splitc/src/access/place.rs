@@ -36,7 +36,7 @@ impl World {
     /// The place that a pointer points to.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// # doorbell_splitc::Job::threads(2).run(async |world| {
     /// let value = world.spread::<u64>(2).await?;
     /// if world.rank() == 0 {
     ///     world.at(value.pointer(1)?).write(7).await?;
@@ -45,7 +45,7 @@ impl World {
     /// assert_eq!(world.at(value.pointer(1)?).read().await?, 7);
     /// # Ok(world.barrier().await?)
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     #[inline]
     pub fn at<T: Element>(&self, ptr: GlobalPtr<T>) -> Place<'_, T> {

@@ -18,7 +18,7 @@ impl<T: Element> Span<'_, T> {
     /// place. A target that sleeps in [`wait_until`](Place::wait_until) is woken.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// # doorbell_splitc::Job::threads(2).run(async |world| {
     /// let data = world.blocked::<f64>(200).await?;
     /// let arrived = world.blocked::<u64>(2).await?;
     /// if world.rank() == 0 {
@@ -31,7 +31,7 @@ impl<T: Element> Span<'_, T> {
     /// }
     /// # Ok(world.barrier().await?)
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     ///
     /// RDMA adds to `u64` and `i64` only: with signals of other types, messages carry the data,

@@ -37,7 +37,7 @@ impl World {
     /// The span of `len` contiguous elements, the first of which a pointer points to.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// # doorbell_splitc::Job::threads(2).run(async |world| {
     /// let table = world.blocked::<f64>(200).await?;
     /// if world.rank() == 0 {
     ///     let part = world.span(table.pointer(100)?, 3);
@@ -46,7 +46,7 @@ impl World {
     /// }
     /// # Ok(world.barrier().await?)
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     pub fn span<T: Element>(&self, first: GlobalPtr<T>, len: usize) -> Span<'_, T> {
         Span { world: self, first, len, blocks: 1, step: len, strided_twice: false }

@@ -72,7 +72,7 @@ impl World {
     /// it.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(4).run(async |world| {
+    /// # doorbell_splitc::Job::threads(4).run(async |world| {
     /// let matrix = world.matrix::<f64>(6, 8).await?; // four blocks of 3 × 4
     /// let mut block = matrix.private().await?;
     /// block[0] = world.rank() as f64; // the first element of my block
@@ -83,7 +83,7 @@ impl World {
     /// # world.barrier().await?;
     /// # Ok(())
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     ///
     /// # Errors

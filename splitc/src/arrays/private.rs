@@ -97,7 +97,7 @@ impl<'a, T: Element> Private<'a, T> {
     /// [`share`](crate::Spread::share); `None` if the element is not one of this slice.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// # doorbell_splitc::Job::threads(2).run(async |world| {
     /// let array = world.blocked::<u64>(20).await?;
     /// let part = array.private().await?;
     /// let third = part.global(&part[3]).expect("it is of the slice");
@@ -106,7 +106,7 @@ impl<'a, T: Element> Private<'a, T> {
     /// # drop(part);
     /// # Ok(array.share().await?)
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     pub fn global(&self, element: &T) -> Option<GlobalPtr<T>> {
         let first = self.as_ptr().addr();

@@ -13,7 +13,7 @@ impl<T: Element> Spread<T> {
     /// itself in place of a copy: nothing is copied, and the epoch takes no memory.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(2).run(async |world| {
+    /// # doorbell_splitc::Job::threads(2).run(async |world| {
     /// let array = world.blocked::<f64>(1000).await?;
     /// // SAFETY: this program starts all processes of the world itself, and they use the memory of
     /// // others by this library alone.
@@ -23,7 +23,7 @@ impl<T: Element> Spread<T> {
     /// array.share().await?;
     /// # Ok(())
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     ///
     /// # Errors

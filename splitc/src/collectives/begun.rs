@@ -42,13 +42,13 @@ impl<T: Send + 'static> Collective<T> {
     /// [dedicated mode](crate::Config::progress) whatever it does.
     ///
     /// ```
-    /// # doorbell::splitc::Job::threads(3).run(async |world| {
+    /// # doorbell_splitc::Job::threads(3).run(async |world| {
     /// let sum = world.all_reduce(world.rank(), |a, b| a + b).begin()?;
     /// // What does not need the sum goes here.
     /// assert_eq!(sum.done().await?, 3);
     /// # Ok(())
     /// # })?;
-    /// # Ok::<(), doorbell::splitc::RunError>(())
+    /// # Ok::<(), doorbell_splitc::RunError>(())
     /// ```
     ///
     /// # Errors

@@ -33,13 +33,13 @@ macro_rules! collectives {
             /// and the process does something else in between.
             ///
             /// ```
-            /// # doorbell::splitc::Job::threads(2).run(async |world| {
+            /// # doorbell_splitc::Job::threads(2).run(async |world| {
             /// let barrier = world.arrive()?;
             /// // Nobody waits for what is done here.
             /// barrier.done().await?;
             /// # Ok(())
             /// # })?;
-            /// # Ok::<(), doorbell::splitc::RunError>(())
+            /// # Ok::<(), doorbell_splitc::RunError>(())
             /// ```
             ///
             /// # Errors
@@ -171,12 +171,12 @@ macro_rules! collectives {
             /// ranks, and gives every process the same result, to the last bit.
             ///
             /// ```
-            /// # doorbell::splitc::Job::threads(3).run(async |world| {
+            /// # doorbell_splitc::Job::threads(3).run(async |world| {
             /// let product = world.all_reduce(world.rank() + 1, |a, b| a * b).await?;
             /// assert_eq!(product, 6);
             /// # Ok(())
             /// # })?;
-            /// # Ok::<(), doorbell::splitc::RunError>(())
+            /// # Ok::<(), doorbell_splitc::RunError>(())
             /// ```
             ///
             /// Processes that pass values of different types, or different ones of the
@@ -232,13 +232,13 @@ macro_rules! collectives {
             /// process that passes no colour is in no team, and gets `None`.
             ///
             /// ```
-            /// # doorbell::splitc::Job::threads(4).run(async |world| {
+            /// # doorbell_splitc::Job::threads(4).run(async |world| {
             /// let parity = world.rank() as u32 % 2;
             /// let team = world.split(Some(parity), 0).await?.expect("it has a colour");
             /// assert_eq!(team.all_gather(world.rank()).await?, [parity as usize, parity as usize + 2]);
             /// # Ok(())
             /// # })?;
-            /// # Ok::<(), doorbell::splitc::RunError>(())
+            /// # Ok::<(), doorbell_splitc::RunError>(())
             /// ```
             ///
             /// # Errors

@@ -5,13 +5,13 @@
 //! numbers:
 //!
 //! ```
-//! use doorbell::splitc::{Job, operators};
+//! use doorbell_splitc::{Job, operators};
 //!
 //! let largest = Job::threads(3).run(async |world| {
 //!     Ok(world.all_reduce(world.rank() as f64, operators::max).await?)
 //! })?;
 //! assert_eq!(largest, 2.0);
-//! # Ok::<(), doorbell::splitc::RunError>(())
+//! # Ok::<(), doorbell_splitc::RunError>(())
 //! ```
 
 use crate::atomics::Atomic;

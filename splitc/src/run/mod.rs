@@ -25,13 +25,13 @@ use crate::world::{Membership, World};
 /// configuration of their world.
 ///
 /// ```
-/// use doorbell::splitc::Job;
+/// use doorbell_splitc::Job;
 ///
 /// let sum = Job::threads(4).run(async |world| {
 ///     Ok(world.all_reduce(world.rank(), |a, b| a + b).await?)
 /// })?;
 /// assert_eq!(sum, 6);
-/// # Ok::<(), doorbell::splitc::RunError>(())
+/// # Ok::<(), doorbell_splitc::RunError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `run`"]
@@ -54,11 +54,11 @@ enum Mode {
 /// world that others started, in this process.
 ///
 /// ```
-/// doorbell::splitc::run(async |world| {
+/// doorbell_splitc::run(async |world| {
 ///     println!("I am process {} of {}", world.rank(), world.size());
 ///     Ok(())
 /// })?;
-/// # Ok::<(), doorbell::splitc::RunError>(())
+/// # Ok::<(), doorbell_splitc::RunError>(())
 /// ```
 ///
 /// # Errors

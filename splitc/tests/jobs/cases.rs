@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Termination, exit};
 use std::time::Duration;
 
 use anyhow::Context;
-use doorbell::splitc::{self, Carrier, Config, Job, RunError, World};
+use doorbell_splitc::{self as splitc, Carrier, Config, Job, RunError, World};
 
 use crate::strangers;
 

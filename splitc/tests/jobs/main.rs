@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use doorbell::splitc::{Config, Job, RunError};
 use doorbell_kit::{PATIENCE, effort, stranger};
+use doorbell_splitc::{Config, Job, RunError};
 
 use cases::{config, run_case};
 

@@ -3,7 +3,13 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering};
+
+thread_local! {
+    /// How often this thread has allocated memory, and how many bytes in all.
+    static OF_THREAD: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
+}
 
 /// The system's allocator, which counts the bytes that are allocated: to be a test's global one.
 pub struct Allocated(AtomicIsize);
@@ -12,6 +18,22 @@ impl Allocated {
     /// One that has allocated nothing yet.
     pub const fn nothing() -> Self {
         Self(AtomicIsize::new(0))
+    }
+
+    /// How often this thread has allocated memory.
+    pub fn count_of_thread() -> u64 {
+        OF_THREAD.get().0
+    }
+
+    /// How many bytes this thread has allocated, of which some may have been given back.
+    pub fn bytes_of_thread() -> usize {
+        OF_THREAD.get().1
+    }
+
+    fn note(&self, layout: Layout) {
+        self.0.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        let (count, bytes) = OF_THREAD.get();
+        OF_THREAD.set((count + 1, bytes.wrapping_add(layout.size())));
     }
 
     /// How many bytes are allocated.
@@ -23,14 +45,14 @@ impl Allocated {
 // SAFETY: what is asked for is the system's, by whose rules this was called.
 unsafe impl GlobalAlloc for Allocated {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.0.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        self.note(layout);
         // SAFETY: as above.
         unsafe { System.alloc(layout) }
     }
 
     // Without this, memory of zeros would be written, and so be taken from the system.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        self.0.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        self.note(layout);
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }

@@ -114,7 +114,7 @@ impl Connection {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # use doorbell::verbs::{Buf, QueuePair};
+    /// # use doorbell_verbs::{Buf, QueuePair};
     /// # async fn asks(pair: QueuePair) -> Result<(), Box<dyn std::error::Error>> {
     /// pair.send(Buf::from(b"how much is it?".to_vec())).await?;
     /// let mut answer = std::pin::pin!(pair.recv(Buf::with_capacity(64)));

@@ -15,7 +15,7 @@ use crate::work::RemoteMemory;
 ///
 /// ```
 /// # use bytes::Bytes;
-/// # use doorbell::verbs::{Config, Nic};
+/// # use doorbell_verbs::{Config, Nic};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let nic = Nic::open(&format!("shm:lent/{}", std::process::id()), Config::default())?;
 /// let bytes = Bytes::from(vec![7; 1000]);

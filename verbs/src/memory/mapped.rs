@@ -26,7 +26,7 @@ use crate::nic::Nic;
 /// A clone of the [`Region`] stays mapped for the program, but not for the NIC, so keep this value.
 ///
 /// ```
-/// # use doorbell::verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
+/// # use doorbell_verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let open = |end| Nic::open(&format!("shm:mapped-{}/{end}", std::process::id()), Config::default());

@@ -22,7 +22,7 @@ use crate::work::RemoteMemory;
 /// [revoked](Self::revoke).
 ///
 /// ```
-/// # use doorbell::verbs::{Config, Nic, Region, Rights};
+/// # use doorbell_verbs::{Config, Nic, Region, Rights};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let nic = Nic::open(&format!("shm:memory/{}", std::process::id()), Config::default())?;
 /// let memory = nic.domain().register(Region::new(4096), Rights::REMOTE)?;
@@ -36,7 +36,7 @@ use crate::work::RemoteMemory;
 /// The bytes can be copied out, but never borrowed as a slice, since peers write there:
 ///
 /// ```
-/// # use doorbell::verbs::Registered;
+/// # use doorbell_verbs::Registered;
 /// fn bytes(memory: &Registered) -> Vec<u8> {
 ///     let mut bytes = vec![0; memory.len()];
 ///     memory.read_at(0, &mut bytes).expect("all of them");
@@ -45,7 +45,7 @@ use crate::work::RemoteMemory;
 /// ```
 ///
 /// ```compile_fail,E0608
-/// # use doorbell::verbs::Registered;
+/// # use doorbell_verbs::Registered;
 /// fn bytes(memory: &Registered) -> Vec<u8> {
 ///     let mut bytes = vec![0; memory.len()];
 ///     bytes.copy_from_slice(&memory[..]);

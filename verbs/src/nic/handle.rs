@@ -15,7 +15,7 @@ use crate::waiting::block_on;
 /// of them, and the last object that was made with it, is dropped.
 ///
 /// ```
-/// use doorbell::verbs::{Config, Nic, ServiceId};
+/// use doorbell_verbs::{Config, Nic, ServiceId};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -117,8 +117,8 @@ impl Nic {
     /// waits longer for them, so this suits programs that answer messages by messages.
     ///
     /// ```
-    /// # use doorbell::verbs::work::Send;
-    /// # use doorbell::verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::{CompletionQueue, Nic, Refused, SendQueue, WorkRequest};
     /// /// Answers what has come, and returns whether anything had.
     /// fn answer(nic: &Nic, queue: &mut SendQueue, completions: &mut CompletionQueue) -> bool {
     ///     let answered = nic.turn_and_find(|mut nic| {

@@ -10,7 +10,7 @@ impl Nic {
     /// The look runs after each turn, while this thread holds the NIC, and must not use the NIC.
     ///
     /// ```
-    /// # use doorbell::verbs::{Nic, Registered};
+    /// # use doorbell_verbs::{Nic, Registered};
     /// async fn until_written(nic: &Nic, memory: &Registered) -> u64 {
     ///     nic.until(|| memory.load(0).ok().filter(|&word| word != 0)).await
     /// }

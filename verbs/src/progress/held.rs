@@ -13,14 +13,14 @@ use crate::adapter::Adapter;
 /// would wait for ever.
 ///
 /// ```
-/// # use doorbell::verbs::floor::HeldNic;
+/// # use doorbell_verbs::floor::HeldNic;
 /// fn is_held(nic: HeldNic<'static>) -> bool {
 ///     (move || nic.is_held())()
 /// }
 /// ```
 ///
 /// ```compile_fail,E0277
-/// # use doorbell::verbs::floor::HeldNic;
+/// # use doorbell_verbs::floor::HeldNic;
 /// fn is_held(nic: HeldNic<'static>) -> bool {
 ///     std::thread::spawn(move || nic.is_held()).join().unwrap()
 /// }
@@ -79,7 +79,7 @@ impl<'r> HeldNic<'r> {
 /// panics.
 ///
 /// ```
-/// # use doorbell::verbs::{CompletionQueue, Nic};
+/// # use doorbell_verbs::{CompletionQueue, Nic};
 /// fn spawn(nic: Nic, mut completions: CompletionQueue) {
 ///     tokio::spawn(async move {
 ///         let guard = nic.until_completion(&mut completions).await;
@@ -90,7 +90,7 @@ impl<'r> HeldNic<'r> {
 /// ```
 ///
 /// ```compile_fail
-/// # use doorbell::verbs::{CompletionQueue, Nic};
+/// # use doorbell_verbs::{CompletionQueue, Nic};
 /// fn spawn(nic: Nic, mut completions: CompletionQueue) {
 ///     tokio::spawn(async move {
 ///         let guard = nic.until_completion(&mut completions).await;

@@ -23,7 +23,7 @@ use crate::waiting::{Waiting, block_on};
 /// the completions, so a slow reader delays requests, and loses no completion.
 ///
 /// ```
-/// # use doorbell::verbs::{Config, Nic, QueuesConfig};
+/// # use doorbell_verbs::{Config, Nic, QueuesConfig};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let nic = Nic::open(&format!("shm:completions/{}", std::process::id()), Config::default())?;
 /// let mut completions = nic.completion_queue(256)?;
@@ -206,8 +206,8 @@ impl Nic {
     /// [takes](CompletionQueue::look) it only then.
     ///
     /// ```
-    /// # use doorbell::verbs::work::Send;
-    /// # use doorbell::verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, SendQueue};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::{CompletionQueue, Memory, Nic, ReceiveQueue, SendQueue};
     /// # type Outcome = Result<(), Box<dyn std::error::Error>>;
     /// # async fn answer(nic: &Nic, send: &mut SendQueue, receive: &mut ReceiveQueue,
     /// #     received: &mut CompletionQueue) -> Outcome {

@@ -60,8 +60,8 @@ impl DatagramsConfig {
 /// datagram is dropped if no receive is posted for it, or too short a one.
 ///
 /// ```
-/// use doorbell::verbs::work::Datagram;
-/// use doorbell::verbs::{Buf, Config, DATAGRAM_HEADER, DatagramsConfig, Memory, Nic, Qkey};
+/// use doorbell_verbs::work::Datagram;
+/// use doorbell_verbs::{Buf, Config, DATAGRAM_HEADER, DatagramsConfig, Memory, Nic, Qkey};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -33,9 +33,9 @@ impl HeldNic<'_> {
     /// nothing is copied.
     ///
     /// ```
-    /// # use doorbell::verbs::work::Send;
-    /// # use doorbell::verbs::floor::{HeldNic, Copied};
-    /// # use doorbell::verbs::{Refused, SendQueue, WorkRequest, Buf};
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::floor::{HeldNic, Copied};
+    /// # use doorbell_verbs::{Refused, SendQueue, WorkRequest, Buf};
     /// /// Sends a header, and bytes behind it.
     /// fn send(
     ///     nic: &mut HeldNic<'_>,

@@ -76,8 +76,8 @@ impl SendQueue {
     /// Posts several requests and rings the doorbell once, when the returned batch is dropped.
     ///
     /// ```no_run
-    /// # use doorbell::verbs::work::Send;
-    /// # use doorbell::verbs::SendQueue;
+    /// # use doorbell_verbs::work::Send;
+    /// # use doorbell_verbs::SendQueue;
     /// # fn posts(queue: &mut SendQueue) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut batch = queue.batch();
     /// for number in 0..10_u8 {

@@ -1,8 +1,8 @@
 //! Kinds of requests. Each kind accepts only the options that are valid for it.
 //!
 //! ```
-//! use doorbell::verbs::work::{Read, Send, Write};
-//! use doorbell::verbs::{Buf, Imm, RemoteMemory};
+//! use doorbell_verbs::work::{Read, Send, Write};
+//! use doorbell_verbs::{Buf, Imm, RemoteMemory};
 //!
 //! let memory: RemoteMemory = "7f0012345000+4096@8c0ffee1".parse()?;
 //! let _ = Send::new(b"hello").imm(Imm(7)).solicited();
@@ -14,16 +14,16 @@
 //! A write may carry an immediate, and a read may not:
 //!
 //! ```
-//! # use doorbell::verbs::work::{Read, Write};
-//! # use doorbell::verbs::{Buf, Imm, RemoteMemory};
+//! # use doorbell_verbs::work::{Read, Write};
+//! # use doorbell_verbs::{Buf, Imm, RemoteMemory};
 //! fn request(memory: RemoteMemory) {
 //!     let _ = Write::new(Buf::with_capacity(4096), memory).unwrap().imm(Imm(7));
 //! }
 //! ```
 //!
 //! ```compile_fail,E0599
-//! # use doorbell::verbs::work::{Read, Write};
-//! # use doorbell::verbs::{Buf, Imm, RemoteMemory};
+//! # use doorbell_verbs::work::{Read, Write};
+//! # use doorbell_verbs::{Buf, Imm, RemoteMemory};
 //! fn request(memory: RemoteMemory) {
 //!     let _ = Read::new(Buf::with_capacity(4096), memory).unwrap().imm(Imm(7));
 //! }
@@ -32,16 +32,16 @@
 //! An atomic operation takes a number, and no data:
 //!
 //! ```
-//! # use doorbell::verbs::work::FetchAdd;
-//! # use doorbell::verbs::{Buf, RemoteMemory};
+//! # use doorbell_verbs::work::FetchAdd;
+//! # use doorbell_verbs::{Buf, RemoteMemory};
 //! fn add(memory: RemoteMemory) {
 //!     let _ = FetchAdd::new(memory, 8);
 //! }
 //! ```
 //!
 //! ```compile_fail,E0308
-//! # use doorbell::verbs::work::FetchAdd;
-//! # use doorbell::verbs::{Buf, RemoteMemory};
+//! # use doorbell_verbs::work::FetchAdd;
+//! # use doorbell_verbs::{Buf, RemoteMemory};
 //! fn add(memory: RemoteMemory) {
 //!     let _ = FetchAdd::new(memory, Buf::with_capacity(8));
 //! }
@@ -50,16 +50,16 @@
 //! Only a send can invalidate a key of the receiver's:
 //!
 //! ```
-//! # use doorbell::verbs::work::{Send, Write};
-//! # use doorbell::verbs::{Buf, RemoteMemory};
+//! # use doorbell_verbs::work::{Send, Write};
+//! # use doorbell_verbs::{Buf, RemoteMemory};
 //! fn request(memory: RemoteMemory) {
 //!     let _ = Send::new(Buf::with_capacity(4096)).invalidate(memory);
 //! }
 //! ```
 //!
 //! ```compile_fail,E0599
-//! # use doorbell::verbs::work::{Send, Write};
-//! # use doorbell::verbs::{Buf, RemoteMemory};
+//! # use doorbell_verbs::work::{Send, Write};
+//! # use doorbell_verbs::{Buf, RemoteMemory};
 //! fn request(memory: RemoteMemory) {
 //!     let _ = Write::new(Buf::with_capacity(4096), memory).unwrap().invalidate(memory);
 //! }
@@ -69,8 +69,8 @@
 //! completes:
 //!
 //! ```
-//! # use doorbell::verbs::work::Send;
-//! # use doorbell::verbs::{Buf, Refused, SendQueue, WorkRequest};
+//! # use doorbell_verbs::work::Send;
+//! # use doorbell_verbs::{Buf, Refused, SendQueue, WorkRequest};
 //! fn post(queue: &mut SendQueue, mut buf: Buf) -> Result<(), Refused<WorkRequest>> {
 //!     buf[0] = 1;
 //!     queue.post(Send::new(buf))
@@ -78,8 +78,8 @@
 //! ```
 //!
 //! ```compile_fail,E0382
-//! # use doorbell::verbs::work::Send;
-//! # use doorbell::verbs::{Buf, Refused, SendQueue, WorkRequest};
+//! # use doorbell_verbs::work::Send;
+//! # use doorbell_verbs::{Buf, Refused, SendQueue, WorkRequest};
 //! fn post(queue: &mut SendQueue, mut buf: Buf) -> Result<(), Refused<WorkRequest>> {
 //!     let posted = queue.post(Send::new(buf));
 //!     buf[0] = 1;

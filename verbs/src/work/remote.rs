@@ -17,7 +17,7 @@ use crate::error::Failed;
 /// the peer has granted.
 ///
 /// ```
-/// use doorbell::verbs::RemoteMemory;
+/// use doorbell_verbs::RemoteMemory;
 ///
 /// let memory: RemoteMemory = "7f0012345000+4096@8c0ffee1".parse()?;
 /// assert_eq!(memory.len(), 4096);
@@ -25,7 +25,7 @@ use crate::error::Failed;
 ///            Ok("7f0012345fa0+96@8c0ffee1".to_owned()));
 /// assert!(memory.at(4000, 97).is_err());
 /// assert_eq!(RemoteMemory::from_bytes(memory.to_bytes()), memory);
-/// # Ok::<(), doorbell::verbs::RemoteMemoryError>(())
+/// # Ok::<(), doorbell_verbs::RemoteMemoryError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::published::{GET, REQUEST_AND_REPLY, cited};
 use super::{claim, is_below};
 use crate::paper::bench::{Bench, Run};
+use crate::perf::costs;
 
 /// An operation whose costs are broken down: the table and the figure of the paper, its name, the
 /// test, its arguments, and the published values.
@@ -39,7 +40,7 @@ const OPERATIONS: [Operation; 2] = [
         published: GET,
     },
 ];
-pub const TESTS: usize = OPERATIONS.len();
+pub const TESTS: usize = if costs::CAN_MEASURE { OPERATIONS.len() } else { 0 };
 
 /// The paper's categories, and how the measurements name them.
 const CATEGORIES: [(&str, &str); 4] = [
@@ -78,6 +79,12 @@ pub fn section(bench: &mut Bench) -> Section {
          looking for completions; flow control is credits and buffers; semantics is making \
          messages, taking them apart, and dispatching them.",
     );
+    if !costs::CAN_MEASURE {
+        return section.paragraph(format!(
+            "Not measured: this command was built without the second copy. `{}` builds it with it.",
+            costs::BUILT_BY
+        ));
+    }
     for operation in &OPERATIONS {
         section = measured(bench, operation, section);
     }

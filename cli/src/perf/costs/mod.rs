@@ -3,67 +3,43 @@
 //!
 //! Both ends run on one thread of this process, so all time is the host's. Active Messages and
 //! Split-C are compiled twice into this program, from the same sources: with spans that are
-//! measured, and without. Both make the exchange, in turn. What the parts of the first amount to is
+//! measured, and without. The second copy is there with the feature `costs` alone. Both make the exchange, in turn. What the parts of the first amount to is
 //! told beside what the second takes, which shows how far the spans disturb.
 
 mod breakdown;
-mod counted;
-mod ends;
-mod exchange;
-mod plain;
+#[cfg(feature = "costs")]
+mod measured;
 mod report;
 
-use anyhow::{Context, anyhow};
-use doorbell_splitc::Carrier;
-use doorbell_verbs::Nic;
-
-use super::figures::{Figures, Found};
-use super::test::Costs;
-use super::{Args, Plan};
-use crate::usage;
 pub use breakdown::Breakdown;
-use ends::Ends;
+#[cfg(feature = "costs")]
+pub use measured::run;
 pub use report::{fields, words};
+#[cfg(not(feature = "costs"))]
+pub use without::run;
 
-/// Measures a layer's exchange on this thread, which must be the only one of the process.
-pub fn run(layer: Costs, args: &Args, plan: &Plan) -> anyhow::Result<Figures> {
-    if args.pair || args.listen.is_some() || args.connect.is_some() {
-        return Err(usage::wrong(anyhow!(
-            "{} runs both ends on one thread of this process: leave --pair, --listen and --connect \
-             out",
+/// How the command is built with what measures spans.
+pub const BUILT_BY: &str = "cargo build --release -p doorbell-cli --features costs";
+
+/// Whether this command can measure spans.
+pub const CAN_MEASURE: bool = cfg!(feature = "costs");
+
+#[cfg(not(feature = "costs"))]
+mod without {
+    use anyhow::anyhow;
+
+    use super::BUILT_BY;
+    use crate::perf::figures::Figures;
+    use crate::perf::test::Costs;
+    use crate::perf::{Args, Plan};
+    use crate::usage;
+
+    /// Refuses to measure, since the code with spans is not there.
+    pub fn run(_: Costs, _: &Args, plan: &Plan) -> anyhow::Result<Figures> {
+        Err(usage::wrong(anyhow!(
+            "{} measures a second copy of Active Messages and Split-C, which has spans of time, and \
+             this command was built without it: build it by `{BUILT_BY}`",
             plan.test.name()
-        )));
+        )))
     }
-    let ends = Ends::prepare(args)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("a runtime")?.block_on(async {
-        let [plain, counted] = [ends.open(0, plan)?, ends.open(1, plan)?];
-        let device = Some(plain[0].capabilities().name);
-        let (rounds, found) = match layer {
-            Costs::Am => of_requests(plan, &plain, &counted).await?,
-            Costs::SplitC => of_gets(plan, &plain, &counted).await?,
-        };
-        Ok(Figures { device, iters: rounds, found: Found::Costs(Box::new(found)) })
-    })
-}
-
-async fn of_requests(
-    plan: &Plan,
-    plain: &[Nic; 2],
-    counted: &[Nic; 2],
-) -> anyhow::Result<(u64, Breakdown)> {
-    let plain = plain::Requests::new(plain).await?;
-    let counted = counted::Requests::new(counted).await?;
-    breakdown::measure(plain, counted, plan).await
-}
-
-async fn of_gets(
-    plan: &Plan,
-    plain: &[Nic; 2],
-    counted: &[Nic; 2],
-) -> anyhow::Result<(u64, Breakdown)> {
-    let by_messages = plan.carrier != Some(Carrier::OneSided);
-    let plain = plain::Gets::new(plain, by_messages).await?;
-    let counted = counted::Gets::new(counted, by_messages).await?;
-    breakdown::measure(plain, counted, plan).await
 }

@@ -6,20 +6,20 @@ use doorbell_logp::Estimate;
 use doorbell_splitc::Carrier;
 use serde_json::{Value, json};
 
-use super::breakdown::{Breakdown, COSTS};
+use super::breakdown::{self, Breakdown};
 use crate::perf::Plan;
 use crate::perf::figures::Figures;
 use crate::perf::test::{Costs, Test};
 
-/// How each part is told, in the order of [`COSTS`].
-const PARTS: [&str; COSTS.len()] =
+/// The name of each part.
+const PARTS: [&str; breakdown::PARTS] =
     ["verbs and the NIC", "event notification", "flow control", "semantics", "handlers"];
 
 /// The published shares in per cent, from tables 3 and 4 of A. Begel, P. Buonadonna, D. E. Culler
 /// and D. Gay, "An Analysis of VI Architecture Primitives in Support of Parallel and Distributed
 /// Communication" (2001). Handlers are part of semantics there.
-const OF_AMVIA: [&str; COSTS.len()] = ["32.5", "44.2", "14.4", "8.9", ""];
-const OF_SPLITC_VIA: [&str; COSTS.len()] = ["36.1", "46.9", "11.6", "5.4", ""];
+const OF_AMVIA: [&str; breakdown::PARTS] = ["32.5", "44.2", "14.4", "8.9", ""];
+const OF_SPLITC_VIA: [&str; breakdown::PARTS] = ["36.1", "46.9", "11.6", "5.4", ""];
 
 /// The fields that programs read, each with its name: estimates with their intervals beside them.
 pub fn fields(plan: &Plan, figures: &Figures, found: &Breakdown) -> Vec<(&'static str, Value)> {

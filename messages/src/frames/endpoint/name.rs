@@ -19,7 +19,7 @@ pub struct NameError(String);
 /// key that lets frames in. Who has the name can send messages to the endpoint.
 ///
 /// ```
-/// use doorbell::messages::frames::Name;
+/// use doorbell_messages::frames::Name;
 ///
 /// let name: Name = "shm:job/1#2a.7f001234".parse()?;
 /// assert_eq!(name.address(), "shm:job/1");

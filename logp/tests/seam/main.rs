@@ -1,0 +1,3 @@
+//! Tests of the whole crate, in one program.
+mod fabric;
+mod recovery;

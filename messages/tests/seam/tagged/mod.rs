@@ -1,0 +1,13 @@
+//! What tagged messages promise: matching, order, lengths, cancelling, probing, synchronous sends,
+//! many peers and many threads, over every device and on a simulated network with faults.
+
+mod cancelling;
+mod dropping;
+mod everywhere;
+mod lengths;
+mod matching;
+mod order;
+mod peers;
+mod probing;
+mod synchronous;
+mod threads;

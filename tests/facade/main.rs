@@ -1,0 +1,6 @@
+//! Doorbell under its one name: what the macros make, and names that are imported whole.
+
+mod derives;
+mod globs;
+mod refused;
+mod service;

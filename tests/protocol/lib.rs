@@ -1,0 +1,1 @@
+//! Tests of Doorbell's protocol, which are in `main.rs`.
