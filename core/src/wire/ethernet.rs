@@ -1,7 +1,8 @@
 //! The Ethernet II header.
 
+use super::addresses::Mac;
 use super::malformed::{Malformed, Part, split};
-use super::numbers::{EtherType, Mac};
+use super::numbers::EtherType;
 
 /// The Ethernet II header: the 14 bytes in front of every frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,7 +1,8 @@
 //! The IPv6 header, and InfiniBand's global route header, which has the same form.
 
+use super::addresses::Gid;
 use super::malformed::{Malformed, Part, split};
-use super::numbers::{FlowLabel, Gid, IpProtocol};
+use super::numbers::{FlowLabel, IpProtocol};
 use crate::fields::at;
 
 /// The fields that an IPv6 header and a global route header share.

@@ -27,6 +27,7 @@
 
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+mod addresses;
 mod after_bth;
 mod bth;
 pub mod cm;
@@ -36,25 +37,30 @@ mod integers;
 mod ipv4;
 mod ipv6;
 mod malformed;
+mod metadata;
 mod numbers;
 mod opcode;
 mod packet;
+mod path_mtu;
 mod prediction;
 mod syndrome;
 mod udp;
 
 pub use crate::crc::Crc;
+pub use addresses::{Gid, Mac, NotMac};
 pub use after_bth::AfterBth;
 pub use bth::Bth;
 pub use ethernet::Ethernet;
-pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Metadata, MetadataTooLong, Reth};
+pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Reth};
 pub use integers::NotNumber;
 pub use ipv4::Ipv4;
 pub use ipv6::{Grh, Ipv6};
 pub use malformed::{Malformed, Part};
+pub use metadata::{Metadata, MetadataTooLong};
 pub use numbers::*;
 pub use opcode::{Opcode, OpcodeInfo, Operation, PayloadRule, Position, Service};
 pub use packet::{Headers, Packet, padding};
+pub use path_mtu::{NotPathMtu, PathMtu};
 pub use prediction::RawBth;
 pub use syndrome::{Credits, Nak, RnrTimer, Syndrome, Verdict};
 pub use udp::Udp;

@@ -5,6 +5,7 @@ use super::ip::IpCm;
 use super::layout::layout;
 use super::numbers::*;
 use super::private_data::PrivateData;
+use crate::wire::addresses::Gid;
 use crate::wire::malformed::Malformed;
 use crate::wire::numbers::*;
 

@@ -4,6 +4,7 @@
 //! order, with the reserved gaps between them. Bits are moved one at a time. That is slow, but
 //! messages are few (a connection has five), and no field needs a shift or a mask of its own.
 
+use crate::wire::addresses::Gid;
 use crate::wire::malformed::Malformed;
 use crate::wire::numbers::*;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::layout::{Field, Reader, Writer, narrow_field, whole_field};
 use crate::wire::integers::{narrow_integer, wire_integer};
 use crate::wire::malformed::Malformed;
-use crate::wire::numbers::PathMtu;
+use crate::wire::path_mtu::PathMtu;
 
 wire_integer! {
     /// The number of reads and atomic operations that the sender serves at a time.
