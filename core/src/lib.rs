@@ -1,34 +1,41 @@
-//! Doorbell's protocol, without I/O, clock or randomness of its own.
+//! Doorbell's protocol, without I/O, without a clock, and without randomness but from a seed.
 //!
-//! What stands today is what everything above inherits:
+//! The modules, from the top. Each imports modules below it, and none above.
 //!
-//! * [`wire`]: the headers of InfiniBand transport packets and of what carries them, and the
-//!   connection manager's messages. Values in, bytes out; bytes in, values or a reason out.
-//! * [`encap`]: what stands around a packet in RoCE v1 and v2, and in shared memory. It knows what
-//!   of the outer headers the ICRC covers, and lays packets back to back for segmentation offload.
-//! * [`memory`]: the two kinds of memory that there are: a [`Region`](memory::Region), which peers
-//!   may write at any time, and a [`Buf`](memory::Buf), which nobody else can.
-//! * [`nic`]: the network adapter itself: packets and time in; packets, a time-out and completions
+//! * [`connect`]: the link between the next two: routes to peers, and the settings of queue pairs that
+//!   follow from a request and its reply.
+//! * [`nic`]: the network adapter: packets and time go in; packets, a time-out and completions come
 //!   out.
-//! * [`cm`]: the connection manager, by which two ends meet and part: management datagrams and time
-//!   in; datagrams, a time-out and events out.
-//! * [`connect`]: what lies between those two: routes, and what was agreed upon as queue pairs must
-//!   know it.
-//! * [`payload`]: bytes that can be copied from and nothing else, which is how a packet's payload
-//!   travels from a device to a region.
-//! * [`pcap`]: capture files, read and written.
+//! * [`cm`]: the connection manager, by which two sides establish and release a connection: management
+//!   datagrams and time go in; datagrams, a time-out and events come out.
+//! * [`common`]: what the NIC and the connection manager share: randomness from a seed, timers, process
+//!   tags.
+//! * [`encap`]: the encapsulation of packets in RoCE v1 and v2, and in shared memory, with the ICRC.
+//!   It encodes packets back to back for segmentation offload.
+//! * [`pcap`] and [`pcapng`]: capture files.
+//! * [`wire`]: the headers of InfiniBand transport packets and of the protocols that carry them, and
+//!   the connection manager's messages. Values are encoded to bytes, and bytes are parsed to values or
+//!   to an error.
+//! * [`payload`]: bytes that can only be copied, which is how a packet's payload gets from a device to
+//!   a region.
+//! * [`memory`]: the two kinds of memory: a [`Region`](memory::Region), which peers may write at any
+//!   time, and a [`Buf`](memory::Buf), which no peer can access.
+//! * `crc`, `fields`, [`time`], `sync`: the CRC-32, access to header fields, points in time, atomics.
 //!
-//! Nothing here allocates in proportion to what a peer claims, and nothing received can panic. Three
-//! folders have unsafe code, an operation a block and each with its reason: the rings between a
-//! program and its NIC (`nic/ring`), what keeps a region's words and moves many of them
-//! (`memory/sys`), and the CRC by the processor's carry-less multiplication (`wire/crc/sys`).
+//! Nothing here allocates in proportion to what a peer claims, and nothing that is received can cause
+//! a panic. Three folders have unsafe code, one operation for each block and each with its reason: the
+//! rings between a program and its NIC (`nic/ring`), the allocations of regions and copies of many
+//! words (`memory/sys`), and the CRC by the processor's carry-less multiplication (`crc/sys`).
 
 #![deny(unsafe_code)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]
 
 pub mod cm;
+pub mod common;
 pub mod connect;
+mod crc;
 pub mod encap;
+pub(crate) mod fields;
 pub mod memory;
 pub mod nic;
 pub mod payload;

@@ -1,43 +1,44 @@
-//! Bytes that can be copied from, and nothing else.
+//! Payloads: bytes that can only be copied.
 //!
-//! What a packet carries may lie in a private buffer, in a [`Region`](crate::memory::Region) that
+//! The payload of a packet may lie in a private buffer, in a [`Region`](crate::memory::Region) that
 //! peers write to, or in a ring that another process maps. The last two can change while they are
-//! looked at, so nobody is lent a `&[u8]` of them: a payload has a length and copies itself to
-//! where it is wanted, once.
+//! read, so they can't be lent as `&[u8]`. A payload has a length, and copies itself to its
+//! destination, once.
 
 use std::fmt;
 use std::ops::Range;
 
+use crate::crc::Crc;
 use crate::memory::words;
 use crate::sync::AtomicU64;
-use crate::wire::Crc;
 
-/// Some bytes of known length that can be copied to private bytes or to words that peers write.
+/// The payload of a packet: bytes of known length that can be copied to private bytes or to words that peers
+/// write.
 pub trait Payload: Copy {
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the payload has no bytes.
     #[inline]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies all of them to the front of `to`, which must be long enough.
+    /// Copies all bytes to the front of `to`, which must be long enough.
     fn copy_to(&self, to: &mut [u8]);
 
-    /// Copies all of them to the front of `to`, and takes them into a CRC. Many at once are looked
-    /// at only once for both, if it can be done.
+    /// Copies all bytes to the front of `to`, and takes them into a CRC. Where it can be done, many
+    /// bytes are copied and summed in one pass.
     #[must_use]
     fn copy_to_summed(&self, to: &mut [u8], crc: Crc) -> Crc {
         self.copy_to(to);
         crc.update(&to[..self.len()])
     }
 
-    /// Copies all of them into `to`, from byte `at` on; they must fit.
+    /// Copies all bytes into `to`, from byte `at` on, where they must fit.
     fn copy_to_words(&self, to: &[AtomicU64], at: usize);
 
-    /// Some of them: `len` from byte `at` on, which must be there.
+    /// Returns `len` bytes of the payload from byte `at` on, which must exist.
     #[must_use]
     fn part(&self, at: usize, len: usize) -> Self;
 }
@@ -50,8 +51,8 @@ impl Payload for &[u8] {
 
     #[inline(always)]
     fn copy_to(&self, to: &mut [u8]) {
-        // Of known length, a copy is a load and a store, and no call; the two of them differ, for
-        // else they would be one of unknown length.
+        // For a constant length, a copy is a load and a store, and no call. The two branches are
+        // written differently, since the compiler would join equal ones to a copy of any length.
         match (self.as_array(), self.as_array::<16>()) {
             (Some(word), _) => to[..8].copy_from_slice(&u64::from_ne_bytes(*word).to_ne_bytes()),
             (_, Some(words)) => to[..16].copy_from_slice(words),
@@ -77,13 +78,14 @@ impl Payload for &[u8] {
     }
 }
 
-/// Of a length that is not known. Apart, or the compiler finds that it does for the others as well.
+/// Copies bytes whose number is not a constant. This is a function of its own, or the compiler
+/// would use it for constant lengths, too.
 #[inline(never)]
 fn copy_any(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// Some bytes, and others behind them.
+/// A payload of two parts, one after the other.
 #[derive(Clone, Copy)]
 pub struct Chain<'a>(pub &'a [u8], pub &'a [u8]);
 
@@ -120,7 +122,7 @@ impl Payload for Chain<'_> {
     }
 }
 
-/// A stretch of bytes within words that somebody else may write.
+/// A range of bytes within words that others may write.
 #[derive(Clone, Copy)]
 pub struct WordBytes<'a> {
     words: &'a [AtomicU64],
@@ -129,7 +131,7 @@ pub struct WordBytes<'a> {
 }
 
 impl<'a> WordBytes<'a> {
-    /// The bytes `range` of `words`, or nothing if they do not lie within.
+    /// Takes the bytes `range` of `words`, if they lie within.
     #[inline]
     pub fn new(words: &'a [AtomicU64], range: Range<usize>) -> Option<Self> {
         let len = range.end.checked_sub(range.start)?;
@@ -180,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Of all lengths, cut anywhere, and of that any part.
+    /// The test takes chains of all lengths, cut anywhere, and of each every part.
     #[test]
     fn a_chain_is_its_bytes_one_behind_the_other() {
         let all: Vec<u8> = (1..=20).collect();

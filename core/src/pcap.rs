@@ -20,7 +20,8 @@
 use std::io;
 use std::iter::FusedIterator;
 
-use crate::wire::{Malformed, Part, fixed, split};
+use crate::fields;
+use crate::wire::{Malformed, Part, split};
 
 const MAGIC_US: u32 = 0xA1B2_C3D4;
 const MAGIC_NS: u32 = 0xA1B2_3C4D;
@@ -31,27 +32,28 @@ const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
 const SECOND: u64 = 1_000_000_000;
 
-/// A captured frame.
+/// A frame in a capture file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
-    /// When it was captured, in nanoseconds since the epoch.
+    /// The time of the capture, in nanoseconds since the epoch.
     pub time: u64,
-    /// How long the frame was on the wire: more than `data` where the capture cut it.
+    /// The length of the frame on the wire, which is more than the length of `data` if the capture
+    /// cut it.
     pub original_len: u32,
     /// The frame, from its Ethernet header on.
     pub data: &'a [u8],
 }
 
-/// Goes through the frames of a capture that is in memory.
+/// An iterator over the frames of a capture that is in memory.
 ///
-/// After an error it ends: where the next record would begin is not known.
+/// The iteration ends after an error, since the beginning of the next record is not known then.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
     format: Format,
 }
 
-/// What the magic number of a file says about the rest of it.
+/// The format of a file, as its magic number says it.
 #[derive(Clone, Copy, Debug)]
 struct Format {
     big_endian: bool,
@@ -81,19 +83,19 @@ impl Format {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the first frame of `file`: a capture of Ethernet, of either byte order and
+    /// Begins at the first frame of `file`, a capture of Ethernet frames, of either byte order and
     /// resolution.
     pub fn new(file: &'a [u8]) -> Result<Self, Malformed> {
         let (header, rest) = split::<FILE_HEADER>(Part::PcapFile, file)?;
         let [a, b, c, d, ..] = *header;
         let format = Format::of([a, b, c, d])?;
-        let major = format.u16(fixed::at::<4, _, _>(header));
+        let major = format.u16(fields::at::<4, _, _>(header));
         if major != MAJOR_VERSION {
             let found = u32::from(major);
             return Err(Malformed::Field { part: Part::PcapFile, field: "major version", found });
         }
-        // The whole word is compared: its upper bits would say that check sums follow the frames.
-        match format.u32(fixed::at::<20, _, _>(header)) {
+        // The whole word is compared, since its upper bits would say that check sums follow the frames.
+        match format.u32(fields::at::<20, _, _>(header)) {
             LINK_TYPE_ETHERNET => Ok(Self { rest, format }),
             other => Err(Malformed::PcapLinkType(other)),
         }
@@ -102,9 +104,9 @@ impl<'a> Reader<'a> {
     fn record(&self) -> Result<(Record<'a>, &'a [u8]), Malformed> {
         let (header, rest) = split::<RECORD_HEADER>(Part::PcapRecord, self.rest)?;
         let word = |bytes| self.format.u32(bytes);
-        let (seconds, ticks) = (fixed::at::<0, _, _>(header), fixed::at::<4, _, _>(header));
-        let original_len = word(fixed::at::<12, _, _>(header));
-        let need = word(fixed::at::<8, _, _>(header)) as usize;
+        let (seconds, ticks) = (fields::at::<0, _, _>(header), fields::at::<4, _, _>(header));
+        let original_len = word(fields::at::<12, _, _>(header));
+        let need = word(fields::at::<8, _, _>(header)) as usize;
         let truncated = Malformed::Truncated { part: Part::PcapFrame, need, have: rest.len() };
         let (data, rest) = rest.split_at_checked(need).ok_or(truncated)?;
         let ticks = u64::from(word(ticks)) * self.format.nanoseconds_per_tick;
@@ -128,17 +130,18 @@ impl<'a> Iterator for Reader<'a> {
 
 impl FusedIterator for Reader<'_> {}
 
-/// Writes a capture, little-endian and with nanoseconds.
+/// A writer of capture files, little-endian and with nanoseconds.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
 }
 
 impl<W: io::Write> Writer<W> {
-    /// How much of a frame is kept.
+    /// The most bytes of a frame that are kept.
     pub const SNAPLEN: u32 = 262_144;
 
-    /// Begins a capture of Ethernet frames. `to` should be buffered: each frame is two writes.
+    /// Begins a capture of Ethernet frames. `to` should be buffered, since each frame is two
+    /// writes.
     pub fn new(mut to: W) -> io::Result<Self> {
         let mut header = [0; FILE_HEADER];
         header[0..4].copy_from_slice(&MAGIC_NS.to_le_bytes());
@@ -152,7 +155,8 @@ impl<W: io::Write> Writer<W> {
 
     /// Adds a frame, captured at `time` in nanoseconds since the epoch.
     ///
-    /// The format has 32 bits for the seconds: a time after February 2106 is refused.
+    /// # Errors
+    /// When the time is after February 2106, since the format has 32 bits for the seconds.
     pub fn write(&mut self, time: u64, frame: &[u8]) -> io::Result<()> {
         let seconds = u32::try_from(time / SECOND).map_err(|_| {
             let why = format!("a capture cannot say {time} ns: its seconds have 32 bits");
@@ -170,12 +174,12 @@ impl<W: io::Write> Writer<W> {
         self.to.write_all(frame.get(..kept as usize).unwrap_or(frame))
     }
 
-    /// Passes on what a buffer below may hold.
+    /// Flushes the buffer below.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
 
-    /// What was written to.
+    /// Returns the writer below.
     pub fn into_inner(self) -> W {
         self.to
     }

@@ -1,4 +1,4 @@
-//! Capture files in the format pcapng, which tells of each frame which way it went.
+//! Capture files in the pcapng format, which records the direction of each frame.
 //!
 //! ```
 //! use doorbell_core::pcapng::{Direction, Writer};
@@ -12,17 +12,17 @@
 
 use std::io;
 
-use crate::wire::fixed;
+use crate::fields;
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 const LINK_TYPE_ETHERNET: u32 = 1;
-/// How much of a frame is kept: all of it.
+/// The most bytes of a frame that are kept, where zero means all.
 const SNAPLEN: u32 = 0;
 
-/// The options that are written.
+/// The codes of the options that are written.
 mod option {
     pub const APPLICATION: u16 = 4;
     pub const INTERFACE_NAME: u16 = 2;
@@ -31,29 +31,29 @@ mod option {
     pub const FLAGS: u16 = 2;
 }
 
-/// Ten to the power of minus this is the unit of times.
+/// The resolution of times: ten to the power of minus nine seconds.
 const NANOSECONDS: u8 = 9;
 
-/// Which way a frame went, seen from the interface.
+/// The direction of a frame, seen from the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Direction {
-    /// It was received.
+    /// The interface received the frame.
     Inbound,
-    /// It was sent.
+    /// The interface sent the frame.
     Outbound,
 }
 
-/// Writes a capture of one interface, little-endian and with nanoseconds.
+/// A writer of capture files of one interface, little-endian and with nanoseconds.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
 }
 
 impl<W: io::Write> Writer<W> {
-    /// Begins a capture of Ethernet frames on an interface. `to` should be buffered: each frame is
-    /// a few writes.
+    /// Begins a capture of Ethernet frames on an interface. `to` should be buffered, since each
+    /// frame is a few writes.
     pub fn new(mut to: W, interface: &str, description: &str) -> io::Result<Self> {
-        // The versions, and a length that is not known.
+        // The byte order, the version 1.0, and an unknown length.
         let section = Body::of(&[BYTE_ORDER, 1, u32::MAX, u32::MAX])
             .option(option::APPLICATION, b"doorbell")
             .end();
@@ -70,7 +70,7 @@ impl<W: io::Write> Writer<W> {
     /// Adds a frame, captured at `time` in nanoseconds since the epoch.
     pub fn write(&mut self, time: u64, direction: Direction, frame: &[u8]) -> io::Result<()> {
         let padding = frame.len().wrapping_neg() & 3;
-        // In front of the frame seven words, behind it four.
+        // Seven words precede the frame, and four follow it.
         let (Ok(len), Ok(total)) =
             (u32::try_from(frame.len()), u32::try_from(28 + frame.len() + padding + 16))
         else {
@@ -90,18 +90,18 @@ impl<W: io::Write> Writer<W> {
         self.to.write_all(behind.map(u32::to_le_bytes).as_flattened())
     }
 
-    /// Passes on what a buffer below may hold.
+    /// Flushes the buffer below.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
 
-    /// What was written to.
+    /// Returns the writer below.
     pub fn into_inner(self) -> W {
         self.to
     }
 }
 
-/// What stands between the lengths of a block.
+/// The body of a block, which stands between its two lengths.
 struct Body(Vec<u8>);
 
 impl Body {
@@ -111,7 +111,7 @@ impl Body {
 
     /// Adds an option, padded to whole words.
     fn option(mut self, code: u16, value: &[u8]) -> Self {
-        // The texts are names; 16 bits are enough for any.
+        // The values are names, whose length fits 16 bits.
         let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
         self.0.extend(code.to_le_bytes());
         self.0.extend(len.to_le_bytes());
@@ -120,16 +120,16 @@ impl Body {
         self
     }
 
-    /// Ends the options.
+    /// Appends the end of the options, and returns the body.
     fn end(self) -> Vec<u8> {
         self.option(0, &[]).0
     }
 }
 
-/// A block: its kind, its length, what it has, and its length again.
+/// Encodes a block, which has its kind, its length, its body, and its length again.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
-    // A few options of 64 KiB at the most.
-    let len = fixed::low32(body.len() + 12).to_le_bytes();
+    // The body has a few options of at most 64 KiB each.
+    let len = fields::low32(body.len() + 12).to_le_bytes();
     [&kind.to_le_bytes()[..], &len, body, &len].concat()
 }
 

@@ -1,91 +1,90 @@
-//! Bugs to be planted, so that the tests can be shown to find them.
+//! Bugs that tests plant, in order to show that other tests would find them.
 //!
-//! Without the feature `planted-bugs`, which only the tests ask for, [`planted`] is `false` at
-//! compile time, and nothing of this remains.
+//! Without the feature `planted-bugs`, which only tests enable, [`planted`] is `false` at compile
+//! time, and the compiler removes the planted bugs.
 
 /// A bug that a test can plant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
-    /// A request that comes twice is carried out twice.
+    /// A repeated request is carried out again.
     TakesDuplicates,
-    /// A gap is not noticed: the next packet is taken wherever it belongs.
+    /// A gap in the sequence goes unnoticed: the next packet is taken wherever it belongs.
     IgnoresGaps,
-    /// After a loss, what was lost is not sent again.
+    /// Lost packets are not sent again.
     GoesBackToTheNewest,
-    /// An acknowledgement of what was never sent is believed.
+    /// An acknowledgement of packets that were never sent is believed.
     BelievesAnyAcknowledgement,
-    /// A write may be one byte longer than what is registered.
+    /// A write may exceed its registered memory by one byte.
     OffByOneBounds,
-    /// A key of another protection domain does.
+    /// A key of another protection domain is accepted.
     IgnoresDomains,
-    /// A revoked or unknown key's random part is not compared.
+    /// The random part of a key is not compared, so revoked and unknown keys are accepted.
     ComparesNoKeys,
     /// A message without a receive is acknowledged and dropped.
     DropsWithoutReceive,
     /// Broken queue pairs forget their receives.
     FlushesNoReceives,
-    /// A message's last, short packet is put where the one before began.
+    /// The last, short packet of a message is put where the packet before it began.
     MisplacesTheLastPacket,
     /// Refusals are not remembered, and each packet behind a gap is refused anew.
     RefusesEachPacket,
-    /// The packet that is expected is acknowledged before it has come.
+    /// The next expected packet is acknowledged before it has come.
     AcknowledgesAhead,
-    /// An atomic operation that comes twice is carried out twice.
+    /// A repeated atomic operation is carried out again.
     RepeatsAtomics,
-    /// What answers the rest of a read is put where the read began.
+    /// The answer to the rest of a read is put where the read began.
     MisplacesAnswers,
     /// An acknowledgement completes reads whose answers have not come.
     TakesReadsForAnswered,
-    /// A key that was to be taken back is still good.
+    /// A key that a send with invalidate has invalidated is still accepted.
     KeepsInvalidated,
-    /// Memory whose registration was taken back is still reached by its keys.
+    /// Memory whose registration was revoked is still reached by its keys.
     KeepsRevoked,
-    /// A request that waits for reads before it does not.
+    /// A fenced request does not wait for the reads before it.
     IgnoresFences,
-    /// A write into mapped memory ends with what was written in one turn.
+    /// A write into mapped memory ends with the part that was written in one turn.
     EndsMappedWritesEarly,
-    /// A write into mapped memory is carried out before what is under way to the same memory.
+    /// A write into mapped memory is carried out before earlier operations on the same memory.
     OvertakesReads,
-    /// What a program says to have come is taken for one more.
+    /// The program's count of messages that have arrived is taken for one more.
     ProvesOneMore,
 
-    /// An unreliable connection takes late copies for messages of their own.
+    /// An unreliable connection takes late copies of packets for messages of their own.
     TakesLateCopies,
-    /// What comes behind a loss on an unreliable connection goes on with the message from before
-    /// it.
+    /// An unreliable connection joins the packets behind a loss to the message from before it.
     JoinsTornMessages,
     /// The receive that a torn message had begun to fill is forgotten.
     LosesTornReceives,
-    /// What an unreliable connection is to pass over breaks it.
+    /// An unreliable connection breaks on packets that it should ignore.
     BreaksInsteadOfPassingOver,
-    /// A datagram is taken whatever key it names.
+    /// A datagram is accepted whatever Q_Key it has.
     IgnoresQkeys,
-    /// A datagram is said to be from the queue pair that it is for.
+    /// A datagram is reported as sent by the queue pair that it is for.
     MisnamesSenders,
-    /// That a shared queue runs low is told with each receive that is taken.
+    /// The event that a shared receive queue runs low is repeated for each receive that is taken.
     TellsLowAgain,
-    /// A queue pair that has taken its last receive of a shared queue does not say so.
+    /// A queue pair that has taken its last receive of a shared queue does not tell so.
     TellsNoLastReceive,
     /// A message that found no receive keeps the slot of its completion.
     KeepsSlotsOfNothing,
-    /// A host that has fallen silent is asked for ever.
+    /// A host that has fallen silent is asked for a sign of life for ever.
     AsksForEver,
-    /// A host that is silent is not asked before it is taken for gone.
+    /// A silent host is taken for gone without being asked for a sign of life.
     AsksNobody,
 
-    /// A manager says nothing again, however long nobody answers.
+    /// A connection manager never repeats a message.
     SaysNothingAgain,
-    /// Names and queue pairs are used again as soon as their connection is over.
+    /// Communication IDs and queue pairs are used again as soon as their connection is over.
     RestsNoNames,
-    /// A program is told as often as its peer says so that a connection stands.
+    /// A program is told again that a connection is established for each RTU that comes.
     TellsOfEachRtu,
-    /// A peer that asks for patience is given none.
+    /// An MRA is ignored, so the peer gets no more time.
     GrantsNoPatience,
-    /// Who ends a connection that is not known is not told that it is over.
+    /// A DREQ for an unknown connection is not answered by a DREP.
     AnswersNoStranger,
-    /// A request that comes again is taken for another.
+    /// A repeated REQ is taken for a new one.
     TakesRepetitionsForNew,
-    /// Who is refused is not told.
+    /// A rejection sends no REJ.
     RefusesInSilence,
 }
 
@@ -94,12 +93,12 @@ thread_local! {
     static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
 }
 
-/// A bug that is planted until this is dropped.
+/// A planted bug, which is removed when this value is dropped.
 #[cfg(feature = "planted-bugs")]
 #[derive(Debug)]
 pub struct Planted(());
 
-/// Plants a bug in all that this thread runs.
+/// Plants a bug in all code that this thread runs.
 #[cfg(feature = "planted-bugs")]
 #[must_use]
 pub fn plant(bug: Bug) -> Planted {
@@ -114,13 +113,13 @@ impl Drop for Planted {
     }
 }
 
-/// Whether a bug is planted.
+/// Whether a bug is planted in this thread.
 #[cfg(feature = "planted-bugs")]
 pub(crate) fn planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }
 
-/// Whether a bug is planted: never.
+/// Returns false, since no bugs can be planted without the feature.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
 pub(crate) const fn planted(_: Bug) -> bool {

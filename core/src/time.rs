@@ -1,40 +1,42 @@
-//! Time as the protocol knows it: told from outside, never asked for.
+//! Time: the protocol is told the time, and never reads a clock.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A moment, in nanoseconds of a clock that the device or the fabric keeps. It never goes back.
+/// A point in time, in nanoseconds of a clock that the device or the fabric keeps. The clock never
+/// goes back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(
-    /// One more than the nanoseconds, for queue pairs keep many times that may be none.
+    /// The nanoseconds plus one. Queue pairs keep many optional times, and an `Option` of a nonzero
+    /// number takes no more room.
     NonZeroU64,
 );
 
 impl Time {
-    /// The clock's beginning.
+    /// The time at which the clock began.
     pub const ZERO: Self = Self(NonZeroU64::MIN);
 
-    /// The moment this many nanoseconds after the clock's beginning.
+    /// Returns the time `nanos` nanoseconds after the clock began.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self::ZERO.after(nanos)
     }
 
-    /// Nanoseconds since the clock's beginning.
+    /// Returns the nanoseconds since the clock began.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0.get() - 1
     }
 
-    /// How long ago `earlier` was; nothing, if it is yet to come.
+    /// Returns how long ago `earlier` was, or zero if it is yet to come.
     #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
 
-    /// The moment so many nanoseconds later.
+    /// Returns the time `nanos` nanoseconds later.
     #[inline]
     pub(crate) const fn after(self, nanos: u64) -> Self {
         Self(self.0.saturating_add(nanos))
@@ -47,7 +49,7 @@ impl Default for Time {
     }
 }
 
-/// In nanoseconds; half a thousand years at the most.
+/// Returns a duration in nanoseconds, at most half a thousand years.
 #[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
@@ -56,7 +58,7 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
 impl Add<Duration> for Time {
     type Output = Self;
 
-    /// Saturates after 584 years.
+    /// Adds a duration, up to the last time after 584 years.
     #[inline]
     fn add(self, delay: Duration) -> Self {
         self.after(nanos(delay))

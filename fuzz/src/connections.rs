@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorbell_core::cm::{
-    Config, ConnectionId, ConnectionManager, Event, Extensions, Reply, Request, State, Usage,
+    Config, ConnectionId, ConnectionManager, ConnectionState, Event, Extensions, Reply, Request,
+    Usage,
 };
 use doorbell_core::nic::Seed;
 use doorbell_core::time::Time;
@@ -188,7 +189,7 @@ impl World {
                 side.hear();
                 let ids: Vec<_> = side.told.keys().copied().collect();
                 for id in ids {
-                    if side.manager.state(id) == Some(State::Established) {
+                    if side.manager.state(id) == Some(ConnectionState::Established) {
                         side.manager.disconnect(id, &[]).expect("it stands");
                     }
                 }
@@ -247,11 +248,11 @@ impl Side {
         let ids: Vec<_> = self.told.keys().copied().collect();
         for id in ids {
             match self.manager.state(id) {
-                Some(State::RequestReceived) => {
+                Some(ConnectionState::ReqReceived) => {
                     let qpn = Qpn::new(64 + (id.comm_id().0 & 0xFFFF));
                     can_be_shown(&self.manager.accept(id, &Reply::new(qpn, Psn::new(2)), &[]));
                 }
-                Some(State::ReplyReceived) => {
+                Some(ConnectionState::RepReceived) => {
                     self.manager.ready(id, &[]).expect("there is a reply");
                     self.tell(id, Told::Stands);
                 }

@@ -12,7 +12,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bare;
 mod capture;
 mod check;
 mod connections;
@@ -22,8 +21,8 @@ mod input;
 mod management;
 mod nic;
 mod run;
+mod shm_record;
 
-pub use bare::bare;
 pub use capture::pcap;
 pub use connections::cm;
 pub use frames::{opener, outer};
@@ -31,3 +30,4 @@ pub use headers::{ethernet, ip, packet, udp};
 pub use management::{ip_cm, mad};
 pub use nic::nic;
 pub use run::run;
+pub use shm_record::shm_record;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use doorbell_core::encap::{HiddenIds, Opener, Outer};
+use doorbell_core::encap::{IpIdRecovery, Opener, Outer};
 use doorbell_core::pcap::Reader;
 use doorbell_core::wire::cm::Mad;
 use doorbell_core::wire::{
@@ -51,7 +51,7 @@ fn the_kernels_packets_are_accepted_without_their_identifications() {
                 continue;
             };
             let shown = Outer::V2Ipv4(ethernet, Ipv4 { id: IpId(0), ..ip }, udp);
-            let ids = senders.entry((ip.source, udp.source)).or_insert_with(HiddenIds::default);
+            let ids = senders.entry((ip.source, udp.source)).or_insert_with(IpIdRecovery::default);
             let mut arrival = opener.datagram(&shown, ids, transport, None).expect("a packet");
             match arrival.next() {
                 Some(Ok(_)) => taken += 1,

@@ -1,6 +1,6 @@
 //! Two NICs joined in memory: what the benchmarks of the NIC run on.
 
-use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, bare};
+use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, shm_record};
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::{
     Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Inbox, Inline, Memory,
@@ -107,10 +107,10 @@ impl Ring {
 impl Outbox for Ring {
     #[inline(always)]
     fn push(&mut self, _: &Path, headers: Headers, payload: impl Payload) -> Result<u64, Full> {
-        let len = bare::record_len(&headers, payload.len());
+        let len = shm_record::record_len(&headers, payload.len());
         let words = whole_lines(len);
         let Some(record) = self.words.get(self.at..self.at + words) else { return Err(Full) };
-        bare::emit(record, (len as u32).to_ne_bytes(), &headers, payload);
+        shm_record::emit(record, (len as u32).to_ne_bytes(), &headers, payload);
         self.at += words;
         self.pushed += 1;
         Ok(self.pushed)
@@ -267,10 +267,10 @@ impl Carry for Ring {
         let mut rest = &ring.words[..ring.at];
         while let [first, ..] = rest {
             let first = first.load(std::sync::atomic::Ordering::Acquire);
-            let len = u32::from_ne_bytes(bare::tag(first)) as usize;
+            let len = u32::from_ne_bytes(shm_record::tag(first)) as usize;
             let record;
             (record, rest) = rest.split_at(whole_lines(len));
-            to.nic.record(PathId(0), record, first, len - bare::TAG_LEN);
+            to.nic.record(PathId(0), record, first, len - shm_record::TAG_LEN);
         }
         (ring.at, ring.taken) = (0, ring.pushed);
         from.nic.collect(&mut from.out);

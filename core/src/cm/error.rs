@@ -1,49 +1,50 @@
-//! Why a connection manager did not do what it was told.
+//! Errors of calls to a connection manager.
 
 use thiserror::Error;
 
 use crate::wire::cm::TooLong;
 use crate::wire::{Qpn, ServiceId};
 
-use super::connection::State;
+use super::extensions::Extensions;
 use super::ids::ConnectionId;
+use super::state::ConnectionState;
 
-/// Why nothing was done about a connection.
+/// Why a call did nothing to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ConnectionError {
-    /// There is no such connection.
+    /// The manager has no connection with this ID.
     #[error("{0} is not there: it was released, or is another manager's")]
     NoSuchConnection(ConnectionId),
-    /// The connection is in another state.
+    /// The connection is in a state in which the call has no meaning.
     #[error("{id} can't be {tried} in state {found:?}: that is for {wanted}")]
     State {
-        /// The connection.
+        /// The connection that the call named.
         id: ConnectionId,
-        /// What was to be done.
+        /// The action that the call asked for, as a participle.
         tried: &'static str,
-        /// The state it is in.
-        found: State,
-        /// Where it would have a meaning.
+        /// The state that the connection is in.
+        found: ConnectionState,
+        /// The states in which the call has a meaning.
         wanted: &'static str,
     },
-    /// The queue pair is another connection's.
+    /// The queue pair belongs to another connection.
     #[error("queue pair {qpn} is taken by {by}: wait until that is released, or use another one")]
     QueuePairTaken {
-        /// The queue pair.
+        /// The queue pair that the call named.
         qpn: Qpn,
-        /// Whose it is.
+        /// The connection that the queue pair belongs to.
         by: ConnectionId,
     },
-    /// As many connections as may be are being made, stand, or are being ended.
+    /// The manager has as many connections as [`connections`](super::Config::connections) allows.
     #[error("all {0} connections of this manager are taken: end some, or configure more")]
     Full(usize),
-    /// What is over takes the room of what shall be.
+    /// Connections in time-wait, or whose last event was not taken, fill the table.
     #[error(
         "all {0} places for connections are taken, many by what is over: take the manager's \
          events, let the time-waits pass, or configure more room for them"
     )]
     TimeWaits(usize),
-    /// A port is asked for without IP addressing, or something else with it.
+    /// A request for a port of `rdma_cm`'s lacks IP addressing, or another request has it.
     #[error(
         "service {service} {} a port of `rdma_cm`'s, and the request has {} IP addressing: \
          see Request::to_port",
@@ -51,9 +52,9 @@ pub enum ConnectionError {
         if *.addressing { "an" } else { "no" }
     )]
     Addressing {
-        /// The service.
+        /// The service that is requested.
         service: ServiceId,
-        /// Whether there is IP addressing.
+        /// Whether the request has IP addressing.
         addressing: bool,
     },
     /// The private data of a request or a reply is too long.
@@ -62,13 +63,13 @@ pub enum ConnectionError {
          leave room for agreeing on extensions"
     )]
     Private {
-        /// The message: a request, a request for a port, or a reply.
+        /// The kind of message: a request, a request for a port, or a reply.
         message: &'static str,
-        /// How many bytes there are.
+        /// The length of the private data in bytes.
         given: usize,
-        /// The most that the message takes.
+        /// The most bytes that the message takes.
         limit: usize,
-        /// The most beside which the two sides can agree on extensions of the protocol.
+        /// The most bytes beside which the two sides can agree on extensions of the protocol.
         beside: usize,
     },
     /// The private data of another message is too long.
@@ -76,36 +77,44 @@ pub enum ConnectionError {
     TooLong(#[from] TooLong),
 }
 
-/// Why a service or a process is not noted.
+impl ConnectionError {
+    /// Returns the error for private data that is too long for a request or a reply.
+    pub(super) const fn private_data(message: &'static str, why: TooLong) -> Self {
+        let TooLong { given, limit } = why;
+        Self::Private { message, given, limit, beside: limit - Extensions::OFFER_LEN }
+    }
+}
+
+/// Why a call changed nothing about the services and processes that a manager knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ListenError {
-    /// Somebody listens already.
+    /// The service has a listener already, in this manager or another process.
     #[error("service {0} is listened to already: stop that first, or choose another")]
     Taken(ServiceId),
-    /// Nothing can be asked of a listener without a backlog.
+    /// A listener was to have a backlog of zero requests.
     #[error("service {0} with a backlog of 0 would never be asked: give it at least 1")]
     NoBacklog(ServiceId),
-    /// The table is full.
+    /// The manager knows as many services as [`services`](super::Config::services) allows.
     #[error(
         "service {service} is beyond the {limit} that one connection manager listens to: stop some"
     )]
     Full {
-        /// The service.
+        /// The service that the call named.
         service: ServiceId,
-        /// How many there may be.
+        /// The most services that there may be.
         limit: usize,
     },
-    /// Nobody listens.
+    /// The manager does not listen to the service.
     #[error("service {0} is not listened to by this manager")]
     NotListening(ServiceId),
-    /// A tag is none.
+    /// The tag can't be another process's.
     #[error("tag {tag} is not another process's: tags have {tag_bits} bits, and {own} is our own")]
     Tag {
-        /// The tag.
+        /// The tag that the call named.
         tag: u32,
-        /// How many bits tags have.
+        /// The number of bits that tags have.
         tag_bits: u32,
-        /// The manager's own.
+        /// The tag of this manager's own process.
         own: u32,
     },
 }

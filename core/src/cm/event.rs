@@ -1,4 +1,4 @@
-//! What a program hears of its connections, and why they come to an end.
+//! Events: what a driver hears about its connections, and why connections come to an end.
 
 use std::time::Duration;
 
@@ -9,148 +9,150 @@ use super::extensions::Extensions;
 use super::ids::ConnectionId;
 use super::terms::{Reply, Request};
 
-/// Something that a program, or whoever drives its queue pairs, must hear of.
+/// An event that the program, or the driver of its queue pairs, must hear of.
 ///
 /// A connection's events come in this order: `Asked` or `Replied`, `Established`, `Failed` or
-/// `Ended`, `Released`. Any but the last may be missing. `Claimed` may come at any time while it
-/// stands.
+/// `Ended`, `Released`. Any but the last may be missing. `Claimed` may come at any time while the
+/// connection is established.
 ///
-/// Private data is what the peer's application said, with zeros behind it as far as there was room:
-/// the wire does not tell how long it was.
+/// Private data is what the peer's application sent, followed by zeros up to the room that the
+/// message has for it: the wire does not tell how long the application's data was.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event<W> {
-    /// A peer asks for a connection, to be [accepted](super::ConnectionManager::accept),
-    /// [rejected](super::ConnectionManager::reject) or
-    /// [delayed](super::ConnectionManager::delay).
+    /// A peer requests a connection (REQ), which the program has to
+    /// [accept](super::ConnectionManager::accept), [reject](super::ConnectionManager::reject) or
+    /// [delay](super::ConnectionManager::delay).
     Asked {
-        /// The connection.
+        /// The connection that the peer requests.
         id: ConnectionId,
         /// The way to the peer.
         way: W,
-        /// What it proposes.
+        /// The terms that the peer proposes.
         request: Box<Request>,
-        /// The extensions that both sides speak.
+        /// The extensions that both sides can use.
         extensions: Extensions,
-        /// Private data.
+        /// The private data of the peer's REQ.
         private: Vec<u8>,
     },
-    /// The peer takes up a connection that was asked for. Make the queue pair ready to send, and
-    /// say [ready](super::ConnectionManager::ready), or [reject](super::ConnectionManager::reject)
-    /// it.
+    /// The peer accepts a connection that this side requested (REP). Make the queue pair ready to
+    /// send and call [`ready`](super::ConnectionManager::ready), or
+    /// [reject](super::ConnectionManager::reject) the connection.
     Replied {
-        /// The connection.
+        /// The connection that this side requested.
         id: ConnectionId,
-        /// What the peer adds.
+        /// The terms that the peer adds.
         reply: Box<Reply>,
         /// The extensions that are agreed upon.
         extensions: Extensions,
-        /// Private data.
+        /// The private data of the peer's REP.
         private: Vec<u8>,
     },
-    /// A connection that was accepted stands: make the queue pair ready to send. It is not told of
-    /// a connection that this side asked for, which stands when the program says it is ready.
+    /// A connection that was accepted here is established: make the queue pair ready to send. The
+    /// side that requested a connection gets no such event: for it, the connection is established
+    /// once it has called [`ready`](super::ConnectionManager::ready).
     Established {
-        /// The connection.
+        /// The connection that is established.
         id: ConnectionId,
-        /// Private data; empty if the peer's first packet was faster than its message.
+        /// The private data of the peer's RTU; empty if the peer's first packet came before its
+        /// RTU.
         private: Vec<u8>,
     },
-    /// A connection did not come about.
+    /// A connection ended before it was established.
     Failed {
-        /// The connection.
+        /// The connection that failed.
         id: ConnectionId,
-        /// Why.
+        /// The reason for the failure.
         why: Why,
     },
-    /// A connection that stood is over. Flush the queue pair.
+    /// An established connection is over. Flush the queue pair.
     Ended {
-        /// The connection.
+        /// The connection that is over.
         id: ConnectionId,
-        /// Why.
+        /// The reason for the end.
         why: Why,
     },
-    /// A message claims that the peer of a connection, which stands, has begun anew: it names the
-    /// connection's name or queue pair for another one. That may be a stranger's lie, so nothing
-    /// has changed: find out whether the peer still answers on this connection (as with
-    /// [`Nic::probe`](crate::nic::Nic::probe)), and if it does not, end the connection as one that
-    /// broke. What claims it is left unanswered meanwhile, to be repeated.
+    /// A message names the communication ID or the queue pair of an established connection for
+    /// another connection, as if the peer had begun anew. That may be a stranger's lie, so nothing
+    /// has changed. Find out whether the peer still answers on this connection (as with
+    /// [`Nic::probe`](crate::nic::Nic::probe)), and if it does not, end the connection as a broken
+    /// one. The message is dropped meanwhile, and its sender repeats it.
     Claimed {
-        /// The connection.
+        /// The connection whose communication ID or queue pair is claimed.
         id: ConnectionId,
     },
-    /// A peer with a GUID of its own has sent a request or a reply by a way on which connections
-    /// with other GUIDs stand, and its queue pair's number bears the process tag of their peers'
-    /// numbers. It may have taken the place of those: find out whether they are still there (as
-    /// with [`Nic::suspect`](crate::nic::Nic::suspect)). For a way and a tag it is not told again
-    /// before the event was taken.
+    /// A peer sent a REQ or a REP by a way on which connections with other GUIDs are established, and its queue pair number has the same process tag as their peers' numbers. It
+    /// may have taken the place of those peers: find out whether they are still alive (as with
+    /// [`Nic::suspect`](crate::nic::Nic::suspect)). For each way and tag, the next such event comes
+    /// only after this one was taken.
     Newcomer {
         /// The way to the peer.
         way: W,
         /// The newcomer's queue pair.
         qpn: Qpn,
     },
-    /// Nothing of a connection is left, and its queue pair may be used again.
+    /// The manager has forgotten the connection, and its queue pair may be used again.
     ///
-    /// It is the last event of every connection. Until it is taken, the connection's place in the
-    /// table is not used again, so that no more events wait than six for each place.
+    /// This is the last event of every connection. Until it is taken, the connection's place in the
+    /// table stays occupied, so no more than six events wait for each place.
     Released {
-        /// The connection, whose name now means nothing.
+        /// The connection, whose ID now means nothing.
         id: ConnectionId,
-        /// The queue pair, if one had been named.
+        /// The queue pair, if the program had named one.
         qpn: Option<Qpn>,
     },
 }
 
-/// Why a connection is over, or did not come about.
+/// Why a connection is over, or was never established.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// The peer refused it, or gave it up.
+    /// The peer rejected the connection, or gave it up (REJ).
     Refused {
-        /// Why.
+        /// The reason that the REJ gives.
         reason: RejectReason,
-        /// What explains the reason.
+        /// Additional rejection information, which explains the reason.
         info: Vec<u8>,
-        /// Private data.
+        /// The private data of the REJ.
         private: Vec<u8>,
     },
-    /// The peer ended it.
+    /// The peer ended the connection (DREQ).
     PeerLeft {
-        /// Private data.
+        /// The private data of the peer's DREQ.
         private: Vec<u8>,
     },
-    /// This side ended it, and the peer agreed.
+    /// The program here ended the connection, and the peer confirmed it (DREP).
     Agreed {
-        /// Private data.
+        /// The private data of the peer's DREP.
         private: Vec<u8>,
     },
-    /// Somebody did not answer in time.
+    /// The peer or the program did not answer in time.
     TimedOut {
-        /// Who did not.
+        /// The party that did not answer.
         silence: Silent,
         /// How long the connection waited in the state that it was in.
         waited: Duration,
     },
-    /// It was half-open, and gave its place to a newer request: peers ask for
-    /// [more](super::Config::half_open) at a time than are held.
+    /// The connection was half-open and gave its place to a newer request, because peers request
+    /// [more](super::Config::half_open) connections at a time than are held.
     Crowded,
-    /// The system of the peer's host says that nobody is at the port which the request was sent to.
+    /// The system of the peer's host says that nobody listens on the UDP port that the request was
+    /// sent to.
     PortClosed,
-    /// The peer took a connection up that was asked for, but with a name or a queue pair that
-    /// belongs to another connection of its own, which still works.
+    /// The peer accepted the connection with a communication ID or a queue pair that belongs to
+    /// another connection, whose peer is still alive.
     Stale,
 }
 
-/// Who has not answered, when a connection [timed out](Why::TimedOut).
+/// The party that did not answer, when a connection [timed out](Why::TimedOut).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Silent {
-    /// The peer's manager: it never answered the request with anything.
+    /// The peer's manager, which never answered the request with any message.
     Peer,
-    /// The peer's program: its manager has asked for patience, and the program did not decide.
+    /// The peer's program, which did not decide although its manager had asked for time (MRA).
     PeersProgram,
-    /// The program here: it did not decide about what the peer asked or answered.
+    /// The program here, which did not decide about a request or a reply.
     OwnProgram,
-    /// The peer: it did not confirm a connection that was accepted here, and sent no data on it.
+    /// The peer, which neither confirmed a connection that was accepted here nor sent data on it.
     Confirmation,
-    /// The peer: it did not answer that the connection is ended.
+    /// The peer, which did not confirm that the connection is ended.
     End,
 }

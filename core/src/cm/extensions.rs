@@ -1,46 +1,44 @@
-//! What two ends of this kind can do beyond the standard, and how they find out.
+//! Extensions of the protocol beyond the specification, and how two sides agree on them.
 //!
 //! A request offers extensions in the last sixteen bytes of its private data, and a reply says
-//! which of them are agreed upon in the last sixteen of its own. An end that offers none is a
-//! standard peer; to one, nothing of this is ever sent in a reply.
+//! which of them both sides will use in the last sixteen bytes of its own. A side that offers none
+//! is a standard peer, and the reply to a standard peer never has these bytes.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0–7 | the magic number `D0 0B E1 1F 8A 6C 3E 95` |
 //! | 8–9 | the version, 1 |
 //! | 10–11 | zero |
-//! | 12–15 | a bit for each extension, the first the lowest |
+//! | 12–15 | a bit for each extension, the first extension in the lowest bit |
 //!
-//! Numbers are big-endian. Bits that are not known are ignored, and so is an offer of another
-//! version: whoever makes it is then a standard peer. An application's own bytes, and the IP
-//! addressing in front of them, have precedence: where they leave less than sixteen bytes, nothing
-//! is offered. So an offer costs an application nothing, and in return may be missing.
+//! Numbers are big-endian. Unknown bits are ignored, and so is an offer of another version, whose
+//! sender counts as a standard peer. The application's own bytes, and the IP addressing in front of
+//! them, have precedence: where they leave less than sixteen bytes, nothing is offered. So an offer
+//! costs an application no room, but is sometimes missing.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
-use crate::wire::cm::TooLong;
-
-use super::error::ConnectionError;
-
-/// Extensions of the protocol.
+/// A set of extensions of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extensions(u32);
 
 impl Extensions {
-    /// None: a standard peer.
+    /// The empty set, with which a side behaves as a standard peer.
     pub const NONE: Self = Self(0);
     /// Writes that carry metadata for the receiver beside their data.
     pub const WRITE_WITH_METADATA: Self = Self(1);
-    /// All that are known.
+    /// The set of all extensions that this version knows.
     const ALL: Self = Self::WRITE_WITH_METADATA;
+    /// The bytes of private data that an offer takes.
+    pub(super) const OFFER_LEN: usize = 16;
 
-    /// Whether all of `others` are among these.
+    /// Whether the set includes all extensions of `others`.
     pub const fn include(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// Whether these are none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -70,18 +68,12 @@ impl fmt::Debug for Extensions {
     }
 }
 
-/// The error for private data of a request or a reply that is too long.
-pub(super) const fn too_long(message: &'static str, why: TooLong) -> ConnectionError {
-    let TooLong { given, limit } = why;
-    ConnectionError::Private { message, given, limit, beside: limit - LEN }
-}
-
-const LEN: usize = 16;
+const LEN: usize = Extensions::OFFER_LEN;
 const MAGIC: [u8; 8] = [0xD0, 0x0B, 0xE1, 0x1F, 0x8A, 0x6C, 0x3E, 0x95];
 const VERSION: [u8; 4] = [0, 1, 0, 0];
 
-/// Puts an offer at the end of a message's private data, of which the first `used` bytes are taken.
-/// What was offered: none where there is no room.
+/// Writes an offer to the end of a message's private data, of which the application uses the first
+/// `used` bytes. Returns the extensions that were offered: none where there is no room.
 pub(super) fn offer(private: &mut [u8], used: usize, extensions: Extensions) -> Extensions {
     let Some(start) = private.len().checked_sub(LEN).filter(|&start| used <= start) else {
         return Extensions::NONE;
@@ -94,7 +86,8 @@ pub(super) fn offer(private: &mut [u8], used: usize, extensions: Extensions) -> 
     extensions
 }
 
-/// The known extensions that are offered at the end of private data, and what is the application's.
+/// Reads the offer at the end of private data. Returns the known extensions that are offered, and
+/// the bytes that are the application's.
 pub(super) fn offered(private: &[u8]) -> (Extensions, &[u8]) {
     let Some((application, [offer @ .., a, b, c, d])) = private.split_last_chunk::<LEN>() else {
         return (Extensions::NONE, private);
@@ -104,7 +97,7 @@ pub(super) fn offered(private: &[u8]) -> (Extensions, &[u8]) {
         return (Extensions::NONE, private);
     }
     let bits = Extensions(u32::from_be_bytes([*a, *b, *c, *d])) & Extensions::ALL;
-    // Zeros that are to be ignored one day are ignored today.
+    // The two zero bytes behind the version are not checked: a later version may use them.
     let known = if version[..2] == VERSION[..2] { bits } else { Extensions::NONE };
     (known, application)
 }

@@ -1,8 +1,8 @@
-//! Names of connections: 32 bits, for the several processes that share one interface.
+//! Communication IDs: the 32-bit names of connections, for the processes that share an interface.
 //!
-//! At the top stands the tag that says which process, as in its queue pair numbers. All bits below
-//! are random, so who knows some names of a process knows nothing of the others but that they are
-//! different.
+//! The topmost bits are the tag that says which process a connection belongs to, as in its queue
+//! pair numbers. All bits below are random, so a peer that knows some communication IDs of a process
+//! can't guess the others.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use crate::wire::CommId;
 
 use super::config::{Config, ConfigError};
 
-/// A connection's name, as its own manager knows it: its local communication id. The bits below the
-/// process's tag are random, and tell nothing of another connection's name.
+/// The local communication ID of a connection, by which its own manager knows it. The bits below
+/// the process's tag are random, and tell nothing about another connection's ID.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(super) CommId);
 
 impl ConnectionId {
-    /// The communication id, as it stands in messages.
+    /// Returns the communication ID as messages carry it.
     pub const fn comm_id(self) -> CommId {
         self.0
     }
@@ -34,21 +34,22 @@ impl fmt::Debug for ConnectionId {
     }
 }
 
-/// How many times as many names there must be as connections, in bits, so that a name which is
-/// drawn is hardly ever in use.
+/// The binary logarithm of how many communication IDs there must be for each connection, so that an
+/// ID which is drawn at random is hardly ever in use.
 const LEAST_RANDOM: u32 = 8;
 
-/// How names are made, and told from those of other processes.
+/// Makes the communication IDs of this process, and tells them from those of other processes.
 ///
-/// Arithmetic is in 64 bits, where shifting by 32 has a meaning.
+/// The arithmetic is in 64 bits, since a shift by 32 has no meaning in 32 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Ids {
     tag: u64,
-    /// The bits below the tag.
+    /// The number of bits below the tag.
     below: u32,
 }
 
 impl Ids {
+    /// Checks that tags and the numbers of `slots` connections fit into communication IDs.
     pub fn new(config: &Config, slots: usize) -> Result<Self, ConfigError> {
         let (tag, tag_bits) = (config.tag, config.tag_bits);
         let place_bits = slots.next_power_of_two().trailing_zeros();
@@ -61,18 +62,18 @@ impl Ids {
         Ok(Self { tag: tag.into(), below: u32::BITS - tag_bits })
     }
 
-    /// A name whose bits below the tag are taken from `random`.
+    /// Returns a communication ID whose bits below the tag are taken from `random`.
     pub fn name(self, random: u32) -> CommId {
         let low = u64::from(random) & ((1 << self.below) - 1);
         CommId((self.tag << self.below | low) as u32)
     }
 
-    /// The tag in a name.
+    /// Returns the process tag in a communication ID.
     pub fn tag(self, name: CommId) -> u32 {
         (u64::from(name.0) >> self.below) as u32
     }
 
-    /// Whether a name is one of this process's.
+    /// Whether a communication ID belongs to this process.
     pub fn is_ours(self, name: CommId) -> bool {
         u64::from(self.tag(name)) == self.tag
     }

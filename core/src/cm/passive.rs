@@ -1,4 +1,4 @@
-//! Being asked for a connection.
+//! The passive side: taking a request (REQ), accepting it (REP), and taking the confirmation (RTU).
 
 use std::hash::Hash;
 
@@ -6,154 +6,164 @@ use crate::planted::{Bug, planted};
 use crate::wire::TransactionId;
 use crate::wire::cm::{Answered, Failover, Path, Rej, RejectReason, Rep, Req, Rtu};
 
-use super::ConnectionManager;
-use super::connection::{Asked, Beginning, Connection, Pace, Peer, State};
+use super::connection::{Connection, NewConnection, Peer, ReqIdentity};
 use super::error::ConnectionError;
 use super::event::Event;
-use super::extensions::{Extensions, offer, too_long};
+use super::extensions::{Extensions, offer};
 use super::ids::ConnectionId;
-use super::listener::Room;
-use super::standing::Claim;
-use super::terms::{Reply, Request, padded};
+use super::manager::ConnectionManager;
+use super::response_timeouts::ResponseTimeouts;
+use super::services::{Backlog, ListenerKey};
+use super::stale::ClaimVerdict;
+use super::state::ConnectionState;
+use super::terms::{Received, Reply, Request, padded};
 
-/// Being asked for a connection.
+/// The calls and messages of the passive side.
 impl<W: Clone + Eq + Hash> ConnectionManager<W> {
-    /// Takes a connection up. The queue pair must be ready to receive: the peer may send as soon as
-    /// it has the reply. What follows is [`Event::Established`] or [`Event::Failed`].
+    /// Accepts a connection (REP). The queue pair must be ready to receive, since the peer may send
+    /// as soon as it has the REP. The outcome is [`Event::Established`] or [`Event::Failed`].
     ///
-    /// There may be up to 196 bytes of private data. It returns the extensions that are agreed
-    /// upon: those that both speak, or none if there are more than 180 bytes, which leave no room
-    /// to say so.
+    /// There may be up to 196 bytes of private data. Returns the extensions that are agreed upon:
+    /// those that both sides can use, or none if there are more than 180 bytes of private data,
+    /// which leave no room for the agreement.
     ///
     /// # Errors
-    /// When the connection is not there or was decided, the queue pair is another connection's, or
-    /// the private data is too long.
+    /// When the connection does not exist or was decided about, the queue pair belongs to another
+    /// connection, or the private data is too long.
     pub fn accept(
         &mut self,
         id: ConnectionId,
         reply: &Reply,
         private: &[u8],
     ) -> Result<Extensions, ConnectionError> {
-        let Self { table, common, services, half_open, .. } = self;
+        let Self { table, context, services, half_open, .. } = self;
         let connection = table.get(id)?;
-        if connection.state != State::RequestReceived {
-            let (found, wanted) = (connection.state, "RequestReceived");
+        if connection.state != ConnectionState::ReqReceived {
+            let (found, wanted) = (connection.state, "ReqReceived");
             return Err(ConnectionError::State { id, tried: "accepted", found, wanted });
         }
-        let place = connection.place;
-        let (speak, names) = (connection.extensions, (connection.local(), connection.remote()));
+        let (place, extensions) = (connection.place, connection.extensions);
+        let (local, remote) = (connection.local(), connection.remote());
         let failover =
-            if connection.alternate { Failover::UNSUPPORTED } else { Failover::ACCEPTED };
-        let mut room = padded(private).map_err(|why| too_long("reply", why))?;
-        let agreed = offer(&mut room, private.len(), speak);
+            if connection.alternate_path { Failover::UNSUPPORTED } else { Failover::ACCEPTED };
+        let mut room =
+            padded(private).map_err(|why| ConnectionError::private_data("reply", why))?;
+        let agreed = offer(&mut room, private.len(), extensions);
         table.check_free(reply.qpn)?;
-        table.hold(reply.qpn, place);
+        table.set_qpn(reply.qpn, place);
         let connection = table.get(id)?;
         half_open.decided(place).into_iter().for_each(|listener| services.decided(listener));
-        connection.enter(State::ReplySent, common);
-        connection.say(reply.message(names, common.config.guid, failover, &room), common);
-        connection.wait_for_answer(common);
+        connection.enter(ConnectionState::RepSent, context);
+        let rep = reply.message(local, remote, context.config.guid, failover, &room);
+        connection.send(rep, context);
+        connection.wait_to_retry(context);
         Ok(agreed)
     }
 
-    /// Tells that the peer's first packet came to the queue pair of a connection that was accepted:
-    /// then it stands, though its last message was lost or is slower. It does nothing to one that
-    /// stands already.
+    /// Notes that the peer's first packet came to the queue pair of an accepted connection. The
+    /// connection is established then, though the peer's RTU was lost or is still on its way. An
+    /// established connection does not change.
     ///
     /// # Errors
-    /// When the connection is not there, or was not accepted.
+    /// When the connection does not exist, or was not accepted.
     pub fn arrived(&mut self, id: ConnectionId) -> Result<(), ConnectionError> {
         let connection = self.table.get(id)?;
         let place = connection.place;
         match connection.state {
-            State::ReplySent => self.establish(place, &[]),
-            State::Established | State::EndSent | State::TimeWait => {}
+            ConnectionState::RepSent => self.establish(place, &[]),
+            ConnectionState::Established
+            | ConnectionState::DreqSent
+            | ConnectionState::TimeWait => {}
             found => {
-                let wanted = "ReplySent and what follows";
+                let wanted = "RepSent and what follows";
                 return Err(ConnectionError::State { id, tried: "reached", found, wanted });
             }
         }
         Ok(())
     }
 
+    /// Moves an accepted connection to Established, and tells the driver.
     fn establish(&mut self, place: u32, private: &[u8]) {
-        let Self { table, common, half_open, standing, .. } = self;
+        let Self { table, context, half_open, established, .. } = self;
         let Some(connection) = table.at(place) else { return };
         half_open.remove(place);
-        if let Some(peer) = connection.peer.filter(|_| connection.state == State::ReplySent) {
-            standing.add(&connection.way, peer);
+        let is_first = connection.state == ConnectionState::RepSent;
+        if let Some(peer) = connection.peer.filter(|_| is_first) {
+            established.add(&connection.way, peer);
         }
-        connection.enter(State::Established, common);
+        connection.enter(ConnectionState::Established, context);
         connection.deadline = None;
-        connection.last = None;
-        common.counters.established += 1;
+        connection.forget_message();
+        context.counters.established += 1;
         let (id, private) = (connection.id, private.to_vec());
-        common.events.push_back(Event::Established { id, private });
+        context.events.push_back(Event::Established { id, private });
     }
 
-    /// The peer has the reply.
+    /// Processes an RTU, by which the peer confirms that it has the REP.
     pub(super) fn rtu(&mut self, way: &W, rtu: &Rtu<'_>) {
         let Some(place) = self.known(way, rtu.remote, rtu.local) else { return };
         let Some(connection) = self.table.at(place) else { return };
         match connection.state {
-            State::ReplySent => self.establish(place, rtu.private.as_bytes()),
-            State::Established if planted(Bug::TellsOfEachRtu) => {
+            ConnectionState::RepSent => self.establish(place, rtu.private.as_bytes()),
+            ConnectionState::Established if planted(Bug::TellsOfEachRtu) => {
                 self.establish(place, rtu.private.as_bytes());
             }
-            State::Established | State::EndSent | State::TimeWait => {
-                self.common.counters.duplicates += 1;
-            }
-            _ => self.common.counters.stray += 1,
+            ConnectionState::Established
+            | ConnectionState::DreqSent
+            | ConnectionState::TimeWait => self.context.counters.duplicates += 1,
+            _ => self.context.counters.stray += 1,
         }
     }
 
-    /// A peer asks for a connection.
+    /// Processes a REQ, by which a peer requests a connection.
     pub(super) fn req(&mut self, way: &W, transaction: TransactionId, req: &Req<'_>) {
-        let asked = Asked::of(transaction, req);
         if let Some(place) = self.table.by_peer_id(way, req.ca_guid, req.local) {
             let Some(connection) = self.table.at(place) else { return };
-            if connection.asked == Some(asked) && !planted(Bug::TakesRepetitionsForNew) {
-                return self.req_again(place);
+            let is_repeated = connection.req == Some(ReqIdentity::of(transaction, req));
+            if is_repeated && !planted(Bug::TakesRepetitionsForNew) {
+                return self.repeated_req(place);
             }
             return self.claim_by_req(place, way, transaction, req);
         }
         if let Some(place) = self.table.by_peer_qpn(way, req.ca_guid, req.qpn) {
             return self.claim_by_req(place, way, transaction, req);
         }
-        let room = self.services.room(req.service);
-        let counters = &mut self.common.counters;
-        let number = match room {
-            Room::Yes(number) | Room::Full(number) => number,
-            Room::NotHere if self.services.is_nobodys(req.service) => {
+        let backlog = self.services.backlog(req.service);
+        let counters = &mut self.context.counters;
+        let listener = match backlog {
+            Backlog::HasRoom(listener) | Backlog::Full(listener) => listener,
+            Backlog::NoListener if self.services.is_nobodys(req.service) => {
                 counters.no_such_service += 1;
-                return self.refuse_req(way, transaction, req, RejectReason::INVALID_SERVICE_ID);
+                return self.reject_req(way, transaction, req, RejectReason::INVALID_SERVICE_ID);
             }
-            Room::NotHere => return counters.of_others += 1,
+            Backlog::NoListener => return counters.of_others += 1,
         };
-        let terms = match Request::read(req) {
-            Ok(terms) => terms,
+        let request = match Request::read(req) {
+            Ok(request) => request,
             Err(reason) => {
                 counters.unsupported += 1;
-                return self.refuse_req(way, transaction, req, reason);
+                return self.reject_req(way, transaction, req, reason);
             }
         };
         self.note_newcomer(way, req.ca_guid, req.qpn);
-        let full = matches!(room, Room::Full(_));
-        if full && !self.make_room(Some((req.service, number)), way) {
-            return self.common.counters.backlog_full += 1;
+        if matches!(backlog, Backlog::Full(_)) && !self.make_room(Some(listener), way) {
+            return self.context.counters.backlog_full += 1;
         }
-        self.first_req(way, transaction, req, number, terms);
+        if !self.has_room_for_half_open(way) {
+            return self.context.counters.half_open_full += 1;
+        }
+        self.first_req(way, transaction, req, listener, request);
     }
 
-    /// A request names what is another connection's.
+    /// Processes a REQ that names the communication ID or the queue pair of another connection.
     fn claim_by_req(&mut self, place: u32, way: &W, transaction: TransactionId, req: &Req<'_>) {
-        if self.claimed(place) == Claim::Refuse {
-            self.refuse_req(way, transaction, req, RejectReason::STALE_CONNECTION);
+        if self.judge_claim(place) == ClaimVerdict::Reject {
+            self.reject_req(way, transaction, req, RejectReason::STALE_CONNECTION);
         }
     }
 
-    /// Refuses a request of which nothing is kept.
-    fn refuse_req(
+    /// Rejects a REQ, of which nothing is stored.
+    fn reject_req(
         &mut self,
         way: &W,
         transaction: TransactionId,
@@ -162,77 +172,86 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     ) {
         tracing::debug!(service = %req.service, qpn = req.qpn.get(), %reason, "refused");
         let (remote, rejected) = (req.local, Answered::REQ);
-        self.common.say(way, transaction, Rej { remote, rejected, reason, ..Rej::default() });
+        self.context.send(way, transaction, Rej { remote, rejected, reason, ..Rej::default() });
     }
 
+    /// Makes room for another half-open connection, if there are as many as are allowed, or if the
+    /// table is full and some of its connections are half-open. Returns whether there is room.
+    fn has_room_for_half_open(&mut self, way: &W) -> bool {
+        let is_full = self.half_open.len() >= self.context.config.half_open;
+        if is_full && !self.make_room(None, way) {
+            return false;
+        }
+        !self.table.is_full() || self.half_open.len() == 0 || self.make_room(None, way)
+    }
+
+    /// Takes the first REQ for a connection, whose terms are supported.
     fn first_req(
         &mut self,
         way: &W,
         transaction: TransactionId,
         req: &Req<'_>,
-        number: u64,
-        (request, offered, private): (Request, Extensions, &[u8]),
+        listener: ListenerKey,
+        request: Received<'_, Request>,
     ) {
-        let crowded = self.half_open.len() >= self.common.config.half_open;
-        if crowded && !self.make_room(None, way) {
-            return self.common.counters.half_open_full += 1;
-        }
-        if self.table.is_full() && self.half_open.len() > 0 && !self.make_room(None, way) {
-            return self.common.counters.half_open_full += 1;
-        }
-        let Self { table, common, services, half_open, .. } = self;
-        let extensions = offered & common.config.extensions;
-        let (peer, ours) = (request.local_timeout, request.remote_timeout);
-        let pace = Pace::new(&common.config, peer, ours, request.retries);
-        let (now, listener) = (common.now, (req.service, number));
-        let added = table.add(&mut common.random, |id, place| {
-            let beginning = Beginning {
+        let Received { terms, extensions: offered, private } = request;
+        let Self { table, context, services, half_open, .. } = self;
+        let extensions = offered & context.config.extensions;
+        let (peer, own) = (terms.local_timeout, terms.remote_timeout);
+        let timeouts = ResponseTimeouts::new(&context.config, peer, own, terms.retries);
+        let now = context.now;
+        let added = table.add(&mut context.random, |id, place| {
+            let new = NewConnection {
                 id,
                 place,
                 way: way.clone(),
-                state: State::RequestReceived,
+                state: ConnectionState::ReqReceived,
                 transaction,
-                pace,
-                asked: Some(Asked::of(transaction, req)),
-                alternate: req.alternate != Path::default(),
+                timeouts,
+                req: Some(ReqIdentity::of(transaction, req)),
+                alternate_path: req.alternate != Path::default(),
                 extensions,
             };
-            Connection::new(beginning, now)
+            Connection::new(new, now)
         });
         let Ok(connection) = added else {
-            common.counters.table_full += 1;
-            return self.refuse_req(way, transaction, req, RejectReason::NO_RESOURCES);
+            context.counters.table_full += 1;
+            return self.reject_req(way, transaction, req, RejectReason::NO_RESOURCES);
         };
         let (id, place) = (connection.id, connection.place);
-        common.has_place(place);
+        context.add_timer(place);
         tracing::debug!(id = %id.comm_id(), service = %req.service, "asked");
-        connection.wait(connection.pace.patience(), common);
-        table.meet(place, Peer { guid: req.ca_guid, id: req.local, qpn: req.qpn });
+        connection.wait(connection.timeouts.peer_waits(), context);
+        table.set_peer(place, Peer { guid: req.ca_guid, id: req.local, qpn: req.qpn });
         services.begin(req.service);
-        half_open.add(place, way, listener, common.now);
+        half_open.add(place, way, listener, context.now);
         if let Some(connection) = table.at(place) {
-            connection.prepare_mra(Answered::REQ, common.config.patience);
+            connection.store_mra(Answered::REQ, context.config.mra_timeout);
         }
-        let (way, request, private) = (way.clone(), Box::new(request), private.to_vec());
-        common.events.push_back(Event::Asked { id, way, request, extensions, private });
+        let (way, request, private) = (way.clone(), Box::new(terms), private.to_vec());
+        context.events.push_back(Event::Asked { id, way, request, extensions, private });
     }
 
-    fn req_again(&mut self, place: u32) {
-        let Self { table, common, .. } = self;
+    /// Answers a REQ that the peer has repeated.
+    fn repeated_req(&mut self, place: u32) {
+        let Self { table, context, .. } = self;
         let Some(connection) = table.at(place) else { return };
         match connection.state {
-            State::RequestReceived => {
-                connection.repeat(common);
-                connection.wait_for_program(common);
+            ConnectionState::ReqReceived => {
+                connection.answer_duplicate(context);
+                connection.wait_for_program(context);
             }
-            State::ReplySent => connection.repeat(common),
-            // Only a refusal is remembered there.
-            State::TimeWait if connection.last.is_some() => connection.repeat(common),
-            // The peer has had the reply: this one was on its way for long.
-            _ => common.counters.duplicates += 1,
+            ConnectionState::RepSent => connection.answer_duplicate(context),
+            // The stored message can only be a REJ.
+            ConnectionState::TimeWait if connection.has_message() => {
+                connection.answer_duplicate(context);
+            }
+            // The peer has had the REP, so this copy of the REQ was delayed in the network.
+            _ => context.counters.duplicates += 1,
         }
     }
 }
 
-/// The largest private data of a reply beside an agreement on extensions, as documented above.
+/// The largest private data beside an agreement on extensions, as the documentation of `accept` and
+/// of `connect` says.
 const _: () = assert!(Rep::PRIVATE_DATA - 16 == 180 && Req::PRIVATE_DATA - 16 == 76);

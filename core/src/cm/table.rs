@@ -1,55 +1,46 @@
-//! The connections of a manager, and the names by which they are found.
+//! The table of a manager's connections, and the indices by which they are found.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::hash::Hash;
 
-use crate::nic::random::{Random, take_at_random};
+use crate::common::random::{Random, take_at_random};
 use crate::wire::{CaGuid, CommId, Qpn};
 
 use super::config::{Config, ConfigError};
 use super::connection::{Connection, Peer};
 use super::error::ConnectionError;
 use super::ids::{ConnectionId, Ids};
+use super::keyed_hash::KeyedHash;
 
-/// A hasher that begins with a secret, so that nobody can choose names that collide.
-#[derive(Clone, Copy)]
-pub(super) struct Keyed(pub u64);
-
-impl BuildHasher for Keyed {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.0);
-        hasher
-    }
-}
-
-/// The places that a table begins with.
+/// The number of places that a table begins with.
 const FIRST_PLACES: usize = 1024;
 
-/// Every connection has a place; from when its peer is known, it is found by the peer's names, too.
+/// The table of a manager's connections. Each connection has a place, and is also found by its
+/// communication ID, by its queue pair and, once the peer is known, by the peer's identifiers.
 ///
-/// Those are looked up under the way that they came by. A stranger who claims to be a peer's
-/// adapter is thus a peer of its own, and can't have the other's connections taken for stale.
+/// The peer's identifiers are looked up together with the way that a message came by. A stranger
+/// who claims to be a peer's adapter is thus a peer of its own, and can't have the other peer's
+/// connections taken for stale.
 pub(super) struct Table<W> {
     slots: Vec<Option<Box<Connection<W>>>>,
-    /// The most places. The table grows up to that.
+    /// The number of places up to which the table grows.
     most_places: usize,
     /// Places that no connection has.
     free: VecDeque<u32>,
     pub ids: Ids,
-    /// The places of connections by their names here.
-    by_name: HashMap<CommId, u32, Keyed>,
-    by_peer_id: HashMap<(W, CaGuid, CommId), u32, Keyed>,
-    by_peer_qpn: HashMap<(W, CaGuid, Qpn), u32, Keyed>,
+    /// The places of connections by their local communication IDs.
+    by_local_id: HashMap<CommId, u32, KeyedHash>,
+    by_peer_id: HashMap<(W, CaGuid, CommId), u32, KeyedHash>,
+    by_peer_qpn: HashMap<(W, CaGuid, Qpn), u32, KeyedHash>,
     by_qpn: BTreeMap<Qpn, u32>,
-    /// How many connections are not in time-wait.
+    /// The number of connections that are not in time-wait.
     pub live: usize,
+    /// The most connections that may be out of time-wait.
     most_live: usize,
 }
 
 impl<W: Clone + Eq + Hash> Table<W> {
+    /// Makes an empty table, whose hash tables are keyed by `secret`.
     pub fn new(config: &Config, secret: u64) -> Result<Self, ConfigError> {
         if config.connections == 0 {
             return Err(ConfigError::NoConnections);
@@ -61,16 +52,16 @@ impl<W: Clone + Eq + Hash> Table<W> {
             most_places: slots,
             free: VecDeque::new(),
             ids,
-            by_name: HashMap::with_hasher(Keyed(secret)),
-            by_peer_id: HashMap::with_hasher(Keyed(secret)),
-            by_peer_qpn: HashMap::with_hasher(Keyed(secret)),
+            by_local_id: HashMap::with_hasher(KeyedHash(secret)),
+            by_peer_id: HashMap::with_hasher(KeyedHash(secret)),
+            by_peer_qpn: HashMap::with_hasher(KeyedHash(secret)),
             by_qpn: BTreeMap::new(),
             live: 0,
             most_live: config.connections,
         })
     }
 
-    /// Makes places where none is free, as far as there may be more of them.
+    /// Adds places if none is free and the table may still grow.
     fn grow_if_full(&mut self) {
         if !self.free.is_empty() {
             return;
@@ -81,22 +72,23 @@ impl<W: Clone + Eq + Hash> Table<W> {
         self.free.extend(before as u32..places as u32);
     }
 
-    /// How many places are taken, those of connections whose last event was not taken among them.
+    /// Returns how many places are taken, including those of connections whose last event was not
+    /// taken.
     pub fn taken(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// How many names of peers and queue pairs lead to connections.
+    /// Returns how many identifiers of peers and queue pairs lead to connections.
     pub fn names(&self) -> usize {
         self.by_peer_id.len() + self.by_peer_qpn.len() + self.by_qpn.len()
     }
 
-    /// Whether there is no room for another connection that is not over.
+    /// Whether as many connections as are allowed are out of time-wait.
     pub fn is_full(&self) -> bool {
         self.live >= self.most_live
     }
 
-    /// Puts a connection at a free place, and gives it its name.
+    /// Puts a connection at a free place, under a new communication ID.
     pub fn add(
         &mut self,
         random: &mut Random,
@@ -108,19 +100,20 @@ impl<W: Clone + Eq + Hash> Table<W> {
         self.grow_if_full();
         let full = ConnectionError::TimeWaits(self.most_places);
         let place = take_at_random(&mut self.free, random).ok_or(full)?;
-        // Zero stands for no name.
+        // Zero stands for an unknown communication ID.
         let name = loop {
             let name = self.ids.name(random.u32());
-            if name.0 != 0 && !self.by_name.contains_key(&name) {
+            if name.0 != 0 && !self.by_local_id.contains_key(&name) {
                 break name;
             }
         };
-        self.by_name.insert(name, place);
+        self.by_local_id.insert(name, place);
         self.live += 1;
         let connection = make(ConnectionId(name), place);
         Ok(self.slots[place as usize].insert(Box::new(connection)))
     }
 
+    /// Returns the connection at a place.
     pub fn at(&mut self, place: u32) -> Option<&mut Connection<W>> {
         self.slots.get_mut(place as usize)?.as_deref_mut()
     }
@@ -131,34 +124,37 @@ impl<W: Clone + Eq + Hash> Table<W> {
         found.map(|connection| connection.place).collect()
     }
 
-    /// The connection of this name.
+    /// Finds a connection by its local communication ID.
     pub fn find(&mut self, name: CommId) -> Option<&mut Connection<W>> {
-        let place = *self.by_name.get(&name)?;
+        let place = *self.by_local_id.get(&name)?;
         self.at(place)
     }
 
-    /// The connection of this name, to look at.
+    /// Finds a connection by its local communication ID, for reading only.
     pub fn look(&self, name: CommId) -> Option<&Connection<W>> {
-        self.slots.get(*self.by_name.get(&name)? as usize)?.as_deref()
+        self.slots.get(*self.by_local_id.get(&name)? as usize)?.as_deref()
     }
 
-    /// The same for a program, which is told if there is none.
+    /// Finds the connection that a program names.
+    ///
+    /// # Errors
+    /// When there is no such connection.
     pub fn get(&mut self, id: ConnectionId) -> Result<&mut Connection<W>, ConnectionError> {
         self.find(id.comm_id()).ok_or(ConnectionError::NoSuchConnection(id))
     }
 
-    /// The connection that a peer has this name for.
+    /// Finds the place of a connection by the peer's communication ID.
     pub fn by_peer_id(&self, way: &W, guid: CaGuid, id: CommId) -> Option<u32> {
         self.by_peer_id.get(&(way.clone(), guid, id)).copied()
     }
 
-    /// The connection that a peer's queue pair belongs to.
+    /// Finds the place of a connection by the peer's queue pair.
     pub fn by_peer_qpn(&self, way: &W, guid: CaGuid, qpn: Qpn) -> Option<u32> {
         self.by_peer_qpn.get(&(way.clone(), guid, qpn)).copied()
     }
 
-    /// Enters what is known of a connection's peer.
-    pub fn meet(&mut self, place: u32, peer: Peer) {
+    /// Notes the peer's identifiers of a connection.
+    pub fn set_peer(&mut self, place: u32, peer: Peer) {
         let Some(connection) = self.at(place) else { return };
         connection.peer = Some(peer);
         let way = connection.way.clone();
@@ -166,7 +162,7 @@ impl<W: Clone + Eq + Hash> Table<W> {
         self.by_peer_qpn.insert((way, peer.guid, peer.qpn), place);
     }
 
-    /// Lets a peer's queue pair go, for a connection that it never had.
+    /// Forgets that a peer's queue pair belongs to a connection.
     pub fn forget_peer_qpn(&mut self, place: u32) {
         let Some(connection) = self.at(place) else { return };
         let Some(Peer { guid, qpn, .. }) = connection.peer else { return };
@@ -176,7 +172,7 @@ impl<W: Clone + Eq + Hash> Table<W> {
         }
     }
 
-    /// Whether a queue pair is no other connection's.
+    /// Checks that a queue pair belongs to no connection.
     pub fn check_free(&self, qpn: Qpn) -> Result<(), ConnectionError> {
         let taken = self.by_qpn.get(&qpn).and_then(|&place| {
             let connection = self.slots.get(place as usize)?.as_ref()?;
@@ -185,16 +181,16 @@ impl<W: Clone + Eq + Hash> Table<W> {
         taken.map_or(Ok(()), Err)
     }
 
-    /// Notes whose a queue pair is.
-    pub fn hold(&mut self, qpn: Qpn, place: u32) {
+    /// Notes the queue pair of a connection.
+    pub fn set_qpn(&mut self, qpn: Qpn, place: u32) {
         self.by_qpn.insert(qpn, place);
         if let Some(connection) = self.at(place) {
             connection.qpn = Some(qpn);
         }
     }
 
-    /// Forgets a connection and all names that lead to it. Its place is kept until it is
-    /// [left](Self::leave).
+    /// Removes a connection and all identifiers that lead to it. Its place and its local
+    /// communication ID stay occupied until they are [freed](Self::free_place).
     pub fn take(&mut self, place: u32) -> Option<Box<Connection<W>>> {
         self.forget_peer_qpn(place);
         let connection = self.slots.get_mut(place as usize)?.take()?;
@@ -207,8 +203,8 @@ impl<W: Clone + Eq + Hash> Table<W> {
         Some(connection)
     }
 
-    /// Frees the name and the place of a connection that was taken out.
-    pub fn leave(&mut self, id: ConnectionId) {
-        self.free.extend(self.by_name.remove(&id.comm_id()));
+    /// Frees the place and the local communication ID of a connection that was removed.
+    pub fn free_place(&mut self, id: ConnectionId) {
+        self.free.extend(self.by_local_id.remove(&id.comm_id()));
     }
 }

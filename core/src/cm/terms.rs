@@ -1,4 +1,4 @@
-//! What two ends agree upon: the terms of a request, and those of the reply.
+//! The terms of a connection: what a REQ proposes, and what the REP adds.
 
 use std::time::Duration;
 
@@ -11,49 +11,51 @@ use crate::wire::{CaGuid, CommId, Gid, Lid, PathMtu, Pkey, Psn, Qpn, ServiceId};
 
 use super::extensions::{Extensions, offer, offered};
 
-/// What a requester proposes. The responder, who is shown it, takes it as it is or refuses.
+/// The terms that a requester proposes in its REQ. The responder accepts them as they are, or
+/// rejects the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The service asked for.
+    /// The service that is requested.
     pub service: ServiceId,
     /// The requester's queue pair.
     pub qpn: Qpn,
-    /// The sequence number that it expects, and the responder's first packet therefore bears.
+    /// The packet sequence number of the first packet that the requester expects, and that the
+    /// responder therefore begins with.
     pub psn: Psn,
     /// The kind of connection, reliable or unreliable.
     pub transport: TransportService,
-    /// The most payload that a packet carries.
+    /// The path MTU, which is the most payload that a packet carries.
     pub mtu: PathMtu,
-    /// The partition.
+    /// The key of the partition that the connection belongs to.
     pub pkey: Pkey,
-    /// How many reads and atomic operations the requester takes at a time.
+    /// How many reads and atomic operations of the responder the requester serves at a time.
     pub responder_resources: ResponderResources,
-    /// How many reads and atomic operations the requester will have under way.
+    /// The most reads and atomic operations that the requester will have under way.
     pub initiator_depth: InitiatorDepth,
-    /// How often the responder is to send again what is not acknowledged.
+    /// How often the responder is to retry a request that is not acknowledged.
     pub retry_count: RetryCount,
-    /// How often the responder is to send again what found no receive posted.
+    /// How often the responder is to retry a request that found no receive posted.
     pub rnr_retry_count: RnrRetryCount,
-    /// Whether the requester's side counts end-to-end credits.
+    /// Whether the requester supports end-to-end flow control.
     pub flow_control: bool,
     /// Whether the requester's queue pair uses a shared receive queue.
     pub srq: bool,
-    /// The way between the two ports, and how long the requester waits for an acknowledgement.
+    /// The primary path between the two ports, with the requester's local ACK time-out.
     pub path: Path,
-    /// Ports and addresses as `rdma_cm` tells them: there if the service is a port, and only then.
+    /// IP ports and addresses in the form of `rdma_cm`: present exactly if the service is a port.
     pub addressing: Option<IpCm>,
-    /// How long the responder's manager may take to answer.
+    /// The remote CM response time-out: how long the responder's manager may take to answer.
     pub remote_timeout: CmTimeout,
-    /// How long the requester's manager may take to answer.
+    /// The local CM response time-out: how long the requester's manager may take to answer.
     pub local_timeout: CmTimeout,
-    /// How often either manager says a thing again before it gives up.
+    /// How often either manager repeats a message before it gives up.
     pub retries: CmRetries,
 }
 
 impl Request {
-    /// A request on customary terms: reliable, packets of 1024 bytes, 7 retries, no reads and no
-    /// atomic operations; 268 ms for an answer of the peer's manager, and 15 repetitions, which is
-    /// 4.3 s until it is given up.
+    /// Returns a request on customary terms: a reliable connection, packets of 1024 bytes, 7
+    /// retries, no reads and no atomic operations. The peer's manager has 268 ms to answer, and the
+    /// request is repeated 15 times, so it is given up after 4.3 s.
     pub fn new(service: ServiceId, qpn: Qpn, psn: Psn, from: Gid, to: Gid) -> Self {
         let path = Path {
             local_lid: Lid::PERMISSIVE,
@@ -85,10 +87,12 @@ impl Request {
         }
     }
 
-    /// The same, to be given up about `total` after it is first said, if nothing comes back. The
-    /// wire has room for an interval of 4.096 µs times a power of two, and for 15 repetitions: it
-    /// takes the shortest interval with which they suffice, and so may take one interval more than
-    /// `total`. Both managers are to wait so.
+    /// Sets both CM response time-outs and the number of repetitions, so that the request is given
+    /// up about `total` after it was first sent, if no answer comes.
+    ///
+    /// The wire can express a time-out of 4.096 µs times a power of two, and up to 15 repetitions.
+    /// The shortest time-out is chosen with which these cover `total`, so the whole may take up to
+    /// one time-out longer.
     #[must_use]
     pub fn within(self, total: Duration) -> Self {
         let said = u32::from(CmRetries::MAX.get()) + 1;
@@ -98,7 +102,8 @@ impl Request {
         Self { remote_timeout: timeout, local_timeout: timeout, retries, ..self }
     }
 
-    /// The same as `rdma_cm` asks for it: for a port, between two IP addresses.
+    /// Returns a request in the form of `rdma_cm`, for a port, between two IP addresses. The other
+    /// terms are those of [`new`](Self::new).
     pub fn to_port(port: CmPort, qpn: Qpn, psn: Psn, addressing: IpCm) -> Self {
         let gid = |address| match address {
             std::net::IpAddr::V4(ip) => Gid::from(ip),
@@ -110,7 +115,8 @@ impl Request {
         Self { addressing: Some(addressing), ..request }
     }
 
-    /// All of its private data, and which extensions are offered there.
+    /// Returns the private data of the REQ, which begins with IP addressing where there is any, and
+    /// the extensions that are offered at its end.
     pub(super) fn private(
         &self,
         application: &[u8],
@@ -124,6 +130,7 @@ impl Request {
         Ok((private, offered))
     }
 
+    /// Returns the REQ with these terms.
     pub(super) fn message<'a>(
         &self,
         local: CommId,
@@ -154,9 +161,11 @@ impl Request {
         }
     }
 
-    /// What a message proposes, the extensions that it offers, and what its application says; or
-    /// why nobody here could take it.
-    pub(super) fn read<'a>(req: &Req<'a>) -> Result<(Self, Extensions, &'a [u8]), RejectReason> {
+    /// Reads the terms that a REQ proposes.
+    ///
+    /// # Errors
+    /// The reason to reject the REQ, if its terms are not supported here.
+    pub(super) fn read<'a>(req: &Req<'a>) -> Result<Received<'a, Self>, RejectReason> {
         let mtu = req.path_mtu.mtu().ok_or(RejectReason::INVALID_MTU)?;
         if !matches!(req.transport, TransportService::RELIABLE | TransportService::UNRELIABLE) {
             return Err(RejectReason::INVALID_TRANSPORT);
@@ -168,8 +177,8 @@ impl Request {
             }
             None => (None, req.private.as_bytes()),
         };
-        let (extensions, application) = offered(rest);
-        let request = Self {
+        let (extensions, private) = offered(rest);
+        let terms = Self {
             service: req.service,
             qpn: req.qpn,
             psn: req.psn,
@@ -188,33 +197,45 @@ impl Request {
             local_timeout: req.local_timeout,
             retries: req.max_cm_retries,
         };
-        Ok((request, extensions, application))
+        Ok(Received { terms, extensions, private })
     }
 }
 
-/// What a responder adds when it takes a connection up.
+/// The terms from a received REQ or REP, with the rest of what its private data says.
+pub(super) struct Received<'a, T> {
+    /// The [`Request`] or the [`Reply`].
+    pub terms: T,
+    /// The known extensions that the message offers.
+    pub extensions: Extensions,
+    /// The application's part of the private data.
+    pub private: &'a [u8],
+}
+
+/// The terms that a responder adds in its REP when it accepts a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reply {
     /// The responder's queue pair.
     pub qpn: Qpn,
-    /// The sequence number that it expects, and the requester's first packet therefore bears.
+    /// The packet sequence number of the first packet that the responder expects, and that the
+    /// requester therefore begins with.
     pub psn: Psn,
-    /// How many reads and atomic operations the responder takes at a time.
+    /// How many reads and atomic operations of the requester the responder serves at a time.
     pub responder_resources: ResponderResources,
-    /// How many the responder will have under way: no more than the requester takes.
+    /// The most reads and atomic operations that the responder will have under way: no more than
+    /// the requester serves.
     pub initiator_depth: InitiatorDepth,
-    /// How long the responder's adapter may take to acknowledge.
+    /// The target ACK delay: how long the responder's adapter may take to acknowledge.
     pub ack_delay: AckDelay,
-    /// How often the requester is to send again what found no receive posted.
+    /// How often the requester is to retry a request that found no receive posted.
     pub rnr_retry_count: RnrRetryCount,
-    /// Whether the responder's side counts end-to-end credits.
+    /// Whether the responder supports end-to-end flow control.
     pub flow_control: bool,
     /// Whether the responder's queue pair uses a shared receive queue.
     pub srq: bool,
 }
 
 impl Reply {
-    /// A reply on customary terms: no reads and no atomic operations.
+    /// Returns a reply on customary terms: no reads and no atomic operations.
     pub fn new(qpn: Qpn, psn: Psn) -> Self {
         Self {
             qpn,
@@ -228,8 +249,8 @@ impl Reply {
         }
     }
 
-    /// The same with reads and atomic operations: as many as are proposed, in either direction, and
-    /// no more than `most`.
+    /// Returns a reply to `request` with reads and atomic operations: in either direction as many as
+    /// the request proposes, but no more than `most`.
     pub fn to(request: &Request, qpn: Qpn, psn: Psn, most: u8) -> Self {
         Self {
             responder_resources: ResponderResources(request.initiator_depth.0.min(most)),
@@ -238,9 +259,11 @@ impl Reply {
         }
     }
 
+    /// Returns the REP with these terms.
     pub(super) fn message<'a>(
         &self,
-        (local, remote): (CommId, CommId),
+        local: CommId,
+        remote: CommId,
         ca_guid: CaGuid,
         failover: Failover,
         private: &'a [u8; Rep::PRIVATE_DATA],
@@ -263,10 +286,10 @@ impl Reply {
         }
     }
 
-    /// What a message says, the extensions in it, and what its application says.
-    pub(super) fn read<'a>(rep: &Rep<'a>) -> (Self, Extensions, &'a [u8]) {
-        let (extensions, application) = offered(rep.private.as_bytes());
-        let reply = Self {
+    /// Reads the terms that a REP adds.
+    pub(super) fn read<'a>(rep: &Rep<'a>) -> Received<'a, Self> {
+        let (extensions, private) = offered(rep.private.as_bytes());
+        let terms = Self {
             qpn: rep.qpn,
             psn: rep.psn,
             responder_resources: rep.responder_resources,
@@ -276,11 +299,11 @@ impl Reply {
             flow_control: rep.flow_control,
             srq: rep.srq,
         };
-        (reply, extensions, application)
+        Received { terms, extensions, private }
     }
 }
 
-/// An application's bytes with the zeros behind them.
+/// Returns an application's private data, followed by zeros up to the room that a message has.
 pub(super) fn padded<const ROOM: usize>(application: &[u8]) -> Result<[u8; ROOM], TooLong> {
     let mut private = [0; ROOM];
     PrivateData::<ROOM>::new(application)?;

@@ -1,4 +1,4 @@
-//! What two managers agreed upon, as one of the queue pairs must know it.
+//! Agreements: the settings of a queue pair that follow from a REQ and its REP.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use crate::encap::Path;
 use crate::nic::{Change, Connection, Rights, Sending};
 use crate::wire::{PathMtu, Pkey, Psn, Qpn};
 
-/// What a request and the reply to it mean for one side's queue pair.
+/// The settings of one side's queue pair that follow from a request and its reply.
 ///
-/// Of what a queue pair must know, the messages do not carry
+/// A queue pair needs some settings that the messages do not carry:
 ///
 /// * how long a peer is to wait when no receive is posted: the customary time of
 ///   [`Connection::new`];
-/// * when to acknowledge unasked, and how much may be unacknowledged: as customary;
-/// * what the peer may do with this side's memory: that is for the program to say.
+/// * when to acknowledge without being asked, and how much may be unacknowledged: as customary;
+/// * which operations the peer may carry out on this side's memory: the program says that.
 ///
-/// Of sequence numbers they carry those that each side expects: the request says with which one the
-/// responder begins, and the reply with which one the requester does.
+/// Each message carries the packet sequence number that its sender expects: the request says with
+/// which number the responder begins, and the reply with which number the requester begins.
 ///
-/// They carry a time-out for adapters that know no other. Here it only shortens the one that is
-/// used until something is known of the path.
+/// The messages carry a time-out for adapters that don't measure the path. Here it can only shorten
+/// the time-out that is used until the path has been measured.
 ///
 /// ```
 /// use doorbell_core::cm::{Extensions, Reply, Request};
@@ -40,38 +40,39 @@ use crate::wire::{PathMtu, Pkey, Psn, Qpn};
 /// assert_eq!((asks.peer, answers.peer), (Qpn::new(0x16), Qpn::new(0x15)));
 /// assert_eq!((asks.asks, answers.takes), (4, 4));
 /// assert_eq!((asks.takes, answers.asks), (2, 2));
-/// // A peer that has offered no extension is a standard one.
+/// // A peer that has offered no extension is a standard peer.
 /// assert!(asks.sending(Extensions::NONE).ask_each);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreement {
     /// The peer's queue pair.
     pub peer: Qpn,
-    /// The peer's first sequence number.
+    /// The peer's first packet sequence number.
     pub expected: Psn,
-    /// This side's first sequence number.
+    /// The first packet sequence number of this side.
     pub first: Psn,
-    /// The most payload that a packet carries.
+    /// The path MTU of the connection.
     pub mtu: PathMtu,
-    /// The partition.
+    /// The key of the partition that the connection belongs to.
     pub pkey: Pkey,
-    /// How many reads and atomic operations of the peer's this side takes at a time.
+    /// The number of reads and atomic operations of the peer that this side serves at a time.
     pub takes: u8,
-    /// How many of its own it may have under way.
+    /// The number of its own reads and atomic operations that this side may have under way.
     pub asks: u8,
-    /// Whether it says how many receives are posted.
+    /// Whether acknowledgements of this side carry end-to-end credits.
     pub credits: bool,
-    /// How often it sends again what is not answered.
+    /// The number of times that this side retries a request which is not acknowledged.
     pub retries: u8,
-    /// How often it comes back to a peer without receives; 7 is for ever.
+    /// The number of times that this side retries a request for which the peer has no receive. 7
+    /// means for ever.
     pub rnr_retries: u8,
-    /// The longest to wait for an answer as long as nothing is known of the path, if the messages
-    /// say so.
+    /// The longest time-out while nothing is known of the path's round trip, if the messages name
+    /// one.
     pub timeout: Option<Duration>,
 }
 
 impl Agreement {
-    /// That of the side which asked.
+    /// Returns the settings of the side that sent the request.
     pub fn requesters(request: &Request, reply: &Reply) -> Self {
         Self {
             peer: reply.qpn,
@@ -88,7 +89,8 @@ impl Agreement {
         }
     }
 
-    /// That of the side which was asked: the other's, turned around.
+    /// Returns the settings of the side that received the request: the other side's, with the
+    /// directions exchanged.
     pub fn responders(request: &Request, reply: &Reply) -> Self {
         let other = Self::requesters(request, reply);
         Self {
@@ -103,14 +105,14 @@ impl Agreement {
         }
     }
 
-    /// The change to the init state.
+    /// Returns the change to the init state.
     pub fn init(&self, rights: Rights) -> Change {
         Change::Init { rights, pkey: self.pkey }
     }
 
-    /// What the queue pair must know to be ready to receive, from a peer with which these
-    /// extensions are shared: those that [`Asked`](crate::cm::Event::Asked) or
-    /// [`Replied`](crate::cm::Event::Replied) tells of.
+    /// Returns the settings that make the queue pair ready to receive from a peer with which these
+    /// extensions are shared, as [`Asked`](crate::cm::Event::Asked) or
+    /// [`Replied`](crate::cm::Event::Replied) tells them.
     pub fn connection(&self, path: Path, extensions: Extensions) -> Connection {
         Connection {
             credits: self.credits,
@@ -120,9 +122,9 @@ impl Agreement {
         }
     }
 
-    /// What it must know to be ready to send, to a peer that has agreed upon these extensions. One
-    /// that has agreed upon none is taken for a standard peer, which acknowledges what it is asked
-    /// to.
+    /// Returns the settings that make the queue pair ready to send to a peer that has agreed on
+    /// these extensions. A peer that has agreed on none is assumed to be a standard peer, which
+    /// acknowledges only what it is asked to.
     pub fn sending(&self, extensions: Extensions) -> Sending {
         let customary = match extensions.is_empty() {
             true => Sending::to_standard_peer(self.first),

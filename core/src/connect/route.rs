@@ -1,20 +1,21 @@
-//! The way to a peer's connection manager.
+//! Routes: the ways to peers' connection managers.
 
 use std::hash::{Hash, Hasher};
 
 use crate::encap::{Host, Path, PathId, Version};
 use crate::nic::{Management, Way};
 
-/// The way to a peer's manager, for a [`ConnectionManager`](crate::cm::ConnectionManager) to tell
-/// its peers apart by.
+/// The way to a peer's manager, by which a [`ConnectionManager`](crate::cm::ConnectionManager)
+/// distinguishes its peers.
 ///
-/// Two are equal that lead between the same two hosts by the same encapsulation. Headers that were
-/// received are not, from one datagram to the next: they have lengths and identifications in them,
-/// routers count their hops, switches mark them, and a host may have moved to another port of
-/// a switch.
+/// Two routes are equal if they lead between the same two hosts by the same encapsulation. Headers
+/// are not compared, since received headers differ from one datagram to the next: they contain
+/// lengths and identifications, routers count hops, switches mark congestion, and a host may have
+/// moved to another port of a switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Route(Way);
 
+/// The part of a route that is compared.
 #[derive(PartialEq, Eq, Hash)]
 enum Hosts {
     Link(PathId),
@@ -22,28 +23,28 @@ enum Hosts {
 }
 
 impl Route {
-    /// The way that a datagram is sent by.
+    /// Makes a route of the way that a datagram is sent by.
     pub const fn new(there: Way) -> Self {
         Self(there)
     }
 
-    /// The way of a path through a network.
+    /// Returns the route along a path through a network.
     pub fn along(path: &Path) -> Self {
         Self(Way::Network(*path.outer()))
     }
 
-    /// The way back to whoever sent a datagram.
+    /// Returns the route back to the sender of a datagram.
     pub fn back(received: &Management) -> Self {
         Self(received.way.back())
     }
 
-    /// The path of a queue pair that is connected to a peer of that manager, and of datagrams to
-    /// the manager itself; `id` as for [`Way::path`].
+    /// Returns the path of a queue pair that is connected to a peer of that manager, which is also
+    /// the path of datagrams to the manager itself. `id` is as for [`Way::path`].
     pub fn path(&self, id: PathId) -> Path {
         self.0.path(id)
     }
 
-    /// The way itself.
+    /// Returns the way that datagrams are sent by.
     pub const fn way(&self) -> &Way {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What stands around a transport packet: the outer headers and the ICRC.
+//! Encapsulation: the outer headers and the ICRC around a transport packet.
 //!
 //! Three encapsulations carry the same packets:
 //!
@@ -6,30 +6,29 @@
 //! |---|---|---|---|
 //! | RoCE v2 | Ethernet, IPv4 or IPv6, UDP | yes | any network, segmentation offload |
 //! | RoCE v1 | Ethernet, GRH | yes | one Ethernet, the shortest frames |
-//! | [`bare`] | none | none | shared memory, where nothing can be damaged |
+//! | [`shm_record`] | none | none | shared memory, where no packet can be damaged |
 //!
-//! Sending, a [`Path`] knows the outer headers to one peer, and a [`Run`] lays packets into a
-//! frame: one, or many of one size back to back with the outer headers once in front, as
-//! segmentation offload takes them; where there are only single ones, [`alone`] does it.
-//! Receiving, an [`Opener`] takes a frame apart into packets whose ICRC held. Both remember how
-//! far the CRC of the unchanging headers had come, so that a packet costs the CRC of its own
-//! bytes only.
+//! When sending, a [`Path`] has the outer headers to one peer, and a [`Run`] encodes packets in a
+//! frame: one packet, or many of one size back to back with the outer headers once in front, as
+//! segmentation offload takes them. [`alone`] encodes a single packet. When receiving, an [`Opener`]
+//! parses a frame into packets whose ICRC holds. Both remember the CRC of the headers that stay the
+//! same, so a packet costs only the CRC of its own bytes.
 //!
-//! The ICRC covers the outer headers but for what routers change on the way, and so each packet
-//! of a run must be checked as it would travel alone: with its own lengths and, over IPv4, its own
-//! identification. Segmentation numbers the packets upwards from the frame's. To a receiver that
-//! is not shown it, as behind a UDP socket, [`HiddenIds`] says what it must have been.
+//! The ICRC covers the outer headers except the fields that routers change. So each packet of a run
+//! is checked as if it travelled alone: with its own lengths and, over IPv4, its own identification.
+//! Segmentation counts the identifications up from the frame's. For a receiver that does not see
+//! identifications, such as the user of a UDP socket, [`IpIdRecovery`] recovers them.
 
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-pub mod bare;
-mod hidden;
+mod ip_id;
 mod opener;
 mod outer;
 mod path;
 mod run;
+pub mod shm_record;
 
-pub use hidden::HiddenIds;
+pub use ip_id::IpIdRecovery;
 pub use opener::{Arrival, Opener};
 pub use outer::{Host, Outer, Version};
 pub use path::{Path, PathId};
@@ -37,34 +36,36 @@ pub use run::{Full, Run, Sealed, Segmentation, alone};
 
 use crate::wire::{Bth, Crc};
 
-/// The bytes of a packet's ICRC.
+/// The length of a packet's ICRC in bytes.
 pub const ICRC_LEN: usize = 4;
 
-/// How much of the BTH is taken into a remembered CRC: all but the last word, in which the
-/// sequence number stands.
+/// The number of bytes of the BTH that a remembered CRC covers: all but the last word, which has
+/// the sequence number.
 const STEADY_BTH: usize = 8;
 
-/// The first eight bytes of a BTH as the ICRC sees them: the congestion bits and the reserved
-/// ones beside them, which routers may set, count as ones.
+/// Returns the first eight bytes of a BTH as the ICRC covers them. The congestion bits and the
+/// reserved bits beside them, which routers may set, count as ones.
 #[inline]
 fn steady_bth(first: [u8; STEADY_BTH]) -> u64 {
     u64::from_le_bytes(first) | 0xFF << 32
 }
 
-/// A CRC that has taken in the outer headers and the steady part of the BTH, and for which.
+/// The CRC of outer headers and of the first eight bytes of the BTH, with the values that it is the
+/// CRC of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Remembered {
-    /// The length of the transport packet, ICRC included: the outer headers carry it.
+struct CrcPrefix {
+    /// The length of the transport packet with its ICRC, which the outer headers carry.
     len: usize,
     bth: u64,
     crc: Crc,
 }
 
-impl Remembered {
-    /// Fits no packet: none is this long.
-    const NOTHING: Self = Self { len: usize::MAX, bth: 0, crc: Crc::NEW };
+impl CrcPrefix {
+    /// A value that fits no packet, since no packet is this long.
+    const NONE: Self = Self { len: usize::MAX, bth: 0, crc: Crc::NEW };
 
-    /// Takes in `outer` around a packet of `len` bytes, and the steady part of its BTH.
+    /// Computes the CRC of `outer` around a packet of `len` bytes, and of the first eight bytes of
+    /// its BTH.
     #[cold]
     fn begin(outer: &Outer, len: usize, bth: u64) -> Self {
         let (covered, covered_len) = outer.covered(len);

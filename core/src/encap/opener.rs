@@ -1,25 +1,26 @@
-//! Taking a received frame apart into packets whose ICRC held.
+//! Parsing a received frame into packets whose ICRC holds.
 
-use crate::wire::fixed::be16;
+use crate::fields::be16;
 use crate::wire::{Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold};
 
-use super::hidden::HiddenIds;
+use super::ip_id::IpIdRecovery;
 use super::outer::{Outer, id_of, with_id};
-use super::{ICRC_LEN, Remembered, steady_bth};
+use super::{CrcPrefix, ICRC_LEN, steady_bth};
 
-/// Opens frames, remembering the outer headers of the last one and the CRC that they gave: the
-/// next is likely to have the same, and is then neither parsed nor summed again.
+/// A parser of frames, which remembers the outer headers of the last frame and their CRC. The next
+/// frame is likely to have the same outer headers, which then are neither parsed nor summed again.
 #[derive(Clone, Debug)]
 pub struct Opener {
     outer: Outer,
-    /// The bytes that `outer` was read from, and how many of its frame were the transport packet's.
+    /// The bytes that `outer` was parsed from.
     bytes: [u8; Outer::MAX_LEN],
+    /// The length of that frame's transport packets.
     transport: usize,
-    /// What `outer` was made of, if it was given and not read.
+    /// The headers that [`datagram`](Self::datagram) was given last, if `outer` is made of them.
     given: Outer,
-    /// The CRC of these headers and the steady part of a packet's BTH.
-    remembered: Remembered,
-    /// How often headers came that were not those of the frame before.
+    /// The CRC of these headers and of the first eight bytes of a packet's BTH.
+    remembered: CrcPrefix,
+    /// The number of frames whose headers differed from those of the frame before.
     changes: u64,
 }
 
@@ -28,29 +29,30 @@ impl Default for Opener {
         Self {
             outer: Outer::NOWHERE,
             bytes: [0; Outer::MAX_LEN],
-            // More than any frame has: the first is not taken for a repetition.
+            // No frame is this long, so the first frame is parsed.
             transport: usize::MAX,
             given: Outer::NOWHERE,
-            remembered: Remembered::NOTHING,
+            remembered: CrcPrefix::NONE,
             changes: 0,
         }
     }
 }
 
-/// The packets of one frame, in their order. Each is an error of its own when it is damaged.
+/// The packets of one frame, in their order. A damaged packet is an error, and the others are not
+/// affected.
 #[derive(Debug)]
 pub struct Arrival<'f, 'o> {
     rest: &'f [u8],
     segment: usize,
     index: u16,
     opener: &'o mut Opener,
-    hidden: Option<&'o mut HiddenIds>,
+    ids: Option<&'o mut IpIdRecovery>,
     wrong: Malformed,
 }
 
 impl Opener {
-    /// Reads the outer headers of `frame`. Where the device says that it is a run, `segment` is
-    /// the size of its packets.
+    /// Parses the outer headers of `frame`. If the device says that the frame is a run of packets,
+    /// `segment` is their size.
     #[inline]
     pub fn open<'f>(
         &mut self,
@@ -64,14 +66,15 @@ impl Opener {
         Ok(Arrival::new(rest, segment, self, None))
     }
 
-    /// Opens what a UDP socket received: what stood behind the outer headers, which are known from
-    /// the addresses but for lengths and identification. `ids` predicts the latter, and learns. As
-    /// in [`open`](Self::open), `segment` is the size of the packets of a run.
+    /// Parses a datagram that a UDP socket received. Its outer headers are known from the
+    /// addresses, except for lengths and identification. `ids` predicts the identification, and
+    /// learns from the datagram. As in [`open`](Self::open), `segment` is the size of the packets
+    /// of a run.
     #[inline]
     pub fn datagram<'f, 'o>(
         &'o mut self,
         outer: &Outer,
-        ids: &'o mut HiddenIds,
+        ids: &'o mut IpIdRecovery,
         datagram: &'f [u8],
         segment: Option<u16>,
     ) -> Result<Arrival<'f, 'o>, Malformed> {
@@ -89,14 +92,15 @@ impl Opener {
     fn give(&mut self, outer: &Outer) {
         self.transport = usize::MAX;
         (self.outer, self.given) = (*outer, *outer);
-        self.remembered = Remembered::NOTHING;
+        self.remembered = CrcPrefix::NONE;
         self.changes += 1;
     }
 
-    /// What follows the outer headers, if they are those of the frame before.
+    /// Returns the rest of the frame behind its outer headers, if these are the same as those of
+    /// the frame before.
     #[inline]
     fn repeated<'f>(&mut self, frame: &'f [u8]) -> Option<&'f [u8]> {
-        // Of known lengths, so that the comparison is a few instructions and no call.
+        // The lengths are constants, so the comparison is a few instructions and no call.
         let same = match &mut self.outer {
             Outer::V1(..) => same::<{ Ethernet::LEN + Grh::LEN }>(frame, &self.bytes),
             Outer::V2Ipv6(..) => same::<{ Outer::MAX_LEN }>(frame, &self.bytes),
@@ -112,7 +116,7 @@ impl Opener {
 
     #[cold]
     fn parse<'f>(&mut self, frame: &'f [u8]) -> Result<&'f [u8], Malformed> {
-        // Whatever happens, the next frame is not compared with one that was not accepted.
+        // If this frame is not accepted, the next frame must not be compared with it.
         (self.transport, self.given) = (usize::MAX, Outer::NOWHERE);
         let (outer, rest) = Outer::parse(frame)?;
         if rest.is_empty() {
@@ -125,39 +129,40 @@ impl Opener {
         own.copy_from_slice(read);
         self.outer = outer;
         self.transport = rest.len();
-        self.remembered = Remembered::NOTHING;
+        self.remembered = CrcPrefix::NONE;
         self.changes += 1;
         Ok(rest)
     }
 
-    /// The CRC of a packet of `transport` bytes up to and with the steady part of its BTH, but for
-    /// the identification.
+    /// Returns the CRC of a packet of `transport` bytes up to the first eight bytes of its BTH,
+    /// without the identification.
     #[inline]
     fn crc(&mut self, transport: usize, bth: u64) -> Crc {
         if !self.remembered.fits(transport, bth) {
-            self.remembered = Remembered::begin(&self.outer, transport, bth);
+            self.remembered = CrcPrefix::begin(&self.outer, transport, bth);
         }
         self.remembered.crc
     }
 }
 
-/// What is wrong with outer headers that nothing follows.
+/// The error for outer headers that no packet follows.
 const NOTHING: Malformed = Malformed::Truncated { part: Part::Bth, need: Bth::LEN, have: 0 };
 
-/// Whether a frame begins with the `N` bytes that `bytes` does.
+/// Whether the first `N` bytes of a frame are those of `bytes`.
 #[inline]
 fn same<const N: usize>(frame: &[u8], bytes: &[u8]) -> bool {
     let (Some(a), Some(b)) = (frame.first_chunk::<N>(), bytes.first_chunk::<N>()) else {
         return false;
     };
-    // Word by word: for this many bytes a comparison of arrays calls the library.
+    // Word by word, since a comparison of arrays of this length is a call into the library.
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let differences = a.iter().zip(b).map(|(a, b)| u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b));
     differences.fold(0, |all, one| all | one) == 0 && a_rest == b_rest
 }
 
-/// The identification of a frame over IPv4, and whether its other outer headers are those in
-/// `bytes`. The checksum differs with the identification: the sum of both is the same.
+/// Returns the IPv4 identification of a frame, and whether its other outer headers are those in
+/// `bytes`. The header checksum differs with the identification, but the sum of both stays the
+/// same.
 #[inline]
 fn same_but_id(frame: &[u8], bytes: &[u8]) -> Option<(IpId, bool)> {
     const LEN: usize = Ethernet::LEN + Ipv4::LEN + Udp::LEN;
@@ -165,7 +170,7 @@ fn same_but_id(frame: &[u8], bytes: &[u8]) -> Option<(IpId, bool)> {
     const CHECKSUM: usize = Ethernet::LEN + 10;
     let (ours, theirs) = (frame.first_chunk::<LEN>()?, bytes.first_chunk::<LEN>()?);
     let sum = |h| fold(u32::from(be16::<ID, LEN>(h)) + u32::from(be16::<CHECKSUM, LEN>(h)));
-    // The identification lies in the third word, with all of the checksum in the fourth.
+    // The identification is in the third word, and the checksum in the fourth.
     const { assert!(ID / 8 == 2 && (ID + 1) / 8 == 2 && CHECKSUM / 8 == 3 && (CHECKSUM + 1) / 8 == 3) };
     let masks = [!0, !0, without(ID), without(CHECKSUM), !0];
     let ((a, a_rest), (b, b_rest)) = (ours.as_chunks::<8>(), theirs.as_chunks::<8>());
@@ -176,7 +181,7 @@ fn same_but_id(frame: &[u8], bytes: &[u8]) -> Option<(IpId, bool)> {
     Some((IpId(be16::<ID, LEN>(ours)), same))
 }
 
-/// A word of ones but for the two bytes of a header that begin at `at`.
+/// Returns a word of ones, in which the two bytes of a header that begin at `at` are zero.
 const fn without(at: usize) -> u64 {
     !u64::from_le(0xFFFF << (8 * (at % 8)))
 }
@@ -187,26 +192,27 @@ impl<'f, 'o> Arrival<'f, 'o> {
         rest: &'f [u8],
         segment: Option<u16>,
         opener: &'o mut Opener,
-        hidden: Option<&'o mut HiddenIds>,
+        ids: Option<&'o mut IpIdRecovery>,
     ) -> Self {
         let segment = segment.map_or(rest.len(), usize::from).max(1);
-        Self { rest, segment, index: 0, opener, hidden, wrong: NOTHING }
+        Self { rest, segment, index: 0, opener, ids, wrong: NOTHING }
     }
 
-    /// The headers around the packets.
+    /// Returns the outer headers of the frame.
     #[inline]
     pub fn outer(&self) -> &Outer {
         &self.opener.outer
     }
 
-    /// A number that frames share only if they follow each other with the same outer headers, but
-    /// for the identification: who has judged the addresses of one need not judge the other's.
+    /// Returns a number that two frames share only if they follow each other with the same outer
+    /// headers, the identification aside. So a NIC that has checked the addresses of one frame need
+    /// not check those of the other.
     #[inline]
     pub fn flow(&self) -> u64 {
         self.opener.changes
     }
 
-    /// The next packet, unchecked.
+    /// Returns the next packet with its ICRC, which is not checked yet.
     #[inline(always)]
     pub(crate) fn next_sealed(&mut self) -> Option<&'f [u8]> {
         if self.rest.is_empty() {
@@ -217,8 +223,8 @@ impl<'f, 'o> Arrival<'f, 'o> {
         Some(packet)
     }
 
-    /// The packet that was last taken without its ICRC, if that held: if it did not, it is
-    /// [known](Self::wrong) why.
+    /// Checks the ICRC of the packet that was last taken, and returns the packet without its ICRC.
+    /// If the check fails, [`wrong`](Self::wrong) returns the error.
     #[inline(always)]
     pub(crate) fn check(&mut self, packet: &'f [u8]) -> Option<&'f [u8]> {
         let index = self.index;
@@ -235,48 +241,55 @@ impl<'f, 'o> Arrival<'f, 'o> {
         let id = first.map(|IpId(first)| IpId(first.wrapping_add(index)));
         let (expected, found) =
             (with_id(crc, id).update(rest).finish(), u32::from_le_bytes(*found));
-        let hidden = self.hidden.as_deref_mut();
+        let ids = self.ids.as_deref_mut();
         if expected == found {
-            if let (Some(ids), Some(first)) = (hidden, first) {
+            if let (Some(ids), Some(first)) = (ids, first) {
                 ids.confirm(first);
             }
-        } else if !self.opener.explains((crc, index), rest, (found, expected), hidden) {
+        } else if !self.opener.explains(Mismatch { crc, index, rest, found, expected }, ids) {
             self.wrong = Malformed::Icrc { found, expected };
             return None;
         }
         Some(body)
     }
 
-    /// What was wrong with the packet whose check failed last.
+    /// Returns the error of the packet whose check failed last.
     #[inline]
     pub(crate) fn wrong(&self) -> Malformed {
         self.wrong
     }
 }
 
+/// A packet whose ICRC does not hold with the expected identification.
+struct Mismatch<'f> {
+    /// The CRC up to the BTH's first eight bytes, without an identification.
+    crc: Crc,
+    /// The index of the packet in its run.
+    index: u16,
+    /// The bytes behind the BTH's first eight.
+    rest: &'f [u8],
+    /// The ICRC that the packet carries.
+    found: u32,
+    /// The ICRC that the packet should have with the expected identification.
+    expected: u32,
+}
+
 impl Opener {
-    /// Whether an ICRC that was `found`, and is not the one `expected`, holds with another
-    /// identification than the packet of that index in its run should have. Its steady part gave
-    /// `crc`.
+    /// Whether the ICRC of a packet holds with another identification than the expected one.
     #[cold]
     #[inline(never)]
-    fn explains(
-        &mut self,
-        (crc, index): (Crc, u16),
-        rest: &[u8],
-        (found, expected): (u32, u32),
-        hidden: Option<&mut HiddenIds>,
-    ) -> bool {
+    fn explains(&mut self, mismatch: Mismatch<'_>, ids: Option<&mut IpIdRecovery>) -> bool {
+        let Mismatch { crc, index, rest, found, expected } = mismatch;
         let Some(IpId(first)) = self.outer.id() else { return false };
         // A run that the receiving interface put together may have carried one identification
         // throughout, where a sender's runs count upwards.
         if index > 0 && with_id(crc, Some(IpId(first))).update(rest).finish() == found {
-            hidden.into_iter().for_each(|ids| ids.confirm(IpId(first)));
+            ids.into_iter().for_each(|ids| ids.confirm(IpId(first)));
             return true;
         }
-        // Otherwise the difference between the two must be that between two identifications: the
-        // assumed one, and another that is hidden.
-        let Some(ids) = hidden else { return false };
+        // Otherwise the difference between the two ICRCs must be the effect of a difference between
+        // two identifications: the predicted one, and the sender's, which this side does not see.
+        let Some(ids) = ids else { return false };
         let Some(IpId(between)) = id_of(expected ^ found, rest.len()) else { return false };
         let first = IpId((first.wrapping_add(index) ^ between).wrapping_sub(index));
         ids.correct(first);

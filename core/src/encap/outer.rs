@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::wire::fixed::{ByByte, low16, put};
+use crate::fields::{ByByte, low16, put};
 use crate::wire::{
     Crc, EtherType, Ethernet, FlowLabel, Gid, Grh, InetChecksum, IpId, IpProtocol, Ipv4, Ipv6, Mac,
     Malformed, Part, Udp, UdpPort,
@@ -10,64 +10,65 @@ use crate::wire::{
 
 use super::STEADY_BTH;
 
-/// Which encapsulation a frame has.
+/// The encapsulation of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Version {
-    /// RoCE v1.
+    /// RoCE version 1, with a global route header.
     V1,
-    /// RoCE v2 over IPv4.
+    /// RoCE version 2 over IPv4.
     V2Ipv4,
-    /// RoCE v2 over IPv6.
+    /// RoCE version 2 over IPv6.
     V2Ipv6,
 }
 
 /// The outer headers of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outer {
-    /// Ethernet and a global route header.
+    /// The headers of RoCE v1: Ethernet and GRH.
     V1(Ethernet, Grh),
-    /// Ethernet, IPv4 and UDP.
+    /// The headers of RoCE v2 over IPv4: Ethernet, IPv4 and UDP.
     V2Ipv4(Ethernet, Ipv4, Udp),
-    /// Ethernet, IPv6 and UDP.
+    /// The headers of RoCE v2 over IPv6: Ethernet, IPv6 and UDP.
     V2Ipv6(Ethernet, Ipv6, Udp),
 }
 
-/// Who speaks for itself on a network: a machine or, where several processes of one each have a UDP
-/// port of their own, such a process.
+/// A host on a network: a machine or, if several processes of a machine have UDP ports of their
+/// own, one of these processes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Host {
-    /// The machine.
+    /// The global identifier of the machine.
     pub gid: Gid,
-    /// The port that it is spoken to at: RoCE's own, unless both sides have chosen others.
+    /// The UDP port that the host receives at: RoCE's own, unless both sides have chosen others.
     pub port: UdpPort,
 }
 
-/// What the CRC takes in before a packet: eight bytes of ones and the headers behind Ethernet.
+/// The most bytes that the ICRC covers in front of a packet: eight bytes of ones, and the headers
+/// behind Ethernet.
 pub(super) const MAX_COVERED: usize = 8 + Ipv6::LEN + Udp::LEN;
 
 impl Outer {
     /// The most bytes that outer headers take.
     pub const MAX_LEN: usize = Ethernet::LEN + Ipv6::LEN + Udp::LEN;
 
-    /// Headers of no frame, to begin with.
+    /// A placeholder for the headers of no frame.
     pub(super) const NOWHERE: Self = Self::v1((Mac([0; 6]), Mac([0; 6])));
 
-    /// As many hops as a sender customarily allows.
+    /// The hop limit that senders customarily use.
     pub(crate) const HOPS: u8 = 64;
-    /// The traffic class of a sender that does not slow down where switches mark congestion: the two
-    /// bits which would ask them to mark packets rather than drop them stay clear.
+    /// The traffic class of a sender that does not slow down when switches mark congestion. The two
+    /// ECN bits, which would ask switches to mark packets rather than drop them, are zero.
     const TRAFFIC_CLASS: u8 = 0;
 
-    /// RoCE v1's, from one station of an Ethernet to another, each with the identifier that belongs
-    /// to its address. Lengths are left to who knows them.
+    /// Returns the headers of RoCE v1 from one station of an Ethernet to another, each with the GID
+    /// that is derived from its address. The lengths are zero.
     pub const fn v1((from, to): (Mac, Mac)) -> Self {
         let ethernet = Ethernet { destination: to, source: from, ethertype: EtherType::ROCE };
         Self::V1(ethernet, Grh(ipv6(IpProtocol::IBA, (Gid::from_mac(from), Gid::from_mac(to)))))
     }
 
-    /// RoCE v2's, from one station to another and from one address and port to another, of one
-    /// family: between two, there are none. They may not be fragmented; lengths, identification and
-    /// checksums are left to who knows them.
+    /// Returns the headers of RoCE v2 from one station to another, and from one address and port to
+    /// another. Returns `None` if the addresses are of two families. The packets may not be
+    /// fragmented. Lengths, identification and checksums are zero.
     pub fn v2((from, to): (Mac, Mac), source: SocketAddr, destination: SocketAddr) -> Option<Self> {
         let ethernet = |ethertype| Ethernet { destination: to, source: from, ethertype };
         let udp = Udp {
@@ -98,7 +99,7 @@ impl Outer {
         }
     }
 
-    /// The bytes that they take.
+    /// Returns the bytes that the headers take.
     #[inline]
     pub const fn len(&self) -> usize {
         match self {
@@ -108,13 +109,13 @@ impl Outer {
         }
     }
 
-    /// Never: there is always an Ethernet header.
+    /// Returns false, since every frame has an Ethernet header.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         false
     }
 
-    /// Which encapsulation it is.
+    /// Returns the encapsulation of the frame.
     #[inline]
     pub const fn version(&self) -> Version {
         match self {
@@ -124,8 +125,8 @@ impl Outer {
         }
     }
 
-    /// Reads the outer headers of a frame. What is returned with them is the transport packet, or
-    /// a run of them, with the ICRC; padding that Ethernet added behind it is cut off.
+    /// Parses the outer headers of a frame. Returns the headers and the transport packet, or the
+    /// run of packets, with the ICRC. Padding that Ethernet added behind it is cut off.
     #[inline]
     pub fn parse(frame: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (ethernet, rest) = Ethernet::parse(frame)?;
@@ -151,7 +152,8 @@ impl Outer {
         }
     }
 
-    /// The headers as they stand on the wire: the first [`len`](Self::len) bytes of the array.
+    /// Returns the headers as they stand on the wire: the first [`len`](Self::len) bytes of the
+    /// array.
     pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
         let mut bytes = [0; Self::MAX_LEN];
         let (ethernet, behind) = bytes.split_at_mut(Ethernet::LEN);
@@ -172,10 +174,11 @@ impl Outer {
         bytes
     }
 
-    /// The same headers around one packet of `transport` bytes, its ICRC included.
+    /// Returns the headers with the lengths that they have around one packet of `transport` bytes,
+    /// including its ICRC.
     #[must_use]
     pub fn around(self, transport: usize) -> Self {
-        // A packet too long for its length field fits no frame; its sum is of no consequence.
+        // A packet that is too long for the length field fits no frame, so its CRC is never used.
         let datagram = low16(Udp::LEN + transport);
         match self {
             Self::V1(e, Grh(grh)) => {
@@ -193,10 +196,10 @@ impl Outer {
         }
     }
 
-    /// The same headers in the other direction: what answers what came in these.
+    /// Returns the headers for the opposite direction, for an answer to a frame with these headers.
     ///
-    /// To RoCE's own port the source port stays: it is the flow's, in both directions. Between
-    /// others each is somebody's.
+    /// If the destination port is RoCE's own, the source port stays, since it identifies the flow
+    /// in both directions. Otherwise the ports are exchanged, since each belongs to one host.
     #[must_use]
     pub fn turned(self) -> Self {
         let around = |e: Ethernet| Ethernet { destination: e.source, source: e.destination, ..e };
@@ -215,7 +218,7 @@ impl Outer {
         }
     }
 
-    /// The Ethernet header.
+    /// Returns the Ethernet header.
     #[inline]
     pub const fn ethernet(&self) -> &Ethernet {
         match self {
@@ -223,7 +226,7 @@ impl Outer {
         }
     }
 
-    /// Where it comes from and where it goes, as global identifiers.
+    /// Returns source and destination as global identifiers.
     #[inline]
     pub fn gids(&self) -> (Gid, Gid) {
         match self {
@@ -232,7 +235,7 @@ impl Outer {
         }
     }
 
-    /// Which hosts it comes from and goes to.
+    /// Returns the hosts that the frame comes from and goes to.
     #[inline]
     pub fn hosts(&self) -> (Host, Host) {
         let (source, destination) = self.gids();
@@ -247,7 +250,7 @@ impl Outer {
         (Host { gid: source, port: from }, Host { gid: destination, port: to })
     }
 
-    /// The identification, of which only IPv4 has one.
+    /// Returns the IPv4 identification, which only headers with IPv4 have.
     #[inline]
     pub const fn id(&self) -> Option<IpId> {
         match self {
@@ -256,7 +259,7 @@ impl Outer {
         }
     }
 
-    /// The same headers with another identification, if they have one.
+    /// Sets the IPv4 identification, if the headers have one.
     #[inline]
     pub(super) const fn identify(&mut self, id: IpId) {
         if let Self::V2Ipv4(_, ip, _) = self {
@@ -264,9 +267,9 @@ impl Outer {
         }
     }
 
-    /// What the ICRC of a packet of `transport` bytes covers in front of it, and how many bytes of
-    /// the array that is: the headers with what routers change set to ones. The identification is
-    /// left at zero, for [`with_id`] to bring in.
+    /// Returns the bytes that the ICRC of a packet of `transport` bytes covers in front of the
+    /// packet, and how many bytes of the array these are. The fields that routers change are ones.
+    /// The identification is zero, and [`with_id`] brings it in.
     pub(super) fn covered(&self, transport: usize) -> ([u8; MAX_COVERED], usize) {
         let mut bytes = [0; MAX_COVERED];
         let behind = put(&mut bytes, [0xFF; 8]);
@@ -279,8 +282,8 @@ impl Outer {
         (bytes, len)
     }
 
-    /// The ICRC of `packet`, a transport packet without its ICRC, were it to travel alone in these
-    /// headers. Nothing is remembered: for tests and dissectors.
+    /// Computes the ICRC that a transport packet without ICRC has when it travels alone in these
+    /// headers. No CRC is remembered: this is for tests and dissectors.
     pub fn icrc(&self, packet: &[u8]) -> u32 {
         let (covered, len) = self.covered(packet.len() + super::ICRC_LEN);
         let crc = Crc::NEW.update(covered.split_at(len).0);
@@ -313,7 +316,7 @@ fn parse_udp(part: Part, protocol: IpProtocol, packet: &[u8]) -> Result<(Udp, &[
     if udp.destination != UdpPort::ROCE_V2 {
         return Err(Malformed::Port(udp.destination));
     }
-    // IP and UDP say the length twice. One frame has one length, and the ICRC covers both.
+    // IP and UDP both carry the length, and the ICRC covers both, so they must agree.
     let (claimed, have) = (usize::from(udp.length), packet.len());
     if claimed != have {
         return Err(Malformed::Length { part: Part::Udp, claimed, have });
@@ -324,7 +327,7 @@ fn parse_udp(part: Part, protocol: IpProtocol, packet: &[u8]) -> Result<(Udp, &[
 #[inline]
 fn covered_ipv4(ip: Ipv4) -> [u8; Ipv4::LEN] {
     let mut bytes = Ipv4 { tos: 0xFF, ttl: 0xFF, id: IpId(0), ..ip }.to_bytes();
-    // The header checksum.
+    // The header checksum, which routers change.
     (bytes[10], bytes[11]) = (0xFF, 0xFF);
     bytes
 }
@@ -332,7 +335,7 @@ fn covered_ipv4(ip: Ipv4) -> [u8; Ipv4::LEN] {
 #[inline]
 fn covered_ipv6(ip: Ipv6) -> [u8; Ipv6::LEN] {
     let mut bytes = Ipv6 { hop_limit: 0xFF, ..ip }.to_bytes();
-    // Traffic class and flow label, beside the version.
+    // Traffic class and flow label, which share the first word with the version.
     bytes[0] |= 0x0F;
     (bytes[1], bytes[2], bytes[3]) = (0xFF, 0xFF, 0xFF);
     bytes
@@ -341,20 +344,20 @@ fn covered_ipv6(ip: Ipv6) -> [u8; Ipv6::LEN] {
 #[inline]
 fn covered_udp(udp: Udp) -> [u8; Udp::LEN] {
     let mut bytes = udp.to_bytes();
-    // The checksum.
+    // The UDP checksum, which the ICRC does not cover.
     (bytes[6], bytes[7]) = (0xFF, 0xFF);
     bytes
 }
 
-/// The bytes from the identification, at 4 and 5 of the header, to the end of the steady part of
-/// the BTH.
+/// The number of bytes from the end of the identification, which is at bytes 4 and 5 of the IPv4
+/// header, to the end of the BTH's first eight bytes.
 const BEHIND_ID: usize = Ipv4::LEN - 6 + Udp::LEN + STEADY_BTH;
 
-/// What each value of the identification's two bytes does to a CRC that has since taken in the
-/// rest of the IPv4 header, UDP, and the steady part of the BTH.
+/// The effect of each value of the identification's two bytes on a CRC that has since covered the
+/// rest of the IPv4 header, UDP, and the BTH's first eight bytes.
 static ID_EFFECT: [ByByte<u32>; 2] = [effects(BEHIND_ID + 1), effects(BEHIND_ID)];
 
-/// The differences that a byte's values make to a CRC which has since taken in so many bytes.
+/// Returns the effects of a byte's values on a CRC that has since covered `behind` bytes.
 #[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
 const fn effects(behind: usize) -> ByByte<u32> {
     let (mut effects, mut byte) = ([0; 256], 0u8);
@@ -367,8 +370,9 @@ const fn effects(behind: usize) -> ByByte<u32> {
     }
 }
 
-/// Brings the identification into a CRC that took in outer headers without it and the steady part
-/// of the BTH: the packets of a run differ in it, and need not start over for that.
+/// Brings the identification into a CRC that has covered outer headers without it, and the BTH's
+/// first eight bytes. The packets of a run differ in the identification, and this saves computing
+/// their CRCs from the start.
 #[inline]
 pub(super) fn with_id(crc: Crc, id: Option<IpId>) -> Crc {
     let Some(IpId(id)) = id else { return crc };
@@ -377,10 +381,12 @@ pub(super) fn with_id(crc: Crc, id: Option<IpId>) -> Crc {
     crc.shifted_by(of_high.of(high) ^ of_low.of(low))
 }
 
-/// The one identification, if there is one, that makes this `difference` to a CRC of which `rest`
-/// bytes followed the steady part of the BTH. Of all differences, one in 65536 has one.
+/// Finds the identification, if there is one, whose effect on a CRC is `difference`, where `rest`
+/// bytes followed the BTH's first eight. Of all differences, one in 65536 has such an
+/// identification.
 pub(super) fn id_of(difference: u32, rest: usize) -> Option<IpId> {
-    // Two bytes taken into a register are the same as these bytes in it, and then two of zeros.
+    // Two bytes that are taken into a CRC have the same effect as the register having them and then
+    // taking in two zeros.
     let bytes = u16::try_from(Crc::difference_before(difference, 2 + BEHIND_ID + rest)).ok()?;
     Some(IpId(u16::from_be_bytes(bytes.to_le_bytes())))
 }

@@ -1,45 +1,54 @@
-//! The way to one peer: its outer headers, made once.
+//! Paths: the outer headers to one peer, made once.
 
 use std::cell::Cell;
 
-use crate::wire::fixed::{low16, low32, no_room};
+use crate::fields::{low16, low32, no_room};
 use crate::wire::{Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
 
 use super::outer::{Outer, Version, with_id};
-use super::{Remembered, STEADY_BTH, steady_bth};
+use super::{CrcPrefix, STEADY_BTH, steady_bth};
 
-/// Which path it is, to those who keep them: two packets may share a frame when they share this.
+/// The number of a path, which its owner chooses. Two packets may share a frame if their paths have
+/// the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PathId(pub u32);
 
-/// The outer headers from here to one peer, ready to be copied in front of a frame; or none, of a
+/// The way to one peer: outer headers, ready to be copied to the front of a frame; or none, for a
 /// [link](Path::link).
 #[derive(Clone, Debug)]
 pub struct Path {
     id: PathId,
-    /// In a box, for a queue pair that is on a link has none of it.
-    around: Option<Box<Around>>,
+    /// The outer headers, in a box because a queue pair on a link has none.
+    around: Option<Box<OuterTemplate>>,
 }
 
-/// What is put around packets.
+/// The parts of a frame's checksums that do not depend on its contents.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct HeaderSums {
+    /// The sum of the template's IPv4 header, not folded.
+    ip: u32,
+    /// The sum of the pseudo-header's addresses and protocol, with which the UDP checksum begins.
+    pseudo: u32,
+}
+
+/// The outer headers of a path, prepared for copying.
 #[derive(Clone, Debug)]
-struct Around {
+struct OuterTemplate {
     outer: Outer,
-    /// The headers as bytes, every length, identification and checksum zero.
+    /// The headers as bytes, with every length, identification and checksum zero.
     template: [u8; Outer::MAX_LEN],
-    /// The sum of the IPv4 header's words in that state, not yet folded.
-    ip_sum: u32,
-    /// The sum over the addresses and the protocol, which the UDP checksum begins with.
-    pseudo_sum: u32,
-    /// The CRC of the last two kinds of packet sent: most paths see data and acknowledgements.
-    recent: Cell<Remembered>,
-    older: Cell<Remembered>,
+    sums: HeaderSums,
+    /// The remembered CRC of the kind of packet that was sent last. With `older`, it serves the two
+    /// kinds that most paths see: data and acknowledgements.
+    recent: Cell<CrcPrefix>,
+    older: Cell<CrcPrefix>,
 }
 
 impl Path {
-    /// The path of these outer headers; lengths, identification and checksums in them are ignored.
+    /// Makes a path with these outer headers. Lengths, identification and checksums in them are
+    /// ignored.
     pub fn new(id: PathId, outer: Outer) -> Self {
-        let (outer, pseudo_sum) = match outer {
+        let (outer, pseudo) = match outer {
             Outer::V1(..) => (outer, 0),
             Outer::V2Ipv4(e, ip, udp) => {
                 let ip = Ipv4 { total_length: 0, id: IpId(0), ..ip };
@@ -56,33 +65,33 @@ impl Path {
             }
         };
         let mut template = outer.to_bytes();
-        let mut ip_sum = 0;
+        let mut sums = HeaderSums { ip: 0, pseudo };
         if outer.version() == Version::V2Ipv4 {
             let (_, behind) = template.split_at_mut(Ethernet::LEN);
             if let Some(ip) = behind.first_chunk_mut::<{ Ipv4::LEN }>() {
                 (ip[10], ip[11]) = (0, 0);
-                ip_sum = sum_words(ip);
+                sums.ip = sum_words(ip);
             }
         }
-        let nothing = Cell::new(Remembered::NOTHING);
+        let nothing = Cell::new(CrcPrefix::NONE);
         let (recent, older) = (nothing.clone(), nothing);
-        let around = Around { outer, template, ip_sum, pseudo_sum, recent, older };
+        let around = OuterTemplate { outer, template, sums, recent, older };
         Self { id, around: Some(Box::new(around)) }
     }
 
-    /// A link of its own, as lossless devices have them: nothing stands around its packets, and the
-    /// number is all that there is to know.
+    /// Makes a path that is a link of its own, as lossless devices have them. Its packets have no
+    /// outer headers, and the number is all that identifies the path.
     pub fn link(id: PathId) -> Self {
         Self { id, around: None }
     }
 
-    /// Which path it is.
+    /// Returns the number of the path.
     #[inline]
     pub fn id(&self) -> PathId {
         self.id
     }
 
-    /// The outer headers; of a link, those to nowhere.
+    /// Returns the outer headers. For a link, these are placeholders.
     #[inline]
     pub fn outer(&self) -> &Outer {
         self.around.as_ref().map_or(&Outer::NOWHERE, |around| &around.outer)
@@ -91,7 +100,7 @@ impl Path {
     /// Copies the headers to the front of a frame, which must be long enough.
     #[inline]
     pub(super) fn put_template(&self, frame: &mut [u8]) {
-        // Of known lengths, so that it is a few instructions and no call.
+        // The lengths are constants, so copying is a few instructions and no call.
         const V1: usize = Ethernet::LEN + Grh::LEN;
         const V2_IPV4: usize = Ethernet::LEN + Ipv4::LEN + Udp::LEN;
         let Some(around) = &self.around else { return put_nowhere(frame) };
@@ -104,11 +113,11 @@ impl Path {
     }
 
     #[inline]
-    pub(super) fn sums(&self) -> (u32, u32) {
-        self.around.as_ref().map_or((0, 0), |around| (around.ip_sum, around.pseudo_sum))
+    pub(super) fn sums(&self) -> HeaderSums {
+        self.around.as_ref().map_or(HeaderSums::default(), |around| around.sums)
     }
 
-    /// The CRC of a packet of `transport` bytes up to and with the steady part of its BTH.
+    /// Returns the CRC of a packet of `transport` bytes up to the first eight bytes of its BTH.
     #[inline(always)]
     pub(super) fn crc(&self, transport: usize, id: IpId, bth: [u8; STEADY_BTH]) -> Crc {
         let bth = steady_bth(bth);
@@ -129,7 +138,8 @@ fn put_front<const N: usize>(frame: &mut [u8], template: &[u8; Outer::MAX_LEN]) 
     }
 }
 
-/// Out of line, as what follows: packets on a link have nothing around them.
+/// Copies placeholder headers to a frame. This function and the next are out of line, since packets
+/// on a link have no outer headers.
 #[cold]
 fn put_nowhere(frame: &mut [u8]) {
     put_front::<{ Outer::NOWHERE.len() }>(frame, &Outer::NOWHERE.to_bytes());
@@ -137,10 +147,10 @@ fn put_nowhere(frame: &mut [u8]) {
 
 #[cold]
 fn crc_nowhere(transport: usize, bth: u64) -> Crc {
-    Remembered::begin(&Outer::NOWHERE, transport, bth).crc
+    CrcPrefix::begin(&Outer::NOWHERE, transport, bth).crc
 }
 
-impl Around {
+impl OuterTemplate {
     #[inline(always)]
     fn crc(&self, transport: usize, id: IpId, bth: u64) -> Crc {
         let mut recent = self.recent.get();
@@ -148,7 +158,7 @@ impl Around {
             let older = self.older.replace(recent);
             recent = match older.fits(transport, bth) {
                 true => older,
-                false => Remembered::begin(&self.outer, transport, bth),
+                false => CrcPrefix::begin(&self.outer, transport, bth),
             };
             self.recent.set(recent);
         }
@@ -156,12 +166,12 @@ impl Around {
     }
 }
 
-/// Writes the lengths and checksums that depend on what a frame came to carry.
+/// Writes the lengths and checksums of the outer headers, which depend on the frame's contents.
 #[inline]
 pub(super) fn seal(
     frame: &mut [u8],
     version: Version,
-    (ip_sum, pseudo_sum): (u32, u32),
+    sums: HeaderSums,
     id: IpId,
     segmented: bool,
 ) {
@@ -178,7 +188,7 @@ pub(super) fn seal(
         Version::V2Ipv4 => {
             put(frame, 2, low16(behind));
             put(frame, 4, id.0);
-            put(frame, 10, !fold(ip_sum + low32(behind) + u32::from(id.0)));
+            put(frame, 10, !fold(sums.ip + low32(behind) + u32::from(id.0)));
             Ipv4::LEN
         }
         Version::V2Ipv6 => {
@@ -188,9 +198,9 @@ pub(super) fn seal(
     };
     let datagram = low16(behind - udp_at);
     put(frame, udp_at + 4, datagram);
-    // A lone packet goes without: its ICRC says more. Segmentation insists on a checksum, and
-    // wants the sum of the pseudo-header to begin with.
+    // A single packet has no UDP checksum, since its ICRC protects more. Segmentation offload
+    // requires a checksum, and expects the sum of the pseudo-header in its place.
     if segmented {
-        put(frame, udp_at + 6, fold(pseudo_sum + u32::from(datagram)));
+        put(frame, udp_at + 6, fold(sums.pseudo + u32::from(datagram)));
     }
 }

@@ -1,68 +1,69 @@
-//! Laying packets into a frame: one, or a run of them for segmentation offload.
+//! Encoding packets in a frame: one packet, or a run of packets for segmentation offload.
 
+use crate::fields::{low16, low32};
 use crate::payload::Payload;
-use crate::wire::fixed::{low16, low32};
 use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
 
 use super::outer::Version;
-use super::path::{self, Path, PathId};
+use super::path::{self, HeaderSums, Path, PathId};
 use super::{ICRC_LEN, STEADY_BTH};
 
-/// The longest frame that any outer headers can describe.
+/// The longest frame that outer headers can describe.
 const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;
 
-/// The packet does not go into this frame: send it and begin another.
+/// The error for a packet that does not fit a frame: send the frame, and begin another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the packet goes into another frame")]
 pub struct Full;
 
-/// How a finished frame is to be cut.
+/// The sizes by which segmentation offload cuts a finished frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segmentation {
-    /// The bytes behind the outer headers that each packet takes; the last may be shorter.
+    /// The bytes of each packet behind the outer headers. The last packet may be shorter.
     pub segment: u16,
-    /// The bytes of the outer headers, which each packet gets a copy of.
+    /// The bytes of the outer headers, of which each packet gets a copy.
     pub headers: u16,
 }
 
-/// A finished frame.
+/// A finished frame, ready to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sealed {
-    /// Its bytes.
+    /// The length of the frame in bytes.
     pub len: usize,
-    /// How many packets it holds.
+    /// The number of packets in the frame.
     pub packets: u32,
-    /// How it is to be cut, if it holds more than one packet.
+    /// The sizes by which the frame is to be cut, if it holds more than one packet.
     pub segmentation: Option<Segmentation>,
 }
 
-/// A frame being filled: the outer headers once, then packets of one size back to back, the last
-/// of them possibly shorter.
+/// A frame that is being filled: the outer headers once, then packets of one size back to back, the
+/// last of them possibly shorter.
 ///
-/// The frame's memory stays with the device, which passes it to each call: in it the packets are
-/// encoded, and from it they leave.
+/// The frame's memory stays with the device, which passes it to each call. Packets are encoded in
+/// that memory, and sent from it.
 #[derive(Clone, Debug)]
 pub struct Run {
     path: PathId,
     version: Version,
-    sums: (u32, u32),
+    sums: HeaderSums,
     first_id: IpId,
     headers: usize,
-    /// The size of the first packet; zero when there is none yet.
+    /// The size of the first packet, or zero if there is none yet.
     segment: usize,
-    /// The most that the next packet may take: as much as the first, and nothing when the run has
-    /// ended.
+    /// The most bytes that the next packet may have: as many as the first packet, or zero when the
+    /// run has ended.
     largest: u32,
-    /// In 32 bits, as the former: so the compiler knows that their sum is one.
+    /// The bytes of the frame that are filled. It has 32 bits as `largest` has, so that the
+    /// compiler knows that their sum doesn't overflow.
     filled: u32,
     packets: u32,
     most: u32,
 }
 
 impl Run {
-    /// Begins a frame along `path`, of at most `most` packets; of one, if the path is RoCE v1's,
-    /// which nothing could cut. `first_id` numbers its first packet
-    /// where the path is IPv4's; segmentation counts on from there.
+    /// Begins a frame along `path`, of at most `most` packets, or of one packet if the path is one
+    /// of RoCE v1, which no device can segment. If the path has IPv4, `first_id` is the
+    /// identification of the first packet, from which segmentation counts on.
     ///
     /// # Panics
     /// If `frame` is shorter than the path's outer headers.
@@ -85,16 +86,16 @@ impl Run {
         }
     }
 
-    /// How many packets it holds.
+    /// Returns the number of packets in the frame.
     #[inline]
     pub fn packets(&self) -> u32 {
         self.packets
     }
 
-    /// Adds a packet behind the others, padding and ICRC included. It is refused, and nothing
-    /// written, when it goes elsewhere, is larger than the first, or finds no room.
+    /// Adds a packet behind the others, with padding and ICRC. The packet is refused, and nothing
+    /// is written, if it has another path, is larger than the first packet, or does not fit.
     ///
-    /// The pad count of `headers` is made here, where the payload is known.
+    /// The pad count of `headers` is set here, since the payload is known here.
     #[inline(always)]
     pub fn push(
         &mut self,
@@ -110,14 +111,14 @@ impl Run {
         Ok(())
     }
 
-    /// The next `len` bytes of the frame, if a packet of that length along `path` may have them.
+    /// Claims the next `len` bytes of the frame for a packet along `path`, if it may have them.
     #[inline(always)]
     fn claim<'f>(&mut self, path: &Path, frame: &'f mut [u8], len: usize) -> Option<&'f mut [u8]> {
         let (filled, largest) = (self.filled as usize, self.largest as usize);
         if len > largest || self.path != path.id() {
             return None;
         }
-        // The outer headers speak of the rest of the frame in 16 bits.
+        // The outer headers carry the length of the rest of the frame in 16 bits.
         let packet = frame.get_mut(filled..filled + len)?;
         if filled + len > LONGEST {
             return None;
@@ -130,8 +131,9 @@ impl Run {
         Some(packet)
     }
 
-    /// The first packet says how large the others are. Nothing comes behind a shorter one, or the
-    /// last that the frame is to hold.
+    /// Updates `largest` after a packet of another size than expected, or the last packet. The
+    /// first packet determines the size of the others. No packet follows a shorter one, or the last
+    /// that the frame is to hold.
     #[cold]
     fn resize(&mut self, len: usize) {
         if self.packets == 1 {
@@ -158,8 +160,8 @@ impl Run {
     }
 }
 
-/// Lays a packet into a frame that holds no other, and returns the frame's length. The pad count of
-/// `headers` is made here, as in a [`Run`]; `id` numbers the packet where the path is IPv4's.
+/// Encodes a packet in a frame that holds no other, and returns the frame's length. The pad count
+/// of `headers` is set here, as in a [`Run`]. If the path has IPv4, `id` is the identification.
 ///
 /// # Errors
 /// When the packet is longer than the frame, or than the outer headers can say.
@@ -181,13 +183,13 @@ pub fn alone(
     Ok(end)
 }
 
-/// The bytes of a packet, with padding and ICRC.
+/// Returns the bytes of a packet with padding and ICRC.
 #[inline(always)]
 fn transport_len(headers: &Headers, payload: impl Payload) -> usize {
     headers.len() + payload.len() + padding(payload.len()) + ICRC_LEN
 }
 
-/// Encodes a packet into memory of just its length.
+/// Encodes a packet in memory of exactly its length.
 #[inline(always)]
 fn lay(path: &Path, packet: &mut [u8], id: IpId, headers: Headers, payload: impl Payload) {
     let bth = headers.bth.with_pad((padding(payload.len()) as u64 & 3) as u8);
@@ -203,7 +205,7 @@ fn lay(path: &Path, packet: &mut [u8], id: IpId, headers: Headers, payload: impl
     icrc.copy_from_slice(&crc.finish().to_le_bytes());
 }
 
-/// Copies a payload and its padding to `out`, whose length is theirs.
+/// Copies a payload and its padding to `out`, which has exactly their length.
 #[inline(always)]
 fn place(out: &mut [u8], payload: impl Payload) {
     payload.copy_to(out);
@@ -212,11 +214,11 @@ fn place(out: &mut [u8], payload: impl Payload) {
     }
 }
 
-/// From how many bytes on a payload is copied and summed in one.
+/// The least length of a payload that is copied and summed in one pass.
 const LONG: usize = 512;
 
-/// The same with a payload of many bytes, behind headers of `begin`; the CRC of all behind what is
-/// steady.
+/// Copies a long payload and its padding behind headers of `begin` bytes, and returns the CRC of
+/// all bytes behind the BTH's first eight.
 #[inline(never)]
 fn place_summed(packet: &mut [u8], begin: usize, payload: impl Payload, crc: Crc) -> Crc {
     let (headers, body) = packet.split_at_mut(begin);

@@ -1,4 +1,4 @@
-//! Memory that no peer can name.
+//! Buffers: memory that no peer can access.
 
 mod conversions;
 
@@ -8,12 +8,12 @@ use std::{fmt, io};
 use bytes::Bytes;
 use thiserror::Error;
 
-/// Owned bytes, for send and receive.
+/// A buffer of owned bytes, for sends and receives.
 ///
-/// It is moved into a work request and comes back with the completion, so that a program cannot
-/// touch it while the NIC does. Its capacity is fixed: for a receive, that is what the NIC may
-/// fill. As a slice, it is the bytes that are filled; those are what is compared, hashed, and
-/// turned into other types.
+/// A buffer is moved into a work request and comes back with the completion, so a program cannot
+/// touch it while the NIC does. Its capacity is fixed: for a receive, that is what the NIC may fill.
+/// As a slice, a buffer has the bytes that are filled, and these are compared, hashed, and converted
+/// to other types.
 ///
 /// A `Buf` is made of a `Vec<u8>`, a `Box<[u8]>`, a `String`, a [`BytesMut`](bytes::BytesMut) or a
 /// [`Bytes`], and becomes a `Vec<u8>`, a `Bytes` or a `BytesMut`, with the same allocation: nothing
@@ -31,34 +31,35 @@ use thiserror::Error;
 #[derive(Clone, Default)]
 pub struct Buf {
     bytes: Box<[u8]>,
-    /// Invariant: at most `bytes.len()`.
+    /// The number of filled bytes. Invariant: at most `bytes.len()`.
     len: usize,
 }
 
-/// More bytes than a buffer has room for. The buffer is unchanged.
+/// The error for more bytes than a buffer has room for. The buffer is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{needed} bytes do not fit a buffer of {capacity}")]
 pub struct BufFull {
-    /// How many bytes it would have to hold in all.
+    /// The number of bytes that the buffer would have to hold in all.
     pub needed: usize,
-    /// How many it can hold.
+    /// The number of bytes that the buffer can hold.
     pub capacity: usize,
 }
 
 impl Buf {
-    /// An empty buffer that can hold `capacity` bytes.
+    /// Makes an empty buffer that can hold `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         Self { bytes: vec![0; capacity].into(), len: 0 }
     }
 
-    /// How many bytes it can hold.
+    /// Returns how many bytes the buffer can hold.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All the bytes it can hold, filled or not: what a NIC receives into, before it calls
-    /// [`set_len`](Self::set_len). Those that nothing filled have any value, but are initialised.
+    /// Returns all bytes that the buffer can hold, filled or not. A NIC receives into these, and
+    /// then calls [`set_len`](Self::set_len). Bytes that nothing filled have any value, but are
+    /// initialised.
     #[inline]
     pub fn capacity_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
@@ -101,14 +102,14 @@ impl Buf {
         Ok(())
     }
 
-    /// The filled bytes as a vector, without a copy.
+    /// Converts the filled bytes to a vector, without a copy.
     pub fn into_vec(self) -> Vec<u8> {
         let mut vec = self.bytes.into_vec();
         vec.truncate(self.len);
         vec
     }
 
-    /// The filled bytes as [`Bytes`], without a copy.
+    /// Converts the filled bytes to [`Bytes`], without a copy.
     pub fn into_bytes(self) -> Bytes {
         self.into_vec().into()
     }
@@ -136,8 +137,8 @@ impl fmt::Debug for Buf {
     }
 }
 
-/// Appends what there is room for. `write_all` and `write!` fail with
-/// [`WriteZero`](io::ErrorKind::WriteZero) when there is no more room, having filled it.
+/// Appends as many bytes as there is room for. `write_all` and `write!` fill the buffer, and fail
+/// with [`WriteZero`](io::ErrorKind::WriteZero) when there is no more room.
 impl io::Write for Buf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let fits = bytes.len().min(self.capacity() - self.len);

@@ -1,4 +1,4 @@
-//! An epoch in which a region's memory is one owner's alone.
+//! Private epochs, in which a region's memory has one owner.
 
 use super::Region;
 use std::any::type_name;
@@ -6,9 +6,10 @@ use std::fmt;
 use thiserror::Error;
 use zerocopy::{CastError, FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A region that nobody else holds, and whose bytes can therefore be lent as slices.
+/// A region with a single handle, whose bytes can therefore be lent as slices.
 ///
-/// Made by [`Region::try_private`], ended by [`open`](Self::open); the bytes stay where they are.
+/// [`Region::try_private`] begins such a private epoch, and [`open`](Self::open) ends it. The bytes
+/// stay where they are.
 ///
 /// ```
 /// use doorbell_core::memory::Region;
@@ -26,26 +27,29 @@ use zerocopy::{CastError, FromBytes, Immutable, IntoBytes, KnownLayout};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Each loan takes `&mut self`, even one to read. The memory is still of atomics, and a shared
-/// reference to these does not say that nobody writes them; an exclusive one does.
+/// Every method that lends bytes takes `&mut self`, even for reading. The memory still consists of
+/// atomics. A shared reference to atomics does not exclude that they are written, and an exclusive
+/// reference does.
 pub struct Private {
-    /// Invariant: the only handle, and all that leads to the memory; or so it was promised.
+    /// Invariant: this is the region's only handle, and no other reference leads to its memory; or
+    /// an unsafe caller promised so.
     pub(super) region: Region,
 }
 
 impl Region {
-    /// Makes the region private, if this is the only handle to it.
+    /// Makes the region private, if this is its only handle.
     ///
-    /// Whoever may access the memory holds a handle: another clone, a key that peers were given, a
-    /// request in flight. That none is left proves that nobody can until the epoch ends. Nothing
-    /// proves it of [foreign](Self::foreign) memory.
+    /// Everything that may access the memory holds a handle: another clone, a key that peers were
+    /// given, a request in flight. If no other handle is left, nothing else can access the memory
+    /// until the epoch ends. For [foreign](Self::foreign) memory, the handles prove nothing.
     ///
     /// # Errors
-    /// When other handles are left, or the memory is foreign. The error gives this one back.
+    /// When other handles are left, or the memory is foreign. The error returns this handle.
     pub fn try_private(mut self) -> Result<Private, StillShared> {
         loop {
-            // The check that no other handle is left is an acquire, and each drop of one was a
-            // release: what was written through any handle, by any thread, is in place here.
+            // The check that no other handle is left has acquire order, and each drop of a handle
+            // had release order. So all that was written through any handle, by any thread, is
+            // visible here.
             if self.memory.is_alone() {
                 return Ok(Private { region: self });
             }
@@ -53,38 +57,38 @@ impl Region {
             if others > 0 || foreign {
                 return Err(StillShared { region: self, others, foreign });
             }
-            // The last other handle went away in between, and nobody can make a new one.
+            // The last other handle was dropped between the two checks, and no new one can be made.
         }
     }
 }
 
 impl Private {
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.region.len()
     }
 
-    /// Whether there are no bytes at all.
+    /// Whether the region has no bytes at all.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.region.is_empty()
     }
 
-    /// The bytes, to read.
+    /// Lends the bytes for reading.
     #[inline]
     pub fn as_bytes(&mut self) -> &[u8] {
         self.as_bytes_mut()
     }
 
-    /// The bytes, to read and write.
+    /// Lends the bytes for reading and writing.
     #[inline]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         let len = self.region.len();
         &mut self.words_mut().as_mut_bytes()[..len]
     }
 
-    /// The memory as values of a type that any bytes are valid for, to read.
+    /// Lends the memory for reading, as values of a type for which any bytes are valid.
     ///
     /// # Errors
     /// When the values would not fill the memory exactly, or the memory is not aligned for them;
@@ -98,7 +102,7 @@ impl Private {
         <[T]>::ref_from_bytes(self.as_bytes()).map_err(|e| SliceError::from_cast::<T, _>(e, len))
     }
 
-    /// The memory as values of a type that any bytes are valid for, to read and write.
+    /// Lends the memory for reading and writing, as values of a type for which any bytes are valid.
     ///
     /// # Errors
     /// When the values would not fill the memory exactly, or the memory is not aligned for them;
@@ -113,7 +117,7 @@ impl Private {
             .map_err(|e| SliceError::from_cast::<T, _>(e, len))
     }
 
-    /// Ends the epoch: the region may be shared again.
+    /// Ends the private epoch, so that the region may be shared again.
     #[inline]
     pub fn open(self) -> Region {
         self.region
@@ -126,7 +130,7 @@ impl fmt::Debug for Private {
     }
 }
 
-/// A region that cannot be made private, since others may reach its memory.
+/// The error for a region that can't be made private, since others may reach its memory.
 #[derive(Debug, Error)]
 #[error("{region:?} is still shared: {}", self.why())]
 pub struct StillShared {
@@ -148,36 +152,36 @@ impl StillShared {
         }
     }
 
-    /// How many other handles there were.
+    /// Returns how many other handles there were.
     pub fn others(&self) -> usize {
         self.others
     }
 
-    /// The handle that was to become private.
+    /// Returns the handle that was to become private.
     pub fn into_region(self) -> Region {
         self.region
     }
 }
 
-/// Why memory cannot be lent as a slice of some type.
+/// The reason why memory can't be lent as a slice of a type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum SliceError {
-    /// It is no whole number of values.
+    /// The memory is no whole number of values.
     #[error("{len} bytes are no whole number of {of}, which takes {size}")]
     Length {
-        /// How many bytes there are.
+        /// The length of the memory in bytes.
         len: usize,
-        /// The type.
+        /// The name of the type.
         of: &'static str,
-        /// How many bytes a value takes.
+        /// The number of bytes that a value takes.
         size: usize,
     },
-    /// It does not begin where a value may.
+    /// The memory does not begin at an address where a value may.
     #[error("the memory is not aligned to the {align} bytes that {of} needs; 8 is the promise")]
     Alignment {
-        /// The type.
+        /// The name of the type.
         of: &'static str,
-        /// What the type's address must be a multiple of.
+        /// The alignment of the type, of which its address must be a multiple.
         align: usize,
     },
 }

@@ -1,28 +1,28 @@
-//! Memory that peers may write.
+//! Regions: memory that peers may write.
 
-use super::sys::Held;
+use super::sys::Allocation;
 use super::words;
 use crate::sync::{AtomicU64, Ordering};
 use std::fmt;
 use thiserror::Error;
 
-/// Why an access to a region was refused. Nothing was read or written.
+/// The reason why an access to a region was refused. Nothing was read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum AccessError {
-    /// Some byte of the range is not the region's.
+    /// The range has a byte that is not the region's.
     #[error("{len} bytes at offset {offset} do not lie within a region of {region} bytes")]
     OutOfBounds {
-        /// Where the range begins.
+        /// The offset at which the range begins.
         offset: usize,
-        /// How long it is.
+        /// The length of the range.
         len: usize,
-        /// How long the region is.
+        /// The length of the region.
         region: usize,
     },
-    /// A single word was named by an offset between two words.
+    /// The offset of a single word lies between two words.
     #[error("a word was asked for at offset {offset}, which is not a multiple of 8")]
     Misaligned {
-        /// Where the word would begin.
+        /// The offset that was given for the word.
         offset: usize,
     },
 }
@@ -45,42 +45,43 @@ pub enum AccessError {
 /// # Ok::<(), doorbell_core::memory::AccessError>(())
 /// ```
 ///
-/// It never lends a slice of its bytes, since a slice promises that nobody writes them. For that,
-/// see [`try_private`](Self::try_private).
+/// A region never lends a slice of its bytes, since a slice promises that nobody writes them. To
+/// get slices, see [`try_private`](Self::try_private).
 #[derive(Clone)]
 pub struct Region {
-    pub(super) memory: Held,
+    pub(super) memory: Allocation,
 }
 
 impl Region {
-    /// A region of `len` zeros.
+    /// Makes a region of `len` zeros.
     pub fn new(len: usize) -> Self {
-        Self { memory: Held::new(len) }
+        Self { memory: Allocation::new(len) }
     }
 
-    /// A region that holds a copy of `bytes`.
+    /// Makes a region that holds a copy of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let region = Self::new(bytes.len());
         words::copy_in(region.words(), 0, bytes);
         region
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.memory.len()
     }
 
-    /// Whether it has no bytes at all.
+    /// Whether the region has no bytes at all.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its memory, for those who access it through [`words`] without a check for each access.
+    /// Returns the region's memory, for callers that access it through [`words`] without a check
+    /// for each access.
     ///
-    /// When the length is not a multiple of 8, the last word ends in bytes that are not the
-    /// region's; leave them alone. Every access of the region itself comes through here, too.
+    /// If the length is not a multiple of 8, the last word ends in bytes that are not the region's,
+    /// and must not be used. The region's own methods access memory through this method, too.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         self.memory.words()
@@ -137,7 +138,8 @@ impl Region {
         Ok(())
     }
 
-    /// The word at `offset`, and an acquire: what was written before it was stored is in place.
+    /// Loads the word at `offset`, with acquire order: all that was written before the word was
+    /// stored is visible then.
     ///
     /// # Errors
     /// When the offset is no multiple of 8, or the word not within the region.
@@ -146,7 +148,8 @@ impl Region {
         Ok(self.word(offset)?.load(Ordering::Acquire))
     }
 
-    /// Sets the word at `offset`, and a release: whoever loads it finds all earlier writes, too.
+    /// Stores the word at `offset`, with release order: a thread that loads the new value sees all
+    /// earlier writes, too.
     ///
     /// # Errors
     /// When the offset is no multiple of 8, or the word not within the region.
@@ -156,7 +159,7 @@ impl Region {
         Ok(())
     }
 
-    /// Adds to the word at `offset`, wrapping around, and returns what it was.
+    /// Adds to the word at `offset`, wrapping around, and returns its old value.
     ///
     /// # Errors
     /// When the offset is no multiple of 8, or the word not within the region.
@@ -165,8 +168,8 @@ impl Region {
         Ok(self.word(offset)?.fetch_add(value, Ordering::AcqRel))
     }
 
-    /// Sets the word at `offset` to `new` if it is `expected`, and returns what it was: the swap
-    /// took place when that equals `expected`.
+    /// Sets the word at `offset` to `new` if it equals `expected`, and returns its old value. The
+    /// swap took place if that equals `expected`.
     ///
     /// # Errors
     /// When the offset is no multiple of 8, or the word not within the region.
@@ -178,7 +181,7 @@ impl Region {
         }
     }
 
-    /// Whether a range lies within the region, as it must before a byte is touched.
+    /// Checks that a range lies within the region, as it must before a byte is touched.
     #[inline]
     fn check(&self, offset: usize, len: usize) -> Result<(), AccessError> {
         match offset.checked_add(len) {

@@ -1,15 +1,15 @@
-//! Sleeping until a region changes, and waking whoever does.
+//! Sleeping until a region changes, and waking the threads that sleep.
 
 use super::{AccessError, Region};
 use crate::sync::{Ordering, fence};
 
-/// The word of a region that counts who sleeps until the region changes.
+/// The word of a region that counts the threads which sleep until the region changes.
 ///
-/// Whoever is to be woken announces it there, looks at the region once more, and only then sleeps.
-/// Whoever changes the region looks at the word behind the change. Between the two steps of each
-/// lies a fence, so either the sleeper sees the change, or the other one sees the announcement:
-/// nobody sleeps through a change. How a sleeper is woken is another matter, which is not decided
-/// here.
+/// A thread that wants to be woken announces it in this word, looks at the region once more, and
+/// only then sleeps. A thread that changes the region looks at this word after the change. Between
+/// the two steps of each thread there is a fence. So either the sleeping thread sees the change, or
+/// the changing thread sees the announcement, and no change is missed. How a thread is woken is not
+/// decided here.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleepers<'r> {
     region: &'r Region,
@@ -17,7 +17,7 @@ pub struct Sleepers<'r> {
 }
 
 impl<'r> Sleepers<'r> {
-    /// The word at an offset of a region. It must be zero when nobody sleeps.
+    /// Takes the word at an offset of a region. It must be zero when no thread sleeps.
     ///
     /// # Errors
     /// When there is no whole, aligned word at the offset.
@@ -26,8 +26,8 @@ impl<'r> Sleepers<'r> {
         Ok(Self { region, at })
     }
 
-    /// Announces that somebody is about to sleep, until the returned value is dropped. The sleeper
-    /// looks at the region again before sleeping.
+    /// Announces that a thread is about to sleep, until the returned value is dropped. The thread
+    /// must look at the region again before it sleeps.
     #[must_use]
     pub fn announce(self) -> Announced<'r> {
         self.add(1);
@@ -35,7 +35,7 @@ impl<'r> Sleepers<'r> {
         Announced(self)
     }
 
-    /// Whether somebody may sleep, and is to be woken. To be asked behind a change of the region.
+    /// Whether a thread may sleep, and is to be woken. To be called after a change of the region.
     #[inline]
     #[must_use]
     pub fn are_there(self) -> bool {
@@ -44,12 +44,12 @@ impl<'r> Sleepers<'r> {
     }
 
     fn add(self, sleepers: u64) {
-        // The word was there when this value was made.
+        // The word exists: the constructor has checked it.
         let _ = self.region.fetch_add(self.at, sleepers);
     }
 }
 
-/// An announcement that somebody sleeps, or is about to.
+/// An announcement that a thread sleeps, or is about to.
 #[derive(Debug)]
 pub struct Announced<'r>(Sleepers<'r>);
 

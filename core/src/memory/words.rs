@@ -1,4 +1,4 @@
-//! Bytes in and out of memory that others write at the same time: the one way to it.
+//! Copies between private bytes and memory that others write at the same time.
 //!
 //! Such memory is a slice of atomic 64-bit words, and byte `i` of it is byte `i % 8` of word
 //! `i / 8`, in the order of [`u64::to_ne_bytes`]. Every access is to a whole aligned word, since
@@ -6,15 +6,15 @@
 //! some words of a write and not yet others, but never half of a word's store.
 //!
 //! Offsets and lengths are in bytes and need no alignment. Like indexing a slice, each function
-//! panics when its range does not lie within the words; what comes from a peer is checked before,
-//! as [`Region`](super::Region) does.
+//! panics when its range does not lie within the words. Ranges that a peer names are checked before,
+//! as [`Region`](super::Region) does it.
 
 use super::sys as bulk;
+use crate::crc::Crc;
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::Crc;
 use std::ptr;
 
-/// How many bytes a word holds.
+/// The number of bytes in a word.
 const WORD: usize = size_of::<u64>();
 
 /// Writes `from` to the bytes at `at`.
@@ -41,12 +41,12 @@ const WORD: usize = size_of::<u64>();
 /// When the range does not lie within `words`.
 #[inline(always)]
 pub fn copy_in(words: &[AtomicU64], at: usize, from: &[u8]) {
-    // A few whole words are most messages; that needs no loop, and no ends to be found.
+    // Most messages are a few whole words, which need no loop and no partial words at the ends.
     match from.len() {
         8 if at.is_multiple_of(WORD) => store_whole::<1>(words, at, from),
         16 if at.is_multiple_of(WORD) => store_whole::<2>(words, at, from),
         24 if at.is_multiple_of(WORD) => store_whole::<3>(words, at, from),
-        // Which must lie within, too, but needs no call.
+        // An empty range must lie within the words, too, but needs no call.
         0 => _ = touched(words, at, 0),
         _ => copy_in_any(words, at, from),
     }
@@ -59,7 +59,7 @@ fn store_whole<const N: usize>(words: &[AtomicU64], at: usize, from: &[u8]) {
     }
 }
 
-// Not rare, but called cold all the same: so the registers of who copies less are left alone.
+// This function is not rare. It is marked cold so that callers which copy less keep their registers.
 #[cold]
 #[inline(never)]
 fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
@@ -82,8 +82,8 @@ fn copy_in_any(words: &[AtomicU64], at: usize, from: &[u8]) {
 
 /// Reads the bytes at `at` into `to`.
 ///
-/// The loads are relaxed. What orders them after somebody's write is an acquire that came before:
-/// that of a completion, or of a load of the word that was written last.
+/// The loads are relaxed. To see another thread's write, the caller must first have an acquire that
+/// orders them after it: that of a completion, or of a load of the word that was written last.
 ///
 /// # Panics
 /// When the range does not lie within `words`.
@@ -104,7 +104,7 @@ fn load_whole<const N: usize>(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     }
 }
 
-// As above.
+// Marked cold for the same reason as `copy_in_any`.
 #[cold]
 #[inline(never)]
 fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
@@ -125,8 +125,8 @@ fn copy_out_any(words: &[AtomicU64], at: usize, to: &mut [u8]) {
     }
 }
 
-/// Reads bytes at `at` into the front of `to` and takes them into a CRC on the way: as many as can
-/// be looked at only once for both, perhaps none.
+/// Reads bytes at `at` into the front of `to`, and takes them into a CRC in the same pass: as many
+/// as one pass can handle, perhaps none. Returns the CRC and the number of bytes.
 pub(crate) fn copy_out_summed(
     words: &[AtomicU64],
     at: usize,
@@ -149,7 +149,7 @@ pub(crate) fn copy_out_summed(
 /// When a range does not lie within its words.
 #[inline]
 pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: usize, len: usize) {
-    // A whole word or two are most short messages.
+    // Most short messages are one or two whole words.
     match len {
         8 if to_at.is_multiple_of(WORD) => {
             to[to_at / WORD].store(word_at(from, from_at), Ordering::Release);
@@ -164,7 +164,7 @@ pub fn copy_across(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: 
     }
 }
 
-/// The eight bytes from `at` on, which may lie in two words.
+/// Loads the eight bytes from `at` on, which may lie in two words.
 #[inline]
 fn word_at(words: &[AtomicU64], at: usize) -> u64 {
     let low = words[at / WORD].load(Ordering::Relaxed);
@@ -176,8 +176,8 @@ fn word_at(words: &[AtomicU64], at: usize) -> u64 {
     joined(low, high, shift)
 }
 
-/// The upper bytes of one word, from `shift` bits on, and the lower ones of the next. Read as
-/// little-endian, lower means less significant on every machine.
+/// Joins the upper bytes of one word, from `shift` bits on, with the lower bytes of the next. Words
+/// are read as little-endian, so lower means less significant on every machine.
 #[inline]
 fn joined(low: u64, high: u64, shift: usize) -> u64 {
     let (low, high) = (low.to_le() >> shift, high.to_le() << (u64::BITS as usize - shift));
@@ -209,10 +209,10 @@ fn copy_across_any(from: &[AtomicU64], from_at: usize, to: &[AtomicU64], to_at: 
     }
 }
 
-/// The words that a range of bytes lies in: none for no bytes.
+/// Returns the words that a range of bytes lies in: none for no bytes.
 #[inline]
 fn touched(words: &[AtomicU64], at: usize, len: usize) -> &[AtomicU64] {
-    // A sum too large saturates at an index that no slice of words reaches.
+    // A sum that is too large saturates at an index that no slice of words reaches.
     let words = &words[at / WORD..at.saturating_add(len).div_ceil(WORD)];
     if len == 0 { &[] } else { words }
 }
@@ -226,8 +226,8 @@ fn put(word: &AtomicU64, shift: usize, bytes: &[u8], order: Ordering) {
     }
 }
 
-/// Replaces some bytes of a word, fewer than all and more than none, and leaves the others to those
-/// who write them.
+/// Replaces some bytes of a word, more than none and fewer than all, and leaves the others to their
+/// writers.
 ///
 /// The compare-and-swap fails when anybody changed the word since it was read, so a neighbour's
 /// store is never written over with what stood there before. Clearing the bytes by a `fetch_and`
@@ -235,9 +235,10 @@ fn put(word: &AtomicU64, shift: usize, bytes: &[u8], order: Ordering) {
 /// between; a `fetch_xor` with the difference would flip bits of a value that somebody else has
 /// replaced meanwhile, and leave bytes that nobody wrote.
 ///
-/// It is a release even where the caller needs none: that costs next to nothing beside the rest.
+/// The swap has release order even if the caller needs none, which costs next to nothing.
 fn merge(word: &AtomicU64, shift: usize, bytes: &[u8]) {
-    // Little-endian, and by shifts: a word put together in memory would wait for its bytes.
+    // The word is assembled by shifts: assembled in memory, its load would wait for the stores of
+    // its bytes.
     let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
     let mask = (1 << (8 * bytes.len())) - 1;
     let (value, mask) = (u64::to_le(value << (8 * shift)), u64::to_le(mask << (8 * shift)));
@@ -295,7 +296,7 @@ fn copy_words(from: &[AtomicU64], at: usize, to: &[AtomicU64], downwards: bool) 
     }
 }
 
-/// Visits all items, from the back if so asked.
+/// Visits all items, in reverse order if `backwards` is set.
 #[inline]
 fn run<I: DoubleEndedIterator>(items: I, backwards: bool, visit: impl FnMut(I::Item)) {
     if backwards {
@@ -305,8 +306,8 @@ fn run<I: DoubleEndedIterator>(items: I, backwards: bool, visit: impl FnMut(I::I
     }
 }
 
-/// Whether bytes moved from `at` of `source` to `to_at` of `first` would, moved lowest first,
-/// replace some of the source before they are read.
+/// Whether a copy from `at` of `source` to `to_at` of `first`, lowest bytes first, would replace
+/// some of the source before it is read.
 fn overlaps_upwards(source: &[AtomicU64], at: usize, first: &AtomicU64, to_at: usize) -> bool {
     let (Some(start), Some(end)) = (source.first(), source.last()) else { return false };
     (ptr::from_ref(first), to_at) > (ptr::from_ref(start), at)

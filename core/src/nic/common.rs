@@ -24,7 +24,7 @@ use super::pair::QueuePair;
 use super::queues::{Completions, Purpose};
 use super::receives::{SharedReceiveQueueId, SharedReceives};
 use super::responder::{Due, Responder};
-use super::timers::Timers;
+use crate::common::timers::Timers;
 
 /// Something that a program should hear of without asking each queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,9 @@
 //! What the NIC asks of a device, and what a device tells the NIC.
 
-use crate::encap::{Full, Host, Opener, Outer, Path, PathId, bare};
+use crate::encap::{Full, Host, Opener, Outer, Path, PathId, shm_record};
 use crate::payload::Payload;
 use crate::sync::AtomicU64;
-use crate::wire::{Behind, Bth, Glance, Headers, Malformed, Opcode, OpcodeInfo, Packet};
+use crate::wire::{AfterBth, Bth, Headers, Malformed, Opcode, OpcodeInfo, Packet, RawBth};
 
 /// Where packets leave: encoded in the device's own memory, merged into runs where it can.
 pub trait Outbox {
@@ -79,7 +79,7 @@ pub trait Inbox {
     /// no kind of packet is usual here, nothing is done. All that is behind that header is what
     /// comes along: other headers, if there are any, and payload.
     #[inline(always)]
-    fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
+    fn usual(&mut self, flow: Flow<'_>, bth: RawBth, behind: impl AfterBth) -> bool {
         let _ = (flow, bth, behind);
         false
     }
@@ -138,14 +138,14 @@ pub trait Inbox {
         }
     }
 
-    /// Takes the packet of `len` bytes in a [record](crate::encap::bare), whose first word was
+    /// Takes the packet of `len` bytes in a [record](crate::encap::shm_record), whose first word was
     /// loaded as `first`.
     #[inline]
     fn record(&mut self, link: PathId, record: &[AtomicU64], first: u64, len: usize)
     where
         Self: Sized,
     {
-        if let Some((bth, behind)) = bare::glance(record, first, len)
+        if let Some((bth, behind)) = shm_record::glance(record, first, len)
             && self.usual(Flow::Link(link), bth, behind)
         {
             return;
@@ -170,8 +170,8 @@ fn any_of_record<I: Inbox>(
     record: &[AtomicU64],
     (first, len): (u64, usize),
 ) {
-    match bare::begin(record, first, len) {
-        Ok(bth) => by_opcode(inbox, Flow::Link(link), bth, bare::Rest { record, len }),
+    match shm_record::begin(record, first, len) {
+        Ok(bth) => by_opcode(inbox, Flow::Link(link), bth, shm_record::Rest { record, len }),
         Err(why) => inbox.malformed(why),
     }
 }
@@ -193,7 +193,7 @@ pub(super) use by_row;
 
 /// Takes a packet by its opcode. The headers of the usual ones are a few loads.
 #[inline(always)]
-fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl Behind) {
+fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl AfterBth) {
     let taken = by_row!(
         bth.opcode(),
         [

@@ -13,9 +13,9 @@ use thiserror::Error;
 use crate::memory::Region;
 use crate::wire::{RemoteAddr, Rkey};
 
-use super::random::Random;
 use super::rights::Rights;
 use super::work::Segment;
+use crate::common::random::Random;
 use crate::planted::{Bug, planted};
 
 /// The key by which the program's own requests name registered memory.
@@ -351,8 +351,8 @@ impl fmt::Debug for Lkey {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::random::Seed;
     use super::*;
+    use crate::common::random::Seed;
 
     /// Everything that can be done with bytes that are lent: so a judge of memory accesses such as
     /// Miri sees that they are only ever read, and as bytes. Regression test for a bug: they were

@@ -62,7 +62,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `work`, `completion`, `queues` | what programs see: requests, completions, the rings' ends |
-//! | `keys`, `numbering`, `random` | protection; numbers that can't be guessed |
+//! | `keys`, `numbering` | protection; numbers that can't be guessed |
 //! | `config`, `resources`, `refusals` | making and taking down |
 //! | `states`, `pair` | a queue pair's states, the ways between them, and what breaks it |
 //! | `requester`, `rto` | what is sent, and sent again |
@@ -73,7 +73,7 @@
 //! | `unreliable`, `datagrams`, `management` | the other services, and queue pair 1 |
 //! | `hosts` | whether peers are still there |
 //! | `probe` | whether the peer of one queue pair is, asked on demand |
-//! | `common`, `timers`, `leaps`, `doorbells` | what queue pairs share |
+//! | `common`, `leaps`, `doorbells` | what queue pairs share |
 //! | `device` | what a device must do, and is told |
 //! | `around` | how one full link keeps nobody else waiting |
 //! | `notices` | what a link is told of packets that nobody took |
@@ -99,7 +99,6 @@ mod numbering;
 mod pair;
 mod probe;
 mod queues;
-pub(crate) mod random;
 mod reads;
 mod receives;
 mod refusals;
@@ -111,10 +110,10 @@ mod rights;
 mod ring;
 mod rto;
 mod states;
-pub(crate) mod timers;
 mod unreliable;
 mod work;
 
+pub use crate::common::Seed;
 pub use common::{AddressId, CompletionQueueId, Event};
 pub use completion::{Cause, Completion, Done, Failure};
 pub use config::{Config, Objects, QueuePairConfig, QueuePairEnds, Transport};
@@ -125,13 +124,11 @@ pub use hosts::{KeepAlive, Silence};
 pub use keys::{Domain, KeyError, Lkey, Registration, TableFull};
 pub use management::{Management, TooMany, Way};
 pub use mapped::MappingId;
-pub(crate) use numbering::tag_of;
 pub use numbering::{Numbering, NumberingError};
 pub use queues::{
     CompletionGauge, CompletionQueue, Notify, Polled, PostError, ReceiveQueue, Refused, SendQueue,
     SharedReceiveQueue,
 };
-pub use random::Seed;
 pub use receives::SharedReceiveQueueId;
 pub use refusals::ResourceError;
 pub use rights::{NotRights, Rights};
@@ -151,8 +148,9 @@ use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::cm::Mad;
-use crate::wire::{Behind, Bth, Glance, Malformed, Opcode, OpcodeInfo, Packet, Qpn, Service};
+use crate::wire::{AfterBth, Bth, Malformed, Opcode, OpcodeInfo, Packet, Qpn, RawBth, Service};
 
+use crate::common::random::Random;
 use common::Common;
 use device::by_row;
 use doorbells::Doorbells;
@@ -161,7 +159,6 @@ use hosts::{HostId, Suspect};
 use notices::LINKS;
 use numbering::Numbers;
 use pair::{Blamed, QueuePair};
-use random::Random;
 use requester::Turn;
 use responder::{Answered, Due};
 use ring::Nothing;
@@ -660,7 +657,7 @@ impl Inbox for Nic {
     }
 
     #[inline(always)]
-    fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
+    fn usual(&mut self, flow: Flow<'_>, bth: RawBth, behind: impl AfterBth) -> bool {
         let Self { common, pairs, numbers, .. } = self;
         find(pairs, *numbers, bth.destination())
             .is_some_and(|pair| pair.take_usual(flow, bth, behind, common))

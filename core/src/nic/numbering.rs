@@ -6,6 +6,7 @@
 
 use thiserror::Error;
 
+use crate::common::tag::tag_of;
 use crate::wire::Qpn;
 
 /// Which queue pair numbers are a NIC's.
@@ -44,11 +45,6 @@ pub enum NumberingError {
         /// The shard.
         shard: u32,
     },
-}
-
-/// The tag of the process that a queue pair number belongs to, where tags have so many bits.
-pub(crate) fn tag_of(qpn: Qpn, tag_bits: u32) -> u32 {
-    qpn.get() >> 24_u32.saturating_sub(tag_bits)
 }
 
 /// A numbering, and how its numbers are made of places in a table, and taken apart.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::encap::{Host, Path, PathId};
 use crate::planted::{Bug, planted};
 use crate::time::Time;
-use crate::wire::{Bth, CaGuid, Likeness, PathMtu, Pkey, Qkey, Qpn, Service};
+use crate::wire::{Bth, CaGuid, PathMtu, Pkey, Prediction, Qkey, Qpn, Service};
 
 use super::common::{Common, Event};
 use super::completion::{Cause, Completion, Failure};
@@ -40,9 +40,9 @@ pub(super) struct QueuePair {
     pub shared: Shared,
     pub state: State,
     /// What [usual](Self::take_usual) packets are like in this state.
-    pub alike: Likeness,
+    pub alike: Prediction,
     /// The same, or no packet's likeness while none can be a usual one.
-    pub usual: Likeness,
+    pub usual: Prediction,
     /// Whether it is in the list of those that may have something to send.
     pub active: bool,
     pub mtu: PathMtu,
@@ -94,8 +94,8 @@ impl QueuePair {
         Self {
             shared,
             state: State::Reset,
-            alike: Likeness::NONE,
-            usual: Likeness::NONE,
+            alike: Prediction::NONE,
+            usual: Prediction::NONE,
             active: false,
             mtu: PathMtu::Mtu256,
             domain,

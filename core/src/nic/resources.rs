@@ -29,7 +29,6 @@ use super::pair::{Blamed, QueuePair};
 use super::queues::{
     CompletionQueue, Completions, ReceiveQueue, SendQueue, Shared, SharedReceiveQueue,
 };
-use super::random::{Random, Seed, take_at_random};
 use super::receives::{Receives, SharedReceiveQueueId, SharedReceives};
 use super::refusals::ResourceError;
 use super::requester::{Requester, Turn};
@@ -37,9 +36,10 @@ use super::responder::Responder;
 use super::rights::Rights;
 use super::ring::Nothing;
 use super::states::{Change, ChangeError, State};
-use super::timers::Timers;
 use super::work::ReceiveRequest;
 use super::{Event, Nic, find};
+use crate::common::random::{Random, Seed, take_at_random};
+use crate::common::timers::Timers;
 
 /// The most entries of a queue.
 pub(super) const DEEPEST: usize = 1 << 24;

@@ -1,4 +1,4 @@
-//! The base transport header, in front of every InfiniBand packet.
+//! The base transport header (BTH), with which every InfiniBand packet begins.
 
 use std::fmt;
 
@@ -6,11 +6,12 @@ use super::malformed::{Malformed, Part};
 use super::numbers::{Pkey, Psn, Qpn};
 use super::opcode::Opcode;
 
-/// The base transport header: what the packet is, whom it is for, and its place in the sequence.
+/// The base transport header: what the packet is, whom it is for, and its place in the sequence of
+/// packets.
 ///
-/// It keeps the form of the wire, twelve bytes, and a field is taken out when it is asked for: most
-/// packets are asked for few. Reserved bits are kept as they came, since the ICRC covers some of
-/// them; they mean nothing.
+/// The struct keeps the twelve bytes of the wire, and a method extracts each field, since most
+/// packets are asked for few fields. Reserved bits are kept as they came, because the ICRC covers
+/// some of them; they have no meaning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Bth {
     opcode: Opcode,
@@ -32,18 +33,18 @@ const BECN: u32 = 1 << 30;
 const ACK_REQUEST: u32 = 1 << 31;
 
 impl Bth {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 12;
 
-    /// A header for a packet of `opcode` to `destination`, everything optional off, as an adapter
-    /// sends it: migrated, in the default partition.
+    /// Returns a header for a packet of `opcode` to `destination`, as an adapter sends it:
+    /// migrated, in the default partition, with all optional flags off.
     #[inline]
     pub const fn new(opcode: Opcode, destination: Qpn, psn: Psn) -> Self {
         let (destination, psn) = (destination.get(), psn.get());
         Self { opcode, flags: MIGRATED, pkey: Pkey::DEFAULT, destination, psn }
     }
 
-    /// Reads the header.
+    /// Parses the header from its bytes on the wire.
     #[inline]
     pub fn from_bytes(h: &[u8; Self::LEN]) -> Result<Self, Malformed> {
         let [code, flags, p, q, a, b, c, d, e, f, g, i] = *h;
@@ -60,7 +61,7 @@ impl Bth {
         })
     }
 
-    /// The header as it stands on the wire.
+    /// Returns the header as it stands on the wire.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let [a, b, c, d, e, f, g, h] = self.steady();
@@ -68,8 +69,8 @@ impl Bth {
         [a, b, c, d, e, f, g, h, i, j, k, l]
     }
 
-    /// All but the last word, in which the sequence number stands: what a flow's packets of one
-    /// kind have in common.
+    /// Returns the first eight bytes, which the packets of one kind in a flow have in common. The
+    /// last word, which has the sequence number, is not among them.
     #[inline]
     pub(crate) fn steady(&self) -> [u8; 8] {
         let [p, q] = self.pkey.0.to_be_bytes();
@@ -77,140 +78,142 @@ impl Bth {
         [self.opcode.code(), self.flags, p, q, a, b, c, d]
     }
 
-    /// The last word, its first byte in the low bits.
+    /// Returns the last word, its first byte in the low bits.
     #[inline]
     pub(crate) fn last_word(&self) -> u32 {
         u32::from_le_bytes(self.psn.to_be_bytes())
     }
 
-    /// The pad count that the second byte holds.
+    /// Returns the pad count in the second byte of a header.
     #[inline]
     pub(super) const fn pad_in(flags: u8) -> u8 {
         flags >> PAD_SHIFT & 3
     }
 
-    /// Whether that byte solicits an event.
+    /// Whether the second byte of a header has the solicited event bit.
     #[inline]
     pub(super) const fn solicits_in(flags: u8) -> bool {
         flags & SOLICITED != 0
     }
 
-    /// Whether the last word asks for an acknowledgement.
+    /// Whether the last word of a header requests an acknowledgement.
     #[inline]
     pub(super) const fn asks_in(last: u32) -> bool {
         last & ACK_REQUEST != 0
     }
 
-    /// What the packet is and which headers follow.
+    /// Returns the opcode, which says what the packet is and which headers follow.
     #[inline]
     pub const fn opcode(&self) -> Opcode {
         self.opcode
     }
 
-    /// The queue pair that it is for.
+    /// Returns the queue pair that the packet is for.
     #[inline]
     pub const fn destination(&self) -> Qpn {
         Qpn::new(self.destination)
     }
 
-    /// The packet's place in its sequence.
+    /// Returns the packet sequence number.
     #[inline]
     pub const fn psn(&self) -> Psn {
         Psn::new(self.psn)
     }
 
-    /// The partition of the sender.
+    /// Returns the key of the sender's partition.
     #[inline]
     pub const fn pkey(&self) -> Pkey {
         self.pkey
     }
 
-    /// How many bytes of padding, 0 to 3, stand behind the payload.
+    /// Returns how many bytes of padding, 0 to 3, follow the payload.
     #[inline]
     pub const fn pad(&self) -> u8 {
         Self::pad_in(self.flags)
     }
 
-    /// Whether the sender asks for an acknowledgement.
+    /// Whether the sender requests an acknowledgement.
     #[inline]
     pub const fn ack_request(&self) -> bool {
         Self::asks_in(self.psn)
     }
 
-    /// Whether the receiver of the message should be woken: a solicited event.
+    /// Whether the message is to wake its receiver: the solicited event bit.
     #[inline]
     pub const fn solicited(&self) -> bool {
         Self::solicits_in(self.flags)
     }
 
-    /// The migration state. Adapters send it set; it is not judged.
+    /// Whether the migration bit is set. Adapters set it; this program ignores it.
     #[inline]
     pub const fn migrated(&self) -> bool {
         self.flags & MIGRATED != 0
     }
 
-    /// Forward congestion notification. Routers may set it: the ICRC does not cover it.
+    /// Whether the forward congestion notification bit is set. Routers may set it, so the ICRC does
+    /// not cover it.
     #[inline]
     pub const fn fecn(&self) -> bool {
         self.destination & FECN != 0
     }
 
-    /// Backward congestion notification. Routers may set it: the ICRC does not cover it.
+    /// Whether the backward congestion notification bit is set. Routers may set it, so the ICRC
+    /// does not cover it.
     #[inline]
     pub const fn becn(&self) -> bool {
         self.destination & BECN != 0
     }
 
-    /// The same of another opcode.
+    /// Returns the header with another opcode.
     #[inline]
     #[must_use]
     pub const fn with_opcode(self, opcode: Opcode) -> Self {
         Self { opcode, ..self }
     }
 
-    /// The same at another place of the sequence.
+    /// Returns the header with another packet sequence number.
     #[inline]
     #[must_use]
     pub const fn with_psn(self, psn: Psn) -> Self {
         Self { psn: self.psn & !Psn::MAX.get() | psn.get(), ..self }
     }
 
-    /// The same in another partition.
+    /// Returns the header with another partition key.
     #[inline]
     #[must_use]
     pub const fn with_pkey(self, pkey: Pkey) -> Self {
         Self { pkey, ..self }
     }
 
-    /// The same with another pad count, of which the low two bits are taken.
+    /// Returns the header with another pad count, of which the low two bits are taken.
     #[inline]
     #[must_use]
     pub const fn with_pad(self, pad: u8) -> Self {
         Self { flags: self.flags & !(3 << PAD_SHIFT) | (pad & 3) << PAD_SHIFT, ..self }
     }
 
-    /// The same, asking for an acknowledgement or not.
+    /// Returns the header with the acknowledgement request bit set or cleared.
     #[inline]
     #[must_use]
     pub const fn with_ack_request(self, asked: bool) -> Self {
         Self { psn: self.psn & !ACK_REQUEST | (asked as u32) << 31, ..self }
     }
 
-    /// The same, soliciting an event or not.
+    /// Returns the header with the solicited event bit set or cleared.
     #[inline]
     #[must_use]
     pub const fn with_solicited(self, solicited: bool) -> Self {
         Self { flags: self.flags & !SOLICITED | (solicited as u8) << 7, ..self }
     }
 
-    /// The same in another migration state.
+    /// Returns the header with the migration bit set or cleared.
     #[inline]
     #[must_use]
     pub const fn with_migrated(self, migrated: bool) -> Self {
         Self { flags: self.flags & !MIGRATED | (migrated as u8) << 6, ..self }
     }
 
-    /// The same with these congestion notifications, forward and backward.
+    /// Returns the header with these congestion notification bits.
     #[inline]
     #[must_use]
     pub const fn with_congestion(self, fecn: bool, becn: bool) -> Self {

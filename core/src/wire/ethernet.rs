@@ -1,24 +1,25 @@
 //! The Ethernet II header.
 
+use super::addresses::Mac;
 use super::malformed::{Malformed, Part, split};
-use super::numbers::{EtherType, Mac};
+use super::numbers::EtherType;
 
-/// Destination, source and type: the 14 bytes in front of every frame.
+/// The Ethernet II header: the 14 bytes in front of every frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ethernet {
-    /// Where the frame goes.
+    /// The address that the frame is sent to.
     pub destination: Mac,
-    /// Where it comes from.
+    /// The address of the frame's sender.
     pub source: Mac,
-    /// What follows.
+    /// The type of what the frame carries.
     pub ethertype: EtherType,
 }
 
 impl Ethernet {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 14;
 
-    /// Reads the header in front of `frame`; the rest is what it carries.
+    /// Parses the header in front of `frame`. Returns the header and the rest of the frame.
     #[inline]
     pub fn parse(frame: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Self::LEN }>(Part::Ethernet, frame)?;
@@ -30,7 +31,7 @@ impl Ethernet {
         Ok((header, rest))
     }
 
-    /// The header as it stands on the wire.
+    /// Returns the header as it stands on the wire.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut h = [0; Self::LEN];

@@ -1,140 +1,60 @@
-//! The extension headers, which stand between the base transport header and the payload.
+//! Extended transport headers (ETH), which follow the base transport header.
 
-use std::fmt;
-
-use super::fixed::{at, be32, be64, put};
 use super::malformed::{Malformed, Part, split};
+use super::metadata::Metadata;
 use super::numbers::{AtomicValue, DmaLength, Imm, Msn, Qkey, Qpn, RemoteAddr, Rkey};
 use super::syndrome::Syndrome;
+use crate::fields::{at, be32, be64, put};
 
-/// RDMA: which part of the peer's memory a request is about.
+/// The RDMA extended transport header (RETH): which part of the peer's memory a request is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reth {
-    /// Where it begins.
+    /// The address in the peer's memory.
     pub address: RemoteAddr,
-    /// The key that grants access.
+    /// The key that grants access to the memory.
     pub rkey: Rkey,
     /// The length of the whole message, not of this packet.
     pub length: DmaLength,
 }
 
-/// Acknowledgement: what became of a request, and how many messages were completed.
+/// The ACK extended transport header (AETH): the outcome of a request, and how many messages were
+/// completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Aeth {
-    /// Acknowledged, not ready, or refused and why.
+    /// The outcome of the request: acknowledged, receiver not ready, or a NAK with its reason.
     pub syndrome: Syndrome,
-    /// The messages completed by the responder.
+    /// The number of messages that the responder has completed.
     pub msn: Msn,
 }
 
-/// An atomic request and its operands.
+/// The atomic extended transport header (AtomicETH): an atomic request with its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AtomicEth {
-    /// The word in the peer's memory.
+    /// The address of the word in the peer's memory.
     pub address: RemoteAddr,
-    /// The key that grants access.
+    /// The key that grants access to the memory.
     pub rkey: Rkey,
-    /// What to store when the comparison holds, or what to add.
+    /// The value to store when the comparison succeeds, or the value to add.
     pub swap_or_add: AtomicValue,
-    /// What to compare with.
+    /// The value that the word is compared with.
     pub compare: AtomicValue,
 }
 
-/// Datagram: who sends, and the key that lets it in.
+/// The datagram extended transport header (DETH): the sender's queue pair, and the key that lets
+/// the datagram in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deth {
-    /// The receiver's key.
+    /// The key of the receiver's queue pair.
     pub qkey: Qkey,
-    /// The sender's queue pair, to answer to.
+    /// The sender's queue pair, to which an answer goes.
     pub source: Qpn,
-    /// Eight reserved bits: sent as zero, ignored, kept because the ICRC covers them.
+    /// The reserved eight bits: sent as zero, ignored on receipt, and kept because the ICRC covers
+    /// them.
     pub reserved: u8,
 }
 
-/// A few bytes that go with a write into the completion that it makes: our own extension. On the
-/// wire it is a word for how many they are, and then always sixteen.
-///
-/// ```
-/// use doorbell_core::wire::Metadata;
-///
-/// let metadata = Metadata::try_from(b"a word".as_slice())?;
-/// assert_eq!(metadata.as_ref(), b"a word");
-/// # Ok::<(), doorbell_core::wire::MetadataTooLong>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Metadata {
-    /// How many, at most sixteen.
-    len: u8,
-    bytes: [u8; Self::MOST],
-}
-
-impl Metadata {
-    /// The most bytes that there may be.
-    pub const MOST: usize = 16;
-    /// Its length on the wire.
-    pub const LEN: usize = 4 + Self::MOST;
-
-    /// A copy of `bytes`, if they are not more than [`MOST`](Self::MOST).
-    #[inline]
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut own = [0; Self::MOST];
-        own.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self { len: u8::try_from(bytes.len()).ok()?, bytes: own })
-    }
-
-    /// The bytes.
-    #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        // There are never more than the array has.
-        self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
-    }
-
-    fn from_bytes(h: [u8; Self::LEN]) -> Result<Self, Malformed> {
-        let (claimed, have) = (be32::<0, _>(&h), Self::MOST);
-        match u8::try_from(claimed) {
-            Ok(len) if usize::from(len) <= have => Ok(Self { len, bytes: at::<4, _, _>(&h) }),
-            _ => {
-                let claimed = claimed as usize;
-                Err(Malformed::Length { part: Part::Extensions, claimed, have })
-            }
-        }
-    }
-
-    fn emit(self, out: &mut [u8]) -> &mut [u8] {
-        put(put(out, u32::from(self.len).to_be_bytes()), self.bytes)
-    }
-}
-
-/// More bytes than metadata may be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{len} bytes are too many for metadata, which may be up to {} bytes", Metadata::MOST)]
-pub struct MetadataTooLong {
-    /// How many there are.
-    pub len: usize,
-}
-
-impl TryFrom<&[u8]> for Metadata {
-    type Error = MetadataTooLong;
-
-    fn try_from(bytes: &[u8]) -> Result<Self, MetadataTooLong> {
-        Self::new(bytes).ok_or(MetadataTooLong { len: bytes.len() })
-    }
-}
-
-impl AsRef<[u8]> for Metadata {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes()
-    }
-}
-
-impl fmt::Debug for Metadata {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Metadata({:?})", self.bytes())
-    }
-}
-
 impl Reth {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 16;
 
     #[inline]
@@ -157,7 +77,7 @@ impl Reth {
 }
 
 impl Aeth {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 4;
 
     #[inline]
@@ -173,7 +93,7 @@ impl Aeth {
 }
 
 impl AtomicEth {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 28;
 
     #[inline]
@@ -198,7 +118,7 @@ impl AtomicEth {
 }
 
 impl Deth {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 8;
 
     #[inline]
@@ -216,37 +136,37 @@ impl Deth {
     }
 }
 
-/// Which extension headers an opcode has, in their order on the wire.
+/// A list of the extension headers that an opcode has, in their order on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// No extension header.
+    /// A packet without extension headers.
     None,
-    /// RETH.
+    /// The RDMA header alone (RETH).
     Reth,
-    /// RETH, ImmDt.
+    /// The RDMA header and immediate data (RETH, ImmDt).
     RethImm,
-    /// ImmDt.
+    /// The immediate data alone (ImmDt).
     Imm,
-    /// IETH.
+    /// The invalidate header alone (IETH).
     Ieth,
-    /// AETH.
+    /// The ACK header alone (AETH).
     Aeth,
-    /// AETH, AtomicAckETH.
+    /// The ACK header and the old value of an atomic operation (AETH, AtomicAckETH).
     AethAtomicAck,
-    /// AtomicETH.
+    /// The atomic header alone (AtomicETH).
     Atomic,
-    /// DETH.
+    /// The datagram header alone (DETH).
     Deth,
-    /// DETH, ImmDt.
+    /// The datagram header and immediate data (DETH, ImmDt).
     DethImm,
-    /// Metadata.
+    /// The metadata alone, an extension of ours.
     Metadata,
-    /// RETH, metadata.
+    /// The RDMA header and metadata, an extension of ours.
     RethMetadata,
 }
 
 impl Layout {
-    /// The bytes that the headers take together.
+    /// Returns the bytes that the headers take together.
     #[inline]
     pub const fn len(self) -> usize {
         match self {
@@ -264,47 +184,48 @@ impl Layout {
         }
     }
 
-    /// Whether there is no extension header.
+    /// Whether the list has no extension header.
     #[inline]
     pub const fn is_empty(self) -> bool {
         matches!(self, Self::None)
     }
 }
 
-/// The extension headers of one packet: a variant for each [`Layout`].
+/// The extension headers of one packet, with a variant for each [`Layout`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extensions {
-    /// No extension header.
+    /// A packet without extension headers.
     None,
-    /// A part of the peer's memory.
+    /// A part of the peer's memory (RETH).
     Reth(Reth),
-    /// A part of the peer's memory and an immediate.
+    /// A part of the peer's memory and immediate data (RETH, ImmDt).
     RethImm(Reth, Imm),
-    /// An immediate.
+    /// The immediate data of a message (ImmDt).
     Imm(Imm),
-    /// A key of the receiver's, to be invalidated.
+    /// The receiver's key that is to be invalidated (IETH).
     Ieth(Rkey),
-    /// An acknowledgement.
+    /// An acknowledgement or a NAK (AETH).
     Aeth(Aeth),
-    /// An acknowledgement and the value that the word held.
+    /// An acknowledgement of an atomic operation, and the value that the word held before (AETH,
+    /// AtomicAckETH).
     AethAtomicAck(Aeth, AtomicValue),
-    /// An atomic request.
+    /// An atomic request with its operands (AtomicETH).
     Atomic(AtomicEth),
-    /// The addressing of a datagram.
+    /// The addressing of a datagram (DETH).
     Deth(Deth),
-    /// The addressing of a datagram and an immediate.
+    /// The addressing of a datagram and immediate data (DETH, ImmDt).
     DethImm(Deth, Imm),
-    /// What goes with a write.
+    /// The metadata of a write, an extension of ours.
     Metadata(Metadata),
-    /// A part of the peer's memory and what goes with the write.
+    /// A part of the peer's memory and the metadata of the write, an extension of ours.
     RethMetadata(Reth, Metadata),
 }
 
 impl Extensions {
-    /// The most bytes that any extension headers take.
+    /// The most bytes that extension headers take.
     pub const MAX_LEN: usize = Reth::LEN + Metadata::LEN;
 
-    /// Which headers these are.
+    /// Returns the list of these headers.
     #[inline]
     pub const fn layout(&self) -> Layout {
         match self {
@@ -323,11 +244,11 @@ impl Extensions {
         }
     }
 
-    /// Reads the headers of `layout` in front of `bytes`; the rest is the payload. Where the layout
-    /// is known when this is compiled, it is a few loads.
+    /// Parses the headers of `layout` in front of `bytes`. Returns the headers and the payload.
+    /// Where the layout is a constant, this compiles to a few loads.
     #[inline(always)]
     pub fn parse(layout: Layout, bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        /// The headers of a layout, whose length is a constant, and the rest.
+        /// Splits off the headers of a layout, whose length is a constant.
         macro_rules! headers {
             ($layout:ident) => {
                 split::<{ Layout::$layout.len() }>(Part::Extensions, bytes)?
@@ -410,7 +331,7 @@ impl Extensions {
         };
     }
 
-    /// The immediate among them, if there is one.
+    /// Returns the immediate data, if there is any.
     #[inline]
     pub const fn immediate(&self) -> Option<Imm> {
         match *self {

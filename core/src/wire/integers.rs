@@ -1,6 +1,6 @@
-//! How the types of the integers that cross the wire are declared, and read from text.
+//! Macros that declare the integer types of the wire, and parse them from text.
 
-/// A number that is too large for its type, or a text that is no number of that type.
+/// The error for a number that is too large for its type, or a text that is no such number.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "`{found}` is no {name}: that is a number of {bits} bits, in decimal, or in hexadecimal behind `0x`"
@@ -18,21 +18,21 @@ impl NotNumber {
     }
 }
 
-/// A number in decimal, or in hexadecimal behind `0x`.
+/// Parses a number in decimal, or in hexadecimal after `0x`.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    // Which the standard library would take for a positive number's sign.
+    // The standard library would accept a plus sign.
     let signed = digits.starts_with('+');
     u64::from_str_radix(digits, radix).ok().filter(|_| !signed)
 }
 
-/// Reads an integer from its text, with whatever makes it of its representation.
+/// Implements parsing from text for an integer type.
 macro_rules! read_integer {
     ($name:ident($repr:ty), $bits:expr) => {
-        /// A number in decimal, or in hexadecimal behind `0x`.
+        /// Parses a number in decimal, or in hexadecimal after `0x`.
         impl std::str::FromStr for $name {
             type Err = $crate::wire::integers::NotNumber;
 
@@ -54,7 +54,7 @@ macro_rules! read_integer {
     };
 }
 
-/// Declares wire integers of full width: any value of the representation is legal.
+/// Declares wire integers of full width, for which every value of the representation is legal.
 macro_rules! wire_integer {
     ($($(#[$doc:meta])* $name:ident($repr:ty) = $format:literal;)+) => {$(
         $(#[$doc])*
@@ -87,8 +87,8 @@ macro_rules! wire_integer {
     )+};
 }
 
-/// Declares wire integers narrower than their representation: [`new`](crate::wire::Psn::new) keeps
-/// the low bits.
+/// Declares wire integers that are narrower than their representation, of which
+/// [`new`](crate::wire::Psn::new) keeps the low bits.
 macro_rules! narrow_integer {
     ($($(#[$doc:meta])* $name:ident($repr:ty, $bits:literal bits) = $format:literal;)+) => {$(
         $(#[$doc])*
@@ -97,25 +97,26 @@ macro_rules! narrow_integer {
         pub struct $name($repr);
 
         impl $name {
-            /// How many bits it has on the wire.
+            /// The number of bits that the integer has on the wire.
             pub const BITS: u32 = $bits;
-            /// The largest value.
+            /// The largest value of the integer.
             pub const MAX: Self = Self((1 << $bits) - 1);
 
-            /// The low bits of `value`; higher ones are cut off, as sequence arithmetic wants it.
+            /// Takes the low bits of `value` and cuts off higher ones, as sequence arithmetic needs
+            /// it.
             #[inline]
             pub const fn new(value: $repr) -> Self {
                 Self(value & Self::MAX.0)
             }
 
-            /// The value, right-aligned.
+            /// Returns the value, right-aligned.
             #[inline]
             pub const fn get(self) -> $repr {
                 self.0
             }
         }
 
-        /// The number, unless it has more bits.
+        /// Converts a number, unless it has more bits than the type.
         impl TryFrom<$repr> for $name {
             type Error = $crate::wire::integers::NotNumber;
 
@@ -160,7 +161,7 @@ macro_rules! narrow_integer {
     )+};
 }
 
-/// Has types serialised as the text that they display and are read from.
+/// Implements serialisation of types as the text that they display and are parsed from.
 #[cfg(feature = "serde")]
 macro_rules! serde_as_text {
     ($($name:ident)+) => {$(

@@ -1,15 +1,16 @@
-//! The IPv4 header, without options: RoCE sends none.
+//! The IPv4 header. RoCE uses no options.
 
 use std::net::Ipv4Addr;
 
-use super::fixed::be16;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{IpId, IpProtocol};
+use crate::fields::be16;
 
-/// An IPv4 header of 20 bytes. Its checksum is verified when parsed and made when emitted.
+/// An IPv4 header of 20 bytes, without options. Parsing verifies the checksum, and encoding
+/// computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv4 {
-    /// Type of service: DSCP and the two ECN bits.
+    /// The type of service: DSCP and the two ECN bits.
     pub tos: u8,
     /// The length of header and payload.
     pub total_length: u16,
@@ -17,23 +18,24 @@ pub struct Ipv4 {
     pub id: IpId,
     /// Whether routers may not fragment the packet.
     pub dont_fragment: bool,
-    /// Time to live.
+    /// The time to live of the packet.
     pub ttl: u8,
-    /// What follows.
+    /// The protocol of the packet's payload.
     pub protocol: IpProtocol,
-    /// Where it comes from.
+    /// The address of the sender.
     pub source: Ipv4Addr,
-    /// Where it goes.
+    /// The address of the receiver.
     pub destination: Ipv4Addr,
 }
 
 impl Ipv4 {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 20;
     const VERSION_AND_LENGTH: u8 = 0x45;
     const DONT_FRAGMENT: u16 = 0x4000;
 
-    /// Reads the header in front of `packet`; what it carries is cut to the length it gives.
+    /// Parses the header in front of `packet`. Returns the header and the payload, cut to the
+    /// length that the header gives.
     #[inline]
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Self::LEN }>(Part::Ipv4, packet)?;
@@ -60,7 +62,7 @@ impl Ipv4 {
         }
     }
 
-    /// The header as it stands on the wire, its checksum made.
+    /// Returns the header as it stands on the wire, with its checksum.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut h = [0; Self::LEN];
@@ -102,16 +104,17 @@ fn check_sum(header: &[u8; Ipv4::LEN]) -> Result<(), Malformed> {
     Err(Malformed::Ipv4Checksum { found, expected: !fold(sum - u32::from(found)) })
 }
 
-/// The sum of the 16-bit words of `bytes`, an even number of them, not yet folded.
+/// Adds up the 16-bit words of `bytes`, of which there must be an even number, without folding the
+/// sum.
 #[inline]
 pub(crate) fn sum_words(bytes: &[u8]) -> u32 {
     bytes.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum()
 }
 
-/// Brings a sum to 16 bits by adding the carries back in.
+/// Folds a sum to 16 bits, by adding the carries back in.
 #[inline]
 pub(crate) fn fold(sum: u32) -> u16 {
     let sum = (sum & 0xFFFF) + (sum >> 16);
-    // What carries over of the second sum is cut off, as it was added in.
+    // The carry of the second sum was added in, so it is cut off.
     ((sum + (sum >> 16)) & 0xFFFF) as u16
 }

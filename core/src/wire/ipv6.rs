@@ -1,37 +1,39 @@
 //! The IPv6 header, and InfiniBand's global route header, which has the same form.
 
-use super::fixed::at;
+use super::addresses::Gid;
 use super::malformed::{Malformed, Part, split};
-use super::numbers::{FlowLabel, Gid, IpProtocol};
+use super::numbers::{FlowLabel, IpProtocol};
+use crate::fields::at;
 
 /// The fields that an IPv6 header and a global route header share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv6 {
-    /// Traffic class: DSCP and the two ECN bits.
+    /// The traffic class, which has the DSCP and the two ECN bits.
     pub traffic_class: u8,
-    /// A label for routers to keep a flow together by.
+    /// A label by which routers keep the packets of a flow together.
     pub flow_label: FlowLabel,
-    /// How many bytes follow the header.
+    /// The number of bytes that follow the header.
     pub payload_length: u16,
-    /// What follows.
+    /// The protocol of the packet's payload.
     pub next_header: IpProtocol,
-    /// How many routers it may still cross.
+    /// The number of routers that the packet may still cross.
     pub hop_limit: u8,
-    /// Where it comes from.
+    /// The address of the sender.
     pub source: Gid,
-    /// Where it goes.
+    /// The address of the receiver.
     pub destination: Gid,
 }
 
-/// The global route header of RoCE version 1: an [`Ipv6`] header by another name.
+/// The global route header (GRH) of RoCE version 1, which has the form of an [`Ipv6`] header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Grh(pub Ipv6);
 
 impl Ipv6 {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 40;
 
-    /// Reads the header in front of `packet`; what it carries is cut to the length it gives.
+    /// Parses the header in front of `packet`. Returns the header and the payload, cut to the
+    /// length that the header gives.
     #[inline]
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         Self::parse_as(Part::Ipv6, packet)
@@ -60,7 +62,7 @@ impl Ipv6 {
         }
     }
 
-    /// The header as it stands on the wire.
+    /// Returns the header as it stands on the wire.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut h = [0; Self::LEN];
@@ -76,17 +78,18 @@ impl Ipv6 {
 }
 
 impl Grh {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = Ipv6::LEN;
 
-    /// Reads the header in front of `packet`; what it carries is cut to the length it gives.
+    /// Parses the header in front of `packet`. Returns the header and the payload, cut to the
+    /// length that the header gives.
     #[inline]
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (header, rest) = Ipv6::parse_as(Part::Grh, packet)?;
         Ok((Self(header), rest))
     }
 
-    /// The header as it stands on the wire.
+    /// Returns the header as it stands on the wire.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         self.0.to_bytes()

@@ -1,4 +1,4 @@
-//! Why bytes are not the packet that they claim to be.
+//! Errors of parsers: why bytes are not the packet that they claim to be.
 
 use super::numbers::{EtherType, IpProtocol, UdpPort};
 
@@ -6,25 +6,25 @@ use super::numbers::{EtherType, IpProtocol, UdpPort};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Part {
-    /// The Ethernet header.
+    /// The Ethernet header of a frame.
     Ethernet,
-    /// The IPv4 header.
+    /// The IPv4 header of a packet.
     Ipv4,
-    /// The IPv6 header.
+    /// The IPv6 header of a packet.
     Ipv6,
-    /// InfiniBand's global route header.
+    /// InfiniBand's global route header (GRH).
     Grh,
-    /// The UDP header.
+    /// The UDP header of a datagram.
     Udp,
-    /// The base transport header.
+    /// The base transport header (BTH).
     Bth,
-    /// The extension headers that the opcode asks for.
+    /// The extension headers that the opcode calls for.
     Extensions,
-    /// The payload, its padding included.
+    /// The payload with its padding.
     Payload,
-    /// The invariant CRC.
+    /// The invariant CRC (ICRC).
     Icrc,
-    /// A management datagram.
+    /// A management datagram (MAD).
     Mad,
     /// The IP addressing that begins a connection request's private data.
     IpCm,
@@ -32,120 +32,121 @@ pub enum Part {
     PcapFile,
     /// The header of a captured frame.
     PcapRecord,
-    /// A captured frame.
+    /// A frame in a capture file.
     PcapFrame,
 }
 
-/// Why some bytes could not be taken for what was expected there.
+/// The reason why bytes could not be parsed.
 ///
-/// Small and `Copy`: it is made on the data path, where a bad frame is counted and dropped.
+/// It is small and `Copy`, since it is made on the data path, where a bad frame is counted and
+/// dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Fewer bytes than the part needs.
+    /// Fewer bytes are there than the part needs.
     #[error("{part:?} needs {need} bytes and {have} are there")]
     Truncated {
-        /// What was being read.
+        /// The part that was being parsed.
         part: Part,
-        /// How many bytes it needs.
+        /// The number of bytes that the part needs.
         need: usize,
-        /// How many there are.
+        /// The number of bytes that there are.
         have: usize,
     },
-    /// A length field that contradicts the bytes around it.
+    /// A length field contradicts the bytes around it.
     #[error("{part:?} claims {claimed} bytes where {have} are possible")]
     Length {
-        /// Whose length field it is.
+        /// The part that has the length field.
         part: Part,
-        /// What it says.
+        /// The length that the field claims.
         claimed: usize,
-        /// What would fit.
+        /// The largest length that is possible.
         have: usize,
     },
-    /// A version other than the one that is spoken here.
+    /// A version field has an unsupported version.
     #[error("{part:?} has version {found}, which is not spoken here")]
     Version {
-        /// Whose version field it is.
+        /// The part that has the version field.
         part: Part,
-        /// What it says.
+        /// The version that was found.
         found: u8,
     },
-    /// An Ethernet frame of another protocol.
+    /// An Ethernet frame carries another protocol.
     #[error("EtherType {0} is neither IPv4, IPv6 nor RoCE")]
     EtherType(EtherType),
-    /// An IP packet or GRH of another protocol.
+    /// An IP packet or GRH carries another protocol.
     #[error("{part:?} carries protocol {found}, not RoCE")]
     Protocol {
-        /// The header that says so.
+        /// The header that names the protocol.
         part: Part,
-        /// The protocol it announces.
+        /// The protocol that the header names.
         found: IpProtocol,
     },
-    /// A UDP datagram to another port.
+    /// A UDP datagram is for another port.
     #[error("UDP port {0} is not RoCE's")]
     Port(UdpPort),
-    /// A part of a fragmented IPv4 packet: RoCE is never fragmented.
+    /// An IPv4 packet is a fragment: RoCE is never fragmented.
     #[error("a fragment of an IPv4 packet: RoCE is never fragmented")]
     Fragment,
-    /// An IPv4 header whose checksum does not match.
+    /// The checksum of an IPv4 header does not match.
     #[error("the IPv4 header checksum is {found:#06x} and should be {expected:#06x}")]
     Ipv4Checksum {
-        /// What the header carries.
+        /// The checksum that the header carries.
         found: u16,
-        /// What its bytes add up to.
+        /// The checksum that the header's bytes add up to.
         expected: u16,
     },
-    /// An opcode that no service knows.
+    /// The opcode belongs to no service.
     #[error("opcode {0:#04x} is not one of RC, UC or UD")]
     Opcode(u8),
-    /// More padding than there is payload.
+    /// The pad count is larger than the padded payload.
     #[error("{pad} bytes of padding in a payload of {payload}")]
     Padding {
         /// The pad count of the BTH.
         pad: usize,
-        /// How many bytes stand between the headers and the ICRC.
+        /// The number of bytes between the headers and the ICRC.
         payload: usize,
     },
     /// The invariant CRC does not match: the packet was damaged.
     #[error("the ICRC is {found:#010x} and should be {expected:#010x}")]
     Icrc {
-        /// What the packet carries.
+        /// The ICRC that the packet carries.
         found: u32,
-        /// What its bytes give.
+        /// The ICRC that the packet's bytes give.
         expected: u32,
     },
-    /// A management datagram that is not the connection manager's.
+    /// A management datagram is not for the connection manager.
     #[error("a management datagram of class {class}, version {version}, method {method}")]
     MadClass {
-        /// The management class.
+        /// The management class of the datagram.
         class: u8,
-        /// The class version.
+        /// The class version of the datagram.
         version: u8,
-        /// The method.
+        /// The method of the datagram.
         method: u8,
     },
-    /// A connection manager's message of a kind that is not spoken here.
+    /// A message of the connection manager has an unsupported kind.
     #[error("connection manager attribute {0:#06x} is not spoken here")]
     MadAttribute(u16),
-    /// A field that holds a value without meaning.
+    /// A field holds a value that has no meaning.
     #[error("{field} of {part:?} is {found}, which has no meaning")]
     Field {
-        /// The part it stands in.
+        /// The part that has the field.
         part: Part,
-        /// The field's name.
+        /// The name of the field.
         field: &'static str,
-        /// What it holds.
+        /// The value of the field.
         found: u32,
     },
-    /// A file that does not begin as a capture does.
+    /// A file does not begin as a capture file does.
     #[error("a capture file begins with {0:#010x}, which is no pcap magic number")]
     PcapMagic(u32),
-    /// A capture of another kind of link.
+    /// A capture file is from a kind of link other than Ethernet.
     #[error("link type {0} is not Ethernet")]
     PcapLinkType(u32),
 }
 
-/// The first `N` bytes and the rest, or what is missing.
+/// Splits the first `N` bytes off, or returns the error that says how many are missing.
 #[inline]
 pub(crate) fn split<const N: usize>(
     part: Part,

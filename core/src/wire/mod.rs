@@ -1,9 +1,9 @@
-//! What crosses the wire: every header, read in place and written in place.
+//! The wire format: the headers of packets, parsed and written in place.
 //!
 //! A header is a plain value. `parse` reads it from the front of some bytes and returns the rest;
-//! `to_bytes` gives the bytes to put in front. Neither allocates, neither trusts a length, and
-//! what can't be read says why with a [`Malformed`]. Every integer has a type of its own
-//! ([`Psn`], [`Qpn`], [`Rkey`], …), and one table ([`Opcode::info`]) knows what each opcode
+//! `to_bytes` returns the bytes to put in front of a payload. Neither allocates or trusts a length,
+//! and the error for bytes that can't be parsed is a [`Malformed`]. Every integer has a type of its
+//! own ([`Psn`], [`Qpn`], [`Rkey`], …), and one table ([`Opcode::info`]) says what each opcode
 //! means.
 //!
 //! ```
@@ -27,43 +27,47 @@
 
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-mod behind;
+mod addresses;
+mod after_bth;
 mod bth;
 pub mod cm;
-mod crc;
 mod ethernet;
 mod extensions;
-pub(crate) mod fixed;
-mod glance;
 mod integers;
 mod ipv4;
 mod ipv6;
 mod malformed;
+mod metadata;
 mod numbers;
 mod opcode;
 mod packet;
+mod path_mtu;
+mod prediction;
 mod syndrome;
 mod udp;
 
-pub use behind::Behind;
+pub use crate::crc::Crc;
+pub use addresses::{Gid, Mac, NotMac};
+pub use after_bth::AfterBth;
 pub use bth::Bth;
-pub use crc::Crc;
 pub use ethernet::Ethernet;
-pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Metadata, MetadataTooLong, Reth};
-pub use glance::Glance;
+pub use extensions::{Aeth, AtomicEth, Deth, Extensions, Layout, Reth};
 pub use integers::NotNumber;
 pub use ipv4::Ipv4;
 pub use ipv6::{Grh, Ipv6};
 pub use malformed::{Malformed, Part};
+pub use metadata::{Metadata, MetadataTooLong};
 pub use numbers::*;
 pub use opcode::{Opcode, OpcodeInfo, Operation, PayloadRule, Position, Service};
 pub use packet::{Headers, Packet, padding};
+pub use path_mtu::{NotPathMtu, PathMtu};
+pub use prediction::RawBth;
 pub use syndrome::{Credits, Nak, RnrTimer, Syndrome, Verdict};
 pub use udp::Udp;
 
-pub(crate) use glance::Likeness;
 #[cfg(feature = "serde")]
 pub(crate) use integers::serde_as_text;
 pub(crate) use ipv4::{fold, sum_words};
 pub(crate) use malformed::split;
 pub(crate) use packet::without_padding;
+pub(crate) use prediction::Prediction;

@@ -1,72 +1,72 @@
-//! The one table of opcodes: what each packet is, which headers it has, and what it may carry.
+//! The table of opcodes: what each packet is, which headers it has, and which payload it may carry.
 //!
-//! Those from 0xC0 on are the standard's for manufacturers: extensions of our own, sent to none but
-//! peers that offered them.
+//! The specification leaves the opcodes from 0xC0 on to manufacturers. Those used here are extensions
+//! of ours, which are sent only to peers that offered to take them.
 
 use super::extensions::Layout;
-use super::fixed::ByByte;
+use crate::fields::ByByte;
 
-/// Which transport service a packet belongs to.
+/// The transport service that a packet belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Service {
-    /// Reliable connection.
+    /// The reliable connection service.
     Rc,
-    /// Unreliable connection.
+    /// The unreliable connection service.
     Uc,
-    /// Unreliable datagram.
+    /// The unreliable datagram service.
     Ud,
-    /// Congestion notification, which belongs to no service.
+    /// Congestion notification, which belongs to no transport service.
     Cnp,
 }
 
-/// What a packet asks for or answers.
+/// The operation that a packet requests or answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
-    /// Data for a posted receive.
+    /// A send, with data for a posted receive.
     Send,
-    /// Data for a peer's region.
+    /// An RDMA write, with data for the receiver's memory.
     Write,
-    /// Asks for data of a region.
+    /// A request for data of the receiver's memory (RDMA read).
     ReadRequest,
-    /// Data of a region.
+    /// The data that answers an RDMA read.
     ReadResponse,
-    /// Acknowledges, or refuses.
+    /// An acknowledgement, or a NAK.
     Acknowledge,
-    /// Acknowledges an atomic operation and brings the old value.
+    /// An acknowledgement of an atomic operation, with the old value.
     AtomicAcknowledge,
-    /// Replaces a word if it is as expected.
+    /// An atomic compare and swap: replaces a word if it is as expected.
     CompareSwap,
-    /// Adds to a word.
+    /// An atomic fetch and add: adds to a word.
     FetchAdd,
-    /// Says that the network is congested.
+    /// A congestion notification packet (CNP).
     CongestionNotification,
 }
 
-/// Where in its message a packet stands.
+/// The position of a packet in its message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Position {
-    /// The first of several.
+    /// The first packet of several.
     First,
-    /// Neither first nor last.
+    /// A packet that is neither the first nor the last.
     Middle,
-    /// The last of several.
+    /// The last packet of several.
     Last,
-    /// The whole message.
+    /// The only packet of its message.
     Only,
 }
 
-/// How many bytes of payload a packet must have.
+/// The rule for how many bytes of payload a packet must have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PayloadRule {
-    /// None at all.
+    /// The packet has no payload.
     None,
-    /// Exactly the path MTU: more packets follow.
+    /// Exactly the path MTU, since more packets of the message follow.
     Mtu,
-    /// One byte to the path MTU: packets went before.
+    /// From one byte up to the path MTU, since other packets of the message came before.
     Rest,
-    /// Nothing to the path MTU.
+    /// From zero bytes up to the path MTU.
     Any,
-    /// Sixteen bytes of zero, the body of a congestion notification.
+    /// Sixteen bytes of zero, which a congestion notification carries.
     Sixteen,
 }
 
@@ -84,26 +84,26 @@ impl PayloadRule {
     }
 }
 
-/// A row of the table.
+/// A row of the opcode table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpcodeInfo {
-    /// The transport service.
+    /// The transport service that the packet belongs to.
     pub service: Service,
-    /// What it asks for or answers.
+    /// The operation that the packet requests or answers.
     pub operation: Operation,
-    /// Where in its message it stands.
+    /// The position of the packet in its message.
     pub position: Position,
-    /// The extension headers behind the BTH.
+    /// The extension headers that follow the BTH.
     pub layout: Layout,
-    /// What it may carry.
+    /// The rule for the length of the payload.
     pub payload: PayloadRule,
-    /// Whether the message it completes or begins takes a posted receive: every send does, from
-    /// its first packet, and a write with its immediate or metadata.
+    /// Whether the packet belongs to a message that consumes a posted receive: every packet of a
+    /// send does, and of a write the packet with its immediate data or metadata.
     pub needs_receive: bool,
 }
 
 impl OpcodeInfo {
-    /// Whether it answers a request, and so is for the requester's side of a queue pair.
+    /// Whether the packet answers a request, and so is for the requester's side of a queue pair.
     #[inline]
     pub const fn is_response(&self) -> bool {
         matches!(
@@ -112,13 +112,13 @@ impl OpcodeInfo {
         )
     }
 
-    /// Whether it begins a message.
+    /// Whether the packet begins a message.
     #[inline]
     pub const fn begins(&self) -> bool {
         matches!(self.position, Position::First | Position::Only)
     }
 
-    /// Whether it ends a message.
+    /// Whether the packet ends a message.
     #[inline]
     pub const fn ends(&self) -> bool {
         matches!(self.position, Position::Last | Position::Only)
@@ -214,19 +214,20 @@ opcodes! {
 }
 
 impl Opcode {
-    /// What a code on the wire means, if anything.
+    /// Returns the opcode of a code on the wire, if the code has a meaning.
     #[inline]
     pub fn from_code(code: u8) -> Option<Self> {
         *BY_CODE.of(code)
     }
 
-    /// The code on the wire.
+    /// Returns the code on the wire.
     #[inline]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The same of the unreliable connection, if there is one: sends and writes are.
+    /// Returns the opcode of the unreliable connection service that corresponds to one of the
+    /// reliable connection service, if there is one: for sends and writes.
     #[inline]
     pub fn unreliable(self) -> Option<Self> {
         let info = self.info();
@@ -235,14 +236,14 @@ impl Opcode {
         BY_CODE.of(self.code() | class).filter(|_| both && self.code() < class)
     }
 
-    /// Its row of the table.
+    /// Returns the opcode's row of the table.
     #[inline]
     pub const fn info(self) -> &'static OpcodeInfo {
         static TABLE: ByByte<OpcodeInfo> = ByByte(INFO);
         TABLE.of(self as u8)
     }
 
-    /// The extension headers behind the BTH.
+    /// Returns the extension headers that follow the BTH.
     #[inline]
     pub const fn layout(self) -> Layout {
         self.info().layout

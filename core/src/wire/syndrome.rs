@@ -1,86 +1,89 @@
-//! The syndrome of an acknowledgement: accepted, not ready, or refused.
+//! The syndrome of an acknowledgement: ACK, RNR NAK, or NAK.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The eight bits of an acknowledgement that say what became of a request.
+/// The syndrome of an AETH: eight bits that tell the outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Syndrome(u8);
 
-/// What a [`Syndrome`] means.
+/// The meaning of a [`Syndrome`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Accepted, with end-to-end credits where the responder counts them.
+    /// The request was accepted. The end-to-end credits are present if the responder counts them.
     Ack(Option<Credits>),
-    /// No receive was posted: try again after this time.
+    /// The receiver was not ready (RNR NAK): no receive was posted, and the requester may try again
+    /// after this time.
     ReceiverNotReady(RnrTimer),
-    /// Refused.
+    /// The request was refused (NAK), for this reason.
     Nak(Nak),
-    /// A value that the specification reserves.
+    /// A syndrome that the specification reserves.
     Reserved,
 }
 
-/// Why a request was refused.
+/// The reason why a responder refuses a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Nak {
-    /// A packet is missing: send again from the one named.
+    /// A packet is missing (PSN sequence error), and the requester sends again from the packet that
+    /// the NAK names.
     SequenceError = 0,
-    /// The request is not one that this queue pair takes.
+    /// The queue pair does not accept such a request.
     InvalidRequest = 1,
-    /// The key, the bounds or the rights do not allow it.
+    /// The memory key, its bounds or its access rights do not allow the access.
     RemoteAccess = 2,
-    /// The responder could not carry it out.
+    /// The responder could not carry out the request.
     RemoteOperation = 3,
-    /// A reliable datagram that is not allowed.
+    /// The request is an invalid reliable datagram.
     InvalidRdRequest = 4,
 }
 
-/// End-to-end credits by their 5-bit code: how many more messages the responder has receives for.
+/// End-to-end credits as a 5-bit code, which says for how many more messages the responder has
+/// receives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Credits(u8);
 
-/// How long to wait before trying again, by its 5-bit code.
+/// The RNR timer as a 5-bit code, which says how long to wait before trying again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RnrTimer(u8);
 
 impl Syndrome {
-    /// Accepted, credits not counted: what most responders send.
+    /// An acknowledgement without credits, as most responders send it.
     pub const ACK: Self = Self(0x1F);
 
-    /// The syndrome of this code.
+    /// Returns the syndrome with this code.
     #[inline]
     pub const fn from_code(code: u8) -> Self {
         Self(code)
     }
 
-    /// The code on the wire.
+    /// Returns the code on the wire.
     #[inline]
     pub const fn code(self) -> u8 {
         self.0
     }
 
-    /// Accepted, with credits.
+    /// Returns an acknowledgement with credits.
     pub const fn ack_with(credits: Credits) -> Self {
         Self(credits.0)
     }
 
-    /// Not ready.
+    /// Returns an RNR NAK: the receiver is not ready.
     pub const fn not_ready(timer: RnrTimer) -> Self {
         Self(0x20 | timer.0)
     }
 
-    /// Refused.
+    /// Returns a NAK with this reason.
     pub const fn nak(reason: Nak) -> Self {
         Self(0x60 | reason as u8)
     }
 
-    /// What it means.
+    /// Returns what the syndrome means.
     #[inline]
     pub const fn verdict(self) -> Verdict {
         let low = self.0 & 0x1F;
-        // The top bit is reserved: with it set, nothing is known of the rest.
+        // The top bit is reserved. If it is set, the rest has no known meaning.
         match (self.0 >> 5, low) {
             (0, 0x1F) => Verdict::Ack(None),
             (0, _) => Verdict::Ack(Some(Credits(low))),
@@ -108,21 +111,22 @@ const fn of_code(table: &[u16; 32], code: u8) -> u16 {
 }
 
 impl Credits {
-    /// What the codes 0 to 30 stand for: 0 to 4, then in steps of two thirds and three quarters.
+    /// The counts for the codes 0 to 30: each from 0 to 4, and from then on alternately half as
+    /// much again and a third as much again.
     const COUNTS: [u16; 32] = [
         0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
         2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
-        // No count: the code says that there are no credits.
+        // The code 31 is no count: it says that the responder does not count credits.
         0,
     ];
 
     const MOST: usize = Self::COUNTS[30] as usize;
 
-    /// The largest credit not above `messages`: a responder may promise less than it has.
+    /// Returns the largest credits not above `messages`. A responder may promise less than it has.
     #[inline]
     pub const fn at_most(messages: usize) -> Self {
-        // Two counts to each power of two, and so the code is found by the highest bits; the last
-        // stands for all that are more.
+        // There are two counts for each power of two, so the two highest bits give the code. The
+        // largest count stands for all larger numbers.
         let messages = if messages > Self::MOST { Self::MOST } else { messages };
         match messages {
             0 => Self(0),
@@ -134,7 +138,7 @@ impl Credits {
         }
     }
 
-    /// How many messages it stands for.
+    /// Returns the number of messages that the code stands for.
     #[inline]
     pub const fn messages(self) -> u16 {
         of_code(&Self::COUNTS, self.0)
@@ -142,30 +146,31 @@ impl Credits {
 }
 
 impl RnrTimer {
-    /// The codes' times in units of ten microseconds.
+    /// The times of the codes, in units of ten microseconds.
     const TENS: [u16; 32] = [
         // 655.36 ms does not fit and is given as 0: see `delay`.
         0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
         2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
     ];
 
-    /// The shortest time that is not below `delay`, or the longest there is.
+    /// Returns the timer with the shortest time that is not below `delay`, or with the longest
+    /// time.
     pub fn at_least(delay: Duration) -> Self {
         let found = (1..32).map(Self).find(|timer| timer.delay() >= delay);
         found.unwrap_or(Self(0))
     }
 
-    /// The timer of a 5-bit code; higher bits are cut off.
+    /// Returns the timer of a 5-bit code. Higher bits are cut off.
     pub const fn from_code(code: u8) -> Self {
         Self(code & 0x1F)
     }
 
-    /// The code on the wire.
+    /// Returns the code on the wire.
     pub const fn code(self) -> u8 {
         self.0
     }
 
-    /// The time to wait.
+    /// Returns the time to wait.
     #[inline]
     pub const fn delay(self) -> Duration {
         match of_code(&Self::TENS, self.0) {

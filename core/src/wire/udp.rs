@@ -1,30 +1,33 @@
 //! The UDP header.
 
-use super::fixed::be16;
 use super::malformed::{Malformed, Part, split};
 use super::numbers::{InetChecksum, UdpPort};
+use crate::fields::be16;
 
-/// Ports, length and checksum.
+/// The UDP header, with ports, length and checksum.
 ///
-/// The checksum is carried, not verified: RoCE may send none, segmentation offload leaves it to
+/// The checksum is carried and not verified. RoCE may send none, segmentation offload leaves it to
 /// the interface, and the ICRC protects more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Udp {
-    /// The sender's port: in RoCE a label of the flow, for routers to spread by.
+    /// The port of the sender. RoCE uses it as a label of the flow, by which routers spread
+    /// traffic.
     pub source: UdpPort,
-    /// The receiver's port.
+    /// The port of the receiver.
     pub destination: UdpPort,
-    /// The length of header and payload; the outermost, where a frame carries a run of packets.
+    /// The length of header and payload. Where a frame carries a run of packets, it covers the
+    /// whole run.
     pub length: u16,
-    /// The checksum, or zero.
+    /// The checksum, or zero for none.
     pub checksum: InetChecksum,
 }
 
 impl Udp {
-    /// Its length on the wire.
+    /// The length of the header on the wire.
     pub const LEN: usize = 8;
 
-    /// Reads the header in front of `datagram`; its payload is cut to the length it gives.
+    /// Parses the header in front of `datagram`. Returns the header and the payload, cut to the
+    /// length that the header gives.
     #[inline]
     pub fn parse(datagram: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Self::LEN }>(Part::Udp, datagram)?;
@@ -41,7 +44,7 @@ impl Udp {
         }
     }
 
-    /// The header as it stands on the wire.
+    /// Returns the header as it stands on the wire.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut h = [0; Self::LEN];

@@ -63,8 +63,8 @@ fn only_packets_whose_icrc_holds_come_out_of_a_frame() {
 }
 
 #[test]
-fn a_bare_record_is_the_packet_that_its_bytes_are() {
-    explore("bare", bodies::bare, &records());
+fn a_record_in_shared_memory_is_the_packet_that_its_bytes_are() {
+    explore("shm_record", bodies::shm_record, &records());
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn arrivals() -> Vec<Vec<u8>> {
     arrivals
 }
 
-/// Records for [`bodies::bare`]: the length, the first word, and the words.
+/// Records for [`bodies::shm_record`]: the length, the first word, and the words.
 fn records() -> Vec<Vec<u8>> {
     let record = |packet: Vec<u8>| {
         let mut words = vec![0; 4];

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorbell_core::encap::{Full, Outer, Path, PathId, Version, bare};
+use doorbell_core::encap::{Full, Outer, Path, PathId, Version, shm_record};
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::*;
 use doorbell_core::payload::Payload;
@@ -99,11 +99,11 @@ impl One {
         payload: &[u8],
     ) {
         let headers = Headers { bth: Bth::new(opcode, self.qpn, psn), extensions };
-        let len = bare::record_len(&headers, payload.len());
+        let len = shm_record::record_len(&headers, payload.len());
         let record: Vec<_> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        bare::emit(&record, [0; bare::TAG_LEN], &headers, payload);
+        shm_record::emit(&record, [0; shm_record::TAG_LEN], &headers, payload);
         let first = record[0].load(Ordering::Acquire);
-        self.nic.record(PathId(1), &record, first, len - bare::TAG_LEN);
+        self.nic.record(PathId(1), &record, first, len - shm_record::TAG_LEN);
         self.nic.transmit(&mut self.out);
     }
 

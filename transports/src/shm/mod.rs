@@ -1,7 +1,7 @@
 //! Shared memory: processes and threads of one machine, found by name.
 //!
 //! Two rings of cache lines between each two of them, in memory that nobody can shrink; a record in
-//! a ring is a packet and nothing else ([`bare`](doorbell_core::encap::bare)). Nothing can be lost,
+//! a ring is a packet and nothing else ([`shm_record`](doorbell_core::encap::shm_record)). Nothing can be lost,
 //! so there is no ICRC, and how far a ring was read is the acknowledgement.
 //!
 //! Whoever runs as the same user in the same network namespace may link up: each side asks the kernel

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 
-use doorbell_core::encap::{HiddenIds, Opener, Outer};
+use doorbell_core::encap::{IpIdRecovery, Opener, Outer};
 use doorbell_core::nic::{Flow, Inbox};
 use doorbell_core::wire::UdpPort;
 
@@ -19,7 +19,7 @@ pub struct Sender {
     /// sends from any, expects to be answered from the same, and does not look. Ours is the one.
     shown: Outer,
     /// Its identifications, which the system does not show.
-    ids: HiddenIds,
+    ids: IpIdRecovery,
 }
 
 impl Sender {
@@ -35,7 +35,7 @@ impl Sender {
             return None;
         }
         let shown = headers::between(answered, own)?;
-        Some(Self { outer, shown, ids: HiddenIds::default() })
+        Some(Self { outer, shown, ids: IpIdRecovery::default() })
     }
 
     /// Takes apart a datagram of this sender's, or several of `segment` bytes each, and hands the

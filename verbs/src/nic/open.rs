@@ -166,7 +166,7 @@ impl Nic {
             time_wait: config.time_wait,
             unconfirmed: config.connect_timeout,
             undecided: config.accept_timeout,
-            patience: CmTimeout::at_least(config.accept_timeout / PLEAS),
+            mra_timeout: CmTimeout::at_least(config.accept_timeout / PLEAS),
             half_open: (config.queue_pairs / 4).clamp(1, MOST_HALF_OPEN),
             // The peer has the busy time to answer a probe, and the NIC reads its clock only now
             // and then.

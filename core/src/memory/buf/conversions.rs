@@ -85,7 +85,8 @@ impl From<Buf> for Vec<u8> {
     }
 }
 
-/// The filled bytes. If the buffer has room for more, the allocation shrinks, which may copy them.
+/// Takes the filled bytes. If the buffer has room for more, the allocation shrinks, which may copy
+/// them.
 impl From<Buf> for Box<[u8]> {
     fn from(buf: Buf) -> Self {
         buf.into_vec().into()

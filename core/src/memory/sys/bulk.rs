@@ -1,17 +1,17 @@
-//! Many whole words at once, in no order: loads and stores as relaxed as of one.
+//! Copies of many whole words, by relaxed loads and stores.
 //!
-//! A loop of atomic accesses is one of eight bytes at a time, since compilers don't join them. The
-//! processor has an instruction that moves a number of aligned quadwords and nothing smaller, and
-//! runs at the speed of its caches: twice to three times that of the loop from a few kilobytes on.
-//! It takes a dozen nanoseconds to begin.
+//! A loop of atomic accesses moves eight bytes at a time, since compilers don't join atomic accesses.
+//! The processor has an instruction (`rep movsq`) that moves a number of aligned quadwords, and
+//! nothing smaller, at the speed of its caches. From a few kilobytes on, it is two to three times as
+//! fast as the loop. It takes a dozen nanoseconds to begin.
 
 use crate::sync::AtomicU64;
 
-/// From how many words on that pays.
+/// The least number of words for which the instruction pays.
 const MANY: usize = 128;
 
-/// Stores bytes as words, of which there must be as many; unless they are few, or it can't be done
-/// here: whether it was.
+/// Stores bytes as words, of which there must be as many. Returns whether it did: not if the words
+/// are few, or the processor has no such instruction.
 #[inline]
 pub(in crate::memory) fn store(words: &[AtomicU64], bytes: &[u8]) -> bool {
     assert_eq!(words.len() * 8, bytes.len());
@@ -19,7 +19,7 @@ pub(in crate::memory) fn store(words: &[AtomicU64], bytes: &[u8]) -> bool {
     words.len() >= MANY && unsafe { moved(bytes.as_ptr(), words.as_ptr().cast(), words.len()) }
 }
 
-/// Loads words as bytes, in the same way.
+/// Loads words as bytes, under the same conditions as [`store`].
 #[inline]
 pub(in crate::memory) fn load(words: &[AtomicU64], bytes: &mut [u8]) -> bool {
     assert_eq!(words.len() * 8, bytes.len());
@@ -27,7 +27,8 @@ pub(in crate::memory) fn load(words: &[AtomicU64], bytes: &mut [u8]) -> bool {
     words.len() >= MANY && unsafe { moved(words.as_ptr().cast(), bytes.as_mut_ptr(), words.len()) }
 }
 
-/// Copies words to words, in the same way, the lowest first where they overlap.
+/// Copies words to words, under the same conditions as [`store`]. Where the two overlap, the lowest
+/// word is copied first.
 #[inline]
 pub(in crate::memory) fn copy(from: &[AtomicU64], to: &[AtomicU64]) -> bool {
     assert_eq!(from.len(), to.len());
@@ -35,7 +36,7 @@ pub(in crate::memory) fn copy(from: &[AtomicU64], to: &[AtomicU64]) -> bool {
     to.len() >= MANY && unsafe { moved(from.as_ptr().cast(), to.as_ptr().cast(), to.len()) }
 }
 
-/// Moves words, of which either side may be atomic.
+/// Moves words, which may be atomic on either side. Returns true, since this processor can.
 ///
 /// # Safety
 /// So many words at `from` can be read, and those at `to` written: memory that is borrowed
@@ -43,9 +44,9 @@ pub(in crate::memory) fn copy(from: &[AtomicU64], to: &[AtomicU64]) -> bool {
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline]
 unsafe fn moved(from: *const u8, to: *const u8, words: usize) -> bool {
-    // SAFETY: the instruction moves as many quadwords as it is told, upwards. Of atomic words,
-    // which are aligned, each is loaded and stored whole, and that is all that a relaxed access is;
-    // what is stored later is seen later. The caller answers for the memory.
+    // SAFETY: the instruction moves that number of quadwords, upwards. Atomic words are aligned, so
+    // each is loaded and stored whole, which is all that a relaxed access guarantees. The caller
+    // guarantees that the memory may be read and written.
     unsafe {
         std::arch::asm!(
             "rep movsq",
@@ -58,7 +59,7 @@ unsafe fn moved(from: *const u8, to: *const u8, words: usize) -> bool {
     true
 }
 
-/// Does nothing: other processors have their loop.
+/// Returns false, since other processors have no such instruction, and callers use a loop.
 ///
 /// # Safety
 /// None is needed.

@@ -1,16 +1,16 @@
-//! Epochs in which a region's memory, or a part of it, is one owner's alone.
+//! Private epochs, in which a region's memory, or a part of it, has one owner.
 
 use std::fmt;
 use std::ptr::NonNull;
 use std::slice;
 
-use super::held::words;
+use super::allocation::words;
 use crate::memory::{AccessError, Private, Region};
 use crate::sync::AtomicU64;
 
 impl Region {
-    /// A private epoch by agreement, where [`try_private`](Self::try_private) can't prove one: of
-    /// memory that other processes map.
+    /// Begins a private epoch by agreement, where [`try_private`](Self::try_private) can't prove
+    /// one: of memory that other processes map.
     ///
     /// # Safety
     /// Until the epoch ends nobody else, in this process or another, reads or writes the memory, by
@@ -21,8 +21,8 @@ impl Region {
     }
 }
 
-/// The bytes of a region that nobody else holds, which are only read until it is a region again: made by
-/// [`Private::freeze`].
+/// The bytes of a region with a single handle, which are only read until it is opened again.
+/// [`Private::freeze`] makes them.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -34,12 +34,12 @@ impl Region {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Frozen {
-    /// Invariant: this is the only handle of the region, and nothing else leads to its memory.
+    /// Invariant: this is the region's only handle, and no other reference leads to its memory.
     region: Region,
 }
 
 impl Frozen {
-    /// The region, to be shared and written again.
+    /// Returns the region, which may be shared and written again.
     #[must_use]
     pub fn open(self) -> Region {
         self.region
@@ -49,8 +49,8 @@ impl Frozen {
 impl AsRef<[u8]> for Frozen {
     fn as_ref(&self) -> &[u8] {
         let (first, len) = (self.region.memory.first, self.region.len());
-        // SAFETY: the region keeps the bytes. Its only handle is in here, and is lent to nobody: so
-        // nothing writes the bytes while this lives.
+        // SAFETY: the region keeps the bytes. Its only handle is in here, and is lent to nobody, so
+        // nothing writes the bytes while this value lives.
         unsafe { slice::from_raw_parts(first.cast::<u8>().as_ptr(), len) }
     }
 }
@@ -62,14 +62,15 @@ impl fmt::Debug for Frozen {
 }
 
 impl Private {
-    /// Lends the bytes by shared references from now on, as [`Bytes`](bytes::Bytes) need it.
+    /// Makes the bytes read-only, so that they can be lent by shared references, as
+    /// [`Bytes`](bytes::Bytes) needs it.
     #[must_use]
     pub fn freeze(self) -> Frozen {
         Frozen { region: self.region }
     }
 }
 
-/// A part of a region that is one owner's alone, by agreement of all who reach the region: see
+/// A part of a region that has one owner, by agreement of all who reach the region: see
 /// [`Region::assume_private_part`].
 pub struct PrivatePart {
     first: NonNull<u8>,
@@ -78,24 +79,25 @@ pub struct PrivatePart {
     _region: Region,
 }
 
-// SAFETY: a part is bytes that its owner alone reaches, and what keeps them, as a `Box<[u8]>` is.
+// SAFETY: like a `Box<[u8]>`, a part is bytes that only its owner reaches.
 unsafe impl Send for PrivatePart {}
 // SAFETY: by a shared reference the bytes are only read.
 unsafe impl Sync for PrivatePart {}
 
 impl PrivatePart {
-    /// The bytes, to read.
+    /// Lends the bytes for reading.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the region keeps the bytes, and nobody else writes them: so it was promised.
+        // SAFETY: the region keeps the bytes, and the caller who made this part promised that nobody
+        // else writes them.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 
-    /// The bytes, to read and write.
+    /// Lends the bytes for reading and writing.
     #[inline]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the region keeps the bytes, and nobody else reads or writes them: so it was
-        // promised. This reference is the only one, for it borrows the only owner.
+        // SAFETY: the region keeps the bytes, and the caller who made this part promised that nobody
+        // else reads or writes them. This reference is the only one, since it borrows the only owner.
         unsafe { slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }
 }
@@ -107,8 +109,8 @@ impl fmt::Debug for PrivatePart {
 }
 
 impl Region {
-    /// A private epoch of a part of the region, by agreement of all who reach the region. The rest
-    /// of the region stays shared.
+    /// Begins a private epoch of a part of the region, by agreement of all who reach the region.
+    /// The rest of the region stays shared.
     ///
     /// # Errors
     /// When the part is not within the region.
@@ -136,12 +138,12 @@ impl Region {
 }
 
 impl Private {
-    /// The memory as plain words.
+    /// Lends the memory as words that nobody else can access.
     #[inline]
     pub(in crate::memory) fn words_mut(&mut self) -> &mut [AtomicU64] {
         let memory = &self.region.memory;
-        // SAFETY: the words are there, as for `Held::words`; and nobody else reaches them, which is
-        // this type's invariant, while nobody can do so by `self`.
+        // SAFETY: the words exist, as for `Allocation::words`. Nobody else reaches them, which is this
+        // type's invariant, and `self` is borrowed exclusively.
         unsafe { slice::from_raw_parts_mut(memory.first.as_ptr(), words(memory.len)) }
     }
 }

@@ -1,24 +1,24 @@
-//! A few bytes that lie in place, for requests that carry them.
+//! Inline data: a few bytes that a request carries in place.
 //!
 //! Requests are moved more than once before they lie in their queue, sixteen bytes at a time. So
-//! bytes are put here sixteen at a time, too: what a processor stored last it hands on to who loads
-//! just that, and who loads more has to wait until it is in its cache. Room that nothing was put
-//! into stays uninitialised, so that moving a request moves what it carries, and not the rest: that
-//! is what is unsafe here.
+//! bytes are stored here sixteen at a time, too: a processor forwards its last store to a load of
+//! the same bytes, and a load of more bytes must wait until the store is in the cache. Unused room
+//! stays uninitialised, so that moving a request moves only the bytes that it carries, which is why
+//! this file has unsafe code.
 
 use std::mem::MaybeUninit;
 use std::num::NonZero;
 use std::slice;
 
-/// The number of bytes that are put at a time.
+/// The number of bytes that are stored at a time.
 const UNIT: usize = 16;
 type Unit = MaybeUninit<[u64; UNIT / 8]>;
 
-/// Up to 64 bytes.
+/// Up to 64 bytes, stored in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Few {
     units: [Unit; 4],
-    /// How many bytes there are, and one. Invariant: so many of them are initialised.
+    /// The number of bytes, plus one. Invariant: so many bytes are initialised.
     len: NonZero<u8>,
 }
 
@@ -26,7 +26,7 @@ impl Few {
     /// The most bytes that there is room for.
     pub const MOST: usize = 4 * UNIT;
 
-    /// A copy of `bytes`, if they are not too many.
+    /// Copies `bytes`, if they are not too many.
     #[inline(always)]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > Self::MOST {
@@ -43,8 +43,9 @@ impl Few {
         Some(Self { units, len: NonZero::new(bytes.len() as u8 + 1)? })
     }
 
-    /// The bytes of a word and of those behind it, the lowest first; if they are not too many. For
-    /// who has them at hand, and would have to store them to make bytes of them.
+    /// Takes the bytes of a word and of the words that follow, the lowest first, if they are not
+    /// too many. This is for callers that have words in registers, and would have to store them to
+    /// make bytes of them.
     #[inline(always)]
     pub fn of_words(first: u64, words: &[u64]) -> Option<Self> {
         let count = 1 + words.len();
@@ -67,7 +68,7 @@ impl Few {
         self.len.get() as usize - 1
     }
 
-    /// Returns the bytes that were put.
+    /// Returns the bytes that are stored.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the invariant; and any bytes of words are bytes.
@@ -75,7 +76,7 @@ impl Few {
     }
 }
 
-/// Puts a unit with one store.
+/// Stores a unit with one instruction.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn put(unit: &mut Unit, [low, high]: [u64; 2]) {
@@ -98,7 +99,7 @@ fn words(bytes: &[u8; UNIT]) -> [u64; 2] {
     [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
 }
 
-/// Less than a unit, and zeros.
+/// Returns fewer bytes than a unit has, followed by zeros.
 #[inline(always)]
 fn padded(rest: &[u8]) -> [u8; UNIT] {
     let mut unit = [0; UNIT];

@@ -2,7 +2,7 @@
 
 use crate::sync::AtomicU64;
 
-/// Has the cache line of a word fetched, to be written.
+/// Asks the processor to fetch the cache line of a word for writing.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline]
 pub(in crate::memory) fn to_write(word: &AtomicU64) {

@@ -9,20 +9,20 @@ use crate::nic::device::Flow;
 use crate::nic::pair::QueuePair;
 use crate::nic::states::State;
 use crate::payload::Payload;
-use crate::wire::{Behind, Bth, Glance, Imm, Likeness, Opcode, Psn, Reth, Service};
+use crate::wire::{AfterBth, Bth, Imm, Opcode, Prediction, Psn, RawBth, Reth, Service};
 
 use super::{Attachment, Doing, Refusal};
 
 impl QueuePair {
     /// What usual packets are like in the state that it is in.
-    pub fn likeness(&self) -> Likeness {
+    pub fn likeness(&self) -> Prediction {
         // Two that are limited members of a partition may not talk.
         let talks = self.pkey.same_partition(self.pkey);
         if self.service() != Service::Rc || self.state != State::ReadyToSend || !talks {
-            return Likeness::NONE;
+            return Prediction::NONE;
         }
         let bth = Bth::new(Opcode::RcSendOnly, self.number(), Psn::new(0));
-        Likeness::of(&bth.with_pkey(self.pkey))
+        Prediction::of(&bth.with_pkey(self.pkey))
     }
 
     /// Takes a packet that is a usual one. Whether it is.
@@ -30,8 +30,8 @@ impl QueuePair {
     pub fn take_usual(
         &mut self,
         flow: Flow<'_>,
-        bth: Glance,
-        behind: impl Behind,
+        bth: RawBth,
+        behind: impl AfterBth,
         common: &mut Common,
     ) -> bool {
         if !self.comes_from_peer(flow) || bth.psn() != self.responder.expected {
@@ -52,7 +52,7 @@ impl QueuePair {
     #[inline(always)]
     fn take_usual_send(
         &mut self,
-        bth: Glance,
+        bth: RawBth,
         payload: impl Payload,
         attached: Attachment,
         common: &mut Common,
@@ -71,8 +71,8 @@ impl QueuePair {
     #[inline(never)]
     fn take_usual_immediate(
         &mut self,
-        bth: Glance,
-        behind: impl Behind,
+        bth: RawBth,
+        behind: impl AfterBth,
         common: &mut Common,
     ) -> bool {
         let Some((imm, payload)) = behind.split() else { return false };
@@ -81,7 +81,12 @@ impl QueuePair {
     }
 
     #[inline(never)]
-    fn take_usual_write(&mut self, bth: Glance, behind: impl Behind, common: &mut Common) -> bool {
+    fn take_usual_write(
+        &mut self,
+        bth: RawBth,
+        behind: impl AfterBth,
+        common: &mut Common,
+    ) -> bool {
         let Some((reth, payload)) = behind.split() else { return false };
         let len = payload.len();
         if len > self.mtu.bytes() {
@@ -104,7 +109,7 @@ impl QueuePair {
         &mut self,
         taken: Result<(), Refusal>,
         len: usize,
-        bth: Glance,
+        bth: RawBth,
         common: &mut Common,
     ) {
         match taken {
@@ -126,6 +131,6 @@ impl QueuePair {
     pub fn expect_usual(&mut self) {
         let r = &self.responder;
         let clear = !r.refused && matches!(r.doing, Doing::Nothing) && r.kept.is_none();
-        self.usual = if clear { self.alike } else { Likeness::NONE };
+        self.usual = if clear { self.alike } else { Prediction::NONE };
     }
 }

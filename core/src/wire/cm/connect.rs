@@ -1,181 +1,193 @@
-//! Making a connection: REQ, answered by REP, answered by RTU; MRA where an answer takes time.
+//! The messages that establish a connection: REQ, the reply REP, the confirmation RTU, and MRA,
+//! which asks for more time.
 
 use super::ip::IpCm;
 use super::layout::layout;
 use super::numbers::*;
 use super::private_data::PrivateData;
+use crate::wire::addresses::Gid;
 use crate::wire::malformed::Malformed;
 use crate::wire::numbers::*;
 
 layout! {
-    /// The way between two ports, as a connection request proposes it.
+    /// The path between two ports, as a REQ proposes it.
     pub struct Path {
         /// The requester's local identifier: [`Lid::PERMISSIVE`] with RoCE.
         local_lid: Lid;
         /// The responder's local identifier.
         remote_lid: Lid;
-        /// The requester's port.
+        /// The GID of the requester's port.
         local_gid: Gid;
-        /// The responder's port.
+        /// The GID of the responder's port.
         remote_gid: Gid;
-        /// The flow label of the connection's packets; the UDP source port follows from it.
+        /// The flow label of the connection's packets, from which their UDP source port is derived.
         flow_label: FlowLabel, reserved 6;
-        /// The rate that the path bears.
+        /// The packet rate of the path.
         packet_rate: PacketRate;
         /// The traffic class of the packets.
         traffic_class: TrafficClass;
-        /// How many routers they may cross.
+        /// The number of routers that the packets may cross.
         hop_limit: HopLimit;
-        /// The service level.
+        /// The service level of the path.
         service_level: ServiceLevel;
-        /// Whether both ports are of one subnet.
+        /// Whether both ports belong to one subnet.
         subnet_local: bool, reserved 3;
-        /// How long the requester waits for an acknowledgement.
+        /// The local ACK time-out: how long the requester waits for an acknowledgement.
         ack_timeout: AckTimeout, reserved 3;
     }
 }
 
 layout! {
-    /// The request for a connection. All zeros by default.
+    /// REQ, the request for a connection. By default, all fields are zero.
     pub struct Req<'a> {
-        /// The requester's name for the connection.
+        /// The requester's communication ID.
         local: CommId, reserved 32;
-        /// The service asked for.
+        /// The service that is requested.
         service: ServiceId;
-        /// The requester's adapter.
+        /// The GUID of the requester's adapter.
         ca_guid: CaGuid, reserved 32;
-        /// The requester's datagram key.
+        /// The Q_Key of the requester's queue pair.
         qkey: Qkey;
         /// The requester's queue pair.
         qpn: Qpn;
-        /// How many reads and atomic operations the requester takes at a time.
+        /// The number of reads and atomic operations that the requester serves at a time.
         responder_resources: ResponderResources;
         /// The requester's end-to-end context.
         eecn: Eecn;
-        /// How many reads and atomic operations the requester will have under way.
+        /// The number of reads and atomic operations that the requester will have under way.
         initiator_depth: InitiatorDepth;
         /// The responder's end-to-end context.
         remote_eecn: Eecn;
-        /// How long the responder's connection manager may take to answer.
+        /// The remote CM response time-out: how long the responder's connection manager may take to
+        /// answer.
         remote_timeout: CmTimeout;
-        /// The kind of connection.
+        /// The transport service type: the kind of connection.
         transport: TransportService;
-        /// Whether the requester's side counts end-to-end credits.
+        /// Whether the requester supports end-to-end flow control.
         flow_control: bool;
-        /// The sequence number that the requester expects: the responder's first packet bears it.
+        /// The starting PSN, which is the sequence number of the first packet that the requester
+        /// expects.
         psn: Psn;
-        /// How long the requester's connection manager may take to answer.
+        /// The local CM response time-out: how long the requester's connection manager may take to
+        /// answer.
         local_timeout: CmTimeout;
-        /// How often the responder is to send again what is not acknowledged.
+        /// The number of times that the responder is to retry a request that is not acknowledged.
         retry_count: RetryCount;
-        /// The partition.
+        /// The key of the connection's partition.
         pkey: Pkey;
-        /// The largest payload of a packet.
+        /// The code of the path MTU: the largest payload of a packet.
         path_mtu: PathMtuCode;
         /// Whether a reliable datagram channel exists already.
         rdc_exists: bool;
-        /// How often the responder is to send again what found no receive posted.
+        /// The number of times that the responder is to retry a request for which no receive was
+        /// posted.
         rnr_retry_count: RnrRetryCount;
-        /// How often either side sends a message of the connection manager's again.
+        /// The number of times that either connection manager repeats a message.
         max_cm_retries: CmRetries;
         /// Whether the requester's queue pair uses a shared receive queue.
         srq: bool;
-        /// The kind of connection, where `transport` is [`TransportService::EXTENDED`].
+        /// The extended transport type, which counts if `transport` is
+        /// [`TransportService::EXTENDED`].
         extended_transport: ExtendedTransport;
-        /// The way to take.
+        /// The primary path of the connection.
         primary: Path;
-        /// Another way, should that fail; all zeros where there is none.
+        /// The alternate path, used if the primary path fails; all zeros if there is none.
         alternate: Path;
-        /// What the requester's program has to say, behind an [`IpCm`] where `rdma_cm` is spoken.
+        /// The private data of the requester's program. With `rdma_cm`, an [`IpCm`] precedes it.
         private: PrivateData<'a, { Req::PRIVATE_DATA }>;
     }
 }
 
 impl<'a> Req<'a> {
-    /// How many bytes of private data there is room for.
+    /// The bytes of private data that a REQ has room for.
     pub const PRIVATE_DATA: usize = 92;
 
-    /// The IP addressing in front of the private data, and the rest of it, as `rdma_cm` sends it.
+    /// Parses the IP addressing that `rdma_cm` puts in front of the private data. Returns the
+    /// addressing and the rest of the private data.
     pub fn ip_cm(&self) -> Result<(IpCm, &'a [u8]), Malformed> {
         IpCm::parse(self.private.as_bytes())
     }
 }
 
 layout! {
-    /// The answer that takes a connection up.
+    /// REP, the reply that accepts a connection.
     pub struct Rep<'a> {
-        /// The responder's name for the connection.
+        /// The responder's communication ID.
         local: CommId;
-        /// The requester's name for it.
+        /// The requester's communication ID.
         remote: CommId;
-        /// The responder's datagram key.
+        /// The Q_Key of the responder's queue pair.
         qkey: Qkey;
         /// The responder's queue pair.
         qpn: Qpn, reserved 8;
         /// The responder's end-to-end context.
         eecn: Eecn, reserved 8;
-        /// The sequence number that the responder expects: the requester's first packet bears it.
+        /// The starting PSN, which is the sequence number of the first packet that the responder
+        /// expects.
         psn: Psn, reserved 8;
-        /// How many reads and atomic operations the responder takes at a time.
+        /// The number of reads and atomic operations that the responder serves at a time.
         responder_resources: ResponderResources;
-        /// How many reads and atomic operations the responder will have under way.
+        /// The number of reads and atomic operations that the responder will have under way.
         initiator_depth: InitiatorDepth;
-        /// How long the responder's adapter may take to acknowledge.
+        /// The target ACK delay: how long the responder's adapter may take to acknowledge.
         ack_delay: AckDelay;
-        /// What becomes of the alternate path.
+        /// The failover status, which says whether the alternate path is accepted.
         failover: Failover;
-        /// Whether the responder's side counts end-to-end credits.
+        /// Whether the responder supports end-to-end flow control.
         flow_control: bool;
-        /// How often the requester is to send again what found no receive posted.
+        /// The number of times that the requester is to retry a request for which no receive was
+        /// posted.
         rnr_retry_count: RnrRetryCount;
         /// Whether the responder's queue pair uses a shared receive queue.
         srq: bool, reserved 4;
-        /// The responder's adapter.
+        /// The GUID of the responder's adapter.
         ca_guid: CaGuid;
-        /// What the responder's program has to say.
+        /// The private data of the responder's program.
         private: PrivateData<'a, { Rep::PRIVATE_DATA }>;
     }
 }
 
 impl Rep<'_> {
-    /// How many bytes of private data there is room for.
+    /// The bytes of private data that a REP has room for.
     pub const PRIVATE_DATA: usize = 196;
 }
 
 layout! {
-    /// Ready to use: the requester has the reply, and the connection stands at both ends.
+    /// RTU, ready to use: the requester has the REP, and the connection is established on both
+    /// sides.
     pub struct Rtu<'a> {
-        /// The sender's name for the connection.
+        /// The sender's communication ID.
         local: CommId;
-        /// The receiver's name for it.
+        /// The receiver's communication ID.
         remote: CommId;
-        /// What the requester's program has to say.
+        /// The private data of the requester's program.
         private: PrivateData<'a, { Rtu::PRIVATE_DATA }>;
     }
 }
 
 impl Rtu<'_> {
-    /// How many bytes of private data there is room for.
+    /// The bytes of private data that an RTU has room for.
     pub const PRIVATE_DATA: usize = 224;
 }
 
 layout! {
-    /// A message is received and the answer to it will take longer than was allowed.
+    /// MRA, message receipt acknowledged: a message has come, and its answer will take longer than
+    /// was agreed.
     pub struct Mra<'a> {
-        /// The sender's name for the connection.
+        /// The sender's communication ID.
         local: CommId;
-        /// The receiver's name for it.
+        /// The receiver's communication ID.
         remote: CommId;
         /// The message that was received.
         received: Answered, reserved 6;
-        /// How long the answer may take.
+        /// The service time-out, which says how long the answer may take.
         service_timeout: CmTimeout, reserved 3;
-        /// What the sender's program has to say.
+        /// The private data of the sender's program.
         private: PrivateData<'a, { Mra::PRIVATE_DATA }>;
     }
 }
 
 impl Mra<'_> {
-    /// How many bytes of private data there is room for.
+    /// The bytes of private data that an MRA has room for.
     pub const PRIVATE_DATA: usize = 222;
 }

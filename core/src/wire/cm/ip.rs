@@ -1,5 +1,5 @@
-//! Connections between IP addresses: what `rdma_cm` adds to a request (annex A11 of the
-//! InfiniBand specification).
+//! IP addressing (IP CM service): what `rdma_cm` adds to a request for a connection between IP
+//! addresses (annex A11 of the InfiniBand specification).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,12 +7,12 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 use super::private_data::TooLong;
-use crate::wire::fixed::{at, be16};
+use crate::fields::{at, be16};
 use crate::wire::malformed::{Malformed, Part, split};
 use crate::wire::numbers::{IpProtocol, ServiceId};
 
-/// A port in one of `rdma_cm`'s port spaces, which borrow the protocol numbers of TCP and UDP
-/// without using those protocols.
+/// A port in one of `rdma_cm`'s port spaces. The port spaces borrow the protocol numbers of TCP and
+/// UDP without using those protocols.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
@@ -45,25 +45,25 @@ impl FromStr for CmPort {
 }
 
 impl ServiceId {
-    /// What stands above the protocol and the port.
+    /// The prefix of service IDs that name a protocol and a port.
     const IP_PREFIX: u64 = 0x01;
 
-    /// The service of a port in the port space of `protocol`.
+    /// Returns the service ID of a port in the port space of `protocol`.
     pub const fn from_ip_port(protocol: IpProtocol, port: CmPort) -> Self {
         Self(Self::IP_PREFIX << 24 | (protocol.0 as u64) << 16 | port.0 as u64)
     }
 
-    /// The service of a port in the port space of connections, `RDMA_PS_TCP`.
+    /// Returns the service ID of a port in the port space of connections, `RDMA_PS_TCP`.
     pub const fn from_tcp_port(port: CmPort) -> Self {
         Self::from_ip_port(IpProtocol::TCP, port)
     }
 
-    /// The service of a port in the port space of datagrams, `RDMA_PS_UDP`.
+    /// Returns the service ID of a port in the port space of datagrams, `RDMA_PS_UDP`.
     pub const fn from_udp_port(port: CmPort) -> Self {
         Self::from_ip_port(IpProtocol::UDP, port)
     }
 
-    /// The port space and the port, if it is a service of `rdma_cm`'s.
+    /// Returns the port space and the port, if the service is one of `rdma_cm`'s.
     pub const fn ip_port(self) -> Option<(IpProtocol, CmPort)> {
         match self.0 >> 24 {
             Self::IP_PREFIX => {
@@ -75,36 +75,36 @@ impl ServiceId {
     }
 }
 
-/// The IP addressing in front of a request's private data.
+/// The IP addressing that precedes a request's private data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpCm {
-    /// The requester's port. The responder's is in the [`ServiceId`].
+    /// The port of the requester. The responder's port is in the [`ServiceId`].
     pub source_port: CmPort,
-    /// The two addresses.
+    /// The IP addresses of requester and responder.
     pub addresses: IpPair,
 }
 
-/// Two addresses of one family.
+/// The addresses of requester and responder, which are of one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IpPair {
-    /// Two IPv4 addresses.
+    /// A pair of IPv4 addresses.
     V4 {
-        /// The requester's.
+        /// The IPv4 address of the requester.
         source: Ipv4Addr,
-        /// The responder's.
+        /// The IPv4 address of the responder.
         destination: Ipv4Addr,
     },
-    /// Two IPv6 addresses.
+    /// A pair of IPv6 addresses.
     V6 {
-        /// The requester's.
+        /// The IPv6 address of the requester.
         source: Ipv6Addr,
-        /// The responder's.
+        /// The IPv6 address of the responder.
         destination: Ipv6Addr,
     },
 }
 
 impl IpPair {
-    /// The requester's address.
+    /// Returns the address of the requester.
     pub const fn source(self) -> IpAddr {
         match self {
             Self::V4 { source, .. } => IpAddr::V4(source),
@@ -112,7 +112,7 @@ impl IpPair {
         }
     }
 
-    /// The responder's address.
+    /// Returns the address of the responder.
     pub const fn destination(self) -> IpAddr {
         match self {
             Self::V4 { destination, .. } => IpAddr::V4(destination),
@@ -122,10 +122,11 @@ impl IpPair {
 }
 
 impl IpCm {
-    /// Its length on the wire.
+    /// The length of the IP addressing on the wire.
     pub const LEN: usize = 36;
 
-    /// Reads it in front of a request's private data, and gives what is the application's.
+    /// Parses the IP addressing in front of a request's private data. Returns the addressing and
+    /// the application's part.
     pub fn parse(private: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (h, rest) = split::<{ Self::LEN }>(Part::IpCm, private)?;
         if h[0] != 0 {
@@ -143,7 +144,7 @@ impl IpCm {
         Ok((Self { source_port: CmPort(port), addresses }, rest))
     }
 
-    /// It as it stands on the wire.
+    /// Returns the IP addressing as it stands on the wire.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut h = [0; Self::LEN];
         h[2..4].copy_from_slice(&self.source_port.0.to_be_bytes());
@@ -162,9 +163,10 @@ impl IpCm {
         h
     }
 
-    /// A request's whole private data: this, and behind it what the application says.
+    /// Returns a request's whole private data: the IP addressing, followed by the application's
+    /// bytes.
     ///
-    /// `ROOM` follows from the message that it is for.
+    /// The message determines `ROOM`, the length of its private data.
     pub fn before<const ROOM: usize>(&self, application: &[u8]) -> Result<[u8; ROOM], TooLong> {
         let limit = const { ROOM.checked_sub(Self::LEN).expect("no room for IP addressing") };
         let mut private = [0; ROOM];
@@ -178,7 +180,7 @@ impl IpCm {
     }
 }
 
-/// The IPv4 address at the end of 16 bytes.
+/// Returns the IPv4 address in the last four of 16 bytes.
 fn ipv4([.., a, b, c, d]: [u8; 16]) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, d)
 }

@@ -1,31 +1,32 @@
-//! A message's layout, declared once: both reading and writing follow from it.
+//! Message layouts, each declared once, from which reading and writing follow.
 //!
-//! Every type knows how many bits it has on the wire, so a layout is the fields in their order and
-//! the reserved gaps between them. Bits are moved one at a time: messages are few, a connection
-//! has five, and in return no field needs a shift or a mask of its own.
+//! Every type has a constant number of bits on the wire, so a layout is a list of fields in their
+//! order, with the reserved gaps between them. Bits are moved one at a time. That is slow, but
+//! messages are few (a connection has five), and no field needs a shift or a mask of its own.
 
+use crate::wire::addresses::Gid;
 use crate::wire::malformed::Malformed;
 use crate::wire::numbers::*;
 
-/// Something with a fixed number of bits in a message.
+/// A field with a fixed number of bits in a message.
 pub(super) trait Field<'bytes>: Sized {
-    /// How many bits it has on the wire.
+    /// The number of bits that the field has on the wire.
     const BITS: usize;
 
-    /// Takes the next [`BITS`](Self::BITS) bits.
+    /// Reads the next [`BITS`](Self::BITS) bits.
     fn read(from: &mut Reader<'bytes>) -> Result<Self, Malformed>;
 
-    /// Puts as many.
+    /// Writes the field's bits.
     fn write(&self, to: &mut Writer<'_>);
 }
 
-/// Why nothing lies beyond the end: a layout's length is checked when this is compiled.
+/// The reason why no access lies beyond the end: a layout's length is checked at compile time.
 const WITHIN: &str = "a layout is as long as the datagram that it is of";
 
-/// Reads a message from its first bit to its last.
+/// A reader that takes a message from its first bit to its last.
 ///
 /// It panics beyond the end of the bytes. [`Mad`](super::Mad) gives it a whole datagram, and every
-/// layout is checked to be of that length when this crate is compiled.
+/// layout is checked to have that length when this crate is compiled.
 pub(super) struct Reader<'bytes> {
     bytes: &'bytes [u8],
     at: usize,
@@ -40,7 +41,7 @@ impl<'bytes> Reader<'bytes> {
         T::read(self)
     }
 
-    /// The next `count` bits, at most 64, right-aligned.
+    /// Reads the next `count` bits, at most 64, right-aligned.
     pub(super) fn bits(&mut self, count: usize) -> u64 {
         let bits = self.at..self.at + count;
         self.at = bits.end;
@@ -48,17 +49,17 @@ impl<'bytes> Reader<'bytes> {
         bits.fold(0, |value, at| value << 1 | u64::from(byte(at) >> (7 - at % 8) & 1))
     }
 
-    /// The next `count` bits as a number of a type that has as many.
+    /// Reads the next `count` bits as a number of a type that has as many.
     pub(super) fn number<T: TryFrom<u64>>(&mut self, count: usize) -> Result<T, Malformed> {
         T::try_from(self.bits(count)).map_err(|_| unreachable!("{WITHIN}"))
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> [u8; N] {
         *self.bytes(N).as_array().expect(WITHIN)
     }
 
-    /// The next `count` bytes, in place.
+    /// Returns the next `count` bytes in place.
     pub(super) fn bytes(&mut self, count: usize) -> &'bytes [u8] {
         debug_assert!(self.at.is_multiple_of(8), "bytes begin at a byte");
         let start = self.at / 8;
@@ -66,13 +67,14 @@ impl<'bytes> Reader<'bytes> {
         self.bytes.get(start..start + count).expect(WITHIN)
     }
 
-    /// Leaves out reserved bits: they are not to be judged.
+    /// Skips reserved bits, which are not checked.
     pub(super) fn skip(&mut self, count: usize) {
         self.at += count;
     }
 }
 
-/// Writes a message from its first bit to its last, over bytes that were set to zero.
+/// A writer that fills a message from its first bit to its last, over bytes that it has set to
+/// zero.
 pub(super) struct Writer<'out> {
     out: &'out mut [u8],
     at: usize,
@@ -84,7 +86,7 @@ impl<'out> Writer<'out> {
         Self { out, at: 0 }
     }
 
-    /// The low `count` bits of `value`.
+    /// Writes the low `count` bits of `value`.
     pub(super) fn bits(&mut self, value: u64, count: usize) {
         for shift in (0..count).rev() {
             let byte = self.out.get_mut(self.at / 8).expect(WITHIN);
@@ -93,7 +95,7 @@ impl<'out> Writer<'out> {
         }
     }
 
-    /// `bytes` in the room of `room`; what they leave of it stays zero.
+    /// Writes `bytes` to the front of `room` bytes, the rest of which stays zero.
     pub(super) fn bytes(&mut self, bytes: &[u8], room: usize) {
         debug_assert!(self.at.is_multiple_of(8), "bytes begin at a byte");
         let start = self.at / 8;
@@ -101,14 +103,14 @@ impl<'out> Writer<'out> {
         self.out.get_mut(start..start + bytes.len()).expect(WITHIN).copy_from_slice(bytes);
     }
 
-    /// Leaves reserved bits zero.
+    /// Skips reserved bits, which stay zero.
     pub(super) fn skip(&mut self, count: usize) {
         self.at += count;
     }
 }
 
-/// Declares a structure by its layout: fields in the order of the wire, each as wide as its type,
-/// `reserved` bits where they stand.
+/// Declares a struct by its layout: the fields in the order of the wire, each as wide as its type,
+/// with the `reserved` bits after them.
 macro_rules! layout {
     ($(#[$doc:meta])* $vis:vis struct $name:ident $(<$lt:lifetime>)? {
         $($(#[$field_doc:meta])* $field:ident: $type:ty $(, reserved $gap:literal)?;)+
@@ -144,7 +146,7 @@ macro_rules! layout {
 }
 pub(super) use layout;
 
-/// Fields whose whole representation travels.
+/// Implements [`Field`] for integers that go on the wire whole.
 macro_rules! whole_field {
     ($($name:ident)+) => {$(
         impl Field<'_> for $name {
@@ -162,7 +164,7 @@ macro_rules! whole_field {
 }
 pub(super) use whole_field;
 
-/// Fields of which some low bits travel.
+/// Implements [`Field`] for integers of which only the low bits go on the wire.
 macro_rules! narrow_field {
     ($($name:ident)+) => {$(
         impl Field<'_> for $name {

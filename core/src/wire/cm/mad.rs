@@ -1,31 +1,32 @@
-//! The management datagram that carries a message, and the messages it may carry.
+//! The management datagram (MAD), and the messages of the connection manager that it may carry.
 
 use super::connect::{Mra, Rep, Req, Rtu};
 use super::disconnect::{Drep, Dreq};
 use super::layout::{Field, Reader, Writer};
 use super::reject::Rej;
 use super::sidr::{SidrRep, SidrReq};
-use crate::wire::fixed::{be16, be32, be64};
+use crate::fields::{be16, be32, be64};
 use crate::wire::malformed::{Malformed, Part, split};
 use crate::wire::numbers::{CommId, TransactionId};
 
-/// A management datagram of the connection manager's.
+/// A management datagram (MAD) of the connection manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mad<'a> {
-    /// What a message and its answers have in common, chosen by whoever sends the first of them.
+    /// The transaction ID, which a message and its answers share, and which the sender of the first
+    /// chooses.
     pub transaction: TransactionId,
-    /// What it says.
+    /// The message that the datagram carries.
     pub message: Message<'a>,
 }
 
 impl<'a> Mad<'a> {
-    /// Its length on the wire.
+    /// The length of the datagram on the wire.
     pub const LEN: usize = 256;
     const HEADER: usize = 24;
-    /// What every one of them begins with: base version, class, version of the class, method.
+    /// The first bytes of every such datagram: base version, class, class version, method.
     const KIND: [u8; 4] = [1, 7, 2, 3];
 
-    /// Reads a datagram: the first 256 of `bytes`. What its message carries is borrowed.
+    /// Parses the datagram in the first 256 of `bytes`. The message borrows its variable parts.
     ///
     /// Status, class-specific field and attribute modifier have no meaning here: they are ignored,
     /// and sent as zero.
@@ -51,9 +52,9 @@ impl<'a> Mad<'a> {
         Ok(())
     }
 
-    /// Reads which request a datagram carries, of which only the first bytes are there, as in a
-    /// message of the network about that datagram. `None` if the datagram carries something else,
-    /// or too little is quoted.
+    /// Identifies the REQ in a datagram that an ICMP error quotes, of which only the first bytes
+    /// are there. Returns `None` if the datagram carries another message, or too little of it is
+    /// quoted.
     pub fn quoted_request(quoted: &[u8]) -> Option<QuotedRequest> {
         let quoted = quoted.first_chunk::<{ QuotedRequest::ENOUGH }>()?;
         if !quoted.starts_with(&Self::KIND) || be16::<16, _>(quoted) != REQUEST {
@@ -63,7 +64,7 @@ impl<'a> Mad<'a> {
         Some(QuotedRequest { transaction: TransactionId(transaction), id: CommId(id) })
     }
 
-    /// Writes the datagram in place, over whatever was there.
+    /// Writes the datagram to `out`, over whatever was there.
     pub fn emit(&self, out: &mut [u8; Mad::LEN]) {
         let mut to = Writer::new(out);
         to.bytes(&Self::KIND, Self::KIND.len());
@@ -75,35 +76,34 @@ impl<'a> Mad<'a> {
     }
 }
 
-/// The names by which a requester knows a request for a connection again when a message of the
-/// network quotes it.
+/// The identifiers by which a requester recognises its REQ when an ICMP error quotes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QuotedRequest {
-    /// The request's transaction, 64 bits that a stranger has to guess.
+    /// The transaction ID of the REQ: 64 bits that a stranger has to guess.
     pub transaction: TransactionId,
-    /// The requester's name for the connection.
+    /// The requester's communication ID.
     pub id: CommId,
 }
 
 impl QuotedRequest {
-    /// How many bytes of a datagram must be quoted.
+    /// The number of bytes of a datagram that must be quoted.
     const ENOUGH: usize = Mad::HEADER + 4;
 }
 
-/// The attribute identifier of a request.
+/// The attribute ID of a REQ.
 const REQUEST: u16 = 0x0010;
 
-/// Declares the messages by their attribute identifiers.
+/// Declares the messages with their attribute IDs.
 macro_rules! messages {
     ($($(#[$doc:meta])* $name:ident = $attribute:literal;)+) => {
-        /// One of the connection manager's messages.
+        /// A message of the connection manager.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Message<'a> {
             $($(#[$doc])* $name($name<'a>),)+
         }
 
         impl<'a> Message<'a> {
-            /// The attribute identifier by which the wire tells it from the others.
+            /// Returns the attribute ID, which identifies the kind of message on the wire.
             const fn attribute(&self) -> u16 {
                 match self {
                     $(Self::$name(_) => $attribute,)+
@@ -131,29 +131,29 @@ macro_rules! messages {
                 }
             }
 
-            // Reading and writing stay within a datagram because of this.
+            // This assertion is why reading and writing stay within a datagram.
             const _: () = assert!(8 * Mad::HEADER + $name::BITS == 8 * Mad::LEN);
         )+
     };
 }
 
 messages! {
-    /// A request for a connection.
+    /// The request for a connection.
     Req = 0x0010;
-    /// The answer to something will take longer.
+    /// The notice that an answer will take longer.
     Mra = 0x0011;
-    /// A refusal.
+    /// The rejection of a connection.
     Rej = 0x0012;
-    /// The answer that takes a connection up.
+    /// The reply that accepts a connection.
     Rep = 0x0013;
-    /// The connection stands.
+    /// The confirmation that a connection is established.
     Rtu = 0x0014;
     /// The request to end a connection.
     Dreq = 0x0015;
-    /// The answer that ends it.
+    /// The reply that confirms the end of a connection.
     Drep = 0x0016;
-    /// The question which queue pair serves datagrams.
+    /// The request to resolve a service ID to a queue pair that serves datagrams.
     SidrReq = 0x0017;
-    /// The answer to that.
+    /// The reply with the queue pair that serves datagrams.
     SidrRep = 0x0018;
 }

@@ -1,25 +1,28 @@
-//! Connection management: the messages by which two ends make, refuse and end a connection.
+//! Communication management: the messages by which two sides establish, reject and release a
+//! connection.
 //!
-//! They travel as management datagrams of 256 bytes, [`Mad`], each in one UD SEND ONLY to queue
-//! pair 1 with the key [`Qkey::GSI`](super::Qkey::GSI).
+//! Each message is a management datagram of 256 bytes, a [`Mad`], in one UD SEND ONLY packet to
+//! queue pair 1 with the key [`Qkey::GSI`](super::Qkey::GSI).
 //!
-//! | who | sends | when |
+//! | side | sends | in order to |
 //! |---|---|---|
-//! | requester | [`Req`] | to ask for a connection |
-//! | responder | [`Rep`] | to take it up |
-//! | requester | [`Rtu`] | to say that it has the reply: the connection stands |
-//! | either | [`Dreq`] | to end it |
-//! | the other | [`Drep`] | to agree |
+//! | requester | [`Req`] | request a connection |
+//! | responder | [`Rep`] | accept the connection |
+//! | requester | [`Rtu`] | confirm that it has the REP, by which the connection is established |
+//! | either | [`Dreq`] | release the connection |
+//! | the other | [`Drep`] | confirm the release |
 //!
-//! In place of REP or RTU, [`Rej`] refuses; before them, [`Mra`] asks for patience. What is not
-//! answered in time is sent again. Datagrams need no connection, only the queue pair that serves:
-//! [`SidrReq`] asks for it and [`SidrRep`] tells.
+//! In place of a REP or an RTU, a [`Rej`] rejects the connection; before them, an [`Mra`] asks for
+//! more time. A message that is not answered in time is sent again. Datagrams need no connection,
+//! only the queue pair that serves them: [`SidrReq`] asks for that queue pair, and [`SidrRep`] tells
+//! it.
 //!
 //! `rdma_cm` makes connections between IP addresses and ports: the port is in the
-//! [`ServiceId`](super::ServiceId), the addresses are an [`IpCm`] in front of the private data.
+//! [`ServiceId`](super::ServiceId), and the addresses are in an [`IpCm`] in front of the private
+//! data.
 //!
-//! Reserved bits are sent as zero and ignored. Codes are kept as they came, known or not, so that
-//! a message that is read and written again is the same.
+//! Reserved bits are sent as zero and ignored. Codes are kept as they came, known or not, so a
+//! message that is parsed and written again is the same.
 //!
 //! ```
 //! use doorbell_core::wire::cm::{CmPort, IpCm, IpPair, Mad, Message, PrivateData, Req};

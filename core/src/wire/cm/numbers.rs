@@ -1,7 +1,7 @@
-//! The numbers that only connection management uses.
+//! Integers and codes that only connection management uses.
 //!
-//! Codes are kept as the peer sent them, and a method tells what they mean: whether a path may be
-//! of this rate, say, is for adapters to judge, not for the one who reads the message.
+//! Codes are kept as the peer sent them, and a method tells what they mean. Whether a code is
+//! acceptable, such as the packet rate of a path, is not for the parser to judge.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,64 +9,67 @@ use std::time::Duration;
 use super::layout::{Field, Reader, Writer, narrow_field, whole_field};
 use crate::wire::integers::{narrow_integer, wire_integer};
 use crate::wire::malformed::Malformed;
-use crate::wire::numbers::PathMtu;
+use crate::wire::path_mtu::PathMtu;
 
 wire_integer! {
-    /// How many reads and atomic operations the sender takes at a time.
+    /// The number of reads and atomic operations that the sender serves at a time.
     ResponderResources(u8) = "{}";
-    /// How many reads and atomic operations the sender has under way at a time.
+    /// The number of reads and atomic operations that the sender has under way at a time.
     InitiatorDepth(u8) = "{}";
-    /// A packet's traffic class: DSCP and the two ECN bits.
+    /// The traffic class of packets: DSCP and the two ECN bits.
     TrafficClass(u8) = "{:#04x}";
-    /// How many routers a packet may cross.
+    /// The number of routers that a packet may cross.
     HopLimit(u8) = "{}";
 }
 
 narrow_integer! {
-    /// The number of an end-to-end context; nobody has them, and they are zero.
+    /// The number of an end-to-end context. Reliable datagrams, which use them, do not exist, so it
+    /// is zero.
     Eecn(u32, 24 bits) = "{:#08x}";
-    /// How long a connection manager may take to answer, as 4.096 µs × 2ⁿ.
+    /// The time that a connection manager may take to answer, as 4.096 µs × 2ⁿ.
     CmTimeout(u8, 5 bits) = "{}";
-    /// How long to wait for an acknowledgement, as 4.096 µs × 2ⁿ; 0 is for ever.
+    /// The time to wait for an acknowledgement, as 4.096 µs × 2ⁿ. Zero means for ever.
     AckTimeout(u8, 5 bits) = "{}";
-    /// How long an adapter may take to acknowledge, as 4.096 µs × 2ⁿ.
+    /// The time that an adapter may take to acknowledge, as 4.096 µs × 2ⁿ.
     AckDelay(u8, 5 bits) = "{}";
-    /// How often to send again what is not acknowledged.
+    /// The number of times that a request which is not acknowledged is retried.
     RetryCount(u8, 3 bits) = "{}";
-    /// How often to send again what found no receive posted; 7 is for ever.
+    /// The number of times that a request for which no receive was posted is retried. 7 means for
+    /// ever.
     RnrRetryCount(u8, 3 bits) = "{}";
-    /// How often a connection manager sends a message again before it gives up.
+    /// The number of times that a connection manager repeats a message before it gives up.
     CmRetries(u8, 4 bits) = "{}";
-    /// The code of a path's MTU: see [`PathMtuCode::mtu`].
+    /// The code of a path MTU, see [`PathMtuCode::mtu`].
     PathMtuCode(u8, 4 bits) = "{}";
-    /// The code of the rate that a path bears.
+    /// The code of a path's packet rate.
     PacketRate(u8, 6 bits) = "{}";
     /// The service level of a path.
     ServiceLevel(u8, 4 bits) = "{}";
-    /// The kind of connection, where [`TransportService::EXTENDED`] refers to it; 1 is XRC.
+    /// The extended transport type, which counts with [`TransportService::EXTENDED`]. The value 1
+    /// is XRC.
     ExtendedTransport(u8, 3 bits) = "{}";
 }
 
-/// 4.096 µs × 2ⁿ for a code of at most five bits.
+/// Returns 4.096 µs × 2ⁿ for a code n of at most five bits.
 const fn exponential(code: u8) -> Duration {
     Duration::from_nanos(4096 << code)
 }
 
 impl CmTimeout {
-    /// The shortest that is no shorter than `duration`, or the longest that there is.
+    /// Returns the code of the shortest time that is not below `duration`, or of the longest time.
     pub fn at_least(duration: Duration) -> Self {
         let mut codes = (0..Self::MAX.get()).map(Self::new);
         codes.find(|code| code.duration() >= duration).unwrap_or(Self::MAX)
     }
 
-    /// The time that it stands for.
+    /// Returns the time that the code stands for.
     pub const fn duration(self) -> Duration {
         exponential(self.get())
     }
 }
 
 impl AckTimeout {
-    /// The time that it stands for, or nothing: then one waits for ever.
+    /// Returns the time that the code stands for, or `None` for an unlimited wait.
     pub const fn duration(self) -> Option<Duration> {
         match self.get() {
             0 => None,
@@ -76,19 +79,19 @@ impl AckTimeout {
 }
 
 impl AckDelay {
-    /// The time that it stands for.
+    /// Returns the time that the code stands for.
     pub const fn duration(self) -> Duration {
         exponential(self.get())
     }
 }
 
 impl RnrRetryCount {
-    /// Send again without limit.
+    /// The code for retrying without limit.
     pub const INFINITE: Self = Self::MAX;
 }
 
 impl PathMtuCode {
-    /// What it stands for, if anything.
+    /// Returns the path MTU that the code stands for, if it has a meaning.
     pub const fn mtu(self) -> Option<PathMtu> {
         PathMtu::from_code(self.get())
     }
@@ -100,7 +103,8 @@ impl From<PathMtu> for PathMtuCode {
     }
 }
 
-/// Declares codes of which some have names. A name documents its constant and is displayed.
+/// Declares codes, some of which have names. The text of a name is the documentation of its
+/// constant, and is displayed.
 macro_rules! named_code {
     ($($(#[$doc:meta])* $name:ident($repr:ty, $bits:literal bits) {
         $($constant:ident = $code:literal, $text:literal;)+
@@ -111,24 +115,24 @@ macro_rules! named_code {
         pub struct $name($repr);
 
         impl $name {
-            /// How many bits it has on the wire.
+            /// The number of bits that the code has on the wire.
             pub const BITS: u32 = $bits;
             $(
                 #[doc = concat!("The code ", $code, ": ", $text, ".")]
                 pub const $constant: Self = Self($code);
             )+
 
-            /// The low bits of `code`; higher ones are cut off.
+            /// Takes the low bits of `code` and cuts off higher ones.
             pub const fn new(code: $repr) -> Self {
                 Self(code & <$repr>::MAX >> (<$repr>::BITS - $bits))
             }
 
-            /// The code.
+            /// Returns the code as a number.
             pub const fn get(self) -> $repr {
                 self.0
             }
 
-            /// What it means in words, if anything.
+            /// Returns what the code means in words, if it has a name.
             pub const fn meaning(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some($text),)+
@@ -157,7 +161,7 @@ macro_rules! named_code {
 }
 
 named_code! {
-    /// The kind of a connection.
+    /// The transport service type of a connection.
     TransportService(u8, 2 bits) {
         RELIABLE = 0, "reliable connection";
         UNRELIABLE = 1, "unreliable connection";
@@ -165,21 +169,21 @@ named_code! {
         EXTENDED = 3, "as the extended transport type says";
     }
 
-    /// Which message an MRA or a REJ answers.
+    /// The message that an MRA or a REJ answers.
     Answered(u8, 2 bits) {
         REQ = 0, "the connection request";
         REP = 1, "the reply";
         OTHER = 2, "another message, or none";
     }
 
-    /// Whether a reply takes up the alternate path.
+    /// The failover status of a REP: whether the alternate path is accepted.
     Failover(u8, 2 bits) {
         ACCEPTED = 0, "the alternate path is accepted";
         UNSUPPORTED = 1, "alternate paths are not supported";
         REFUSED = 2, "the alternate path is refused";
     }
 
-    /// Why a connection was refused.
+    /// The reason code of a REJ.
     RejectReason(u16, 16 bits) {
         NO_QP = 1, "no queue pair is free";
         NO_EEC = 2, "no end-to-end context is free";
@@ -188,7 +192,7 @@ named_code! {
         UNSUPPORTED = 5, "the request is not supported";
         INVALID_COMM_ID = 6, "the communication id is not known";
         INVALID_COMM_INSTANCE = 7, "the communication id belongs to another instance";
-        INVALID_SERVICE_ID = 8, "nobody serves this service id";
+        INVALID_SERVICE_ID = 8, "no process serves this service ID";
         INVALID_TRANSPORT = 9, "the transport service type is not served";
         STALE_CONNECTION = 10, "the queue pair belongs to a stale connection";
         NO_RDC = 11, "the reliable datagram channel does not exist";
@@ -216,10 +220,10 @@ named_code! {
         INVALID_ALTERNATE_FLOW_LABEL = 33, "the alternate path's flow label is refused";
     }
 
-    /// What became of a request to resolve a service id.
+    /// The status of a request to resolve a service ID.
     SidrStatus(u8, 8 bits) {
         VALID = 0, "the queue pair serves it";
-        UNSUPPORTED_SERVICE = 1, "nobody serves this service id";
+        UNSUPPORTED_SERVICE = 1, "no process serves this service ID";
         REFUSED = 2, "the service refused";
         NO_QP = 3, "no queue pair is free";
         REDIRECT = 4, "another port is to be asked, as the information says";

@@ -1,17 +1,18 @@
-//! The bytes in a message that are the applications' own, or explain a refusal.
+//! The variable parts of messages: the applications' private data, and information about a
+//! rejection.
 
 use std::fmt;
 
 use super::layout::{Field, Reader, Writer};
 use crate::wire::malformed::{Malformed, Part};
 
-/// More bytes than a message has room for.
+/// The error for more bytes than a message has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{given} bytes are too long: this message has room for {limit}")]
 pub struct TooLong {
-    /// How many there were.
+    /// The number of bytes that were given.
     pub given: usize,
-    /// How many there is room for.
+    /// The number of bytes that there is room for.
     pub limit: usize,
 }
 
@@ -19,10 +20,10 @@ const fn fitting(bytes: &[u8], limit: usize) -> Result<&[u8], TooLong> {
     if bytes.len() <= limit { Ok(bytes) } else { Err(TooLong { given: bytes.len(), limit }) }
 }
 
-/// What two applications tell each other beside the connection itself, at most `ROOM` bytes.
+/// The private data of a message: up to `ROOM` bytes that one application tells the other.
 ///
-/// The wire does not say how long it is: what is shorter arrives with zeros up to `ROOM`. Two are
-/// therefore equal when they are the same on the wire.
+/// The wire does not carry the length. Shorter private data arrives followed by zeros up to `ROOM`,
+/// and so two values are equal if they are equal on the wire.
 #[derive(Clone, Copy, Default)]
 pub struct PrivateData<'a, const ROOM: usize>(&'a [u8]);
 
@@ -35,12 +36,12 @@ impl<'a, const ROOM: usize> PrivateData<'a, ROOM> {
         }
     }
 
-    /// The bytes: as they were given, or as received, with the zeros.
+    /// Returns the bytes as they were given, or as they were received, with the zeros.
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The bytes up to the last that is not zero.
+    /// Returns the bytes up to the last that is not zero.
     fn trimmed(self) -> &'a [u8] {
         let end = self.0.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         self.0.get(..end).unwrap_or_default()
@@ -79,14 +80,15 @@ impl<'bytes: 'a, 'a, const ROOM: usize> Field<'bytes> for PrivateData<'a, ROOM> 
     }
 }
 
-/// What explains a refusal beyond its code: where to ask instead, or which value would do.
+/// Additional rejection information, which explains a REJ beyond its reason code: which port to ask
+/// instead, or which value would be accepted.
 ///
-/// Unlike private data it has its length in the message.
+/// Unlike with private data, the message carries the length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AdditionalInfo<'a>(&'a [u8]);
 
 impl<'a> AdditionalInfo<'a> {
-    /// How many bytes there is room for.
+    /// The number of bytes that there is room for.
     pub const ROOM: usize = 72;
     /// The room in bits.
     pub(super) const BITS: usize = 8 * Self::ROOM;
@@ -99,14 +101,15 @@ impl<'a> AdditionalInfo<'a> {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes of the information.
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Takes the room, of which the message claims that `claimed` bytes are used.
+    /// Reads the room for the information, of which the message claims that `claimed` bytes are
+    /// used.
     pub(super) fn read(from: &mut Reader<'a>, claimed: u64) -> Result<Self, Malformed> {
-        // Seven or eight bits: it fits any usize.
+        // The length has seven or eight bits, which fit any usize.
         let claimed = usize::try_from(claimed).unwrap_or(usize::MAX);
         let room = from.bytes(Self::ROOM);
         let used = room.get(..claimed);

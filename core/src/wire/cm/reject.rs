@@ -1,4 +1,4 @@
-//! Refusing a connection: REJ, in place of REP or RTU.
+//! The message that rejects a connection: REJ, in place of REP or RTU.
 
 use super::layout::{Field, Reader, Writer};
 use super::numbers::{Answered, RejectReason};
@@ -6,25 +6,25 @@ use super::private_data::{AdditionalInfo, PrivateData};
 use crate::wire::malformed::Malformed;
 use crate::wire::numbers::CommId;
 
-/// The answer that refuses a connection, or gives up one that is being made.
+/// REJ, the message that rejects a connection, or gives up one that is not established yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rej<'a> {
-    /// The sender's name for the connection, zero where it has none.
+    /// The sender's communication ID, or zero if it has none.
     pub local: CommId,
-    /// The receiver's name for it.
+    /// The receiver's communication ID.
     pub remote: CommId,
-    /// The message that is refused.
+    /// The message that is rejected.
     pub rejected: Answered,
-    /// Why.
+    /// The reason for the rejection.
     pub reason: RejectReason,
-    /// What explains the reason.
+    /// Additional information that explains the reason.
     pub info: AdditionalInfo<'a>,
-    /// What the sender's program has to say.
+    /// The private data of the sender's program.
     pub private: PrivateData<'a, { Rej::PRIVATE_DATA }>,
 }
 
 impl Rej<'_> {
-    /// How many bytes of private data there is room for.
+    /// The bytes of private data that a REJ has room for.
     pub const PRIVATE_DATA: usize = 148;
     const INFO_LENGTH_BITS: usize = 7;
 }

@@ -1,4 +1,5 @@
-//! Finding the queue pair that serves datagrams: SIDR_REQ, answered by SIDR_REP.
+//! Service ID resolution, which finds the queue pair that serves datagrams: SIDR_REQ, and its reply
+//! SIDR_REP.
 
 use super::ip::IpCm;
 use super::layout::{Field, Reader, Writer, layout};
@@ -8,50 +9,51 @@ use crate::wire::malformed::Malformed;
 use crate::wire::numbers::{CommId, Pkey, Qkey, Qpn, ServiceId};
 
 layout! {
-    /// The question which queue pair serves a service id.
+    /// SIDR_REQ, the request to resolve a service ID to the queue pair that serves datagrams.
     pub struct SidrReq<'a> {
-        /// The sender's name for the question.
+        /// The identifier of the request, which its reply repeats.
         request: CommId;
-        /// The partition.
+        /// The key of the sender's partition.
         pkey: Pkey, reserved 16;
-        /// The service asked for.
+        /// The service that is requested.
         service: ServiceId;
-        /// What the sender's program has to say, behind an [`IpCm`] where `rdma_cm` is spoken.
+        /// The private data of the sender's program. With `rdma_cm`, an [`IpCm`] precedes it.
         private: PrivateData<'a, { SidrReq::PRIVATE_DATA }>;
     }
 }
 
 impl<'a> SidrReq<'a> {
-    /// How many bytes of private data there is room for.
+    /// The bytes of private data that a SIDR_REQ has room for.
     pub const PRIVATE_DATA: usize = 216;
 
-    /// The IP addressing in front of the private data, and the rest of it, as `rdma_cm` sends it.
+    /// Parses the IP addressing that `rdma_cm` puts in front of the private data. Returns the
+    /// addressing and the rest of the private data.
     pub fn ip_cm(&self) -> Result<(IpCm, &'a [u8]), Malformed> {
         IpCm::parse(self.private.as_bytes())
     }
 }
 
-/// The answer to a [`SidrReq`].
+/// SIDR_REP, the reply to a [`SidrReq`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SidrRep<'a> {
-    /// The name of the question.
+    /// The identifier of the request.
     pub request: CommId,
-    /// What became of it.
+    /// The status of the request.
     pub status: SidrStatus,
-    /// The queue pair that serves.
+    /// The queue pair that serves datagrams.
     pub qpn: Qpn,
-    /// The service asked for.
+    /// The service that was requested.
     pub service: ServiceId,
     /// The key that datagrams to the queue pair must carry.
     pub qkey: Qkey,
-    /// What explains the status.
+    /// Additional information that explains the status.
     pub info: AdditionalInfo<'a>,
-    /// What the sender's program has to say.
+    /// The private data of the sender's program.
     pub private: PrivateData<'a, { SidrRep::PRIVATE_DATA }>,
 }
 
 impl SidrRep<'_> {
-    /// How many bytes of private data there is room for.
+    /// The bytes of private data that a SIDR_REP has room for.
     pub const PRIVATE_DATA: usize = 136;
     const INFO_LENGTH_BITS: usize = 8;
 }

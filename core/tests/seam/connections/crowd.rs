@@ -8,7 +8,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use doorbell_core::cm::{Config, ConnectionId, Event, Extensions, Reply, Request, State, Why};
+use doorbell_core::cm::{
+    Config, ConnectionId, ConnectionState, Event, Extensions, Reply, Request, Why,
+};
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::{CmRetries, CmTimeout, Mad, RejectReason};
 use doorbell_core::wire::{CaGuid, Psn, Qpn};
@@ -169,7 +171,7 @@ impl Crowd {
                 connections: 64,
                 time_waits: 64,
                 extensions: Extensions::WRITE_WITH_METADATA,
-                patience: CmTimeout::new(11),
+                mra_timeout: CmTimeout::new(11),
                 waits: Duration::from_millis(2)..=Duration::from_millis(50),
                 ..config(address)
             };
@@ -220,7 +222,7 @@ impl Crowd {
             for process in &mut self.processes {
                 let ids: Vec<_> = process.ledger.keys().copied().collect();
                 for id in ids {
-                    if process.manager.state(id) == Some(State::Established) {
+                    if process.manager.state(id) == Some(ConnectionState::Established) {
                         process.manager.disconnect(id, b"").unwrap();
                     }
                 }
@@ -354,7 +356,7 @@ impl Crowd {
         let manager = &mut process.manager;
         let Some(entry) = process.ledger.get_mut(&id) else { return };
         match (plan, manager.state(id)) {
-            (Plan::Accept, Some(State::RequestReceived)) => {
+            (Plan::Accept, Some(ConnectionState::ReqReceived)) => {
                 let Some(qpn) = process.qpns.pop_front() else {
                     manager.reject(id, RejectReason::NO_QP, b"").unwrap();
                     return entry.given_up = true;
@@ -367,15 +369,19 @@ impl Crowd {
             }
             (
                 Plan::Reject,
-                Some(State::RequestReceived | State::ReplyReceived | State::ReplySent),
+                Some(
+                    ConnectionState::ReqReceived
+                    | ConnectionState::RepReceived
+                    | ConnectionState::RepSent,
+                ),
             ) => {
                 manager.reject(id, RejectReason::CONSUMER, b"no").unwrap();
                 entry.given_up = true;
             }
-            (Plan::Delay, Some(State::RequestReceived | State::ReplyReceived)) => {
+            (Plan::Delay, Some(ConnectionState::ReqReceived | ConnectionState::RepReceived)) => {
                 manager.delay(id, CmTimeout::new(12)).unwrap();
             }
-            (Plan::Ready, Some(State::ReplyReceived)) => {
+            (Plan::Ready, Some(ConnectionState::RepReceived)) => {
                 manager.ready(id, b"").unwrap();
                 entry.stood = true;
                 self.stood[0].insert(entry.psns, entry.told());
@@ -385,12 +391,14 @@ impl Crowd {
                 }
                 self.plan_end(index, id);
             }
-            (Plan::Cancel, Some(State::RequestSent)) => {
+            (Plan::Cancel, Some(ConnectionState::ReqSent)) => {
                 manager.cancel(id).unwrap();
                 entry.given_up = true;
             }
             (Plan::Data, Some(_)) => manager.arrived(id).unwrap(),
-            (Plan::Leave, Some(State::Established)) => manager.disconnect(id, b"bye").unwrap(),
+            (Plan::Leave, Some(ConnectionState::Established)) => {
+                manager.disconnect(id, b"bye").unwrap();
+            }
             _ => {}
         }
     }
@@ -404,7 +412,7 @@ impl Crowd {
             else {
                 continue;
             };
-            if matches!(process.manager.state(id), Some(State::ReplySent)) {
+            if matches!(process.manager.state(id), Some(ConnectionState::RepSent)) {
                 process.plans.insert((self.now, id, Plan::Data));
             }
         }

@@ -1,6 +1,6 @@
 //! Making, refusing and ending a connection, with nothing lost.
 
-use doorbell_core::cm::{ConnectionError, Event, State, Why};
+use doorbell_core::cm::{ConnectionError, ConnectionState, Event, Why};
 use doorbell_core::wire::cm::{Answered, CmTimeout, Failover, Mad, Message, RejectReason, TooLong};
 use doorbell_core::wire::{Psn, Qpn};
 
@@ -16,7 +16,7 @@ fn both_sides_learn_of_the_other_what_they_need() {
     let Event::Asked { id, way, request, extensions, private } = world.event(1) else { panic!() };
     assert_eq!((way, *request, extensions.is_empty()), (0, proposed, true));
     assert_eq!((private.len(), private.starts_with(b"who\0")), (92, true));
-    assert_eq!(world.managers[1].state(id), Some(State::RequestReceived));
+    assert_eq!(world.managers[1].state(id), Some(ConnectionState::ReqReceived));
 
     world.managers[1].accept(id, &reply(6), b"me").unwrap();
     world.carry();
@@ -164,7 +164,10 @@ fn an_acceptance_can_be_taken_back() {
     let Why::Refused { reason, .. } = world.failed(0).1 else { panic!() };
     assert_eq!(reason, RejectReason::NO_RESOURCES);
     let late = world.managers[0].ready(asking, b"").unwrap_err();
-    assert!(matches!(late, ConnectionError::State { found: State::TimeWait, .. }), "{late}");
+    assert!(
+        matches!(late, ConnectionError::State { found: ConnectionState::TimeWait, .. }),
+        "{late}"
+    );
     world.pass(LONG);
     world.released(0);
     world.released(1);
@@ -182,7 +185,10 @@ fn a_request_that_is_withdrawn_is_withdrawn_at_the_peer_too() {
     let (id, Why::Refused { reason, info, .. }) = world.failed(1) else { panic!() };
     assert_eq!((id, reason, info), (asked, RejectReason::TIMEOUT, 100_u64.to_be_bytes().to_vec()));
     let late = world.managers[1].accept(asked, &reply(6), b"").unwrap_err();
-    assert!(matches!(late, ConnectionError::State { found: State::TimeWait, .. }), "{late}");
+    assert!(
+        matches!(late, ConnectionError::State { found: ConnectionState::TimeWait, .. }),
+        "{late}"
+    );
     world.pass(LONG);
     assert_eq!(world.released(0), (asking, Some(Qpn::new(5))));
     assert_eq!(world.released(1), (asked, None));
@@ -312,14 +318,14 @@ fn what_a_state_has_no_use_for_is_refused_with_what_would_have() {
     for error in errors {
         assert!(matches!(error, ConnectionError::State { .. }));
         let text = error.to_string();
-        assert!(text.contains("in state RequestSent: that is for "), "{text}");
+        assert!(text.contains("in state ReqSent: that is for "), "{text}");
     }
     world.carry();
     let asked = world.asked(1);
     let stranger = world.managers[0].ready(asked, b"").unwrap_err();
     assert_eq!(stranger, ConnectionError::NoSuchConnection(asked));
     let error = world.managers[1].cancel(asked).unwrap_err();
-    assert!(error.to_string().contains("cancelled in state RequestReceived"), "{error}");
+    assert!(error.to_string().contains("cancelled in state ReqReceived"), "{error}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use doorbell_core::cm::{Config, Event, Request, State, Why};
+use doorbell_core::cm::{Config, ConnectionState, Event, Request, Why};
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::{CmRetries, CmTimeout, Mad, RejectReason};
 use doorbell_core::wire::{CaGuid, Qpn};
@@ -165,7 +165,7 @@ fn run(flood: &Flood) -> Outcome {
                 _ => {}
             }
         }
-        if asking.is_some_and(|id| client.state(id) == Some(State::Established)) {
+        if asking.is_some_and(|id| client.state(id) == Some(ConnectionState::Established)) {
             outcome.longest = outcome.longest.max(now.since(since));
             asking = None;
         }
@@ -175,7 +175,7 @@ fn run(flood: &Flood) -> Outcome {
         outcome.half_open = outcome.half_open.max(usage.half_open);
     }
     assert!(client.usage().live > 520, "{outcome:?}");
-    assert!(standing.iter().all(|&id| server.state(id) == Some(State::Established)));
+    assert!(standing.iter().all(|&id| server.state(id) == Some(ConnectionState::Established)));
     outcome
 }
 
@@ -226,7 +226,7 @@ fn who_has_the_most_half_open_connections_loses_the_oldest() {
     world.replied(0);
     let Why::Refused { reason, .. } = world.failed(0).1 else { panic!() };
     assert_eq!(reason, RejectReason::NO_RESOURCES);
-    assert_eq!(world.managers[1].state(modest), Some(State::RequestReceived));
+    assert_eq!(world.managers[1].state(modest), Some(ConnectionState::ReqReceived));
     assert_eq!(world.managers[1].counters().crowded, 2);
 }
 

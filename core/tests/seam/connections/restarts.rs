@@ -1,6 +1,6 @@
 //! Peers that began anew, and messages from the past.
 
-use doorbell_core::cm::{Config, Event, Reply, Request, State, Why};
+use doorbell_core::cm::{Config, ConnectionState, Event, Reply, Request, Why};
 use doorbell_core::wire::cm::{CmRetries, RejectReason};
 use doorbell_core::wire::{CaGuid, Psn, Qpn, ServiceId};
 
@@ -38,7 +38,7 @@ fn a_claim_to_a_connection_ends_nothing_while_its_peer_is_there() {
     world.pass(millis(5));
     let Why::Refused { reason, .. } = world.failed(0).1 else { panic!() };
     assert_eq!(reason, RejectReason::STALE_CONNECTION);
-    assert_eq!(world.managers[1].state(id), Some(State::Established));
+    assert_eq!(world.managers[1].state(id), Some(ConnectionState::Established));
     assert_eq!(world.managers[1].counters().stale, 1);
     world.no_event();
 }
@@ -78,7 +78,7 @@ fn a_peer_that_began_anew_before_it_was_answered_is_asked_for_by_another_name() 
     let old = world.asked(1);
     begin_anew(&mut world, 0, 99);
     world.connect((5, 6));
-    assert_eq!(world.managers[1].state(old), Some(State::RequestReceived));
+    assert_eq!(world.managers[1].state(old), Some(ConnectionState::ReqReceived));
     world.pass(LONG);
     assert!(matches!(world.failed(1), (id, Why::TimedOut { .. }) if id == old));
 }
@@ -103,7 +103,7 @@ fn a_responder_that_claims_a_connection_which_works_is_not_believed() {
         assert_eq!(world.failed(0), (asking, Why::Stale));
         let (id, Why::Refused { reason, .. }) = world.failed(1) else { panic!() };
         assert_eq!((id, reason), (asked, RejectReason::STALE_CONNECTION));
-        assert_eq!(world.managers[0].state(old), Some(State::Established));
+        assert_eq!(world.managers[0].state(old), Some(ConnectionState::Established));
         world.pass(LONG);
         world.released(0);
     }
@@ -125,7 +125,7 @@ fn a_newcomer_at_a_peers_address_is_told_of_and_taken_as_any_other() {
     world.managers[0].ready(asking, b"").unwrap();
     world.carry();
     assert_eq!(world.established(1), asked);
-    assert_eq!(world.managers[1].state(old), Some(State::Established));
+    assert_eq!(world.managers[1].state(old), Some(ConnectionState::Established));
     let peers = [old, asked].map(|id| world.managers[1].peer(id));
     assert_eq!(peers, [Some(config(0).guid), Some(CaGuid(1099))]);
     // With the old one gone, there is nobody beside the newcomer.
@@ -207,7 +207,7 @@ fn newcomers_and_claims_are_told_of_no_more_than_once_a_while() {
         }
     }
     assert_eq!(told, (1, 1));
-    assert_eq!(world.managers[1].state(id), Some(State::Established));
+    assert_eq!(world.managers[1].state(id), Some(ConnectionState::Established));
 }
 
 /// A requester withdraws what it has not had an answer to. Such a message needs no name of ours, so
@@ -230,7 +230,7 @@ fn a_withdrawn_request_ends_no_connection_that_stands() {
     while let Some(datagram) = twin.transmit() {
         world.managers[1].receive(&0, &datagram.bytes);
     }
-    assert_eq!(world.managers[1].state(asked), Some(State::Established));
+    assert_eq!(world.managers[1].state(asked), Some(ConnectionState::Established));
 }
 
 /// Whoever knows both names of a connection, as they are not secret to who sees packets, but has
@@ -250,7 +250,7 @@ fn a_refusal_that_does_not_name_the_transaction_ends_nothing() {
     let rej = other.managers[0].transmit().unwrap();
     assert_eq!(kind(&rej.bytes), Rej);
     world.managers[1].receive(&0, &changed(&rej.bytes, 15));
-    assert_eq!(world.managers[1].state(id), Some(State::Established));
+    assert_eq!(world.managers[1].state(id), Some(ConnectionState::Established));
     world.managers[1].receive(&0, &rej.bytes);
     assert!(matches!(world.ended(1), (ended, Why::Refused { .. }) if ended == id));
 }
@@ -308,8 +308,8 @@ fn a_stranger_cannot_touch_a_connection_by_its_names() {
     for (to, bytes) in heard {
         world.managers[to].receive(&2, &bytes);
     }
-    assert_eq!(world.managers[0].state(asking), Some(State::EndSent));
-    assert_eq!(world.managers[1].state(asked), Some(State::Established));
+    assert_eq!(world.managers[0].state(asking), Some(ConnectionState::DreqSent));
+    assert_eq!(world.managers[1].state(asked), Some(ConnectionState::Established));
     // The request is as good as anybody's.
     world.asked(1);
     world.no_event();
@@ -389,7 +389,7 @@ fn an_end_that_names_another_peer_or_queue_pair_ends_nothing() {
         let answers: Vec<_> = (0..answers).map(|_| world.managers[1].transmit()).collect();
         assert!(answers.iter().all(|answer| kind(&answer.as_ref().unwrap().bytes) == Drep));
         assert_eq!(world.managers[1].transmit(), None);
-        assert_eq!(world.managers[1].state(other), Some(State::Established));
+        assert_eq!(world.managers[1].state(other), Some(ConnectionState::Established));
     }
     world.managers[1].receive(&0, &dreq.bytes);
     assert!(matches!(world.ended(1), (_, Why::PeerLeft { .. })));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorbell_core::cm::{ConnectionId, Event, Extensions, Reply, Request, State, Why};
+use doorbell_core::cm::{ConnectionId, ConnectionState, Event, Extensions, Reply, Request, Why};
 use doorbell_core::connect::Route;
 use doorbell_core::encap::Path;
 use doorbell_core::memory::{Buf, Region};
@@ -281,12 +281,14 @@ impl Program {
         let link = self.links.get_mut(&id).expect("it is there");
         let manager = fabric.manager(self.node);
         match manager.state(id).expect("not released") {
-            State::RequestSent => manager.cancel(id).unwrap(),
-            State::RequestReceived | State::ReplyReceived | State::ReplySent => {
+            ConnectionState::ReqSent => manager.cancel(id).unwrap(),
+            ConnectionState::ReqReceived
+            | ConnectionState::RepReceived
+            | ConnectionState::RepSent => {
                 manager.reject(id, RejectReason::CONSUMER, b"").unwrap();
             }
-            State::Established => return manager.disconnect(id, b"").unwrap(),
-            State::EndSent | State::TimeWait => return,
+            ConnectionState::Established => return manager.disconnect(id, b"").unwrap(),
+            ConnectionState::DreqSent | ConnectionState::TimeWait => return,
         }
         link.given_up = true;
     }
@@ -308,7 +310,7 @@ impl Program {
         match event {
             nic::Event::Established(qpn) => {
                 let (id, manager) = (self.names[&qpn], fabric.manager(self.node));
-                let first = manager.state(id) == Some(State::ReplySent);
+                let first = manager.state(id) == Some(ConnectionState::RepSent);
                 self.seen.note("data came first", first.into());
                 manager.arrived(id).unwrap();
             }

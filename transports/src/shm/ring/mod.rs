@@ -25,7 +25,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_core::encap::bare;
+use doorbell_core::encap::shm_record;
 use doorbell_core::memory::Region;
 use doorbell_core::wire::PathMtu;
 
@@ -45,7 +45,7 @@ const SLEEPING: usize = 2 * LINE;
 const RING: usize = 4 * LINE;
 
 /// The longest record: any headers, and a payload of 4096 bytes.
-const LONGEST: usize = bare::TAG_LEN + 64 + PathMtu::Mtu4096.bytes();
+const LONGEST: usize = shm_record::TAG_LEN + 64 + PathMtu::Mtu4096.bytes();
 
 /// The fewest lines of a ring, so that some of the longest records fit, and the most.
 pub(super) const FEWEST: u32 = 256;
@@ -208,7 +208,7 @@ impl Ring {
 /// The tag of a record of `len` bytes: its length and the lap, which is not that of the words that
 /// were there in the lap before; others [are looked at](Writer::clear_ahead).
 #[inline]
-fn tag(lap: u16, len: usize) -> [u8; bare::TAG_LEN] {
+fn tag(lap: u16, len: usize) -> [u8; shm_record::TAG_LEN] {
     let [a, b] = lap.to_ne_bytes();
     let [c, d] = (len as u16).to_ne_bytes();
     [a, b, c, d]
@@ -217,7 +217,7 @@ fn tag(lap: u16, len: usize) -> [u8; bare::TAG_LEN] {
 /// The length in the first word of a record, if it is one of a lap.
 #[inline]
 fn written(lap: u16, first: u64) -> Option<usize> {
-    let [a, b, c, d] = bare::tag(first);
+    let [a, b, c, d] = shm_record::tag(first);
     (u16::from_ne_bytes([a, b]) == lap).then(|| usize::from(u16::from_ne_bytes([c, d])))
 }
 

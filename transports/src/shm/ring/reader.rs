@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_core::encap::{PathId, bare};
+use doorbell_core::encap::{PathId, shm_record};
 use doorbell_core::memory::Region;
 use doorbell_core::nic::{Flow, Inbox};
 use doorbell_core::wire::{Malformed, Part};
@@ -56,15 +56,15 @@ impl Reader {
                 None => return Ok(None),
             }
         }
-        let bytes = bare::TAG_LEN + len;
+        let bytes = shm_record::TAG_LEN + len;
         let lines = lines_for(bytes);
         if bytes > LONGEST || !self.reaches(lines) {
             let to_end = self.ring.to_end(self.read);
-            let have = LONGEST.min(to_end as usize * LINE * 8) - bare::TAG_LEN;
+            let have = LONGEST.min(to_end as usize * LINE * 8) - shm_record::TAG_LEN;
             inbox.malformed(Malformed::Length { part: Part::Payload, claimed: len, have });
             return Err(Nonsense);
         }
-        match bare::parse(self.ring.record(self.start, lines), first, len) {
+        match shm_record::parse(self.ring.record(self.start, lines), first, len) {
             Ok(packet) => inbox.packet(Flow::Link(link), &packet),
             Err(why) => {
                 inbox.malformed(why);

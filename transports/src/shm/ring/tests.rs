@@ -126,7 +126,7 @@ fn a_line_is_claimed_early_only_if_it_is_read() {
     let mut both = Both::new(LINES, PLENTY);
     for _ in 0..3 {
         // Each fills its line.
-        while both.push_with(&[7; LINE * 8 - bare::TAG_LEN - Bth::LEN]) {
+        while both.push_with(&[7; LINE * 8 - shm_record::TAG_LEN - Bth::LEN]) {
             both.writer.claim_early();
         }
         both.writer.claim_early();
@@ -183,7 +183,7 @@ fn a_ring_always_has_the_room_that_is_promised() {
             both.writer.claim_early();
             let pushed = both.push_with(&payload);
             if pushed {
-                under_way.push_back(lines_for(bare::TAG_LEN + Bth::LEN + len));
+                under_way.push_back(lines_for(shm_record::TAG_LEN + Bth::LEN + len));
             } else {
                 full += 1;
                 let room = under_way.iter().sum::<u64>();

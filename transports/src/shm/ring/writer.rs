@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_core::encap::{Full, bare};
+use doorbell_core::encap::{Full, shm_record};
 use doorbell_core::memory::Region;
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::Headers;
@@ -76,7 +76,7 @@ impl Writer {
     // As the device's, which is its only caller.
     #[inline(always)]
     pub fn push(&mut self, headers: &Headers, payload: impl Payload) -> Result<(u64, usize), Full> {
-        let bytes = bare::record_len(headers, payload.len());
+        let bytes = shm_record::record_len(headers, payload.len());
         if bytes > LONGEST {
             return Err(Full);
         }
@@ -86,8 +86,8 @@ impl Writer {
         if lines > 1 {
             self.strewn_until = first + lines + self.ring.lines;
         }
-        let tag = tag(self.lap, bytes - bare::TAG_LEN);
-        bare::emit(self.ring.lines(first, lines), tag, headers, payload);
+        let tag = tag(self.lap, bytes - shm_record::TAG_LEN);
+        shm_record::emit(self.ring.lines(first, lines), tag, headers, payload);
         self.written = first + lines;
         Ok((self.written, bytes))
     }

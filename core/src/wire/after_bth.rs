@@ -1,25 +1,27 @@
-//! What stands behind a base transport header, where it arrived.
+//! The part of a packet that follows its base transport header, wherever the packet arrived: in a
+//! frame, or in shared memory.
 
 use crate::payload::Payload;
 
 use super::{Bth, Layout, Malformed, Packet};
 
-/// Other headers, if there are any, and the payload.
-pub trait Behind: Copy {
-    /// What the payload is.
+/// The bytes that follow a base transport header: extended transport headers and payload.
+pub trait AfterBth: Copy {
+    /// The type of the payload.
     type Payload: Payload;
 
-    /// The packet, if these are its other headers.
+    /// Parses the extended transport headers of `layout`, and returns the packet.
     ///
     /// # Errors
-    /// When they are not.
+    /// When the bytes do not have these headers.
     fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<Self::Payload>, Malformed>;
 
-    /// Other headers of so many bytes, and the payload, if there are as many.
+    /// Splits off extended transport headers of `N` bytes. Returns them and the payload, if there
+    /// are as many bytes.
     fn split<const N: usize>(self) -> Option<([u8; N], Self::Payload)>;
 }
 
-impl Behind for &[u8] {
+impl AfterBth for &[u8] {
     type Payload = Self;
 
     #[inline(always)]

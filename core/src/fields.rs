@@ -1,5 +1,5 @@
-//! Fields at fixed places, of headers whose length is known when they are compiled: no access can
-//! be out of bounds, and none is checked when it is done.
+//! Access to the fields of headers whose length is constant. Offsets are checked at compile time, so
+//! no access is checked at run time.
 
 /// The `N` bytes of a header from byte `AT` on.
 #[inline(always)]

@@ -1,53 +1,57 @@
-//! What a look at a header tells, without judging it.
+//! Header prediction: one comparison tells whether a packet is the kind of packet that a flow is
+//! expected to bring next, as TCP implementations do it.
 
 use super::bth::Bth;
 use super::numbers::{Psn, Qpn};
 use super::opcode::Opcode;
 
-/// A base transport header that was not judged: of all packets of one kind in a flow, it tells by
-/// one comparison whether this is another of them.
+/// A base transport header whose fields were not checked. It is compared with a prediction: if the two
+/// match, no field has to be checked any more.
 #[derive(Clone, Copy, Debug)]
-pub struct Glance {
-    /// All but the last word, the first byte in the low bits.
+pub struct RawBth {
+    /// The first eight bytes, the first of them in the low bits.
     steady: u64,
+    /// The last word, as a number.
     last: u32,
 }
 
-/// What the packets of one kind in a flow have in common.
+/// The base transport header that a flow's next packets are expected to have, but for the fields that
+/// differ from packet to packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Likeness(u64);
+pub(crate) struct Prediction(u64);
 
-/// What is compared: opcode, version, partition, destination. What else there is in those bytes,
-/// each packet has for itself, or it means nothing.
+/// The bits that are compared: opcode, version, partition, destination. Other bits of these bytes
+/// differ from packet to packet, or have no meaning.
 const COMPARED: u64 = u64::from_le_bytes([0xFF, 0x0F, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF]);
 
-impl Likeness {
-    /// That of no packet.
+impl Prediction {
+    /// A prediction that no packet matches.
     pub const NONE: Self = Self(!COMPARED);
 
-    /// That of packets with headers like this one.
+    /// Predicts packets with headers like `bth`.
     pub fn of(bth: &Bth) -> Self {
         Self(u64::from_le_bytes(bth.steady()) & COMPARED)
     }
 
-    /// That of packets which differ from these by their opcode alone; of none, none's.
+    /// Predicts packets that differ from the predicted ones by their opcode alone. From
+    /// [`NONE`](Self::NONE), it makes a prediction that no packet matches.
     #[inline(always)]
     pub const fn with_opcode(self, opcode: Opcode) -> Self {
         Self(self.0 & !0xFF | opcode.code() as u64)
     }
 }
 
-impl Glance {
-    /// Of a header that begins with these bytes, and ends with those.
+impl RawBth {
+    /// Takes the first eight and the last four bytes of a header.
     #[inline(always)]
     pub(crate) fn new(steady: [u8; 8], last: [u8; 4]) -> Self {
         Self { steady: u64::from_le_bytes(steady), last: u32::from_be_bytes(last) }
     }
 
-    /// Whether this is a header like that.
+    /// Whether the header is as predicted.
     #[inline(always)]
-    pub(crate) fn is(self, likeness: Likeness) -> bool {
-        self.steady & COMPARED == likeness.0
+    pub(crate) fn is(self, prediction: Prediction) -> bool {
+        self.steady & COMPARED == prediction.0
     }
 
     #[inline(always)]
@@ -55,13 +59,13 @@ impl Glance {
         (self.steady >> 8 & 0xFF) as u8
     }
 
-    /// What it says of padding behind the payload.
+    /// Returns the pad count.
     #[inline(always)]
     pub(crate) fn pad(self) -> usize {
         usize::from(Bth::pad_in(self.flags()))
     }
 
-    /// Whom it names as the receiver's queue pair.
+    /// Returns the queue pair that the packet is for.
     #[inline(always)]
     pub(crate) fn destination(self) -> Qpn {
         Qpn::new(((self.steady >> 32) as u32).swap_bytes())
@@ -88,26 +92,26 @@ mod tests {
     use super::*;
     use crate::wire::Pkey;
 
-    fn glance(bth: &Bth) -> Glance {
+    fn raw(bth: &Bth) -> RawBth {
         let bytes = bth.to_bytes();
         let (steady, last) = bytes.split_first_chunk().expect("twelve bytes");
-        Glance::new(*steady, *last.as_array().expect("four bytes"))
+        RawBth::new(*steady, *last.as_array().expect("four bytes"))
     }
 
     #[test]
-    fn it_tells_what_the_header_does() {
+    fn a_raw_header_has_the_fields_of_the_parsed_one() {
         let bth = Bth::new(Opcode::RcSendOnly, Qpn::new(0x12_3456), Psn::new(0x65_4321));
         for bth in [bth, bth.with_pad(3), bth.with_ack_request(true), bth.with_solicited(true)] {
-            let glance = glance(&bth);
-            assert_eq!((glance.destination(), glance.psn()), (bth.destination(), bth.psn()));
-            assert_eq!(glance.pad(), usize::from(bth.pad()));
-            assert_eq!(glance.ack_request(), bth.ack_request());
-            assert_eq!(glance.solicited(), bth.solicited());
+            let raw = raw(&bth);
+            assert_eq!((raw.destination(), raw.psn()), (bth.destination(), bth.psn()));
+            assert_eq!(raw.pad(), usize::from(bth.pad()));
+            assert_eq!(raw.ack_request(), bth.ack_request());
+            assert_eq!(raw.solicited(), bth.solicited());
         }
     }
 
     #[test]
-    fn only_what_is_of_another_kind_is_unlike() {
+    fn only_packets_of_another_kind_differ_from_the_prediction() {
         let bth = Bth::new(Opcode::RcSendOnly, Qpn::new(9), Psn::new(1));
         let like = [
             bth.with_psn(Psn::new(7)).with_ack_request(true),
@@ -119,23 +123,23 @@ mod tests {
             bth.with_pkey(Pkey(0x7FFF)),
             Bth::new(Opcode::RcSendOnly, Qpn::new(8), Psn::new(1)),
         ];
-        assert!(like.iter().all(|other| glance(other).is(Likeness::of(&bth))));
-        assert!(!unlike.iter().any(|other| glance(other).is(Likeness::of(&bth))));
+        assert!(like.iter().all(|other| raw(other).is(Prediction::of(&bth))));
+        assert!(!unlike.iter().any(|other| raw(other).is(Prediction::of(&bth))));
         let mut other_version = bth.to_bytes();
         other_version[1] |= 1;
         let (steady, _) = other_version.split_first_chunk().expect("twelve bytes");
-        assert!(!Glance::new(*steady, [0; 4]).is(Likeness::of(&bth)));
+        assert!(!RawBth::new(*steady, [0; 4]).is(Prediction::of(&bth)));
         let (write, of_writes) =
-            (Opcode::RcWriteOnly, Likeness::of(&bth).with_opcode(Opcode::RcWriteOnly));
-        assert_eq!(of_writes, Likeness::of(&bth.with_opcode(write)));
+            (Opcode::RcWriteOnly, Prediction::of(&bth).with_opcode(Opcode::RcWriteOnly));
+        assert_eq!(of_writes, Prediction::of(&bth.with_opcode(write)));
     }
 
     #[test]
-    fn nothing_is_like_none() {
+    fn no_packet_matches_the_empty_prediction() {
         for byte in [0, 0x55, 0xAA, 0xFF] {
-            let glance = Glance::new([byte; 8], [byte; 4]);
-            assert!(!glance.is(Likeness::NONE));
-            assert!(!glance.is(Likeness::NONE.with_opcode(Opcode::RcWriteOnly)));
+            let raw = RawBth::new([byte; 8], [byte; 4]);
+            assert!(!raw.is(Prediction::NONE));
+            assert!(!raw.is(Prediction::NONE.with_opcode(Opcode::RcWriteOnly)));
         }
     }
 }

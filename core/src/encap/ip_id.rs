@@ -1,40 +1,41 @@
-//! IPv4 identifications that a receiver is not shown.
+//! Recovery of IPv4 identifications, for receivers that do not see them.
 //!
-//! A UDP socket passes on what a datagram carries and who sent it. The IPv4 identification, which
-//! the ICRC covers, stays with the kernel. So the receiver predicts it: senders count their frames
-//! up, or send zero. Where the prediction is wrong, the one identification that would make the ICRC
-//! right can be computed, CRC being linear, and a packet for which there is such an identification
-//! is taken.
+//! A UDP socket passes on a datagram's payload and sender. The IPv4 identification, which the ICRC
+//! covers, stays with the kernel. So the receiver predicts the identification: senders count their
+//! frames up, or send zero. If the prediction is wrong, the identification with which the ICRC
+//! holds can be computed, since a CRC is linear. A packet for which such an identification exists is
+//! accepted.
 //!
-//! # What proof is left
-//! A packet whose identification was predicted has passed the whole ICRC: of damaged packets, one
-//! in 2³² does. A packet whose identification was computed has passed half of it: of damaged
-//! packets, one in 2¹⁶ has an identification that explains the damage. The UDP checksum stands in
-//! addition where the sender computes one, as this device does and the kernel's own RoCE over IPv4
-//! does not, and the frame check sequence of each link on the way stands before both. Whatever is
-//! taken here still has to name a queue pair and to bear a sequence number that the NIC expects.
+//! # How much the ICRC still proves
+//! A packet whose identification was predicted has passed the whole ICRC, as one in 2³² damaged
+//! packets does. A packet whose identification was computed has passed half of the ICRC: for one in
+//! 2¹⁶ damaged packets, some identification explains the damage. In addition, there is the UDP
+//! checksum if the sender computes one, as this program does and the kernel's own RoCE over IPv4
+//! does not, and the frame check sequence of each link on the way. Every packet that is accepted
+//! here must still name a queue pair and have a sequence number that the NIC expects.
 //!
 //! # Why no identification is refused
-//! Anybody can send packets with a right ICRC in another host's name. Were identifications refused
-//! that lie far from the last one, such packets could move that last one away, and the host itself
-//! would be refused: a connection would end by the word of somebody who knows nothing of it. So
-//! what was seen last decides only which identification is tried first. A stranger's packets, or a
-//! sender whose counter jumps, cost the time to compute one identification, and nothing else.
+//! Anybody can send packets with a correct ICRC in another host's name. If identifications far from
+//! the last one were refused, such packets could move the last one away, and the packets of the host
+//! itself would be refused: a stranger who knows nothing about a connection could end it. So the
+//! last identification decides only which one is tried first. A stranger's packets, or a sender
+//! whose counter jumps, cost the time to compute one identification, and have no other effect.
 
 use crate::wire::IpId;
 
-/// The prediction of one sender's next identification, for a receiver that is not shown them.
+/// The prediction of one sender's next identification, for a receiver that does not see
+/// identifications.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct HiddenIds {
+pub struct IpIdRecovery {
     /// The identification of the last frame's first packet.
     last: u16,
-    /// By how much the next frame's identification is greater: one from a sender that counts its
-    /// frames, or zero.
+    /// The expected increase from one frame's identification to the next: one for a sender that
+    /// counts its frames, or zero.
     step: u16,
 }
 
-impl HiddenIds {
-    /// The identification that the next frame is likely to have.
+impl IpIdRecovery {
+    /// Returns the identification that the next frame is likely to have.
     #[inline]
     pub(super) fn expected(&self) -> IpId {
         IpId(self.last.wrapping_add(self.step))
@@ -70,12 +71,12 @@ mod tests {
 
     struct Receiver {
         opener: Opener,
-        ids: HiddenIds,
+        ids: IpIdRecovery,
     }
 
     impl Receiver {
         fn new() -> Self {
-            Self { opener: Opener::default(), ids: HiddenIds::default() }
+            Self { opener: Opener::default(), ids: IpIdRecovery::default() }
         }
 
         /// How many of a frame's packets were taken, the frame's identification being `first`.
@@ -135,8 +136,9 @@ mod tests {
         assert_eq!(receiver.hears(60_001, 10, None), 10);
     }
 
-    /// Whoever forged packets in a sender's name, with identifications counted up far away, had the
-    /// sender's own packets refused: what was believed moved before anything else was checked.
+    /// A regression test: forged packets in a sender's name, with identifications counted up far
+    /// away, once caused the sender's own packets to be refused, since the prediction moved before
+    /// anything else was checked.
     #[test]
     fn a_sender_is_heard_whatever_identifications_others_send_in_its_name() {
         let mut receiver = Receiver::new();
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn nothing_is_no_packet() {
-        let (mut opener, mut ids) = (Opener::default(), HiddenIds::default());
+        let (mut opener, mut ids) = (Opener::default(), IpIdRecovery::default());
         let nothing = opener.datagram(&outer(), &mut ids, &[], None);
         assert!(matches!(nothing, Err(Malformed::Truncated { .. })));
         for len in 1..40 {

@@ -1,21 +1,24 @@
-//! CRC-32 as Ethernet and the ICRC use it, fast where the bytes are few.
+//! CRC-32 as Ethernet and the ICRC use it, fast for few bytes.
 //!
-//! An ICRC begins with a hundred bytes that hardly change and ends with a few dozen that do. So the
-//! state is a value to keep and continue from. A word or two is taken by table, some dozens of
-//! bytes by carry-less multiplication where the processor has it, and long payloads by the same
-//! with wide words, which can copy them on the way. Elsewhere, and between, it is `crc32fast`,
-//! which folds them in parallel but takes ten nanoseconds to begin and to end.
+//! An ICRC covers first a hundred bytes that hardly change, and then a few dozen that do. So the
+//! state of a CRC is a value that can be kept and continued. A word or two is taken by tables, a few
+//! dozen bytes by carry-less multiplication if the processor has it, and long payloads by carry-less
+//! multiplication of wide words, which can copy the payload in the same pass. On other processors,
+//! and for lengths in between, `crc32fast` folds the bytes in parallel, which takes ten nanoseconds
+//! to begin and to end.
+
+#![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 mod polynomial;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod sys;
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-use sys::wide;
+use sys::vpclmulqdq as wide;
 
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 mod wide {
-    //! Other processors have no such words.
+    //! Other processors have no carry-less multiplication of wide words, so no bytes are taken.
 
     use crate::sync::AtomicU64;
 
@@ -34,24 +37,24 @@ mod wide {
 
 use crate::sync::AtomicU64;
 
-use super::fixed::{ByByte, low32};
+use crate::fields::{ByByte, low32};
 use polynomial::POLYNOMIAL;
 
 /// The state of a CRC-32 in the middle of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crc {
-    // Inverted as the algorithm runs: the register, not the finished value.
+    // The register of the algorithm, which is the bitwise inverse of the finished value.
     register: u32,
 }
 
-/// From this length on, folding is faster than the tables.
+/// The least length at which folding is faster than tables.
 const FOLDING_PAYS: usize = 64;
 
 impl Crc {
-    /// The CRC of nothing yet.
+    /// The state before the first byte of a message.
     pub const NEW: Self = Self { register: !0 };
 
-    /// Takes in `bytes`.
+    /// Returns the state after `bytes`.
     #[inline(always)]
     #[must_use]
     pub fn update(self, bytes: &[u8]) -> Self {
@@ -76,20 +79,22 @@ impl Crc {
         Self { register: !hasher.finalize() }
     }
 
-    /// Takes in as many of `bytes` as it copies to `to` on the way, which is as long: those at the
-    /// front, if there are many, or none.
+    /// Copies the front of `bytes` to `to`, which is as long, and takes it into the CRC in the same
+    /// pass: whole blocks, if `bytes` are many, or nothing. Returns the state and the number of
+    /// bytes.
     pub(crate) fn update_copying(self, bytes: &[u8], to: &mut [u8]) -> (Self, usize) {
         let (register, taken) = wide::copy(self.register, bytes, to);
         (Self { register }, taken)
     }
 
-    /// The same of words that others write.
+    /// Copies words that others write to `to`, as [`update_copying`](Self::update_copying) copies
+    /// bytes.
     pub(crate) fn update_copying_words(self, words: &[AtomicU64], to: &mut [u8]) -> (Self, usize) {
         let (register, taken) = wide::copy_words(self.register, words, to);
         (Self { register }, taken)
     }
 
-    /// Takes in a few `bytes`, by table.
+    /// Returns the state after a few `bytes`, by table.
     #[inline]
     #[must_use]
     pub const fn update_short(self, bytes: &[u8]) -> Self {
@@ -110,7 +115,7 @@ impl Crc {
         crc
     }
 
-    /// Takes in eight bytes, the first of them in the low bits.
+    /// Returns the state after eight bytes, the first of them in the low bits.
     #[inline]
     #[must_use]
     pub const fn update_u64(self, bytes: u64) -> Self {
@@ -126,7 +131,7 @@ impl Crc {
         Self { register }
     }
 
-    /// Takes in four bytes, the first of them in the low bits.
+    /// Returns the state after four bytes, the first of them in the low bits.
     #[inline]
     #[must_use]
     pub const fn update_u32(self, bytes: u32) -> Self {
@@ -141,21 +146,21 @@ impl Crc {
         Self { register: look_up::<0>(x) ^ self.register >> 8 }
     }
 
-    /// The CRC of all that was taken in.
+    /// Returns the CRC of all bytes so far.
     #[inline]
     pub const fn finish(self) -> u32 {
         !self.register
     }
 
-    /// The state that would stand here had the message differed by `difference`, whose effect on
-    /// the register is known: the CRC is linear in its message.
+    /// Returns the state of a message that differs, where `difference` is the effect of the
+    /// difference on the register: a CRC is linear in its message.
     #[inline]
     #[must_use]
     pub(crate) const fn shifted_by(self, difference: u32) -> Self {
         Self { register: self.register ^ difference }
     }
 
-    /// What a `byte` of difference does to the register once `further` bytes have followed it.
+    /// Returns the effect that a difference of `byte` has on the register after `further` bytes.
     pub(crate) const fn effect_of(byte: u8, further: usize) -> u32 {
         let mut crc = Self { register: 0 }.update_u8(byte);
         let mut i = 0;
@@ -166,8 +171,8 @@ impl Crc {
         crc.register
     }
 
-    /// The difference of two registers before the last `bytes` bytes, which were the same for both:
-    /// the inverse of what these did to it.
+    /// Returns the difference of two registers before the last `bytes` bytes, which were the same
+    /// in both messages: the inverse of the effect of these bytes.
     pub(crate) const fn difference_before(difference: u32, bytes: usize) -> u32 {
         let (mut difference, mut left, mut back) = (difference, bytes, &BACK as &[u32]);
         while let Some((step, further)) = back.split_first() {
@@ -180,7 +185,7 @@ impl Crc {
     }
 }
 
-/// The product of two registers as polynomials, of which the highest bit stands for x⁰.
+/// Multiplies two registers as polynomials, of which the highest bit stands for x⁰.
 const fn multiply(a: u32, b: u32) -> u32 {
     let (mut product, mut shifted, mut bit) = (0, b, 32);
     while bit > 0 {
@@ -193,11 +198,12 @@ const fn multiply(a: u32, b: u32) -> u32 {
     product
 }
 
-/// `BACK[k]` undoes 2ᵏ bytes of zeros: x to the power of −8 · 2ᵏ.
+/// The powers of x that undo zeros: `BACK[k]` is x to the power of −8 · 2ᵏ, which undoes 2ᵏ zero
+/// bytes.
 #[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 static BACK: [u32; usize::BITS as usize] = {
     let mut back = [0; usize::BITS as usize];
-    // Dividing by x: what multiplying takes out at one end is seen at the other.
+    // Division by x: the bit that a multiplication shifts out at one end comes back at the other.
     let (mut one_byte, mut bit) = (1u32 << 31, 0);
     while bit < 8 {
         let carried = one_byte >> 31;
@@ -213,7 +219,8 @@ static BACK: [u32; usize::BITS as usize] = {
     back
 };
 
-/// `TABLES[k][b]`: what byte `b` does to the register when `k` bytes follow it in the same step.
+/// The tables of the CRC: `TABLES[k][b]` is the effect of byte `b` on the register when `k` bytes
+/// follow it in the same step.
 static TABLES: [ByByte<u32>; 8] = {
     let [a, b, c, d, e, f, g, h] = TABLES_VALUE;
     [ByByte(a), ByByte(b), ByByte(c), ByByte(d), ByByte(e), ByByte(f), ByByte(g), ByByte(h)]
@@ -248,7 +255,10 @@ const TABLES_VALUE: [[u32; 256]; 8] = {
 #[inline]
 const fn look_up<const TABLE: usize>(byte: u64) -> u32 {
     const { assert!(TABLE < 8) }
-    #[expect(clippy::indexing_slicing, reason = "that it is one of the tables stands above")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the assertion above says that it is one of the tables"
+    )]
     let table = &TABLES[TABLE];
     *table.of((byte & 0xFF) as u8)
 }

@@ -1,13 +1,13 @@
-//! A few bytes at once by carry-less multiplication, on processors that have it.
+//! The CRC of a few dozen bytes by carry-less multiplication (PCLMULQDQ), on processors that have
+//! it.
 //!
-//! A CRC is the remainder of the message, taken as a polynomial. Each word of it can be multiplied
-//! by what its place stands for, independently of the others, and only the sum is reduced: three
-//! multiplications after one another however many words there were, no table to be fetched, and a
-//! third of the instructions. (The method is Intel's: Gopal et al., "Fast CRC Computation for
-//! Generic Polynomials Using PCLMULQDQ Instruction", 2009.)
+//! A CRC is the remainder of the message as a polynomial. Each word of the message can be multiplied
+//! by the power of x that its place stands for, independently of the others, and only the sum is
+//! reduced. That takes three multiplications one after another, however many words there are, no
+//! table, and a third of the instructions. (The method is Intel's: Gopal et al., "Fast CRC
+//! Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009.)
 //!
-//! The one thing unsafe here is that the processor must have the instructions, which [`update`]
-//! asks it.
+//! The code is unsafe only because the processor must have the instructions, which [`update`] checks.
 
 use std::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32,
@@ -16,14 +16,14 @@ use std::arch::x86_64::{
 
 use super::super::polynomial::POLYNOMIAL;
 
-/// From this length on, multiplying is faster than the tables.
+/// The least length at which multiplying is faster than tables.
 const LEAST: usize = 16;
 
-/// The most bytes taken at once.
+/// The most bytes that are taken at once.
 const MOST: usize = 8 * PLACES.len();
 
-/// Takes `bytes` into a register: if the processor can, and they are not too few or too many, and a
-/// multiple of four, as every whole packet is.
+/// Takes `bytes` into a register, if the processor can, and if their number is within the limits
+/// and a multiple of four, as that of every whole packet is.
 #[inline(always)]
 pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
     let whole = bytes.len().is_multiple_of(4) && (LEAST..=MOST).contains(&bytes.len());
@@ -40,12 +40,12 @@ pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
     })
 }
 
-/// What is summed of packets that carry sixteen bytes: the sequence number, where it is written if
-/// it is, and they.
+/// The lengths that are summed for packets with sixteen bytes of payload: the last word of the BTH
+/// and the payload, and of a write also its RETH.
 const SEND: usize = 4 + 16;
 const WRITE: usize = 4 + 16 + 16;
 
-/// Of known length, it takes half of the instructions.
+/// Sums bytes whose number is constant, which takes half of the instructions.
 #[target_feature(enable = "pclmulqdq")]
 #[inline(never)]
 fn multiply_known<const LEN: usize>(register: u32, bytes: &[u8]) -> u32 {
@@ -62,7 +62,7 @@ fn multiply_any(register: u32, bytes: &[u8]) -> u32 {
 #[target_feature(enable = "pclmulqdq")]
 #[inline]
 fn multiply(register: u32, bytes: &[u8]) -> u32 {
-    // Zeros in front of a message change nothing, so that a half word goes first as a whole one.
+    // Zeros in front of a message change nothing, so a half word at the front counts as a whole word.
     let (half, words) = bytes.as_rchunks::<8>();
     let mut places = PLACES.iter();
     let mut sum = _mm_setzero_si128();
@@ -85,13 +85,14 @@ fn product(a: u64, b: u64) -> __m128i {
     _mm_clmulepi64_si128::<0>(_mm_cvtsi64_si128(a as i64), _mm_set_epi64x(0, b as i64))
 }
 
-/// The remainder of a sum of products: 96 bits to 64, and these by Barrett's method to 32.
+/// Reduces a sum of products: from 96 bits to 64, and from these to 32 bits by Barrett's method.
 #[target_feature(enable = "pclmulqdq")]
 #[inline]
 pub(super) fn reduce(sum: __m128i) -> u32 {
     let fold = _mm_set_epi64x(0, power(64) as i64);
     let folded = _mm_xor_si128(sum, _mm_clmulepi64_si128::<0x00>(sum, fold));
-    // Of what is in the upper word now. The lower half of the quotient comes of its lower half.
+    // Barrett reduction of the upper word. The lower half of the quotient depends on the lower half of
+    // the word alone.
     let barrett = _mm_set_epi64x((u64::from(POLYNOMIAL) << 1 | 1) as i64, RECIPROCAL as i64);
     let quotient = _mm_clmulepi64_si128::<0x01>(folded, barrett);
     let quotient = _mm_and_si128(quotient, _mm_set_epi64x(0, 0xFFFF_FFFF));
@@ -100,8 +101,8 @@ pub(super) fn reduce(sum: __m128i) -> u32 {
     _mm_cvtsi128_si32(_mm_xor_si128(rest, multiple)) as u32
 }
 
-/// What a word stands for by the number of words behind it; and the register stands 32 bits above
-/// the message.
+/// The powers of x that words stand for, by the number of words that follow. The register stands 32
+/// bits above the message.
 #[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 static PLACES: [u64; 16] = {
     let mut places = [0; 16];
@@ -116,8 +117,8 @@ static PLACES: [u64; 16] = {
 /// The quotient of x⁶⁴ and the polynomial, lowest power first.
 const RECIPROCAL: u64 = 0x1_F701_1641;
 
-/// The remainder of xⁿ, as a word whose highest bit stands for x⁰. It is of one power less, for
-/// the product of two such words is one place short of a word of twice the length.
+/// Returns the remainder of xⁿ⁻¹, as a word whose highest bit stands for x⁰. The power is one less
+/// than n because the product of two such words is one place short of a word of twice the length.
 pub(super) const fn power(n: usize) -> u64 {
     let mut remainder = 1u32 << 31;
     let mut i = 1;

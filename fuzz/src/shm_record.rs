@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_core::encap::bare::{self, TAG_LEN};
+use doorbell_core::encap::shm_record::{self, TAG_LEN};
 use doorbell_core::memory::words;
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{Bth, Malformed, Packet, Part};
@@ -11,7 +11,7 @@ use super::input::Input;
 
 /// A record in words. The input is the length that is claimed for it, its first word as it was
 /// loaded, and the words: the first of them may have changed since.
-pub fn bare(data: &[u8]) {
+pub fn shm_record(data: &[u8]) {
     let mut input = Input(data);
     let claimed = match input.u16() {
         0xFFFF => usize::MAX - usize::from(input.u8()),
@@ -21,8 +21,8 @@ pub fn bare(data: &[u8]) {
     let record = words_of(input.0, input.0.len() / 8);
     let have = (record.len() * 8).saturating_sub(TAG_LEN);
 
-    let parsed = bare::parse(&record, u64::from_ne_bytes(first), claimed);
-    assert_eq!(bare::tag(u64::from_ne_bytes(first)), first[..TAG_LEN]);
+    let parsed = shm_record::parse(&record, u64::from_ne_bytes(first), claimed);
+    assert_eq!(shm_record::tag(u64::from_ne_bytes(first)), first[..TAG_LEN]);
     if claimed > have {
         let error = Malformed::Length { part: Part::Bth, claimed, have };
         return assert_eq!(parsed.err(), Some(error));
@@ -55,12 +55,12 @@ pub fn bare(data: &[u8]) {
 
     // Records are not padded, but take whole words. What stands behind is somebody else's.
     packet.headers.bth = packet.headers.bth.with_pad(0);
-    let len = bare::record_len(&packet.headers, packet.payload.len());
+    let len = shm_record::record_len(&packet.headers, packet.payload.len());
     let out = words_of(&[0xA5; 8].repeat(len.div_ceil(8) + 1), len.div_ceil(8) + 1);
-    bare::emit(&out, [1, 2, 3, 4], &packet.headers, packet.payload);
+    shm_record::emit(&out, [1, 2, 3, 4], &packet.headers, packet.payload);
     let first = out[0].load(Ordering::Acquire);
-    assert_eq!(bare::tag(first), [1, 2, 3, 4]);
-    let again = bare::parse(&out, first, len - TAG_LEN).expect("what was emitted parses");
+    assert_eq!(shm_record::tag(first), [1, 2, 3, 4]);
+    let again = shm_record::parse(&out, first, len - TAG_LEN).expect("what was emitted parses");
     assert_eq!(again.headers, packet.headers);
     assert_eq!(bytes_of(again.payload), bytes_of(packet.payload));
     let end = len.next_multiple_of(8);

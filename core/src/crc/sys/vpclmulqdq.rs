@@ -1,10 +1,11 @@
-//! Many bytes at once, and copied on the way if they are wanted elsewhere, on processors that
-//! multiply 512 bits without carries.
+//! The CRC of many bytes, with an optional copy in the same pass, by carry-less multiplication of
+//! 512 bits (VPCLMULQDQ), on processors that have it.
 //!
-//! What has come so far is kept as four words of 512 bits. To move one of them on by as much as the
-//! four of them hold is to multiply each of its halves of 128 bits by what that distance stands
-//! for; then the next bytes are added. The copy goes along in the time that the multiplications
-//! take. (The method is that of the white paper that [`super::few`] names, with wider words.)
+//! The sum of the bytes so far is kept as four words of 512 bits. A word is moved on, by the distance
+//! that all four of them cover, by multiplying each 64-bit half of its 128-bit quarters by the power
+//! of x that the distance stands for. Then the next block is added. The copy takes no extra time
+//! beside the multiplications. (The method is that of the white paper that [`super::pclmulqdq`]
+//! names, with wider words.)
 
 use std::arch::asm;
 use std::arch::x86_64::{
@@ -15,27 +16,27 @@ use std::arch::x86_64::{
 
 use crate::sync::AtomicU64;
 
-use super::few::{power, reduce};
+use super::pclmulqdq::{power, reduce};
 
-/// The bytes of a word.
+/// The number of bytes in a wide word.
 const BLOCK: usize = 64;
 
-/// How many words there are.
+/// The number of wide words that are summed in parallel.
 const LANES: usize = 4;
 
-/// From how many bytes on it pays.
+/// The least number of bytes for which wide words pay.
 pub const LEAST: usize = LANES * BLOCK;
 
 fn is_possible() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("vpclmulqdq")
 }
 
-/// How many of so many bytes are taken: whole blocks, if they are many.
+/// Returns how many of `len` bytes are taken: whole blocks, if they are many.
 fn takes(len: usize) -> usize {
     if len >= LEAST && is_possible() { len - len % BLOCK } else { 0 }
 }
 
-/// Takes the front of `bytes` into a register; how many they were.
+/// Takes the front of `bytes` into a register. Returns the register and the number of bytes.
 #[inline]
 pub fn update(register: u32, bytes: &[u8]) -> (u32, usize) {
     let taken = takes(bytes.len());
@@ -46,8 +47,8 @@ pub fn update(register: u32, bytes: &[u8]) -> (u32, usize) {
     (unsafe { take::<false>(register, bytes.as_ptr(), [].as_mut_ptr(), taken) }, taken)
 }
 
-/// Takes the front of `bytes` into a register, and copies it to the front of `to`, which is as long;
-/// how many bytes they were.
+/// Takes the front of `bytes` into a register, and copies it to the front of `to`, which is as
+/// long. Returns the register and the number of bytes.
 #[inline]
 pub fn copy(register: u32, bytes: &[u8], to: &mut [u8]) -> (u32, usize) {
     let taken = takes(bytes.len());
@@ -59,8 +60,8 @@ pub fn copy(register: u32, bytes: &[u8], to: &mut [u8]) -> (u32, usize) {
     (unsafe { take::<true>(register, bytes.as_ptr(), to.as_mut_ptr(), taken) }, taken)
 }
 
-/// Takes words that others write into a register, each of them loaded whole, and copies them to the
-/// front of `to`; how many bytes they were.
+/// Takes words that others write into a register, loading each of them whole, and copies them to
+/// the front of `to`. Returns the register and the number of bytes.
 #[inline]
 pub fn copy_words(register: u32, words: &[AtomicU64], to: &mut [u8]) -> (u32, usize) {
     let taken = takes(size_of_val(words));
@@ -72,23 +73,24 @@ pub fn copy_words(register: u32, words: &[AtomicU64], to: &mut [u8]) -> (u32, us
     (unsafe { take::<true>(register, words.as_ptr().cast(), to.as_mut_ptr(), taken) }, taken)
 }
 
-/// Takes `len` bytes, which are whole blocks and at least [`LEAST`]; copies them if it is to.
+/// Takes `len` bytes into a register, which must be whole blocks and at least [`LEAST`], and copies
+/// them if `COPY` is set.
 ///
 /// # Safety
-/// The processor has the instructions. So many bytes at `from` can be read, of memory that is
-/// borrowed or of aligned atomic words; if they are to be copied, so many at `to` can be written.
+/// The processor must have the instructions. `len` bytes at `from` must be readable, as memory that
+/// is borrowed or as aligned atomic words. If `COPY` is set, `len` bytes at `to` must be writable.
 #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq")]
 #[inline(never)]
 unsafe fn take<const COPY: bool>(register: u32, from: *const u8, to: *mut u8, len: usize) -> u32 {
     let next = |at: usize| {
         // SAFETY: no block is asked for beyond the `len` bytes that the caller has there.
         let from = unsafe { from.add(at) };
-        // SAFETY: the caller answers for the memory, in which the block lies.
+        // SAFETY: the block lies within the memory that the caller guarantees.
         let block = unsafe { load(from) };
         if COPY {
             // SAFETY: no block is asked for beyond the `len` bytes that the caller has there.
             let to = unsafe { to.add(at) };
-            // SAFETY: the caller answers for the memory, in which the block lies.
+            // SAFETY: the block lies within the memory that the caller guarantees.
             unsafe { _mm512_storeu_si512(to.cast(), block) };
         }
         block
@@ -116,15 +118,15 @@ unsafe fn take<const COPY: bool>(register: u32, from: *const u8, to: *mut u8, le
 /// Loads a block of 64 bytes.
 ///
 /// # Safety
-/// It can be read: memory that is borrowed, or aligned atomic words.
+/// The block must be readable: memory that is borrowed, or aligned atomic words.
 #[target_feature(enable = "avx512f")]
 #[inline]
 unsafe fn load(from: *const u8) -> __m512i {
     let block;
-    // SAFETY: the caller answers for the memory. Of atomic words each is loaded whole, since no
-    // processor with these instructions splits an aligned word of a wider load; and that is all
-    // that a relaxed access is. It is written as an instruction for what the compiler makes of
-    // plain loads that race.
+    // SAFETY: the caller guarantees that the memory can be read. Each atomic word is loaded whole,
+    // since no processor with these instructions splits an aligned word of a wider load, and that is
+    // all that a relaxed access guarantees. The load is an assembler instruction because racing plain
+    // loads would be undefined behaviour.
     unsafe {
         asm!(
             "vmovdqu64 {}, [{}]",
@@ -136,7 +138,8 @@ unsafe fn load(from: *const u8) -> __m512i {
     block
 }
 
-/// What a distance of so many blocks stands for, for the lower and the upper half of 128 bits.
+/// The powers of x that move a sum on by a number of blocks, for the lower and the upper half of
+/// 128 bits.
 #[expect(clippy::indexing_slicing, reason = "a wrong index is an error when this is compiled")]
 static AHEAD: [(u64, u64); LANES + 1] = {
     let mut ahead = [(0, 0); LANES + 1];
@@ -155,7 +158,7 @@ fn distance((lower, upper): (u64, u64)) -> __m512i {
     _mm512_broadcast_i32x4(_mm_set_epi64x(upper as i64, lower as i64))
 }
 
-/// Moves a sum on by a distance, and adds what is there.
+/// Moves a sum on by a distance, and adds the next block.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn fold(sum: __m512i, distance: __m512i, next: __m512i) -> __m512i {
@@ -165,11 +168,12 @@ fn fold(sum: __m512i, distance: __m512i, next: __m512i) -> __m512i {
     _mm512_ternarylogic_epi64::<XOR_OF_THREE>(lower, upper, next)
 }
 
-/// The register that a sum of 512 bits leaves.
+/// Reduces a sum of 512 bits to the register.
 #[target_feature(enable = "avx512f,pclmulqdq")]
 #[inline]
 fn finish(sum: __m512i) -> u32 {
-    // What each quarter is followed by within the block; the last, by the 32 bits of the register.
+    // Each quarter is moved on by the bits that follow it in the block, and the last one by the 32
+    // bits of the register.
     let moved = |quarter: __m128i, bits: (u64, u64)| {
         let distance = _mm_set_epi64x(bits.1 as i64, bits.0 as i64);
         _mm_xor_si128(

@@ -1,45 +1,45 @@
-//! Packets with nothing around them, in words that two ends share.
+//! Records: packets without outer headers or ICRC, in memory that two processes share.
 //!
-//! A record begins with 32 bits of the device's own, its tag, and the packet follows at once:
-//! headers, and payload from the next word on, no ICRC. So the BTH ends at the second word, a
-//! write's RETH at the fourth, and payload is aligned whatever is in front of it; a small message
-//! and its tag share a cache line. The first word is stored last and with release order: who loads
-//! it with acquire order and knows the tag may read the rest.
+//! A record begins with 32 bits for the device, its tag. The packet's headers follow at once, and
+//! its payload from the next word on. So the BTH ends with the second word, a write's RETH with the
+//! fourth, and the payload is always aligned; a small message and its tag share a cache line. The
+//! first word is stored last, with release order: a reader that loads it with acquire order and
+//! recognises the tag may read the rest.
 //!
-//! Nothing here lends a reference into the record. The headers are copied out before anything of
-//! them is judged, for whoever shares the memory may change it at any time.
+//! No function here lends a reference into the record. Headers are copied out before they are
+//! checked, since the process that shares the memory may change it at any time.
 
+use crate::fields::no_room;
 use crate::memory::words;
 use crate::payload::{Payload, WordBytes};
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::fixed::no_room;
 use crate::wire::{
-    Behind, Bth, Extensions, Glance, Headers, Layout, Malformed, Packet, Part, without_padding,
+    AfterBth, Bth, Extensions, Headers, Layout, Malformed, Packet, Part, RawBth, without_padding,
 };
 
-/// The bytes of the device's tag.
+/// The length of the device's tag in bytes.
 pub const TAG_LEN: usize = 4;
 
-/// Where the BTH ends: with a word.
+/// The end of the BTH, which is the end of a word.
 const BTH_END: usize = TAG_LEN + Bth::LEN;
-/// The bytes of whole words that the longest extension headers lie in.
+/// The bytes of the whole words that hold the longest extension headers.
 const EXTENSIONS: usize = Extensions::MAX_LEN.next_multiple_of(8);
 
-/// Where the payload begins behind extension headers of that length.
+/// Returns where the payload begins behind extension headers of that length.
 #[inline(always)]
 const fn start(extensions: usize) -> usize {
     (BTH_END + extensions).next_multiple_of(8)
 }
 
-/// The bytes that a record takes, its tag included.
+/// Returns the bytes that a record takes, with its tag.
 #[inline]
 pub fn record_len(headers: &Headers, payload: usize) -> usize {
     start(headers.len() - Bth::LEN) + payload
 }
 
-/// Writes a packet to the front of `record`, and the tag with its beginning last of all. Payloads
-/// are not padded, whatever pad count the headers came with; but records take whole words, and what
-/// is left over of the last may be overwritten.
+/// Writes a packet to the front of `record`, and the first word, which has the tag, last of all.
+/// Payloads are not padded, and the pad count of `headers` is ignored. Records take whole words, so
+/// the unused rest of the last word may be overwritten.
 ///
 /// # Panics
 /// If `record` is shorter than [`record_len`].
@@ -52,7 +52,7 @@ pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload
     if start > BTH_END {
         let mut bytes = [0; EXTENSIONS];
         headers.extensions.emit(&mut bytes);
-        // What a record is too short for, the payload is not put into either: that panics.
+        // If the record is too short for the headers, copying the payload panics below.
         let words = rest.iter().take(start / 8 - BTH_END / 8);
         for (word, bytes) in words.zip(bytes.as_chunks().0) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
@@ -63,14 +63,14 @@ pub fn emit(record: &[AtomicU64], tag: [u8; TAG_LEN], headers: &Headers, payload
     first.store(u64::from_ne_bytes([e, f, g, h, a, b, c, d]), Ordering::Release);
 }
 
-/// The tag in the first word of a record.
+/// Returns the tag in the first word of a record.
 #[inline]
 pub fn tag(first: u64) -> [u8; TAG_LEN] {
     let [e, f, g, h, ..] = first.to_ne_bytes();
     [e, f, g, h]
 }
 
-/// Reads the packet of `len` bytes in `record`, whose first word was loaded as `first`.
+/// Parses the packet of `len` bytes in `record`, whose first word was loaded as `first`.
 #[inline]
 pub fn parse(
     record: &[AtomicU64],
@@ -78,7 +78,7 @@ pub fn parse(
     len: usize,
 ) -> Result<Packet<WordBytes<'_>>, Malformed> {
     let (bth, rest) = (begin(record, first, len)?, Rest { record, len });
-    // With most layouts as constants: what is read then is known when this is compiled.
+    // The common layouts are constants here, so the compiler knows which bytes are parsed.
     match bth.opcode().layout() {
         Layout::None => rest.parse(bth, Layout::None),
         Layout::Reth => rest.parse(bth, Layout::Reth),
@@ -89,7 +89,7 @@ pub fn parse(
     }
 }
 
-/// Reads its BTH.
+/// Parses the BTH of the packet in a record.
 #[inline(always)]
 pub(crate) fn begin(record: &[AtomicU64], first: u64, len: usize) -> Result<Bth, Malformed> {
     let have = (record.len() * 8).saturating_sub(TAG_LEN);
@@ -102,17 +102,17 @@ pub(crate) fn begin(record: &[AtomicU64], first: u64, len: usize) -> Result<Bth,
     Bth::from_bytes(&bth_bytes(first, second))
 }
 
-/// A record with a packet of `len` bytes, behind its BTH.
+/// The part of a record that follows the BTH of its packet, which has `len` bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Rest<'a> {
     pub record: &'a [AtomicU64],
     pub len: usize,
 }
 
-impl<'a> Behind for Rest<'a> {
+impl<'a> AfterBth for Rest<'a> {
     type Payload = WordBytes<'a>;
 
-    /// Of a record of which it is known that the packet lies within.
+    /// The caller has checked that the packet lies within the record.
     #[inline(always)]
     fn parse(self, bth: Bth, layout: Layout) -> Result<Packet<WordBytes<'a>>, Malformed> {
         let Self { record, len } = self;
@@ -141,7 +141,7 @@ impl<'a> Behind for Rest<'a> {
         let Self { record, len } = self;
         let payload = WordBytes::new(record, start(N)..TAG_LEN + len)?;
         let mut headers = [0; N];
-        // To copy nothing is a call.
+        // Copying zero bytes would still be a call.
         if N > 0 {
             words::copy_out(record, BTH_END, &mut headers);
         }
@@ -149,19 +149,19 @@ impl<'a> Behind for Rest<'a> {
     }
 }
 
-/// A glance at its BTH, and all that is behind it, if that has no padding: no record is
-/// [written](emit) with any.
+/// Returns the BTH without checking it, and the part that follows, if the packet has no padding:
+/// [`emit`] writes none.
 #[inline(always)]
-pub(crate) fn glance(record: &[AtomicU64], first: u64, len: usize) -> Option<(Glance, Rest<'_>)> {
+pub(crate) fn glance(record: &[AtomicU64], first: u64, len: usize) -> Option<(RawBth, Rest<'_>)> {
     let [a, b, c, d, e, f, g, h, last @ ..] = bth_bytes(first, record.get(1)?);
-    let glance = Glance::new([a, b, c, d, e, f, g, h], last);
-    if glance.pad() != 0 {
+    let bth = RawBth::new([a, b, c, d, e, f, g, h], last);
+    if bth.pad() != 0 {
         return None;
     }
-    Some((glance, Rest { record, len }))
+    Some((bth, Rest { record, len }))
 }
 
-/// The BTH, of which four bytes are in the first word, and the rest is the second.
+/// Returns the bytes of the BTH, four of which are in the first word, and the rest in the second.
 #[inline(always)]
 fn bth_bytes(first: u64, second: &AtomicU64) -> [u8; Bth::LEN] {
     let [_, _, _, _, a, b, c, d] = first.to_ne_bytes();
@@ -174,7 +174,8 @@ mod tests {
     use super::*;
     use crate::wire::{Opcode, Psn, Qpn};
 
-    /// Headers that came padded from elsewhere once took the padding from the payload.
+    /// A regression test: the pad count of headers from a padded packet once was taken off the
+    /// record's payload.
     #[test]
     fn a_record_keeps_its_whole_payload_whatever_pad_count_it_is_given() {
         let record = [const { AtomicU64::new(0) }; 8];
