@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use super::{
-    CompletionGauge, CompletionQueue, ReceiveQueue, SendQueue, Shared, SharedReceiveQueue,
-};
+use crate::nic::queues::completion::{CompletionGauge, CompletionQueue};
+use crate::nic::queues::receive::ReceiveQueue;
+use crate::nic::queues::send::SendQueue;
+use crate::nic::queues::shared::Shared;
+use crate::nic::queues::shared_receive::SharedReceiveQueue;
 
 /// An end of a queue pair.
 fn show(

@@ -1,9 +1,10 @@
 //! A device that cannot lose: what it says was delivered.
 
-use crate::nic::common::{Common, in_use};
-use crate::nic::completer::complete_next;
-use crate::nic::device::Outbox;
-use crate::nic::pair::QueuePair;
+use crate::nic::device::outbox::Outbox;
+use crate::nic::queues::completions::in_use;
+use crate::nic::requester::completing::complete_next;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
 
 impl QueuePair {
     /// The last ticket that a lossless device says was delivered.
@@ -30,7 +31,7 @@ impl QueuePair {
 
     /// Completes the requests at the head that were `delivered`. How many.
     #[inline(always)]
-    pub(super) fn complete_delivered(&mut self, delivered: u64, common: &mut Common) -> usize {
+    pub(crate) fn complete_delivered(&mut self, delivered: u64, common: &mut Common) -> usize {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
         let mut oldest = r.oldest;

@@ -1,8 +1,8 @@
 //! What the packets of sends and writes begin with.
 
-use crate::nic::common::Common;
-use crate::nic::queues::Posted;
-use crate::nic::work::{Attachment, Operation, WorkRequest};
+use crate::nic::queues::posted::Posted;
+use crate::nic::requests::work_request::{Attachment, Operation, WorkRequest};
+use crate::nic::state::common::Common;
 use crate::wire::{DmaLength, Extensions, Opcode, RemoteAddr, Reth, Service};
 
 /// The opcode and extension headers of a packet of a send or a write, which carries so many bytes

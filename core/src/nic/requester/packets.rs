@@ -1,28 +1,32 @@
 //! What is given to the device: a packet of a send or a write, as what it is.
 
 use crate::encap::{Full, Path};
-use crate::nic::common::Common;
-use crate::nic::completion::Cause;
-use crate::nic::device::Outbox;
-use crate::nic::gather::gather;
-use crate::nic::keys::Domain;
-use crate::nic::queues::Posted;
-use crate::nic::work::{Attachment, Operation, Plain};
+use crate::nic::device::outbox::Outbox;
+use crate::nic::protection::segment::Domain;
+use crate::nic::queues::posted::Posted;
+use crate::nic::requester::headers::headers;
+use crate::nic::requests::failure::Cause;
+use crate::nic::requests::gather::gather;
+use crate::nic::requests::plain::Plain;
+use crate::nic::requests::work_request::{Attachment, Operation};
+use crate::nic::state::common::Common;
+use crate::nic::state::requester::Requester;
+use crate::nic::state::turns::{Stop, Turn};
 use crate::payload::Payload;
 use crate::wire::{Bth, DmaLength, Extensions, Headers, Opcode, Reth, Service};
 
-use super::headers::headers;
-use super::{Requester, Stop, Turn};
-
 /// What is known of a packet when the code that sends it is compiled: that it is plain, and how.
-pub(super) trait Shape {
+pub(crate) trait Shape {
     const PLAIN: Option<Plain>;
 }
 
-pub(super) struct PlainWrite;
-pub(super) struct PlainRead;
-pub(super) struct PlainAtomic;
-pub(super) struct Any;
+pub(crate) struct PlainWrite;
+
+pub(crate) struct PlainRead;
+
+pub(crate) struct PlainAtomic;
+
+pub(crate) struct Any;
 
 impl Shape for PlainWrite {
     const PLAIN: Option<Plain> = Some(Plain::Write);
@@ -42,7 +46,7 @@ impl Shape for Any {
 
 /// A request, and what it is sent with.
 #[derive(Clone, Copy)]
-pub(super) struct Outgoing<'a> {
+pub(crate) struct Outgoing<'a> {
     pub r: &'a Requester,
     pub common: &'a Common,
     pub posted: &'a Posted,
@@ -50,7 +54,7 @@ pub(super) struct Outgoing<'a> {
 }
 
 /// What was given to the device.
-pub(super) struct Pushed {
+pub(crate) struct Pushed {
     pub ticket: u64,
     /// Whether it asks for an acknowledgement.
     pub asked: bool,
@@ -71,7 +75,7 @@ impl Requester {
 
 /// Gives a part of a request to the device.
 #[inline(always)]
-pub(super) fn push<S: Shape, O: Outbox>(
+pub(crate) fn push<S: Shape, O: Outbox>(
     request: Outgoing<'_>,
     (offset, len): (u32, u32),
     (path, service, bth): (&Path, Service, Bth),

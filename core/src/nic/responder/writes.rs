@@ -1,21 +1,24 @@
 //! What the peer writes into this side's memory.
 
 use crate::memory::Region;
-use crate::nic::common::Common;
-use crate::nic::completion::{Cause, Done};
-use crate::nic::keys::{Domain, Keys};
-use crate::nic::pair::QueuePair;
-use crate::nic::rights::Rights;
-use crate::nic::work::{Attachment, LONGEST_MESSAGE};
+use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::rights::Rights;
+use crate::nic::protection::segment::Domain;
+use crate::nic::requests::completion::Done;
+use crate::nic::requests::failure::Cause;
+use crate::nic::requests::memory::LONGEST_MESSAGE;
+use crate::nic::requests::work_request::Attachment;
+use crate::nic::responder::outcomes::{Message, Refusal};
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::responder::Doing;
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
 
-use super::{Doing, Message, Refusal};
-
 impl QueuePair {
     #[inline]
-    pub(super) fn take_write<P: Payload>(
+    pub(crate) fn take_write<P: Payload>(
         &mut self,
         packet: &Packet<P>,
         common: &mut Common,
@@ -91,7 +94,7 @@ impl QueuePair {
 
     /// Takes a write of one packet, as most are, that brings nothing with it.
     #[inline(always)]
-    pub(super) fn write_whole<P: Payload>(
+    pub(crate) fn write_whole<P: Payload>(
         &mut self,
         reth: Reth,
         payload: P,

@@ -24,8 +24,8 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(super) use reading::{Leaving, Next};
-pub(super) use writing::{Several, Slot};
+pub(crate) use reading::{Leaving, Next};
+pub(crate) use writing::{Several, Slot};
 
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 
@@ -84,7 +84,7 @@ impl<T> Slots<T> {
 unsafe impl<T: Send> Send for Slots<T> {}
 
 /// The end that writes.
-pub(super) struct Producer<T> {
+pub(crate) struct Producer<T> {
     slots: Slots<T>,
     ring: Arc<Ring<T>>,
     tail: usize,
@@ -94,7 +94,7 @@ pub(super) struct Producer<T> {
 }
 
 /// The end that reads.
-pub(super) struct Consumer<T> {
+pub(crate) struct Consumer<T> {
     slots: Slots<T>,
     ring: Arc<Ring<T>>,
     head: usize,
@@ -105,7 +105,7 @@ pub(super) struct Consumer<T> {
 }
 
 /// A ring that holds `depth` values.
-pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
+pub(crate) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
     let stretch = Stretch::new(0, depth);
     let slots = [stretch.slots(), stretch.slots()];
     let ring = Arc::new(Ring {
@@ -123,7 +123,7 @@ pub(super) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
 }
 
 /// Looks how far the writer is, from anywhere.
-pub(super) struct Gauge<T>(Arc<Ring<T>>);
+pub(crate) struct Gauge<T>(Arc<Ring<T>>);
 
 impl<T> Gauge<T> {
     /// How many values were ever written.
@@ -134,7 +134,7 @@ impl<T> Gauge<T> {
 }
 
 /// A ring that holds nothing, for any number of producers that are all to find it full.
-pub(super) struct Nothing<T>(Arc<Ring<T>>);
+pub(crate) struct Nothing<T>(Arc<Ring<T>>);
 
 impl<T> Nothing<T> {
     pub fn new() -> Self {

@@ -153,7 +153,7 @@ impl<T> Consumer<T> {
 
 /// Values that are taken one after another, and whose slots are left all at once when this is
 /// dropped.
-pub(in crate::nic) struct Passing<'a, T> {
+pub(crate) struct Passing<'a, T> {
     consumer: &'a mut Consumer<T>,
     head: usize,
     /// At most the writer's tail as last seen.
@@ -182,7 +182,7 @@ impl<T> Passing<'_, T> {
 }
 
 /// The value that is next to be taken.
-pub(in crate::nic) struct Next<'a, T> {
+pub(crate) struct Next<'a, T> {
     head: &'a mut usize,
     value: &'a mut T,
 }
@@ -221,7 +221,7 @@ impl<T> Drop for Passing<'_, T> {
 }
 
 /// The value at the head of a ring: it was found there once, and need not be again to be taken.
-pub(in crate::nic) struct Head<'a, T> {
+pub(crate) struct Head<'a, T> {
     consumer: &'a mut Consumer<T>,
     value: NonNull<T>,
 }
@@ -280,7 +280,7 @@ impl<T> Drop for Passed<'_, T> {
 }
 
 /// The value at the head of a ring, which is dropped when this is.
-pub(in crate::nic) struct Leaving<'a, T>(Head<'a, T>);
+pub(crate) struct Leaving<'a, T>(Head<'a, T>);
 
 impl<T> Drop for Leaving<'_, T> {
     #[inline(always)]

@@ -94,7 +94,7 @@ impl<T> Producer<T> {
 }
 
 /// A slot that is the writer's.
-pub(in crate::nic) struct Slot<'a, T> {
+pub(crate) struct Slot<'a, T> {
     producer: &'a mut Producer<T>,
 }
 
@@ -121,7 +121,7 @@ impl<'a, T> Slot<'a, T> {
 
 /// A value that was written, and is the reader's when it is handed over.
 #[must_use = "what nobody is handed is lost"]
-pub(in crate::nic) struct Written<'a, T> {
+pub(crate) struct Written<'a, T> {
     producer: &'a mut Producer<T>,
 }
 
@@ -136,7 +136,7 @@ impl<T> Written<'_, T> {
 }
 
 /// Values that are being written, which the reader is handed all at once when this is dropped.
-pub(in crate::nic) struct Several<'a, T> {
+pub(crate) struct Several<'a, T> {
     producer: &'a mut Producer<T>,
     tail: usize,
 }
@@ -164,7 +164,7 @@ impl<T> Several<'_, T> {
 }
 
 /// A slot of several that are the writer's.
-pub(in crate::nic) struct NextSlot<'a, T> {
+pub(crate) struct NextSlot<'a, T> {
     slot: &'a UnsafeCell<MaybeUninit<T>>,
     tail: &'a mut usize,
 }

@@ -1,0 +1,111 @@
+//! What a device hands over: packets, links that are gone, and closed ports.
+
+use std::time::Duration;
+
+use crate::encap::{Host, PathId};
+use crate::nic::adapter::nic::{Nic, find};
+use crate::nic::device::flow::Flow;
+use crate::nic::device::inbox::{Inbox, by_row};
+use crate::nic::keep_alive::peers::Suspect;
+use crate::nic::requests::event::Event;
+use crate::payload::Payload;
+use crate::wire::{Behind, Bth, Glance, Malformed, OpcodeInfo, Packet, Qpn, Service};
+
+/// The least time between two messages of a closed port that are looked at.
+const BETWEEN_CLOSED: Duration = Duration::from_millis(1);
+
+impl Nic {
+    #[inline(always)]
+    fn dispatch<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>, info: OpcodeInfo) {
+        let Self { common, pairs, numbers, .. } = self;
+        common.counters.received += 1;
+        let bth = packet.headers.bth;
+        let Some(pair) = find(pairs, *numbers, bth.destination()) else {
+            return self.for_nobody((flow, *packet));
+        };
+        // Datagrams come from anywhere.
+        if pair.service() != Service::Ud && !pair.is_between(flow, common) {
+            common.counters.strangers += 1;
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
+        }
+        if !pair.pkey.same_partition(bth.pkey()) {
+            common.counters.other_partition += 1;
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
+        }
+        pair.hear(common);
+        if info.service != pair.service() {
+            common.counters.wrong_service += 1;
+            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
+        }
+        match info.service {
+            Service::Ud => pair.take_datagram(flow, packet, common),
+            _ if info.is_response() => pair.answered(packet, info, common),
+            _ => pair.respond(packet, info, common),
+        }
+    }
+}
+
+impl Inbox for Nic {
+    #[inline(never)]
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        by_row!(
+            packet.headers.bth.opcode(),
+            [RcReadRequest, RcReadResponseOnly, RcFetchAdd, RcAtomicAcknowledge],
+            row => self.dispatch(flow, packet, row),
+            other => self.dispatch(flow, packet, *other.info())
+        );
+    }
+
+    #[inline(always)]
+    fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
+        let Self { common, pairs, numbers, .. } = self;
+        find(pairs, *numbers, bth.destination())
+            .is_some_and(|pair| pair.take_usual(flow, bth, behind, common))
+    }
+
+    #[inline(always)]
+    fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
+        self.dispatch(flow, &packet, row);
+    }
+
+    /// What is under way there is over when it is known what was delivered before.
+    #[cold]
+    fn gone(&mut self, link: PathId) {
+        if !self.common.gone.contains(&link) {
+            self.common.gone.push(link);
+        }
+    }
+
+    /// Has all peers at the host asked at once. A message that quotes no packet of this NIC's that
+    /// is under way changes nothing: whoever forges one would have to know 24 bits of a queue pair
+    /// number and the sequence number of the moment. Of those that come within a millisecond, one
+    /// is looked at, since that takes a walk along all queue pairs.
+    ///
+    /// Of what is quoted of a management datagram, an [event](Event::RequestBounced) tells.
+    #[cold]
+    fn port_closed(&mut self, at: Host, quoted: &[u8]) {
+        let Some((bth, behind)) = quoted.split_first_chunk() else { return };
+        let Ok(bth) = Bth::from_bytes(bth) else { return };
+        if bth.destination() == Qpn::GSI {
+            let bounced = self.common.management.bounced(bth, behind);
+            return self.common.events.extend(bounced.map(Event::RequestBounced));
+        }
+        let Self { common, pairs, closed_again, .. } = self;
+        if common.lossless || common.now < *closed_again {
+            return;
+        }
+        *closed_again = common.now + BETWEEN_CLOSED;
+        if !pairs.iter().flatten().any(|pair| pair.has_sent(at, &bth)) {
+            return;
+        }
+        common.counters.closed_ports += 1;
+        for (peer, at) in common.hosts.suspect(at, Suspect::Closed, |_| true, common.now) {
+            common.timers.arm(peer.timer(), at);
+        }
+    }
+
+    fn malformed(&mut self, why: Malformed) {
+        tracing::trace!(%why, "malformed");
+        self.common.counters.malformed += 1;
+    }
+}

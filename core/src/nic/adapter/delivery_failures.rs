@@ -1,0 +1,102 @@
+//! Packets that no queue pair took: how the link is told of them.
+
+use crate::encap::{Path, PathId};
+use crate::nic::adapter::nic::Nic;
+use crate::nic::device::flow::Flow;
+use crate::nic::device::outbox::Outbox;
+use crate::nic::requests::failure::Cause;
+use crate::nic::state::common::Common;
+use crate::nic::state::delivery_failures::{LINKS, Untaken};
+use crate::nic::state::queue_pair::{Blamed, QueuePair};
+use crate::payload::Payload;
+use crate::wire::{OpcodeInfo, Packet, Psn, Qpn, Service};
+
+impl Common {
+    /// Sends the notices, as their turn among the answers has come, but for those whose link is
+    /// full.
+    ///
+    /// They go behind the refusals by their link: who is refused by its own peer is to hear of that
+    /// first, for that says why.
+    #[cold]
+    pub fn tell_links<O: Outbox>(&mut self, pairs: &[Option<Box<QueuePair>>], outbox: &mut O) {
+        for _ in 0..self.notices.waiting.len() {
+            let Some((link, untaken)) = self.notices.waiting.pop_front() else { break };
+            let refuses = |&place: &u32| {
+                let pair = pairs.get(place as usize).and_then(Option::as_deref);
+                pair.is_some_and(|pair| pair.refuses() && pair.link() == Some(link))
+            };
+            let path = Path::link(link);
+            if self.answers.iter().any(refuses) {
+                self.notices.waiting.push_back((link, untaken));
+            } else if self.full.has(link) || outbox.push(&path, untaken.headers(), &[][..]).is_err()
+            {
+                self.behind = true;
+                self.full.add(link);
+                self.notices.waiting.push_back((link, untaken));
+            } else {
+                self.counters.sent += 1;
+                self.counters.notices_sent += 1;
+            }
+        }
+        if !self.notices.waiting.is_empty() {
+            self.answers.push_back(LINKS);
+        }
+    }
+}
+
+impl Nic {
+    /// Takes a packet for a queue pair that there is not.
+    #[cold]
+    pub(crate) fn for_nobody<P: Payload>(&mut self, (flow, packet): (Flow<'_>, Packet<P>)) {
+        let (link, headers) = (flow.link(), &packet.headers);
+        let info = headers.bth.opcode().info();
+        if headers.bth.destination() == Qpn::GSI {
+            return self.common.for_manager(flow, &packet);
+        }
+        match (link, Untaken::read(headers)) {
+            (Some(link), Some(untaken)) if self.common.lossless => self.noticed(link, untaken),
+            _ => {
+                self.common.counters.no_such_queue_pair += 1;
+                self.not_taken(link, *info, headers.bth.destination(), headers.bth.psn());
+            }
+        }
+    }
+
+    /// Sees to it that a packet which was dropped before any queue pair had a look at it does not
+    /// pass for taken.
+    #[cold]
+    pub(crate) fn not_taken(
+        &mut self,
+        link: Option<PathId>,
+        info: OpcodeInfo,
+        number: Qpn,
+        psn: Psn,
+    ) {
+        let request = info.service == Service::Rc && !info.is_response();
+        if let Some(link) = link
+            && self.common.lossless
+            && request
+        {
+            self.common.notify(link, number, psn);
+        }
+    }
+
+    /// Breaks those that a notice is about.
+    fn noticed(&mut self, link: PathId, untaken: Untaken) {
+        let Self { common, pairs, .. } = self;
+        let mut concerned = false;
+        // Whoever has something under way is among these.
+        for index in 0..common.flying.len() {
+            let place = common.flying[index] as usize;
+            let pair = pairs[place].as_deref_mut().filter(|pair| pair.is_concerned(link, untaken));
+            if let Some(pair) = pair {
+                concerned = true;
+                pair.break_with(Cause::NoAnswer { tries: 1 }, Blamed::Request(0), common);
+            }
+        }
+        match concerned {
+            true => common.counters.notices_received += 1,
+            false => common.counters.stray_answers += 1,
+        }
+    }
+}

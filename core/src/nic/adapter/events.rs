@@ -1,0 +1,45 @@
+//! Events.
+
+use crate::nic::adapter::nic::{Nic, find};
+use crate::nic::requests::event::Event;
+
+impl Nic {
+    /// Whether there is an event.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.common.events.is_empty()
+    }
+
+    /// The next event, if there is one.
+    pub fn event(&mut self) -> Option<Event> {
+        let event = self.common.events.pop_front()?;
+        let Self { common, pairs, numbers, .. } = self;
+        let told = match event {
+            Event::Completion(queue) => {
+                let found =
+                    common.completions.get_mut(queue.place as usize).and_then(Option::as_mut);
+                found.map(|queue| &mut queue.told)
+            }
+            Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
+            Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_drained),
+            Event::Established(qpn) => {
+                find(pairs, *numbers, qpn).map(|pair| &mut pair.told_established)
+            }
+            Event::PathChanged(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_path),
+            Event::LastReceive(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_last),
+            Event::ReceivesLow(queue) => {
+                let queues = &mut common.shared_receives;
+                let found = queues.get_mut(queue.place as usize).and_then(Option::as_mut);
+                found.map(|queue| &mut queue.told)
+            }
+            Event::RequestBounced(_) => {
+                common.management.told();
+                None
+            }
+        };
+        if let Some(told) = told {
+            *told = false;
+        }
+        Some(event)
+    }
+}

@@ -1,0 +1,178 @@
+//! The NIC: its tables, how they are made, and how they grow.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::nic::config::nic::{Config, Objects};
+use crate::nic::config::numbering::{NumberingError, Numbers};
+use crate::nic::counters::Counters;
+use crate::nic::keep_alive::clock_jumps::Leaps;
+use crate::nic::keep_alive::peers::Hosts;
+use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::mappings::Mappings;
+use crate::nic::queues::doorbells::Doorbells;
+use crate::nic::random::{Random, Seed};
+use crate::nic::requests::work_request::ReceiveRequest;
+use crate::nic::ring::Nothing;
+use crate::nic::state::addresses::Addresses;
+use crate::nic::state::common::Common;
+use crate::nic::state::delivery_failures::Notices;
+use crate::nic::state::full_links::FullLinks;
+use crate::nic::state::management::Mailbox;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::timers::Timers;
+use crate::time::Time;
+use crate::wire::{Psn, Qpn};
+
+/// A network adapter in software. See the [module](self).
+pub struct Nic {
+    pub(super) common: Common,
+    pub(super) pairs: Vec<Option<Box<QueuePair>>>,
+    /// Places in about the order in which they were left. One of the older half is taken at random:
+    /// so nobody can tell which, and a number is long out of use before it is used again.
+    pub(super) free: VecDeque<u32>,
+    /// How many queue pairs there may be. The tables grow up to that.
+    pub(super) most_pairs: usize,
+    pub(super) numbers: Numbers,
+    pub(super) random: Random,
+    pub(super) doorbells: Arc<Doorbells>,
+    pub(super) domains: u32,
+    /// What those have instead of a receive queue who share one.
+    pub(super) no_receives: Nothing<ReceiveRequest>,
+    /// Places whose timers went off, while they are seen to.
+    pub(super) fired: Vec<u32>,
+    /// From when on a message that a port is closed is looked at again.
+    pub(super) closed_again: Time,
+}
+
+impl fmt::Debug for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nic").field("objects", &self.objects()).finish_non_exhaustive()
+    }
+}
+
+#[inline]
+pub(crate) fn find(
+    pairs: &mut [Option<Box<QueuePair>>],
+    numbers: Numbers,
+    qpn: Qpn,
+) -> Option<&mut QueuePair> {
+    pairs.get_mut(numbers.place(qpn))?.as_deref_mut().filter(|pair| pair.number() == qpn)
+}
+
+impl Nic {
+    /// A NIC with empty tables.
+    ///
+    /// # Errors
+    /// When the numbering can't be.
+    pub fn new(config: Config, seed: Seed) -> Result<Self, NumberingError> {
+        let mut random = Random::new(seed);
+        let numbers = Numbers::new(config.numbering, config.queue_pairs)?;
+        // Errors show it, so it tells nothing of the numbers.
+        let nic = random.u32();
+        let most = config.queue_pairs.clamp(1, numbers.capacity());
+        let mut made = Self {
+            common: Common {
+                now: Time::ZERO,
+                leaps: Leaps::default(),
+                nic,
+                lossless: config.lossless,
+                runs: config.runs && !config.lossless,
+                keys: Keys::new(config.registrations),
+                mapped: Mappings::default(),
+                completions: Vec::new(),
+                counters: Counters::default(),
+                timers: Timers::new(0),
+                hosts: Hosts::new(config.keep_alive),
+                active: VecDeque::new(),
+                gone: Vec::new(),
+                starved: Vec::new(),
+                delaying: Vec::new(),
+                answers: VecDeque::new(),
+                notices: Notices::default(),
+                behind: false,
+                full: FullLinks::default(),
+                flying: Vec::new(),
+                events: VecDeque::new(),
+                shared_receives: Vec::new(),
+                addresses: Addresses::new(nic),
+                most_addresses: config.addresses,
+                management: Mailbox::default(),
+            },
+            pairs: Vec::new(),
+            free: VecDeque::new(),
+            most_pairs: most,
+            numbers,
+            random,
+            doorbells: Arc::new(Doorbells::new(most)),
+            domains: 0,
+            no_receives: Nothing::new(),
+            fired: Vec::new(),
+            closed_again: Time::ZERO,
+        };
+        made.grow(most.min(FIRST_PLACES));
+        Ok(made)
+    }
+}
+
+/// The places of queue pairs that a NIC begins with.
+///
+/// So many, since places are drawn at random, and their bits are among those that strangers have to
+/// guess.
+pub(crate) const FIRST_PLACES: usize = 2048;
+
+impl Nic {
+    /// Makes room for twice as many queue pairs if less than a quarter of the places are free, as
+    /// far as there may be more of them.
+    pub(crate) fn grow_if_crowded(&mut self) {
+        let places = self.pairs.len();
+        if self.free.len() < places / 4 || self.free.is_empty() {
+            self.grow(places.saturating_mul(2).min(self.most_pairs));
+        }
+    }
+
+    /// Makes the tables hold `places` queue pairs, if they hold fewer.
+    pub(crate) fn grow(&mut self, places: usize) {
+        let Self { common, pairs, free, numbers, doorbells, fired, .. } = self;
+        let before = pairs.len();
+        if places <= before {
+            return;
+        }
+        pairs.resize_with(places, || None);
+        let fresh = before as u32..places as u32;
+        free.extend(fresh.filter(|&place| numbers.can_number(place)));
+        doorbells.use_up_to(places);
+        common.timers.grow(2 * places);
+        fired.reserve(places.saturating_sub(fired.len()));
+        common.make_room(places);
+    }
+
+    /// How many queue pairs there may be.
+    pub fn most_queue_pairs(&self) -> usize {
+        self.most_pairs
+    }
+
+    /// How many objects there are of each kind.
+    pub fn objects(&self) -> Objects {
+        let common = &self.common;
+        Objects {
+            queue_pairs: self.pairs.iter().flatten().count(),
+            completion_queues: common.completions.iter().flatten().count(),
+            shared_receive_queues: common.shared_receives.iter().flatten().count(),
+            registrations: common.keys.len(),
+            addresses: common.addresses.len(),
+            hosts: common.hosts.len(),
+        }
+    }
+
+    /// A first sequence number that nobody can guess.
+    pub fn first_psn(&mut self) -> Psn {
+        Psn::new(self.random.u32())
+    }
+
+    /// What has been counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.common.counters
+    }
+}

@@ -1,0 +1,185 @@
+//! What is sent in a turn.
+
+use crate::nic::adapter::nic::{Nic, find};
+use crate::nic::config::state::State;
+use crate::nic::device::outbox::Outbox;
+use crate::nic::queues::errors::Refused;
+use crate::nic::queues::send::SendQueue;
+use crate::nic::requests::work_request::{Copied, WorkRequest};
+use crate::nic::state::common::Common;
+use crate::nic::state::delivery_failures::LINKS;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::turns::{Answered, QUANTUM, Turn};
+
+/// Has a queue pair, which is taken off the list, send or flush what it can, and enters it where it
+/// belongs then. Not if the device has no room: whether it had.
+#[inline]
+pub(crate) fn serve<O: Outbox>(pair: &mut QueuePair, common: &mut Common, outbox: &mut O) -> bool {
+    let turn = match pair.state {
+        State::Error => pair.flush(common),
+        _ => pair.send(common, outbox, QUANTUM),
+    };
+    let place = pair.shared.place;
+    match turn {
+        Turn::Idle => pair.active = false,
+        Turn::More => common.active.push_back(place),
+        Turn::Starved => common.starve(place),
+        Turn::DeviceFull => return false,
+    }
+    true
+}
+
+impl Nic {
+    /// Whether there is anything for [`transmit`](Self::transmit) to do.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        let common = &self.common;
+        !common.active.is_empty()
+            || !common.answers.is_empty()
+            || common.management.has_work()
+            || self.doorbells.any()
+    }
+
+    /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no
+    /// doorbell to call it. What else there is to do is left to the next turn.
+    ///
+    /// # Errors
+    /// As [`SendQueue::post`].
+    #[inline]
+    pub fn post<O: Outbox>(
+        &mut self,
+        queue: &mut SendQueue,
+        request: WorkRequest,
+        outbox: &mut O,
+    ) -> Result<(), Refused<WorkRequest>> {
+        queue.post(request)?;
+        self.posted(queue, outbox);
+        Ok(())
+    }
+
+    /// Sends what was posted to a queue and not rung for, as [`post`](Self::post) does.
+    #[inline]
+    pub fn posted<O: Outbox>(&mut self, queue: &SendQueue, outbox: &mut O) {
+        let ours = queue.rings(&self.doorbells);
+        match find(&mut self.pairs, self.numbers, queue.qpn()).filter(|_| ours) {
+            Some(pair) if !pair.active => {
+                pair.active = true;
+                if let Some(path) = &pair.path {
+                    outbox.prepare(path.id());
+                }
+                if !serve(pair, &mut self.common, outbox) {
+                    self.common.active.push_back(pair.shared.place);
+                }
+                outbox.flush();
+            }
+            // Others, or requests before this one, have their turn first.
+            Some(_) => self.transmit(outbox),
+            None => queue.ring(),
+        }
+    }
+
+    /// Sends a message at once, of which nothing is kept, and nothing has to be lent to the NIC: on
+    /// a device that loses nothing, if nothing else waits to be sent on this connection, and it
+    /// goes into one packet. Whether it was sent; if not, it is to be posted as others are.
+    ///
+    /// A peer without a receive for it can't be sent it again: that ends the connection, with
+    /// [`Cause::ReceiverNotReady`].
+    #[inline(always)]
+    pub fn send_copied<O: Outbox>(
+        &mut self,
+        queue: &mut SendQueue,
+        message: &Copied<'_>,
+        outbox: &mut O,
+    ) -> bool {
+        let Self { common, pairs, numbers, doorbells, .. } = self;
+        let ours = queue.rings(doorbells) && common.lossless && !common.behind;
+        let pair = find(pairs, *numbers, queue.qpn()).filter(|pair| ours && !pair.active);
+        let Some(pair) = pair else { return false };
+        if let Some(path) = &pair.path {
+            outbox.prepare(path.id());
+        }
+        let sent = pair.send_copied(queue, message, common, outbox);
+        outbox.flush();
+        sent
+    }
+
+    /// The peer's program has said, by a message that came of it, that it received the first
+    /// `count` of all requests that were posted to a queue since the connection began: they are
+    /// acknowledged by that, and the peer's NIC need not say so. A peer that says what is not so
+    /// loses what it did not receive.
+    #[inline]
+    pub fn proved(&mut self, queue: &SendQueue, count: u32) {
+        if queue.rings(&self.doorbells)
+            && let Some(pair) = find(&mut self.pairs, self.numbers, queue.qpn())
+        {
+            pair.proved(count, &mut self.common);
+        }
+    }
+
+    /// Sends management datagrams, what was posted, as far as it may be sent, and then what is owed
+    /// to peers: that can wait, and for data somebody does.
+    #[inline]
+    pub fn transmit<O: Outbox>(&mut self, outbox: &mut O) {
+        let Self { common, pairs, doorbells, .. } = self;
+        doorbells.answer(|place| {
+            if let Some(pair) = pairs[place as usize].as_deref_mut() {
+                common.activate(pair);
+            }
+        });
+        common.feed();
+        // Before data, so that what tells a peer that a connection stands, and its private data, is
+        // not overtaken by the first message.
+        if common.management.has_work() {
+            let full = common.lossless.then_some(&mut common.full);
+            common.counters.sent += common.management.transmit(outbox, full);
+        }
+        // What the device had no room for goes before everything else, or a stream of data would
+        // keep it waiting for ever.
+        if common.behind {
+            self.catch_up(outbox);
+        } else {
+            self.send(outbox);
+        }
+        self.answer(outbox);
+        if self.common.full.any() {
+            self.common.full.forget();
+        }
+        outbox.flush();
+    }
+
+    #[inline]
+    fn send<O: Outbox>(&mut self, outbox: &mut O) {
+        let Self { common, pairs, .. } = self;
+        while let Some(place) = common.active.pop_front() {
+            let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
+            if !serve(pair, common, outbox) {
+                return self.stopped_at(place, outbox);
+            }
+        }
+    }
+
+    /// Sends what queue pairs owe their peers. Each has one turn, so that a long answer keeps
+    /// nobody waiting.
+    #[inline]
+    pub fn answer<O: Outbox>(&mut self, outbox: &mut O) {
+        let Self { common, pairs, .. } = self;
+        common.behind = false;
+        for _ in 0..common.answers.len() {
+            let Some(place) = common.answers.pop_front() else { break };
+            let Some(pair) = pairs.get_mut(place as usize).and_then(Option::as_deref_mut) else {
+                if place == LINKS {
+                    common.tell_links(pairs, outbox);
+                }
+                continue;
+            };
+            match pair.answer(common, outbox, QUANTUM) {
+                Answered::All => pair.responder.listed = false,
+                Answered::Some => common.answers.push_back(place),
+                Answered::DeviceFull => {
+                    common.answers.push_front(place);
+                    return self.answer_around(outbox);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The time: what it has come for, and when it is next.
+
+use crate::nic::adapter::keep_alive::look_after;
+use crate::nic::adapter::nic::Nic;
+use crate::nic::config::state::State;
+use crate::nic::identifiers::{HostId, timer_of};
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::responder::Due;
+use crate::time::Time;
+
+impl Nic {
+    /// Tells the time, and does what the time has come for: what waited too long for an answer is
+    /// sent again or given up. So whoever may find answers that have come already
+    /// [tells](Self::tell) the time, takes those in, and calls this afterwards.
+    pub fn advance(&mut self, now: Time) {
+        self.tell(now);
+        let Self { common, pairs, fired, .. } = self;
+        common.leaps.sees_to(common.timers.next(), common.now, common.hosts.limits.busy);
+        common.timers.expire(common.now, fired);
+        for timer in fired.drain(..) {
+            match HostId::of_timer(timer) {
+                Ok(host) => look_after(host, pairs, common),
+                Err(place) => {
+                    if let Some(pair) = pairs[place as usize].as_deref_mut() {
+                        pair.expire(common);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells the time, and does nothing yet. Packets are sent and received at the time that was
+    /// told last: let that not be much older than what matters to time-outs, or [say](Self::leap)
+    /// so afterwards.
+    #[inline]
+    pub fn tell(&mut self, now: Time) {
+        self.common.now = self.common.now.max(now);
+    }
+
+    /// [Tells](Self::tell) the time where it was not told for a while, in which requests may have
+    /// been posted and packets taken in, nobody knows when. Their time-outs count from now.
+    pub fn leap(&mut self, now: Time) {
+        let common = &mut self.common;
+        common.leaps.note(common.now, now);
+        self.tell(now);
+    }
+
+    /// Has all packets acknowledged at once that were taken and are not yet, for a program that is
+    /// about to sleep. Otherwise the timers of those acknowledgements, a fraction of a millisecond
+    /// later, would wake it, and each acknowledgement would wake its peer.
+    pub fn acknowledge(&mut self) {
+        let Self { common, pairs, .. } = self;
+        while let Some(place) = common.delaying.pop() {
+            let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
+            pair.responder.delaying = false;
+            if pair.responder.ack_at.take().is_some() {
+                common.owe(pair, Due::Ack);
+            }
+            // A timer stays armed when its deadline moves to later, and would go off for nothing.
+            // That of a queue pair with something to do may be for a turn without any deadline.
+            if !pair.active && pair.state != State::Error {
+                common.timers.disarm(timer_of(place));
+                pair.arm(common);
+            }
+        }
+    }
+
+    /// The next moment at which to [advance](Self::advance), if nothing happens before.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.common.timers.next()
+    }
+}
+
+impl QueuePair {
+    /// Does what the time has come for, and says when to be called again.
+    pub fn expire(&mut self, common: &mut Common) {
+        if self.active {
+            // It may be for want of room that it is.
+            common.feed();
+        }
+        if self.state == State::Error {
+            return common.activate(self);
+        }
+        if self.responder.is_to_acknowledge(common.now) {
+            common.owe(self, Due::Ack);
+        }
+        self.requester_expire(common);
+        self.probe_expire(common);
+        self.arm(common);
+    }
+}

@@ -1,0 +1,149 @@
+//! The inbox: how a device gives packets to the NIC.
+
+use crate::encap::{Host, Opener, Outer, PathId, bare};
+use crate::nic::device::flow::Flow;
+use crate::payload::Payload;
+use crate::sync::AtomicU64;
+use crate::wire::{Behind, Bth, Glance, Malformed, OpcodeInfo, Packet};
+
+/// Where packets arrive.
+pub trait Inbox {
+    /// Takes a packet, whose payload lies where it arrived.
+    fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>);
+
+    /// Takes a packet if it is what most are, which a glance at its header tells; otherwise, or if
+    /// no kind of packet is usual here, nothing is done. All that is behind that header is what
+    /// comes along: other headers, if there are any, and payload.
+    #[inline(always)]
+    fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
+        let _ = (flow, bth, behind);
+        false
+    }
+
+    /// Takes a packet of which it is known when this is compiled what it is: all that the table of
+    /// opcodes says, its row, is a constant.
+    #[inline]
+    fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
+        let _ = row;
+        self.packet(flow, &packet);
+    }
+
+    /// Hears of a packet, or a frame, that was not one.
+    fn malformed(&mut self, why: Malformed);
+
+    /// Hears that whoever was at the other end of a link has left it, or has died: nothing comes by
+    /// it any more, and nothing that is under way there will be answered. It is told again when
+    /// something was sent there all the same: who connects along it later must not wait for ever.
+    ///
+    /// The device answers once more how far the peer had come, until the next burst: so between the
+    /// two, what was delivered is [collected](crate::nic::Nic::collect).
+    fn gone(&mut self, link: PathId);
+
+    /// Hears that the system of a host has said, by an ICMP message, that nobody is at the port
+    /// which a packet was sent to. `quoted` is how that packet began, from its BTH on, as far as
+    /// the message tells. Anybody can forge such a message, and one may be late: of a packet on a
+    /// connection it is a reason to ask the peers there at once, and no more. A [request for a
+    /// connection](crate::nic::Event::RequestBounced) has failed, if the message quotes enough of it.
+    fn port_closed(&mut self, at: Host, quoted: &[u8]) {
+        let (_, _) = (at, quoted);
+    }
+
+    /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device
+    /// says that it received a run.
+    #[inline]
+    fn frame(&mut self, opener: &mut Opener, frame: &[u8], segment: Option<u16>)
+    where
+        Self: Sized,
+    {
+        let mut arrival = match opener.open(frame, segment) {
+            Ok(arrival) => arrival,
+            Err(why) => return self.malformed(why),
+        };
+        while let Some(sealed) = arrival.next_sealed() {
+            let Some(packet) = arrival.check(sealed) else {
+                self.malformed(arrival.wrong());
+                continue;
+            };
+            let (flow, outer) = (arrival.flow(), arrival.outer());
+            if let Some((bth, behind)) = Packet::glance(packet)
+                && self.usual(Flow::Network(flow, outer), bth, behind)
+            {
+                continue;
+            }
+            any_of_frame(self, flow, outer, packet);
+        }
+    }
+
+    /// Takes the packet of `len` bytes in a [record](crate::encap::bare), whose first word was
+    /// loaded as `first`.
+    #[inline]
+    fn record(&mut self, link: PathId, record: &[AtomicU64], first: u64, len: usize)
+    where
+        Self: Sized,
+    {
+        if let Some((bth, behind)) = bare::glance(record, first, len)
+            && self.usual(Flow::Link(link), bth, behind)
+        {
+            return;
+        }
+        any_of_record(self, link, record, (first, len));
+    }
+}
+
+/// Apart, as what follows, so that what others need stands in nobody's way.
+#[inline(never)]
+fn any_of_frame<I: Inbox>(inbox: &mut I, flow: u64, outer: &Outer, packet: &[u8]) {
+    match Packet::begin(packet) {
+        Ok((bth, rest)) => by_opcode(inbox, Flow::Network(flow, outer), bth, rest),
+        Err(why) => inbox.malformed(why),
+    }
+}
+
+#[inline(never)]
+fn any_of_record<I: Inbox>(
+    inbox: &mut I,
+    link: PathId,
+    record: &[AtomicU64],
+    (first, len): (u64, usize),
+) {
+    match bare::begin(record, first, len) {
+        Ok(bth) => by_opcode(inbox, Flow::Link(link), bth, bare::Rest { record, len }),
+        Err(why) => inbox.malformed(why),
+    }
+}
+
+/// What is done with a packet by the row that the table of opcodes has of it: a constant for those
+/// named, which most are, so that much of what follows is decided when this is compiled.
+macro_rules! by_row {
+    ($opcode:expr, [$($known:ident),+], $row:ident => $then:expr, $other:ident => $else:expr) => {
+        match $opcode {
+            $($crate::wire::Opcode::$known => {
+                let $row = const { *$crate::wire::Opcode::$known.info() };
+                $then
+            })+
+            $other => $else,
+        }
+    };
+}
+pub(crate) use by_row;
+
+/// Takes a packet by its opcode. The headers of the usual ones are a few loads.
+#[inline(always)]
+fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl Behind) {
+    let taken = by_row!(
+        bth.opcode(),
+        [
+            RcReadRequest,
+            RcReadResponseOnly,
+            RcFetchAdd,
+            RcCompareSwap,
+            RcAtomicAcknowledge,
+            RcAcknowledge
+        ],
+        row => behind.parse(bth, row.layout).map(|packet| inbox.known(flow, packet, row)),
+        other => behind.parse(bth, other.layout()).map(|packet| inbox.packet(flow, &packet))
+    );
+    if let Err(why) = taken {
+        inbox.malformed(why);
+    }
+}

@@ -1,0 +1,53 @@
+//! What comes from a queue pair's peer, and what does not.
+
+use crate::nic::device::flow::Flow;
+use crate::nic::requests::event::Event;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+
+impl QueuePair {
+    /// Something came while it was not ready to send.
+    #[cold]
+    pub fn meet(&mut self, common: &mut Common) {
+        if !std::mem::replace(&mut self.met, true) {
+            common.tell(Event::Established(self.number()), &mut self.told_established);
+        }
+    }
+
+    /// Whether a packet came by the way that leads to the peer.
+    #[inline]
+    pub fn is_between(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
+        let qpn = self.number();
+        let Some(path) = &self.path else { return false };
+        match flow {
+            _ if flow.number() == self.known_flow => true,
+            Flow::Link(link) => {
+                let ours = link == path.id();
+                if ours {
+                    self.known_flow = flow.number();
+                }
+                ours
+            }
+            Flow::Network(number, outer) => {
+                let (source, destination) = outer.hosts();
+                let ours = path.outer().hosts() == (destination, source);
+                if ours {
+                    self.known_flow = number;
+                    if path.outer().ethernet().destination != outer.ethernet().source {
+                        common.tell(Event::PathChanged(qpn), &mut self.told_path);
+                    }
+                }
+                ours
+            }
+        }
+    }
+
+    /// Notes that something came from the peer: once for all that came at a time.
+    #[inline(always)]
+    pub fn hear(&mut self, common: &mut Common) {
+        if self.heard != common.now {
+            self.heard = common.now;
+            common.hosts.heard(self.host, self.shared.place, common.now);
+        }
+    }
+}

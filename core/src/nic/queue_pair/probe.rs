@@ -1,0 +1,85 @@
+//! Probes: whether the peer of one queue pair is still there, asked on demand.
+//!
+//! The keep-alive of [`hosts`](super::hosts) judges a peer, that is a host and a GUID, and anything
+//! that comes from that peer on any connection satisfies it. A probe judges the other end of a
+//! single queue pair: what comes by another connection of the same peer does not answer for it.
+
+use crate::encap::Full;
+use crate::nic::device::outbox::Outbox;
+use crate::nic::keep_alive::limits::{LEAST_ASKED, QUESTIONS, Silence};
+use crate::nic::requests::failure::Cause;
+use crate::nic::state::common::Common;
+use crate::nic::state::probe::Probe;
+use crate::nic::state::queue_pair::{Blamed, QueuePair};
+use crate::planted::{Bug, planted};
+use crate::wire::{Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth, Rkey, Service};
+
+impl QueuePair {
+    pub fn probe(&mut self, common: &mut Common) {
+        let answers = !common.lossless && self.service() == Service::Rc && self.state.requests();
+        if answers && self.probe.is_none_or(|probe| self.is_answered(probe)) {
+            self.probe = Some(Probe { since: common.now, again: common.now, asked: 0 });
+            self.arm_by(common.now, common);
+        }
+    }
+
+    /// Whether a probe was answered. That is only found when the probe is looked at, since what
+    /// comes by the queue pair does not look for probes.
+    fn is_answered(&self, probe: Probe) -> bool {
+        probe.asked > 0 && self.heard > probe.since
+    }
+
+    /// Ends a probe that was answered, asks once more, or finds the peer silent: if it is time.
+    pub fn probe_expire(&mut self, common: &mut Common) {
+        let Some(mut probe) = self.probe else { return };
+        if self.is_answered(probe) || !self.state.requests() {
+            self.probe = None;
+            return;
+        }
+        if common.now < probe.again {
+            return;
+        }
+        if probe.asked == 0 {
+            probe.since = common.now;
+        }
+        let busy = common.hosts.limits.busy;
+        if common.now >= common.leaps.end_of(busy, probe.since) && probe.asked >= LEAST_ASKED {
+            let cause = Cause::peer_silent(&common.hosts.limits, Silence::Busy);
+            return self.break_with(cause, Blamed::Request(0), common);
+        }
+        probe.asked = probe.asked.saturating_add(1);
+        // The judgement comes when the time is over, and not an interval later.
+        let (next, end) = (common.now + busy / QUESTIONS, probe.since + busy);
+        probe.again = if common.now < end { next.min(end) } else { next };
+        self.probe = Some(probe);
+        if !planted(Bug::AsksNobody) {
+            self.responder.asks = true;
+            common.owe_answer(self);
+        }
+        self.arm_by(probe.again, common);
+    }
+
+    /// Sends a write of nothing, with the number before all that are not acknowledged. The peer
+    /// takes it for a copy of one that it took long ago, and acknowledges that again.
+    #[cold]
+    pub fn ask_whether_there<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Full> {
+        if let Some(path) = &self.path {
+            let (address, rkey, length) = (RemoteAddr(0), Rkey(0), DmaLength(0));
+            let psn = self.requester.oldest.before();
+            let bth = Bth::new(Opcode::RcWriteOnly, self.peer, psn).with_pkey(self.pkey);
+            let headers = Headers {
+                bth: bth.with_ack_request(true),
+                extensions: Extensions::Reth(Reth { address, rkey, length }),
+            };
+            outbox.push(path, headers, &[][..])?;
+            common.counters.sent += 1;
+            common.counters.questions_sent += 1;
+        }
+        self.responder.asks = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! The transitions between a queue pair's states.
+
+use crate::encap::Path;
+use crate::nic::config::connection::{Change, Connection};
+use crate::nic::config::errors::ChangeError;
+use crate::nic::config::state::State;
+use crate::nic::identifiers::{HostId, timer_of};
+use crate::nic::keep_alive::peers::Peer;
+use crate::nic::requests::event::Event;
+use crate::nic::requests::failure::Cause;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::{Blamed, QueuePair};
+use crate::nic::state::responder::Due;
+use crate::nic::state::turns::MOST_UNDER_WAY;
+use crate::time::Time;
+use crate::wire::{CaGuid, Service};
+
+impl QueuePair {
+    /// Goes to another state, if there is a way.
+    pub fn change(&mut self, change: Change, common: &mut Common) -> Result<(), ChangeError> {
+        let qpn = self.number();
+        let to = match &change {
+            Change::Init { .. } => State::Init,
+            Change::ReadyToReceive(_) | Change::ReadyForDatagrams { .. } => State::ReadyToReceive,
+            Change::ReadyToSend(_) | Change::Resume => State::ReadyToSend,
+            Change::Drain => State::Draining,
+            Change::Error => State::Error,
+        };
+        let resumes = matches!(change, Change::Resume);
+        let from_drain = self.state == State::Draining;
+        if !self.state.may_become(to) || to == State::ReadyToSend && resumes != from_drain {
+            return Err(ChangeError::Transition { qpn, from: self.state, to });
+        }
+        let datagrams = self.service() == Service::Ud;
+        if matches!(change, Change::ReadyToReceive(_)) && datagrams
+            || matches!(change, Change::ReadyForDatagrams { .. }) && !datagrams
+        {
+            return Err(ChangeError::Transport { qpn });
+        }
+        match change {
+            Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
+            Change::ReadyToReceive(connection) => self.connect(*connection),
+            Change::ReadyForDatagrams { qkey, mtu } => (self.qkey, self.mtu) = (qkey, mtu),
+            Change::ReadyToSend(sending) => {
+                if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
+                    return Err(ChangeError::Window(sending.window));
+                }
+                self.requester.start(sending, common.lossless && self.service() == Service::Rc);
+                self.join_host(common);
+            }
+            Change::Drain | Change::Resume => {}
+            Change::Error => {
+                self.break_with(Cause::Told, Blamed::Nothing, common);
+                return Ok(());
+            }
+        }
+        self.enter(to);
+        if to == State::Draining && self.requester.begun == 0 {
+            common.tell(Event::Drained(qpn), &mut self.told_drained);
+        }
+        common.activate(self);
+        Ok(())
+    }
+
+    /// Has the peer watched. Not before it can be asked: who only receives waits for as long
+    /// as it takes.
+    fn join_host(&mut self, common: &mut Common) {
+        if common.lossless || self.service() != Service::Rc || self.host != HostId::NONE {
+            return;
+        }
+        if let Some(path) = &self.path {
+            let (_, peer) = path.outer().hosts();
+            let of = match self.peer_guid {
+                CaGuid(0) => Peer::Of(self.shared.place),
+                guid => Peer::Guid(guid),
+            };
+            self.host = common.join((peer, of), self.peer, self.shared.place);
+            self.heard = Time::ZERO;
+        }
+    }
+
+    fn connect(&mut self, connection: Connection) {
+        self.met = false;
+        self.peer = connection.peer;
+        self.peer_guid = connection.peer_guid.unwrap_or(CaGuid(0));
+        self.mtu = connection.mtu;
+        self.known_flow = 0;
+        self.responder.start(&connection);
+        self.path = Some(connection.path);
+    }
+
+    /// Goes back to the reset state, which there is a way to from every other. Whoever calls it
+    /// sees to it that nobody posts meanwhile.
+    pub fn reset(&mut self, common: &mut Common) -> Result<(), ChangeError> {
+        let (qpn, outstanding) = (self.number(), self.outstanding());
+        if outstanding > 0 {
+            return Err(ChangeError::Outstanding { qpn, outstanding });
+        }
+        common.timers.disarm(timer_of(self.shared.place));
+        self.forget_events(common);
+        self.leave_peer(common);
+        self.last_receive = false;
+        self.probe = None;
+        self.requester.forget();
+        self.responder.forget();
+        self.enter(State::Reset);
+        Ok(())
+    }
+
+    /// Forgets the peer, and what it is owed, which must not be said to the next. But where nothing
+    /// is lost, it would take what was refused for done, so that the link is to tell it.
+    pub fn leave_peer(&mut self, common: &mut Common) {
+        let place = self.shared.place;
+        common.answers.retain(|&other| other != place);
+        let refused = matches!(self.responder.due, Due::Nak(_));
+        (self.responder.due, self.responder.listed) = (Due::Nothing, false);
+        common.leave(&mut self.host);
+        if let Some(path) = self.path.take()
+            && refused
+            && common.lossless
+        {
+            common.notify(path.id(), self.number(), self.responder.expected);
+        }
+    }
+
+    /// Takes back what nobody has heard of yet: it was of a connection that is no more.
+    pub fn forget_events(&mut self, common: &mut Common) {
+        let told = [
+            &mut self.told_broken,
+            &mut self.told_drained,
+            &mut self.told_last,
+            &mut self.told_path,
+            &mut self.told_established,
+        ];
+        let any = told.into_iter().fold(false, |any, told| std::mem::take(told) | any);
+        if any {
+            let qpn = self.number();
+            common.events.retain(|event| event.queue_pair() != Some(qpn));
+        }
+    }
+
+    /// Has packets go along another path from now on.
+    pub fn redirect(&mut self, path: Path, common: &mut Common) {
+        (self.path, self.known_flow) = (Some(path), 0);
+        common.activate(self);
+    }
+}

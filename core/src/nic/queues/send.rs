@@ -1,0 +1,143 @@
+//! Send queues: the program's end.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::nic::config::state::State;
+use crate::nic::queues::doorbells::Doorbells;
+use crate::nic::queues::errors::{PostError, Refused};
+use crate::nic::queues::posted::Posted;
+use crate::nic::queues::shared::Shared;
+use crate::nic::requests::memory::LONGEST_MESSAGE;
+use crate::nic::requests::plain::Plain;
+use crate::nic::requests::work_request::WorkRequest;
+use crate::nic::ring::{Consumer, Producer, Slot, ring};
+use crate::wire::{Psn, Qpn, Service};
+
+/// The program's end of a send queue.
+pub struct SendQueue {
+    pub(crate) shared: Shared,
+    pub(crate) ring: Producer<Posted>,
+}
+
+impl SendQueue {
+    pub(crate) fn new(shared: Shared, depth: usize) -> (Self, Consumer<Posted>) {
+        let (ring, taken) = ring(depth);
+        (Self { shared, ring }, taken)
+    }
+
+    /// The queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.shared.qpn
+    }
+
+    /// How many more requests there is room for.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.ring.room()
+    }
+
+    /// Writes a request to the queue. The NIC learns of it when the [doorbell](Self::ring) is
+    /// rung, of several requests at once if the program likes.
+    ///
+    /// # Errors
+    /// When the queue is full, the queue pair not ready to send, or the message too long. The
+    /// request comes back.
+    #[inline(always)]
+    pub fn post(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
+        let reliable = self.shared.service == Service::Rc;
+        match request.plain() {
+            None => self.put_other(request),
+            Some(_) if !reliable => self.put_copied((request, None)),
+            plain => {
+                let len = request.data.len();
+                self.put(request, Some(len), plain)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn put_other(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
+        let len = request.len(self.shared.service);
+        self.put(request, len, None)
+    }
+
+    /// The same of a plain request: a copy, within another value so that it is one, for most plain
+    /// requests are never in memory but in their slot.
+    #[cold]
+    fn put_copied(
+        &mut self,
+        (request, _): (WorkRequest, Option<Plain>),
+    ) -> Result<(), Refused<WorkRequest>> {
+        self.put_other(request)
+    }
+
+    /// Writes a request to the queue that has so many bytes, if it is one that can be.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        request: WorkRequest,
+        len: Option<u64>,
+        plain: Option<Plain>,
+    ) -> Result<(), Refused<WorkRequest>> {
+        let allowed = self.shared.is_from(State::TAKING_SENDS);
+        let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));
+        match (self.ring.slot(), fits) {
+            (Some(slot), Some(len)) => {
+                let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
+                let (len, ticket) = (len as u32, Cell::new(0));
+                let (beyond, placed) = (Cell::new(Psn::new(0)), Cell::new(false));
+                slot.fill(Posted {
+                    request,
+                    len,
+                    plain,
+                    told,
+                    ticket,
+                    beyond,
+                    placed,
+                    copied: false,
+                });
+            }
+            _ => return Err(self.refuse((request, len))),
+        }
+        Ok(())
+    }
+
+    /// Whether three quarters of it are in use.
+    #[inline(always)]
+    pub(crate) fn is_short_of_room(&mut self) -> bool {
+        self.ring.slot_beside(self.ring.depth() / 4).is_none()
+    }
+
+    /// The slot of a request that is sent before it is written there, if it could be posted.
+    #[inline(always)]
+    pub(crate) fn slot_of_copied(&mut self) -> Option<Slot<'_, Posted>> {
+        if self.shared.is_from(State::TAKING_SENDS) { self.ring.slot() } else { None }
+    }
+
+    /// In one value with another, so that the request need not be in memory before it is known that
+    /// it goes this way.
+    #[cold]
+    fn refuse(&self, (request, _): (WorkRequest, Option<u64>)) -> Refused<WorkRequest> {
+        let (qpn, state) = (self.shared.qpn, self.shared.state());
+        let why = match request.len(self.shared.service) {
+            _ if !state.takes_sends() => PostError::State { qpn, state, what: "a send" },
+            None => PostError::Unfit { qpn, operation: request.operation.name() },
+            Some(len) if len > u64::from(LONGEST_MESSAGE) => PostError::TooLong { len },
+            Some(_) => PostError::Full { qpn, depth: self.ring.depth() },
+        };
+        Refused { why, request: Box::new(request) }
+    }
+
+    /// Whether it is the NIC with these doorbells that it belongs to.
+    #[inline]
+    pub(crate) fn rings(&self, doorbells: &Arc<Doorbells>) -> bool {
+        Arc::ptr_eq(&self.shared.doorbells, doorbells)
+    }
+
+    /// Tells the NIC that there is work. It is done in the NIC's next turn.
+    #[inline]
+    pub fn ring(&self) {
+        self.shared.doorbells.ring(self.shared.place);
+    }
+}

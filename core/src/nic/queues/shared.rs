@@ -1,0 +1,30 @@
+//! What a program's ends of a queue pair share with the NIC.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::nic::config::state::State;
+use crate::nic::queues::doorbells::Doorbells;
+use crate::wire::{Qpn, Service};
+
+/// What the program's ends of a queue pair share with the NIC.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub qpn: Qpn,
+    pub place: u32,
+    pub service: Service,
+    pub state: Arc<AtomicU8>,
+    pub doorbells: Arc<Doorbells>,
+}
+
+impl Shared {
+    /// Whether the state is this one, or one behind it.
+    #[inline]
+    pub fn is_from(&self, state: State) -> bool {
+        self.state.load(Ordering::Acquire) >= state as u8
+    }
+
+    pub fn state(&self) -> State {
+        State::from_code(self.state.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,117 @@
+//! Messages that are copied to where they leave when they are posted, and kept nowhere: on a device
+//! that loses nothing, what has left need not be sent again.
+//!
+//! Their requests are in the queue like others, so that they are counted, completed and flushed in
+//! their order, but without their bytes. Only a peer that has no receive for one asks for it again:
+//! then the connection is over, as if no retries were configured.
+
+use crate::encap::{Full, Path};
+use crate::nic::config::state::State;
+use crate::nic::device::outbox::Outbox;
+use crate::nic::queues::posted::Posted;
+use crate::nic::queues::send::SendQueue;
+use crate::nic::requests::work_request::Copied;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::requester::Requester;
+use crate::payload::Chain;
+use crate::wire::{Bth, Extensions, Headers, Opcode, Psn, Service};
+
+impl Copied<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.bytes.iter().map(|bytes| bytes.len()).sum()
+    }
+
+    /// Hands it to the device, as the one packet that it is.
+    #[inline(always)]
+    fn push<O: Outbox>(&self, bth: Bth, path: &Path, outbox: &mut O) -> Result<u64, Full> {
+        match (self.imm, self.bytes) {
+            (None, [all, []]) => {
+                outbox.push(path, Headers { bth, extensions: Extensions::None }, all)
+            }
+            _ => self.push_other(bth, path, outbox),
+        }
+    }
+
+    /// Apart, so that the shortest messages have the shortest way.
+    #[inline(never)]
+    fn push_other<O: Outbox>(&self, bth: Bth, path: &Path, outbox: &mut O) -> Result<u64, Full> {
+        let (opcode, extensions) = match self.imm {
+            None => (Opcode::RcSendOnly, Extensions::None),
+            Some(imm) => (Opcode::RcSendOnlyImmediate, Extensions::Imm(imm)),
+        };
+        let headers = Headers { bth: bth.with_opcode(opcode), extensions };
+        outbox.push(path, headers, Chain(self.bytes[0], self.bytes[1]))
+    }
+}
+
+impl Requester {
+    /// Whether one more message may leave now: nothing waits before it, and the peer has a receive.
+    #[inline(always)]
+    fn is_clear(&mut self) -> bool {
+        self.work.look();
+        self.at == self.begun
+            && self.next == self.top
+            && self.work.seen_behind(self.at) == 0
+            && self.resume_at.is_none()
+            && self.under_way() < self.open
+            && self.receives().is_none_or(|receives| receives > self.at as i32)
+    }
+
+    /// Whether of anything behind so many requests, of those that were begun, the bytes are gone.
+    pub fn has_copied(&self, from: usize) -> bool {
+        self.work.seen_part(from..self.begun).any(|posted| posted.copied)
+    }
+}
+
+impl QueuePair {
+    /// What was delivered need not be in the queue any more. A device often tells of it one look
+    /// late, and so it is asked before there is no room at all.
+    #[inline(never)]
+    fn make_room<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) {
+        let delivered = self.delivered(outbox);
+        // It stays among those that are collected from, whatever is left: it sends.
+        if self.complete_delivered(delivered, common) > 0 {
+            self.progressed(common);
+        }
+    }
+
+    /// Sends a message of which nothing is kept, if it can be sent now and as one packet. Whether
+    /// it was.
+    #[inline(always)]
+    pub fn send_copied<O: Outbox>(
+        &mut self,
+        queue: &mut SendQueue,
+        message: &Copied<'_>,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> bool {
+        let ready = self.state == State::ReadyToSend && self.service() == Service::Rc;
+        if !ready || message.len() > self.mtu.bytes() {
+            return false;
+        }
+        if queue.is_short_of_room() {
+            self.make_room(common, outbox);
+        }
+        let r = &mut self.requester;
+        let (Some(path), true) = (&self.path, r.is_clear()) else { return false };
+        let Some(slot) = queue.slot_of_copied() else { return false };
+        if common.reserve_up_to(self.send_completions, 1) == 0 {
+            return false;
+        }
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
+        let Ok(ticket) = message.push(bth, path, outbox) else {
+            common.release_sends(self.send_completions, 1);
+            return false;
+        };
+        let beyond: Psn = r.next.add(1);
+        slot.fill(Posted::copied(message.signalled, ticket, beyond));
+        r.work.look();
+        (r.next, r.top) = (beyond, beyond);
+        (r.at, r.begun) = (r.at + 1, r.begun + 1);
+        common.counters.sent += 1;
+        self.watch(common);
+        true
+    }
+}

@@ -1,0 +1,94 @@
+//! Datagrams, the requester's side: each message is a packet, to whomever it names.
+
+use crate::nic::config::state::State;
+use crate::nic::device::outbox::Outbox;
+use crate::nic::identifiers::AddressId;
+use crate::nic::protection::segment::Domain;
+use crate::nic::queues::completions::Purpose;
+use crate::nic::queues::posted::Posted;
+use crate::nic::requests::failure::Cause;
+use crate::nic::requests::gather::gather;
+use crate::nic::requests::work_request::{Attachment, Operation};
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::turns::{Stop, Turn};
+use crate::wire::{Bth, Deth, Extensions, Headers, Opcode, PathMtu};
+
+impl QueuePair {
+    /// Sends the datagram at the cursor.
+    #[inline(never)]
+    pub fn send_datagram<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Turn> {
+        let (source, mtu, pkey) = (self.number(), self.mtu, self.pkey);
+        let (psn, posted) = self.requester.at_cursor();
+        let Some(posted) = posted else { return Err(Turn::Idle) };
+        if self.state == State::Draining {
+            return Err(Turn::Idle);
+        }
+        let Operation::Datagram { to, qpn, qkey } = posted.request.operation else {
+            return Err(Turn::Idle);
+        };
+        if !common.reserve(self.send_completions, Purpose::Send) {
+            return Err(Turn::Starved);
+        }
+        let deth = Deth { qkey, source, reserved: 0 };
+        let (opcode, extensions) = match posted.request.attached {
+            Attachment::Imm(imm) => (Opcode::UdSendOnlyImmediate, Extensions::DethImm(deth, imm)),
+            _ => (Opcode::UdSendOnly, Extensions::Deth(deth)),
+        };
+        let solicited = posted.request.solicited;
+        let bth = Bth::new(opcode, qpn, psn).with_pkey(pkey).with_solicited(solicited);
+        let headers = Headers { bth, extensions };
+        let sent = push_datagram(common, outbox, self.domain, mtu, (to, headers), posted);
+        let r = &mut self.requester;
+        match sent {
+            Ok(ticket) => {
+                r.begun += 1;
+                r.sent(1, false, true, ticket, common.now);
+                common.counters.sent += 1;
+                self.sent_for_good(true, common);
+                Ok(())
+            }
+            Err(stop) => {
+                match stop {
+                    // It is the first, for those before it are complete: it fails with its slot.
+                    Stop::Refused(_) => r.begun += 1,
+                    Stop::Turn(_) => common.release(self.send_completions, Purpose::Send),
+                }
+                Err(self.stopped(stop, common))
+            }
+        }
+    }
+}
+
+/// Gives a datagram to the device.
+fn push_datagram<O: Outbox>(
+    common: &Common,
+    outbox: &mut O,
+    domain: Domain,
+    mtu: PathMtu,
+    (to, headers): (AddressId, Headers),
+    posted: &Posted,
+) -> Result<u64, Stop> {
+    let most = mtu.bytes();
+    if posted.len as usize > most {
+        let cause = Cause::LongDatagram { len: posted.len, most: most as u16 };
+        return Err(Stop::Refused(cause));
+    }
+    let Some(path) = common.addresses.get(to) else {
+        return Err(Stop::Refused(Cause::NoAddress));
+    };
+    let data = &posted.request.data;
+    let pushed = match data.bytes() {
+        Some(bytes) => outbox.push(path, headers, bytes),
+        None => {
+            let range = 0..posted.len as usize;
+            let payload = gather(&common.keys, domain, data.segments(), range);
+            outbox.push(path, headers, payload.map_err(Stop::Refused)?)
+        }
+    };
+    pushed.map_err(|_| Stop::Turn(Turn::DeviceFull))
+}

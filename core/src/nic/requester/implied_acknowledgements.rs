@@ -1,0 +1,40 @@
+//! What the peer's program says that it received.
+//!
+//! Programs that answer each other know more than their NICs: an answer to a message says that the
+//! message came, and no packet has to say it again. What is known so is acknowledged by that, and
+//! as the queue does not fill, nothing is asked for.
+
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::planted::{Bug, planted};
+use crate::wire::{Psn, Service};
+
+impl QueuePair {
+    /// Takes the first `count` requests that were posted since the connection began for received,
+    /// if they were sent. What is being sent again goes its own way, and only its answer completes
+    /// a read.
+    pub fn proved(&mut self, count: u32, common: &mut Common) {
+        let (service, mtu) = (self.service(), self.mtu);
+        let r = &mut self.requester;
+        if common.lossless || service != Service::Rc || !self.state.requests() || r.next != r.top {
+            return;
+        }
+        let count = count.wrapping_add(planted(Bug::ProvesOneMore).into());
+        let more = Psn::new(count).distance_from(Psn::new(r.completed.get()));
+        if !(1..=r.at as i32).contains(&more) {
+            return;
+        }
+        let mut packets = 0;
+        for posted in r.work.seen_part(0..more as usize) {
+            if posted.asks() {
+                return;
+            }
+            packets += mtu.packets(posted.len);
+        }
+        let Some(further) = packets.checked_sub(r.acknowledged + 1) else { return };
+        let psn = r.oldest.add(further);
+        self.acknowledged(psn, common);
+        let r = &mut self.requester;
+        r.unasked = r.unasked.min(r.under_way());
+    }
+}

@@ -1,0 +1,131 @@
+//! Reads and atomic operations: how they are asked for.
+
+use crate::nic::device::outbox::Outbox;
+use crate::nic::requester::packets::{Any, Shape};
+use crate::nic::requests::plain::Plain;
+use crate::nic::requests::work_request::Operation;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::requester::Requester;
+use crate::nic::state::turns::{MOST_UNDER_WAY, Stop, Turn};
+use crate::wire::{
+    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth,
+};
+
+/// The most packets of a read that are asked for at once, however wide the window is.
+const LONGEST_PART: u32 = 1 << 21;
+
+impl Requester {
+    /// How many packets of a read are asked for at once: half a window, so that one half comes
+    /// while the other is asked for. Parts begin at multiples of this, also when they are asked for
+    /// again from their middle on, so that no repetition reaches further than what it repeats.
+    fn part(&self) -> u32 {
+        (self.insists.window / 2).clamp(1, LONGEST_PART)
+    }
+}
+
+impl QueuePair {
+    /// Sends what asks for something, whatever it is.
+    #[inline(never)]
+    pub(crate) fn ask_apart<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Stop> {
+        self.ask::<Any, O>(common, outbox)
+    }
+
+    /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle
+    /// of one that was answered so far; not if it is plain: that is asked for the first time, and
+    /// all of it is one packet.
+    #[inline(always)]
+    pub(crate) fn ask<S: Shape, O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Stop> {
+        let (plain, r, mtu) = (S::PLAIN.is_some(), &mut self.requester, self.mtu);
+        let (part, first) = if plain { (1, true) } else { (r.part(), r.next == r.top) };
+        let under_way = r.under_way();
+        if first && r.asking >= r.insists.reads.into() || under_way + part > MOST_UNDER_WAY {
+            return Err(Stop::Turn(Turn::Idle));
+        }
+        let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.at)) else {
+            return Err(Stop::Turn(Turn::Idle));
+        };
+        let (left, packets) = match plain {
+            true => (1, 1),
+            false => {
+                let left = mtu.packets(posted.len) - r.packet;
+                (left, left.min(part - r.packet % part))
+            }
+        };
+        let bth = Bth::new(Opcode::RcReadRequest, self.peer, r.next).with_pkey(self.pkey);
+        let pushed = match (S::PLAIN, posted.request.operation) {
+            (None | Some(Plain::Read), Operation::Read { address, rkey }) => {
+                let at = if plain { 0 } else { r.packet * mtu.bytes() as u32 };
+                let address = RemoteAddr(address.0.wrapping_add(at.into()));
+                let len = (posted.len - at).min(packets.saturating_mul(mtu.bytes() as u32));
+                let reth = Reth { address, rkey, length: DmaLength(len) };
+                outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, &[][..])
+            }
+            (None | Some(Plain::Atomic), operation) => {
+                let Some((opcode, atomic)) = atomic(operation) else {
+                    return Err(Stop::Turn(Turn::Idle));
+                };
+                let (bth, extensions) = (bth.with_opcode(opcode), Extensions::Atomic(atomic));
+                outbox.push(path, Headers { bth, extensions }, &[][..])
+            }
+            _ => return Err(Stop::Turn(Turn::Idle)),
+        };
+        let ticket = pushed.map_err(|_| Stop::Turn(Turn::DeviceFull))?;
+        common.counters.sent += 1;
+        common.counters.retransmitted += u64::from(!first);
+        let mark = r.mark;
+        // The answer is the acknowledgement, where there are any.
+        r.sent(packets, !common.lossless, packets == left, ticket, common.now);
+        // Parts are no packets of a long message, which a device has to tell of.
+        (r.mark, r.reaches) = (mark, r.next);
+        if first {
+            r.asking += 1;
+            r.parts = r.parts.wrapping_add(u32::from(packets < left));
+        }
+        self.watch(common);
+        Ok(())
+    }
+
+    /// How many bytes of the read at the head have come.
+    pub fn read_so_far(&self) -> usize {
+        self.requester.acknowledged as usize * self.mtu.bytes()
+    }
+
+    /// Takes the oldest packet as answered. Whether the request at the head, of `len` bytes, is
+    /// complete by that, for which it must be one that asks.
+    #[inline]
+    pub fn answered_oldest(&mut self, len: u32) -> bool {
+        let r = &mut self.requester;
+        (r.oldest, r.acknowledged) = (r.oldest.add(1), r.acknowledged + 1);
+        let complete = r.acknowledged == self.mtu.packets(len);
+        if complete || r.acknowledged.is_multiple_of(r.part()) {
+            r.asking = r.asking.saturating_sub(1);
+        }
+        if complete {
+            r.acknowledged = 0;
+        }
+        complete
+    }
+}
+
+/// What an atomic operation is on the wire.
+#[inline(always)]
+fn atomic(operation: Operation) -> Option<(Opcode, AtomicEth)> {
+    let (opcode, address, rkey, swap_or_add, compare) = match operation {
+        Operation::CompareSwap { address, rkey, compare, swap } => {
+            (Opcode::RcCompareSwap, address, rkey, swap, compare)
+        }
+        Operation::FetchAdd { address, rkey, add } => (Opcode::RcFetchAdd, address, rkey, add, 0),
+        _ => return None,
+    };
+    let (swap_or_add, compare) = (AtomicValue(swap_or_add), AtomicValue(compare));
+    Some((opcode, AtomicEth { address, rkey, swap_or_add, compare }))
+}

@@ -1,0 +1,211 @@
+//! The completer: what the peer answers.
+
+use crate::nic::requests::failure::Cause;
+use crate::nic::requests::gather::scatter;
+use crate::nic::requests::memory::Data;
+use crate::nic::requests::work_request::Operation as WorkOperation;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::{Blamed, QueuePair};
+use crate::payload::Payload;
+use crate::planted::{Bug, planted};
+use crate::wire::{
+    Aeth, AtomicValue, Extensions, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Verdict,
+};
+
+impl QueuePair {
+    /// Takes an answer.
+    #[inline(always)]
+    pub fn answered<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) {
+        let headers = &packet.headers;
+        if !self.state.requests() {
+            common.counters.wrong_state += 1;
+            return;
+        }
+        match (info.operation, headers.extensions) {
+            (Operation::Acknowledge, Extensions::Aeth(aeth)) => {
+                self.judged(headers.bth.psn(), aeth, common);
+            }
+            (
+                Operation::AtomicAcknowledge,
+                Extensions::AethAtomicAck(aeth, AtomicValue(before)),
+            ) => {
+                self.brought_result(headers.bth.psn(), aeth, before, common);
+            }
+            (Operation::ReadResponse, _) => self.brought_data(packet, common),
+            _ => common.counters.stray_answers += 1,
+        }
+    }
+
+    /// Whether what answers `psn` is the answer that comes next: everything before it has arrived
+    /// over there, and has been answered.
+    #[inline]
+    fn is_next(&mut self, psn: Psn, common: &mut Common) -> bool {
+        let before = psn.before();
+        if self.is_under_way(psn) && self.is_under_way(before) {
+            self.acknowledged(before, common);
+        }
+        let next = self.is_under_way(psn) && psn == self.oldest();
+        common.counters.stray_answers += u64::from(!next);
+        next
+    }
+
+    /// What an answer says of the peer's receives.
+    #[inline]
+    fn heard(&mut self, aeth: Aeth) {
+        if let Verdict::Ack(credits) = aeth.syndrome.verdict() {
+            let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
+            self.credited(last);
+        }
+    }
+
+    /// Takes the result of an atomic operation.
+    #[inline(always)]
+    fn brought_result(&mut self, psn: Psn, aeth: Aeth, before: u64, common: &mut Common) {
+        if !self.is_next(psn, common) {
+            return;
+        }
+        let atomic = self.requester.front().is_some_and(|posted| {
+            let operation = &posted.request.operation;
+            posted.asks() && !matches!(operation, WorkOperation::Read { .. })
+        });
+        if !atomic {
+            common.counters.stray_answers += 1;
+            return;
+        }
+        common.counters.answers_received += 1;
+        self.heard(aeth);
+        if self.answered_oldest(0) {
+            self.complete_front(before, common);
+        }
+        self.moved(psn, common);
+    }
+
+    /// Takes a packet of what was read. Whether it calls itself first, middle or last is of no
+    /// matter: a peer that was asked for the rest of a read answers in either way.
+    #[inline(always)]
+    fn brought_data<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+        let psn = packet.headers.bth.psn();
+        if !self.is_next(psn, common) {
+            return;
+        }
+        let (mtu, at) = (self.mtu.bytes(), self.read_so_far());
+        let domain = self.domain;
+        let Some(posted) = self.requester.front() else { return };
+        let (len, request) = (posted.len as usize, &mut posted.request);
+        let (WorkOperation::Read { .. }, Data::Memory(memory)) =
+            (request.operation, &mut request.data)
+        else {
+            common.counters.stray_answers += 1;
+            return;
+        };
+        let (found, expected) = (packet.payload.len(), (len - at).min(mtu));
+        if found != expected {
+            let (found, expected) = (found as u16, expected as u16);
+            let cause = Cause::AnswerLength { found, expected };
+            return self.break_with(cause, Blamed::Request(0), common);
+        }
+        let at = if planted(Bug::MisplacesAnswers) { 0 } else { at };
+        if let Err(cause) = scatter(memory, at, packet.payload, &common.keys, domain) {
+            return self.break_with(cause, Blamed::Request(0), common);
+        }
+        common.counters.answers_received += 1;
+        if let Extensions::Aeth(aeth) = packet.headers.extensions {
+            self.heard(aeth);
+        }
+        if self.answered_oldest(len as u32) {
+            self.complete_front(0, common);
+        }
+        self.moved(psn, common);
+    }
+
+    /// Takes an acknowledgement, or a refusal.
+    #[inline]
+    fn judged(&mut self, psn: Psn, aeth: Aeth, common: &mut Common) {
+        match aeth.syndrome.verdict() {
+            Verdict::Ack(credits) => {
+                let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
+                self.acked(psn, last, common);
+            }
+            Verdict::Nak(Nak::SequenceError) => self.missed(psn, common),
+            Verdict::ReceiverNotReady(timer) => {
+                // While nothing is sent, it can only be the same refusal again.
+                if self.waits_for_receiver() {
+                    common.counters.stray_answers += 1;
+                } else if self.refused(psn, common) {
+                    common.counters.rnr_naks_received += 1;
+                    self.wait_for_receiver(psn, timer, common);
+                }
+            }
+            Verdict::Nak(nak) => self.refused_for_good(psn, aeth, nak, common),
+            Verdict::Reserved => {
+                let cause = Cause::BadAnswer(aeth.syndrome.code());
+                if self.refused(psn, common) {
+                    let blamed = self.request_of(psn);
+                    self.break_with(cause, blamed, common);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn acked(&mut self, psn: Psn, last: Option<Msn>, common: &mut Common) {
+        if !self.is_under_way(psn) && !planted(Bug::BelievesAnyAcknowledgement) {
+            // The newest acknowledgement again brings news of receives; others bring nothing.
+            if psn.add(1) == self.oldest() {
+                self.credited(last);
+                common.activate(self);
+            }
+            common.counters.stray_answers += 1;
+            return;
+        }
+        common.counters.acks_received += 1;
+        self.credited(last);
+        self.acknowledged(psn, common);
+    }
+
+    /// A packet is missing over there: everything before it has arrived.
+    fn missed(&mut self, psn: Psn, common: &mut Common) {
+        // While it waits for a receive, nothing is missing that was not refused before.
+        if !self.refused(psn, common) || self.waits_for_receiver() {
+            return;
+        }
+        common.counters.sequence_naks_received += 1;
+        // If answers from before are missing, these were asked for again, and all behind them.
+        if psn == self.oldest() && !self.gave_up(common) {
+            self.go_back(psn, common);
+        }
+    }
+
+    fn refused_for_good(&mut self, psn: Psn, aeth: Aeth, nak: Nak, common: &mut Common) {
+        if !self.refused(psn, common) {
+            return;
+        }
+        common.counters.fatal_naks_received += 1;
+        let cause = match nak {
+            Nak::InvalidRequest | Nak::InvalidRdRequest => Cause::PeerInvalidRequest,
+            Nak::RemoteAccess => Cause::PeerAccess,
+            Nak::RemoteOperation => Cause::PeerOperation,
+            Nak::SequenceError => Cause::BadAnswer(aeth.syndrome.code()),
+        };
+        let blamed = self.request_of(psn);
+        self.break_with(cause, blamed, common);
+    }
+
+    /// A refusal of packet `psn` says that everything before it has arrived. Whether it is about a
+    /// packet that is under way at all: what was missing may have come while the refusal waited to
+    /// be sent, which then speaks of a packet that is yet to be.
+    fn refused(&mut self, psn: Psn, common: &mut Common) -> bool {
+        let before = psn.before();
+        if self.is_under_way(before) {
+            self.acknowledged(before, common);
+        }
+        let about_something = self.is_under_way(psn);
+        common.counters.stray_answers += u64::from(!about_something);
+        about_something
+    }
+}

@@ -1,0 +1,116 @@
+//! The receives that messages take.
+
+use crate::nic::identifiers::SharedReceiveQueueId;
+use crate::nic::protection::key_table::Keys;
+use crate::nic::queues::completions::{Purpose, in_use};
+use crate::nic::queues::receives::Receives;
+use crate::nic::requests::completion::{Completion, Done};
+use crate::nic::requests::event::Event;
+use crate::nic::requests::memory::Memory;
+use crate::nic::requests::work_request::{Attachment, ReceiveRequest};
+use crate::nic::responder::outcomes::{Message, Refusal};
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::responder::Responder;
+use crate::planted::{Bug, planted};
+use crate::wire::Qpn;
+
+impl Receives {
+    /// Takes the next receive, with a promise of its completion in a queue.
+    pub fn take(&mut self, queue: u32, common: &mut Common) -> Result<ReceiveRequest, Refusal> {
+        let completions = in_use(&mut common.completions, queue);
+        if !completions.reserve(Purpose::Receive) {
+            return Err(Refusal::NotReady);
+        }
+        let taken = match self {
+            Self::Own(ring) => ring.pop(),
+            Self::Shared(id) => common.take_shared(*id),
+        };
+        taken.ok_or_else(|| {
+            if !planted(Bug::KeepsSlotsOfNothing) {
+                in_use(&mut common.completions, queue).release(Purpose::Receive);
+            }
+            Refusal::NotReady
+        })
+    }
+}
+
+impl Common {
+    fn take_shared(&mut self, id: SharedReceiveQueueId) -> Option<ReceiveRequest> {
+        let taken = self.shared_receives.get_mut(id.place as usize)?.as_mut()?.ring.pop()?;
+        self.tell_low(id);
+        Some(taken)
+    }
+
+    /// Tells, once, that a shared queue has fewer receives than it is to tell at.
+    #[inline]
+    pub fn tell_low(&mut self, id: SharedReceiveQueueId) {
+        if let Some(Some(queue)) = self.shared_receives.get(id.place as usize)
+            && queue.ring.waiting() < queue.limit
+        {
+            self.tell_of_low(id);
+        }
+    }
+
+    #[cold]
+    fn tell_of_low(&mut self, id: SharedReceiveQueueId) {
+        let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) else { return };
+        queue.limit = if planted(Bug::TellsLowAgain) { queue.limit } else { 0 };
+        let mut told = queue.told;
+        self.tell(Event::ReceivesLow(id), &mut told);
+        if let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) {
+            queue.told = told;
+        }
+    }
+}
+
+impl QueuePair {
+    /// The receive that the next message takes, with a promise of its completion.
+    #[inline]
+    pub fn take_receive(&mut self, common: &mut Common) -> Result<ReceiveRequest, Refusal> {
+        let r = &mut self.responder;
+        match r.kept.take() {
+            Some(kept) => Ok(kept),
+            None => r.receives.take(self.receive_completions, common),
+        }
+    }
+
+    /// Completes a receive, whose completion was promised.
+    #[inline]
+    pub fn complete_receive(
+        &mut self,
+        receive: ReceiveRequest,
+        message: Message,
+        common: &mut Common,
+    ) {
+        let (qpn, queue, solicited) = (self.number(), self.receive_completions, message.solicited);
+        let completion = self.responder.completion(receive, message, &mut common.keys, qpn);
+        common.succeeded(queue, Purpose::Receive, solicited, completion);
+    }
+}
+
+impl Responder {
+    /// Counts a message as received, and says so.
+    #[inline(always)]
+    fn completion(
+        &mut self,
+        receive: ReceiveRequest,
+        message: Message,
+        keys: &mut Keys,
+        qpn: Qpn,
+    ) -> Completion {
+        self.completed = self.completed.add(1);
+        let (ReceiveRequest { id, mut memory }, Message { done, len, attached, .. }) =
+            (receive, message);
+        if let (Memory::Buf(buf), Done::Received | Done::ReceivedDatagram { .. }) =
+            (&mut memory, done)
+        {
+            // It was filled so far, so there is room.
+            let _ = buf.set_len(len as usize);
+        }
+        if let Attachment::Invalidate(rkey) = attached {
+            keys.invalidate(rkey);
+        }
+        Completion { id, qpn, outcome: Ok(done), len, attached, memory }
+    }
+}

@@ -1,0 +1,174 @@
+//! The responses to reads and atomic operations, as they are sent.
+
+use crate::encap::Full;
+use crate::nic::device::outbox::Outbox;
+use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::registration::KeyError;
+use crate::nic::protection::rights::Rights;
+use crate::nic::requests::failure::Cause;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::{Blamed, QueuePair};
+use crate::nic::state::responder::Due;
+use crate::nic::state::responder_resources::{Answer, Owed};
+use crate::nic::state::turns::Answered;
+use crate::payload::WordBytes;
+use crate::wire::{
+    Aeth, AtomicValue, Bth, Extensions, Headers, Nak, Opcode, Psn, RemoteAddr, Rkey, Syndrome,
+};
+
+impl QueuePair {
+    /// Sends some of what was asked for.
+    pub fn send_answers<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+        most: u32,
+    ) -> Answered {
+        for _ in 0..most {
+            let Some(&Owed { answer, again }) = self.responder.answers.owed.front() else { break };
+            let sent = match answer {
+                Answer::Atomic { psn, before } => self.send_result(psn, before, outbox),
+                Answer::Read { psn, address, rkey, left, begun } => {
+                    self.send_data(psn, (address, rkey, left), begun, &common.keys, outbox)
+                }
+                Answer::Refusal { psn } => self.send_refusal(psn, outbox),
+            };
+            match sent {
+                Ok(rest) => self.sent_answer(answer.psn(), rest, common),
+                Err(ResponseError::DeviceFull) => return Answered::DeviceFull,
+                Err(ResponseError::Refused(_)) if again => self.refuse_again(common),
+                Err(ResponseError::Refused(why)) => self.withdraw(answer.psn(), why, common),
+            }
+        }
+        match self.responder.answers.is_empty() {
+            true => Answered::All,
+            false => Answered::Some,
+        }
+    }
+
+    fn sent_answer(&mut self, psn: Psn, rest: Option<Answer>, common: &mut Common) {
+        common.counters.sent += 1;
+        common.counters.answers_sent += 1;
+        let r = &mut self.responder;
+        match (rest, r.answers.owed.front_mut()) {
+            (Some(rest), Some(front)) => front.answer = rest,
+            _ => drop(r.answers.owed.pop_front()),
+        }
+        // The last packet that was taken is answered, and so are all before it.
+        if r.due == Due::Ack && psn.add(1) == r.expected {
+            r.said();
+        }
+    }
+
+    /// Refuses to read again. The peer may have been answered the first time, and its request only
+    /// have been under way for long: then the memory is rightly taken back, the peer passes over
+    /// the refusal, and nothing is broken.
+    #[cold]
+    fn refuse_again(&mut self, common: &mut Common) {
+        if let Some(front) = self.responder.answers.owed.front_mut() {
+            common.counters.fatal_naks_sent += 1;
+            front.answer = Answer::Refusal { psn: front.answer.psn() };
+        }
+    }
+
+    /// Refuses a read after it was taken: the memory was taken from it meanwhile.
+    #[cold]
+    fn withdraw(&mut self, psn: Psn, why: KeyError, common: &mut Common) {
+        self.responder.answers.owed.clear();
+        self.responder.expected = psn;
+        common.counters.fatal_naks_sent += 1;
+        common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteAccess)));
+        self.break_with(Cause::Access(why), Blamed::Nothing, common);
+    }
+
+    fn aeth(&self) -> Aeth {
+        Aeth { syndrome: self.responder.syndrome(), msn: self.responder.completed }
+    }
+
+    fn send_refusal<O: Outbox>(
+        &self,
+        psn: Psn,
+        outbox: &mut O,
+    ) -> Result<Option<Answer>, ResponseError> {
+        let path = self.path.as_ref().ok_or(ResponseError::DeviceFull)?;
+        let bth = Bth::new(Opcode::RcAcknowledge, self.peer, psn).with_pkey(self.pkey);
+        let aeth =
+            Aeth { syndrome: Syndrome::nak(Nak::RemoteAccess), msn: self.responder.completed };
+        outbox.push(path, Headers { bth, extensions: Extensions::Aeth(aeth) }, &[][..])?;
+        Ok(None)
+    }
+
+    fn send_result<O: Outbox>(
+        &self,
+        psn: Psn,
+        before: u64,
+        outbox: &mut O,
+    ) -> Result<Option<Answer>, ResponseError> {
+        let path = self.path.as_ref().ok_or(ResponseError::DeviceFull)?;
+        let bth = Bth::new(Opcode::RcAtomicAcknowledge, self.peer, psn).with_pkey(self.pkey);
+        let extensions = Extensions::AethAtomicAck(self.aeth(), AtomicValue(before));
+        outbox.push(path, Headers { bth, extensions }, &[][..])?;
+        Ok(None)
+    }
+
+    /// Sends the next packet of a read: what is left of it then.
+    fn send_data<O: Outbox>(
+        &self,
+        psn: Psn,
+        (address, rkey, left): (RemoteAddr, Rkey, u32),
+        begun: bool,
+        keys: &Keys,
+        outbox: &mut O,
+    ) -> Result<Option<Answer>, ResponseError> {
+        let path = self.path.as_ref().ok_or(ResponseError::DeviceFull)?;
+        let len = left.min(self.mtu.bytes() as u32);
+        let rest = left - len;
+        let opcode = match (begun, rest > 0) {
+            (false, false) => Opcode::RcReadResponseOnly,
+            (false, true) => Opcode::RcReadResponseFirst,
+            (true, true) => Opcode::RcReadResponseMiddle,
+            (true, false) => Opcode::RcReadResponseLast,
+        };
+        let extensions = match opcode {
+            Opcode::RcReadResponseMiddle => Extensions::None,
+            _ => Extensions::Aeth(self.aeth()),
+        };
+        let bth = Bth::new(opcode, self.peer, psn).with_pkey(self.pkey);
+        let headers = Headers { bth, extensions };
+        match len {
+            0 => outbox.push(path, headers, &[][..])?,
+            _ => {
+                let (needed, long) = (Rights::REMOTE_READ, u64::from(len));
+                if let Ok((region, start)) = keys.remote(self.domain, rkey, needed, address, long) {
+                    let range = start..start + len as usize;
+                    let bytes =
+                        WordBytes::new(region.words(), range).ok_or(KeyError::Bounds(rkey.0))?;
+                    outbox.push(path, headers, bytes)?
+                } else {
+                    outbox.push(path, headers, keys.lent(self.domain, rkey, address, long)?)?
+                }
+            }
+        };
+        let address = RemoteAddr(address.0.wrapping_add(u64::from(len)));
+        let (psn, begun) = (psn.add(1), true);
+        Ok((rest > 0).then_some(Answer::Read { psn, address, rkey, left: rest, begun }))
+    }
+}
+
+/// Why an answer was not sent.
+enum ResponseError {
+    DeviceFull,
+    Refused(KeyError),
+}
+
+impl From<Full> for ResponseError {
+    fn from(_: Full) -> Self {
+        Self::DeviceFull
+    }
+}
+
+impl From<KeyError> for ResponseError {
+    fn from(why: KeyError) -> Self {
+        Self::Refused(why)
+    }
+}

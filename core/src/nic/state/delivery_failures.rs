@@ -1,0 +1,141 @@
+//! What a link is told of packets that no queue pair took.
+//!
+//! A lossless device says that a packet was delivered, and its sender takes that for done. A queue
+//! pair refuses what it does not take. But a packet may come for one that is not there, or is not
+//! connected, or for a connection that it no longer has; and then nobody would say so. So the NIC
+//! tells the link: a notice names packets by their numbers, and the queue pair that they were for.
+//! The NIC over there breaks whoever has one of them under way.
+//!
+//! A notice that waits is owed like an answer, and so it is there before the progress that it
+//! contradicts. On the wire it is an acknowledgement to queue pair 0, which no connection has.
+
+use std::collections::VecDeque;
+
+use crate::encap::PathId;
+use crate::wire::{
+    Aeth, AtomicValue, Bth, Extensions, Headers, Msn, Nak, Opcode, Psn, Qpn, Syndrome,
+};
+
+/// What stands among the places of those that owe an answer, and is none: the notices.
+pub(crate) const LINKS: u32 = u32::MAX;
+
+/// How many runs of packets are noted, of all links together.
+const MOST_RUNS: usize = 256;
+
+/// Where notices go.
+const NOBODY: Qpn = Qpn::new(0);
+
+/// Packets of one link that were delivered and not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Untaken {
+    /// Those for a queue pair from `first` to `last`, which is less than half the circle away.
+    Run { number: Qpn, first: Psn, last: Psn },
+    /// More than could be noted: whatever is under way may be among them.
+    Anything,
+}
+
+/// What links are yet to be told.
+///
+/// There are never more than [`MOST_RUNS`], and one for each link. A sender's packets follow each
+/// other, so each that sends in vain takes one run until the next turn. If there are more, then
+/// those of a link that brings another become one notice of anything: it breaks some that did
+/// nothing wrong, but nothing passes for done that was not taken. Links are the device's, which
+/// keeps more than this for each.
+#[derive(Default)]
+pub(crate) struct Notices {
+    pub waiting: VecDeque<(PathId, Untaken)>,
+}
+
+impl Notices {
+    /// Whether a link is to be told something.
+    pub fn are_for(&self, link: PathId) -> bool {
+        self.waiting.iter().any(|(other, _)| *other == link)
+    }
+
+    pub fn add(&mut self, link: PathId, number: Qpn, psn: Psn) {
+        let of_link = self.waiting.iter_mut().filter(|(other, _)| *other == link);
+        for (_, untaken) in of_link {
+            if untaken.takes_in(number, psn) {
+                return;
+            }
+        }
+        let mut untaken = Untaken::Run { number, first: psn, last: psn };
+        if self.waiting.len() >= MOST_RUNS {
+            self.waiting.retain(|(other, _)| *other != link);
+            untaken = Untaken::Anything;
+        }
+        self.waiting.push_back((link, untaken));
+    }
+}
+
+impl Untaken {
+    /// Whether a packet is among these, or joins them: the next of a run does.
+    fn takes_in(&mut self, number: Qpn, psn: Psn) -> bool {
+        let Self::Run { number: own, first, last } = self else { return true };
+        let place = psn.distance_from(*first);
+        let (runs, end) = (*own == number && place >= 0, last.distance_from(*first));
+        if runs && place == end + 1 {
+            *last = psn;
+        }
+        runs && place <= end + 1
+    }
+
+    pub fn headers(self) -> Headers {
+        let aeth = Aeth { syndrome: Syndrome::nak(Nak::RemoteOperation), msn: Msn::new(0) };
+        match self {
+            Self::Run { number, first, last } => {
+                let psn = Psn::new(number.get());
+                let run = u64::from(first.get()) << 32 | u64::from(last.get());
+                Headers {
+                    bth: Bth::new(Opcode::RcAtomicAcknowledge, NOBODY, psn),
+                    extensions: Extensions::AethAtomicAck(aeth, AtomicValue(run)),
+                }
+            }
+            Self::Anything => Headers {
+                bth: Bth::new(Opcode::RcAcknowledge, NOBODY, Psn::new(0)),
+                extensions: Extensions::Aeth(aeth),
+            },
+        }
+    }
+
+    /// What a packet to nobody says, if it is a notice.
+    pub fn read(headers: &Headers) -> Option<Self> {
+        let Headers { bth, extensions } = headers;
+        let (aeth, untaken) = match (bth.opcode(), *extensions) {
+            (Opcode::RcAcknowledge, Extensions::Aeth(aeth)) => (aeth, Self::Anything),
+            (Opcode::RcAtomicAcknowledge, Extensions::AethAtomicAck(aeth, AtomicValue(run))) => {
+                let (first, last) = (Psn::new((run >> 32) as u32), Psn::new(run as u32));
+                let number = Qpn::new(bth.psn().get());
+                if last.distance_from(first) < 0 {
+                    return None;
+                }
+                (aeth, Self::Run { number, first, last })
+            }
+            _ => return None,
+        };
+        let refuses = aeth.syndrome == Syndrome::nak(Nak::RemoteOperation);
+        (refuses && bth.destination() == NOBODY).then_some(untaken)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// At most 256 notices wait. Those of a link that brings more become one, which stands for all of
+    /// them.
+    #[test]
+    fn a_link_that_sends_in_vain_without_end_pushes_out_no_notice_but_its_own() {
+        let (flooder, honest) = (PathId(1), PathId(2));
+        let mut notices = Notices::default();
+        notices.add(honest, Qpn::new(5), Psn::new(7));
+        for number in 0..10_000 {
+            notices.add(flooder, Qpn::new(number % 3000), Psn::new(2 * number));
+            assert!(notices.waiting.len() <= MOST_RUNS, "{}", notices.waiting.len());
+        }
+        let of = |link| notices.waiting.iter().filter(move |(other, _)| *other == link);
+        let run = Untaken::Run { number: Qpn::new(5), first: Psn::new(7), last: Psn::new(7) };
+        assert!(of(honest).eq(&[(honest, run)]));
+        assert!(of(flooder).eq(&[(flooder, Untaken::Anything)]));
+    }
+}

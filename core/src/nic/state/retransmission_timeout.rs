@@ -1,0 +1,210 @@
+//! How long to wait for an answer before sending again: learned from the path, as TCP does
+//! (RFC 6298), from packets that asked for an answer and were sent once (Karn's rule). What was
+//! acknowledged after a time-out for which one packet before it was sent again counts, too: it is
+//! how a path that has become slow is learned, though it may be that packet which was answered.
+
+use std::time::Duration;
+
+use crate::nic::keep_alive::clock_jumps::Leaps;
+use crate::time::{Time, nanos};
+use crate::wire::Psn;
+
+/// With less than this beyond the round trip, a turn of the peer that came late would count as a
+/// loss.
+const SHORTEST: Duration = Duration::from_micros(1500);
+
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// All in nanoseconds, half as long as durations: each queue pair has one.
+pub(crate) struct Rto {
+    /// The time in force.
+    time: u64,
+    /// What it is once an answer came again.
+    settled: u64,
+    /// What it was while nothing was known: a path that falls silent is a path unknown.
+    initial: u64,
+    /// The least beyond the round trip.
+    margin: u64,
+    /// The smoothed round trip and its deviation; none before the first.
+    smoothed: Option<(u64, u64)>,
+    /// A packet whose answer will tell a round trip, and when it was sent.
+    sampled: Option<Psn>,
+    sent: Time,
+}
+
+impl Rto {
+    /// With this time to begin with, for a peer that delays its answers by so much at most.
+    pub fn new(initial: Duration, peer_delay: Duration) -> Self {
+        let within = |time: Duration| nanos(time.clamp(SHORTEST, LONGEST));
+        let margin = within(peer_delay.saturating_mul(2));
+        let time = within(initial).max(margin);
+        Self {
+            time,
+            settled: time,
+            initial: time,
+            margin,
+            smoothed: None,
+            sampled: None,
+            sent: Time::ZERO,
+        }
+    }
+
+    #[inline]
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.time)
+    }
+
+    /// A packet that asks for an answer was sent for the first time.
+    #[inline]
+    pub fn sample(&mut self, psn: Psn, now: Time) {
+        if self.sampled.is_none() {
+            (self.sampled, self.sent) = (Some(psn), now);
+        }
+    }
+
+    /// A packet is sent again: its answer would not tell which of the two it answers.
+    pub fn sent_again(&mut self, psn: Psn) {
+        self.sampled.take_if(|sampled| *sampled == psn);
+    }
+
+    /// All that waits for an answer is sent again.
+    pub fn abandon(&mut self) {
+        self.sampled = None;
+    }
+
+    /// Nothing was heard for the time in force. It grows to `most`, if that is any, unless the path
+    /// takes longer: who gives up after a while has to ask in its last part, too.
+    pub fn back_off(&mut self, most: Duration) {
+        let longest = nanos(LONGEST);
+        let most = if most.is_zero() { longest } else { nanos(most).max(self.settled) };
+        self.time = (self.time * 2).max(self.initial).min(most).min(longest);
+    }
+
+    /// An answer came, though not one that acknowledges.
+    pub fn answered(&mut self) {
+        self.time = self.settled;
+    }
+
+    /// Everything up to `psn` was acknowledged. Where the clock leapt after the sample was sent,
+    /// the round trip is only known to be from this to that long, and what was learned before is
+    /// corrected no further than that.
+    #[inline]
+    pub fn acknowledged(&mut self, psn: Psn, now: Time, leaps: &Leaps) {
+        self.time = self.settled;
+        if let Some(sampled) = self.sampled
+            && psn.distance_from(sampled) >= 0
+        {
+            self.sampled = None;
+            let [least, most] =
+                [leaps.latest(self.sent), self.sent].map(|sent| nanos(now.since(sent)));
+            self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
+        }
+    }
+
+    fn learn(&mut self, round_trip: u64) {
+        let (smoothed, deviation) = match self.smoothed {
+            None => (round_trip, round_trip / 2),
+            Some((smoothed, deviation)) => {
+                let error = smoothed.abs_diff(round_trip);
+                ((7 * smoothed + round_trip) / 8, (3 * deviation + error) / 4)
+            }
+        };
+        self.smoothed = Some((smoothed, deviation));
+        // On a steady path the deviation vanishes. But packets that did not ask for an answer get
+        // one later than those that did, by as much as the peer delays it.
+        let margin = (4 * deviation).max(self.margin);
+        self.settled = (smoothed + margin).min(nanos(LONGEST));
+        self.time = self.settled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    #[test]
+    fn it_is_learned_from_the_path_and_doubles_while_nothing_is_heard() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        assert_eq!(rto.time(), Duration::from_millis(10));
+        rto.sample(Psn::new(5), at(0));
+        rto.sample(Psn::new(6), at(500));
+        rto.acknowledged(Psn::new(4), at(900), &Leaps::default());
+        assert_eq!(rto.time(), Duration::from_millis(10), "the sample was not answered yet");
+        rto.acknowledged(Psn::new(6), at(1000), &Leaps::default());
+        assert_eq!(rto.time(), Duration::from_millis(3), "1 ms and four times half of it");
+        rto.back_off(Duration::ZERO);
+        rto.back_off(Duration::ZERO);
+        assert_eq!(rto.time(), Duration::from_millis(20), "from what it was at first");
+        rto.acknowledged(Psn::new(7), at(2000), &Leaps::default());
+        assert_eq!(rto.time(), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn on_a_steady_path_a_peer_still_has_time_to_delay_its_answer() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        for number in 0..100 {
+            rto.sample(Psn::new(number), at(0));
+            rto.acknowledged(Psn::new(number), at(150), &Leaps::default());
+        }
+        assert_eq!(rto.time(), Duration::from_micros(150) + SHORTEST);
+    }
+
+    #[test]
+    fn a_sample_that_was_sent_within_a_leap_of_the_clock_teaches_no_more_than_is_known() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        let mut leaps = Leaps::default();
+        for round in 0..100 {
+            // It may have been sent at once, or after the pause of a millisecond.
+            let [sent, read, answered] = [0, 1000, 1020].map(|micros| at(round * 10_000 + micros));
+            rto.sample(Psn::new(5), sent);
+            leaps.note(sent, read);
+            rto.acknowledged(Psn::new(5), answered, &leaps);
+        }
+        assert_eq!(rto.time(), Duration::from_micros(20) + SHORTEST);
+        for _ in 0..100 {
+            rto.sample(Psn::new(6), at(0));
+            rto.acknowledged(Psn::new(6), at(3000), &Leaps::default());
+        }
+        assert!(rto.time() >= Duration::from_micros(2900) + SHORTEST);
+    }
+
+    #[test]
+    fn any_answer_ends_the_doubling() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        rto.back_off(Duration::ZERO);
+        rto.answered();
+        assert_eq!(rto.time(), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn what_was_sent_twice_tells_nothing() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        rto.sample(Psn::new(5), at(0));
+        rto.abandon();
+        rto.acknowledged(Psn::new(5), at(50), &Leaps::default());
+        assert_eq!(rto.time(), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn it_grows_no_longer_than_suits_who_is_about_to_give_up() {
+        let mut rto = Rto::new(Duration::from_millis(2), Duration::ZERO);
+        for _ in 0..10 {
+            rto.back_off(Duration::from_millis(125));
+        }
+        assert_eq!(rto.time(), Duration::from_millis(125));
+    }
+
+    #[test]
+    fn it_stays_within_its_bounds() {
+        let mut rto = Rto::new(Duration::ZERO, Duration::ZERO);
+        assert_eq!(rto.time(), SHORTEST);
+        for _ in 0..40 {
+            rto.back_off(Duration::ZERO);
+        }
+        assert_eq!(rto.time(), LONGEST);
+    }
+}

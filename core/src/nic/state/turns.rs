@@ -1,0 +1,42 @@
+//! How the turns of a queue pair's requester and responder end.
+
+use crate::nic::requests::failure::Cause;
+
+/// Packets that a queue pair sends before the next has its turn.
+pub(crate) const QUANTUM: u32 = 32;
+
+/// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
+/// those before could not be told from those behind.
+pub(crate) const MOST_UNDER_WAY: u32 = (1 << 23) - 1;
+
+/// How a turn of sending ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// There is nothing to send until something happens.
+    Idle,
+    /// There is more.
+    More,
+    /// A completion queue has no room.
+    Starved,
+    /// The device has no room.
+    DeviceFull,
+}
+
+/// Why a packet was not sent.
+pub(crate) enum Stop {
+    /// This is how the turn ends.
+    Turn(Turn),
+    /// The request can't be carried out.
+    Refused(Cause),
+}
+
+/// How a turn of answering ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answered {
+    /// Nothing more is owed.
+    All,
+    /// There is more.
+    Some,
+    /// The device has no room.
+    DeviceFull,
+}
