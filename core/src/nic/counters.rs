@@ -66,7 +66,7 @@ pub struct Counters {
     pub acks_received: u64,
     /// Packets of what was read, and results of atomic operations, received.
     pub answers_received: u64,
-    /// Answers found missing, because a later one came.
+    /// Responses found missing, because a later one came.
     pub answers_missed: u64,
     /// Refusals received because a packet was missing.
     pub sequence_naks_received: u64,

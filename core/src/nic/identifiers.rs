@@ -32,9 +32,9 @@ pub struct MappingId(pub(crate) u64);
 
 /// Which peer, in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct HostId(pub(crate) u32);
+pub(crate) struct PeerId(pub(crate) u32);
 
-impl HostId {
+impl PeerId {
     /// The number of the peer's timer. Queue pairs have the even numbers, and peers the odd ones,
     /// so that both tables may grow.
     pub fn timer(self) -> u32 {

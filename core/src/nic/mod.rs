@@ -26,7 +26,7 @@
 //! A message may bring an [attachment](Attachment) into the completion that it makes. Receives come
 //! from a queue of one's own, or from one that several queue pairs [share](SharedReceiveQueue).
 //! Queue pair 1 is the connection managers': its datagrams are handed [out](Nic::management) and
-//! [in](Nic::manage) to whoever runs the NIC. Hosts that fall silent are
+//! [in](Nic::manage) to whoever runs the NIC. Peers that fall silent are
 //! [asked and noticed](KeepAlive).
 //!
 //! Of reliable requests, sends and writes are carried out in the order in which they were posted,

@@ -6,7 +6,7 @@ use crate::encap::{Host, PathId};
 use crate::nic::adapter::nic::{Nic, find};
 use crate::nic::device::flow::Flow;
 use crate::nic::device::inbox::{Inbox, by_row};
-use crate::nic::keep_alive::peers::Suspect;
+use crate::nic::keep_alive::peers::SuspicionReason;
 use crate::nic::requests::event::Event;
 use crate::payload::Payload;
 use crate::wire::{Behind, Bth, Glance, Malformed, OpcodeInfo, Packet, Qpn, Service};
@@ -21,26 +21,26 @@ impl Nic {
         common.counters.received += 1;
         let bth = packet.headers.bth;
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            return self.for_nobody((flow, *packet));
+            return self.no_such_queue_pair((flow, *packet));
         };
         // Datagrams come from anywhere.
-        if pair.service() != Service::Ud && !pair.is_between(flow, common) {
+        if pair.service() != Service::Ud && !pair.belongs_to_connection(flow, common) {
             common.counters.strangers += 1;
-            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
+            return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
         }
         if !pair.pkey.same_partition(bth.pkey()) {
             common.counters.other_partition += 1;
-            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
+            return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
         }
-        pair.hear(common);
+        pair.note_heard(common);
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
-            return self.not_taken(flow.link(), info, bth.destination(), bth.psn());
+            return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
         }
         match info.service {
-            Service::Ud => pair.take_datagram(flow, packet, common),
-            _ if info.is_response() => pair.answered(packet, info, common),
-            _ => pair.respond(packet, info, common),
+            Service::Ud => pair.receive_datagram(flow, packet, common),
+            _ if info.is_response() => pair.receive_response(packet, info, common),
+            _ => pair.receive_request(packet, info, common),
         }
     }
 }
@@ -60,7 +60,7 @@ impl Inbox for Nic {
     fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
         let Self { common, pairs, numbers, .. } = self;
         find(pairs, *numbers, bth.destination())
-            .is_some_and(|pair| pair.take_usual(flow, bth, behind, common))
+            .is_some_and(|pair| pair.receive_fast_path(flow, bth, behind, common))
     }
 
     #[inline(always)]
@@ -71,8 +71,8 @@ impl Inbox for Nic {
     /// What is under way there is over when it is known what was delivered before.
     #[cold]
     fn gone(&mut self, link: PathId) {
-        if !self.common.gone.contains(&link) {
-            self.common.gone.push(link);
+        if !self.common.gone_links.contains(&link) {
+            self.common.gone_links.push(link);
         }
     }
 
@@ -90,16 +90,16 @@ impl Inbox for Nic {
             let bounced = self.common.management.bounced(bth, behind);
             return self.common.events.extend(bounced.map(Event::RequestBounced));
         }
-        let Self { common, pairs, closed_again, .. } = self;
-        if common.lossless || common.now < *closed_again {
+        let Self { common, pairs, port_closed_again, .. } = self;
+        if common.lossless || common.now < *port_closed_again {
             return;
         }
-        *closed_again = common.now + BETWEEN_CLOSED;
-        if !pairs.iter().flatten().any(|pair| pair.has_sent(at, &bth)) {
+        *port_closed_again = common.now + BETWEEN_CLOSED;
+        if !pairs.iter().flatten().any(|pair| pair.may_have_sent(at, &bth)) {
             return;
         }
         common.counters.closed_ports += 1;
-        for (peer, at) in common.hosts.suspect(at, Suspect::Closed, |_| true, common.now) {
+        for (peer, at) in common.peers.suspect(at, SuspicionReason::Closed, |_| true, common.now) {
             common.timers.arm(peer.timer(), at);
         }
     }

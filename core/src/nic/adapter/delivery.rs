@@ -14,14 +14,14 @@ impl Nic {
     pub fn collect<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         let mut index = 0;
-        while let Some(&place) = common.flying.get(index) {
+        while let Some(&place) = common.awaiting_delivery.get(index) {
             let pair = pairs[place as usize].as_deref_mut();
-            match pair.is_some_and(|pair| pair.collect(pair.delivered(outbox), common)) {
+            match pair.is_some_and(|pair| pair.collect(pair.delivered_ticket(outbox), common)) {
                 true => index += 1,
-                false => drop(common.flying.swap_remove(index)),
+                false => drop(common.awaiting_delivery.swap_remove(index)),
             }
         }
-        if !common.gone.is_empty() {
+        if !common.gone_links.is_empty() {
             self.break_gone();
         }
     }
@@ -30,20 +30,20 @@ impl Nic {
     /// be [collected](Self::collect) before the next one.
     #[inline]
     pub fn has_gone(&self) -> bool {
-        !self.common.gone.is_empty()
+        !self.common.gone_links.is_empty()
     }
 
     /// The links that were [gone](Inbox::gone) in the last burst, until what they have delivered is
     /// [collected](Self::collect). Whoever keeps something for a link drops it now.
     pub fn links_gone(&self) -> &[PathId] {
-        &self.common.gone
+        &self.common.gone_links
     }
 
     #[cold]
     fn break_gone(&mut self) {
         let Self { common, pairs, .. } = self;
-        for link in std::mem::take(&mut common.gone) {
-            for pair in pairs.iter_mut().flatten().filter(|pair| pair.is_joined_by(link)) {
+        for link in std::mem::take(&mut common.gone_links) {
+            for pair in pairs.iter_mut().flatten().filter(|pair| pair.uses_link(link)) {
                 pair.break_with(Cause::LinkGone, Blamed::Request(0), common);
             }
         }

@@ -6,7 +6,7 @@ use crate::nic::device::flow::Flow;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
-use crate::nic::state::delivery_failures::{LINKS, Untaken};
+use crate::nic::state::delivery_failures::{DELIVERY_FAILURES, FailedDelivery};
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
 use crate::payload::Payload;
 use crate::wire::{OpcodeInfo, Packet, Psn, Qpn, Service};
@@ -18,28 +18,33 @@ impl Common {
     /// They go behind the refusals by their link: who is refused by its own peer is to hear of that
     /// first, for that says why.
     #[cold]
-    pub fn tell_links<O: Outbox>(&mut self, pairs: &[Option<Box<QueuePair>>], outbox: &mut O) {
-        for _ in 0..self.notices.waiting.len() {
-            let Some((link, untaken)) = self.notices.waiting.pop_front() else { break };
+    pub fn send_delivery_failures<O: Outbox>(
+        &mut self,
+        pairs: &[Option<Box<QueuePair>>],
+        outbox: &mut O,
+    ) {
+        for _ in 0..self.delivery_failures.waiting.len() {
+            let Some((link, untaken)) = self.delivery_failures.waiting.pop_front() else { break };
             let refuses = |&place: &u32| {
                 let pair = pairs.get(place as usize).and_then(Option::as_deref);
-                pair.is_some_and(|pair| pair.refuses() && pair.link() == Some(link))
+                pair.is_some_and(|pair| pair.owes_nak() && pair.link() == Some(link))
             };
             let path = Path::link(link);
-            if self.answers.iter().any(refuses) {
-                self.notices.waiting.push_back((link, untaken));
-            } else if self.full.has(link) || outbox.push(&path, untaken.headers(), &[][..]).is_err()
+            if self.owing.iter().any(refuses) {
+                self.delivery_failures.waiting.push_back((link, untaken));
+            } else if self.full_links.has(link)
+                || outbox.push(&path, untaken.headers(), &[][..]).is_err()
             {
-                self.behind = true;
-                self.full.add(link);
-                self.notices.waiting.push_back((link, untaken));
+                self.device_was_full = true;
+                self.full_links.add(link);
+                self.delivery_failures.waiting.push_back((link, untaken));
             } else {
                 self.counters.sent += 1;
                 self.counters.notices_sent += 1;
             }
         }
-        if !self.notices.waiting.is_empty() {
-            self.answers.push_back(LINKS);
+        if !self.delivery_failures.waiting.is_empty() {
+            self.owing.push_back(DELIVERY_FAILURES);
         }
     }
 }
@@ -47,17 +52,19 @@ impl Common {
 impl Nic {
     /// Takes a packet for a queue pair that there is not.
     #[cold]
-    pub(crate) fn for_nobody<P: Payload>(&mut self, (flow, packet): (Flow<'_>, Packet<P>)) {
+    pub(crate) fn no_such_queue_pair<P: Payload>(&mut self, (flow, packet): (Flow<'_>, Packet<P>)) {
         let (link, headers) = (flow.link(), &packet.headers);
         let info = headers.bth.opcode().info();
         if headers.bth.destination() == Qpn::GSI {
-            return self.common.for_manager(flow, &packet);
+            return self.common.receive_management(flow, &packet);
         }
-        match (link, Untaken::read(headers)) {
-            (Some(link), Some(untaken)) if self.common.lossless => self.noticed(link, untaken),
+        match (link, FailedDelivery::read(headers)) {
+            (Some(link), Some(untaken)) if self.common.lossless => {
+                self.receive_delivery_failure(link, untaken);
+            }
             _ => {
                 self.common.counters.no_such_queue_pair += 1;
-                self.not_taken(link, *info, headers.bth.destination(), headers.bth.psn());
+                self.reject_undelivered(link, *info, headers.bth.destination(), headers.bth.psn());
             }
         }
     }
@@ -65,7 +72,7 @@ impl Nic {
     /// Sees to it that a packet which was dropped before any queue pair had a look at it does not
     /// pass for taken.
     #[cold]
-    pub(crate) fn not_taken(
+    pub(crate) fn reject_undelivered(
         &mut self,
         link: Option<PathId>,
         info: OpcodeInfo,
@@ -77,18 +84,19 @@ impl Nic {
             && self.common.lossless
             && request
         {
-            self.common.notify(link, number, psn);
+            self.common.owe_delivery_failure(link, number, psn);
         }
     }
 
     /// Breaks those that a notice is about.
-    fn noticed(&mut self, link: PathId, untaken: Untaken) {
+    fn receive_delivery_failure(&mut self, link: PathId, untaken: FailedDelivery) {
         let Self { common, pairs, .. } = self;
         let mut concerned = false;
         // Whoever has something under way is among these.
-        for index in 0..common.flying.len() {
-            let place = common.flying[index] as usize;
-            let pair = pairs[place].as_deref_mut().filter(|pair| pair.is_concerned(link, untaken));
+        for index in 0..common.awaiting_delivery.len() {
+            let place = common.awaiting_delivery[index] as usize;
+            let pair =
+                pairs[place].as_deref_mut().filter(|pair| pair.has_failed_delivery(link, untaken));
             if let Some(pair) = pair {
                 concerned = true;
                 pair.break_with(Cause::NoAnswer { tries: 1 }, Blamed::Request(0), common);

@@ -18,22 +18,28 @@ impl Nic {
             Event::Completion(queue) => {
                 let found =
                     common.completions.get_mut(queue.place as usize).and_then(Option::as_mut);
-                found.map(|queue| &mut queue.told)
+                found.map(|queue| &mut queue.event_pending)
             }
-            Event::Broken(qpn, _) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_broken),
-            Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_drained),
+            Event::Broken(qpn, _) => {
+                find(pairs, *numbers, qpn).map(|pair| &mut pair.broken_pending)
+            }
+            Event::Drained(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.drained_pending),
             Event::Established(qpn) => {
-                find(pairs, *numbers, qpn).map(|pair| &mut pair.told_established)
+                find(pairs, *numbers, qpn).map(|pair| &mut pair.established_pending)
             }
-            Event::PathChanged(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_path),
-            Event::LastReceive(qpn) => find(pairs, *numbers, qpn).map(|pair| &mut pair.told_last),
+            Event::PathChanged(qpn) => {
+                find(pairs, *numbers, qpn).map(|pair| &mut pair.path_changed_pending)
+            }
+            Event::LastReceive(qpn) => {
+                find(pairs, *numbers, qpn).map(|pair| &mut pair.last_receive_pending)
+            }
             Event::ReceivesLow(queue) => {
                 let queues = &mut common.shared_receives;
                 let found = queues.get_mut(queue.place as usize).and_then(Option::as_mut);
-                found.map(|queue| &mut queue.told)
+                found.map(|queue| &mut queue.event_pending)
             }
             Event::RequestBounced(_) => {
-                common.management.told();
+                common.management.bounced_taken();
                 None
             }
         };

@@ -11,89 +11,89 @@ use crate::encap::PathId;
 use crate::nic::adapter::nic::Nic;
 use crate::nic::adapter::sending::serve;
 use crate::nic::device::outbox::Outbox;
-use crate::nic::state::delivery_failures::LINKS;
+use crate::nic::state::delivery_failures::DELIVERY_FAILURES;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::turns::{Answered, QUANTUM};
+use crate::nic::state::turns::{QUANTUM, ResponderTurn};
 
 impl Nic {
-    /// Answers first, where some found no room in the last turn, and then sends.
+    /// Responses first, where some found no room in the last turn, and then sends.
     #[cold]
     #[inline(never)]
-    pub(crate) fn catch_up<O: Outbox>(&mut self, outbox: &mut O) {
+    pub(crate) fn send_after_full<O: Outbox>(&mut self, outbox: &mut O) {
         self.answer(outbox);
-        self.send_around(outbox);
+        self.send_past_full_links(outbox);
     }
 
     /// Goes on sending when the link of a queue pair was found full.
     #[cold]
     #[inline(never)]
-    pub(crate) fn stopped_at<O: Outbox>(&mut self, place: u32, outbox: &mut O) {
+    pub(crate) fn send_past_full<O: Outbox>(&mut self, place: u32, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         if !common.lossless {
-            return common.active.push_back(place);
+            return common.sendable.push_back(place);
         }
-        common.full.stopped.push(place);
+        common.full_links.stopped.push(place);
         if let Some(link) = pairs[place as usize].as_deref().and_then(|pair| pair.link()) {
-            common.full.add(link);
+            common.full_links.add(link);
         }
-        self.send_around(outbox);
+        self.send_past_full_links(outbox);
     }
 
     /// Has all send whose links are not full. Those that were stopped go behind those that were not
     /// tried: nobody keeps a link to itself.
-    fn send_around<O: Outbox>(&mut self, outbox: &mut O) {
+    fn send_past_full_links<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
-        while let Some(place) = common.active.pop_front() {
+        while let Some(place) = common.sendable.pop_front() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
             let link = pair.link();
-            if link.is_some_and(|link| common.full.has(link)) {
-                common.full.aside.push_back(place);
+            if link.is_some_and(|link| common.full_links.has(link)) {
+                common.full_links.aside.push_back(place);
                 continue;
             }
             if serve(pair, common, outbox) {
                 continue;
             }
-            common.full.stopped.push(place);
+            common.full_links.stopped.push(place);
             if !common.lossless {
                 break;
             }
             if let Some(link) = link {
-                common.full.add(link);
+                common.full_links.add(link);
             }
         }
-        common.active.extend(common.full.aside.drain(..));
-        common.active.extend(common.full.stopped.drain(..));
+        common.sendable.extend(common.full_links.aside.drain(..));
+        common.sendable.extend(common.full_links.stopped.drain(..));
     }
 
     /// Goes on answering when the device, or the link of the first that is to be answered, was
     /// found full.
     #[cold]
     #[inline(never)]
-    pub(crate) fn answer_around<O: Outbox>(&mut self, outbox: &mut O) {
+    pub(crate) fn answer_past_full_links<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
-        common.behind = true;
+        common.device_was_full = true;
         if !common.lossless {
             return;
         }
-        for _ in 0..common.answers.len() {
-            let Some(place) = common.answers.pop_front() else { break };
+        for _ in 0..common.owing.len() {
+            let Some(place) = common.owing.pop_front() else { break };
             let Some(pair) = pairs.get_mut(place as usize).and_then(Option::as_deref_mut) else {
-                if place == LINKS {
-                    common.tell_links(pairs, outbox);
+                if place == DELIVERY_FAILURES {
+                    common.send_delivery_failures(pairs, outbox);
                 }
                 continue;
             };
             let link = pair.link();
-            if link.is_some_and(|link| common.full.has(link)) {
-                common.answers.push_back(place);
+            if link.is_some_and(|link| common.full_links.has(link)) {
+                common.owing.push_back(place);
                 continue;
             }
-            match pair.answer(common, outbox, QUANTUM) {
-                Answered::All => pair.responder.listed = false,
-                Answered::Some => common.answers.push_back(place),
-                Answered::DeviceFull => {
-                    common.answers.push_back(place);
-                    link.into_iter().for_each(|link| common.full.add(link));
+            match pair.send_owed(common, outbox, QUANTUM) {
+                ResponderTurn::AllSent => pair.responder.is_owing = false,
+                ResponderTurn::MoreOwed => common.owing.push_back(place),
+                ResponderTurn::DeviceFull => {
+                    common.owing.push_back(place);
+                    link.into_iter().for_each(|link| common.full_links.add(link));
                 }
             }
         }
@@ -103,21 +103,21 @@ impl Nic {
     /// took: until then, a lossless device does not tell them how far this NIC has come.
     #[inline]
     pub fn owes(&self) -> impl Fn(PathId) -> bool {
-        let any = self.common.answers.iter().any(|&place| self.refuses(place));
-        move |link| any && self.refuses_by(link)
+        let any = self.common.owing.iter().any(|&place| self.owes_nak(place));
+        move |link| any && self.owes_nak_by(link)
     }
 
-    fn refuses(&self, place: u32) -> bool {
+    fn owes_nak(&self, place: u32) -> bool {
         let pair = self.pairs.get(place as usize).and_then(Option::as_deref);
-        place == LINKS || pair.is_some_and(QueuePair::refuses)
+        place == DELIVERY_FAILURES || pair.is_some_and(QueuePair::owes_nak)
     }
 
     #[cold]
-    fn refuses_by(&self, link: PathId) -> bool {
-        let mut places = self.common.answers.iter().filter(|&&place| self.refuses(place));
+    fn owes_nak_by(&self, link: PathId) -> bool {
+        let mut places = self.common.owing.iter().filter(|&&place| self.owes_nak(place));
         places.any(|&place| match self.pairs.get(place as usize).and_then(Option::as_deref) {
             Some(pair) => pair.link() == Some(link),
-            None => self.common.notices.are_for(link),
+            None => self.common.delivery_failures.has_for(link),
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::encap::Path;
 use crate::nic::adapter::nic::{Nic, find};
-use crate::nic::identifiers::HostId;
-use crate::nic::keep_alive::peers::{KeepAliveStep, Suspect};
+use crate::nic::identifiers::PeerId;
+use crate::nic::keep_alive::peers::{KeepAliveStep, SuspicionReason};
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
@@ -12,25 +12,25 @@ use crate::wire::Qpn;
 
 /// Asks a peer that was silent whether it is there, or breaks all connections to it.
 #[cold]
-pub(crate) fn look_after(host: HostId, pairs: &mut [Option<Box<QueuePair>>], common: &mut Common) {
-    let again = match common.hosts.due(host, common.now, &common.leaps) {
+pub(crate) fn look_after(host: PeerId, pairs: &mut [Option<Box<QueuePair>>], common: &mut Common) {
+    let again = match common.peers.next_step(host, common.now, &common.clock_jumps) {
         KeepAliveStep::Wait(until) => until,
         KeepAliveStep::Ask(speaker, again) => {
             // Whoever heard of it last, and then the others in turn: the peer of one may have gone,
             // and not its whole process.
             let (before, from) = pairs.split_at_mut(speaker as usize);
             let mut others = from.iter_mut().chain(before).flatten();
-            let asks = others.find(|pair| pair.host == host && pair.state.requests());
+            let asks = others.find(|pair| pair.peer_id == host && pair.state.requests());
             if let Some(pair) = asks.filter(|_| !planted(Bug::AsksNobody)) {
-                pair.responder.asks = true;
-                common.hosts.asked_by(host, pair.shared.place);
-                common.owe_answer(pair);
+                pair.responder.keep_alive_due = true;
+                common.peers.asked_by(host, pair.shared.place);
+                common.list_owing(pair);
             }
             again
         }
         KeepAliveStep::Gone(limit) => {
-            let cause = Cause::peer_silent(&common.hosts.limits, limit);
-            for pair in pairs.iter_mut().flatten().filter(|pair| pair.host == host) {
+            let cause = Cause::peer_silent(&common.peers.limits, limit);
+            for pair in pairs.iter_mut().flatten().filter(|pair| pair.peer_id == host) {
                 pair.break_with(cause, Blamed::Request(0), common);
             }
             return;
@@ -60,7 +60,9 @@ impl Nic {
         }
         let (_, host) = path.outer().hosts();
         let replaced = |peer| numbers.same_process(peer, newcomer);
-        for (peer, at) in common.hosts.suspect(host, Suspect::Replaced, replaced, common.now) {
+        for (peer, at) in
+            common.peers.suspect(host, SuspicionReason::Replaced, replaced, common.now)
+        {
             common.timers.arm(peer.timer(), at);
         }
     }

@@ -5,19 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::nic::config::nic::{Config, Objects};
-use crate::nic::config::numbering::{NumberingError, Numbers};
+use crate::nic::config::numbering::{NumberingError, QpnLayout};
 use crate::nic::counters::Counters;
-use crate::nic::keep_alive::clock_jumps::Leaps;
-use crate::nic::keep_alive::peers::Hosts;
-use crate::nic::protection::key_table::Keys;
+use crate::nic::keep_alive::clock_jumps::ClockJumps;
+use crate::nic::keep_alive::peers::Peers;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::mappings::Mappings;
 use crate::nic::queues::doorbells::Doorbells;
 use crate::nic::random::{Random, Seed};
 use crate::nic::requests::work_request::ReceiveRequest;
-use crate::nic::ring::Nothing;
+use crate::nic::ring::EmptyRing;
 use crate::nic::state::addresses::Addresses;
 use crate::nic::state::common::Common;
-use crate::nic::state::delivery_failures::Notices;
+use crate::nic::state::delivery_failures::DeliveryFailures;
 use crate::nic::state::full_links::FullLinks;
 use crate::nic::state::management::Mailbox;
 use crate::nic::state::queue_pair::QueuePair;
@@ -31,19 +31,19 @@ pub struct Nic {
     pub(super) pairs: Vec<Option<Box<QueuePair>>>,
     /// Places in about the order in which they were left. One of the older half is taken at random:
     /// so nobody can tell which, and a number is long out of use before it is used again.
-    pub(super) free: VecDeque<u32>,
+    pub(super) free_places: VecDeque<u32>,
     /// How many queue pairs there may be. The tables grow up to that.
     pub(super) most_pairs: usize,
-    pub(super) numbers: Numbers,
+    pub(super) numbers: QpnLayout,
     pub(super) random: Random,
     pub(super) doorbells: Arc<Doorbells>,
     pub(super) domains: u32,
     /// What those have instead of a receive queue who share one.
-    pub(super) no_receives: Nothing<ReceiveRequest>,
+    pub(super) no_receives: EmptyRing<ReceiveRequest>,
     /// Places whose timers went off, while they are seen to.
-    pub(super) fired: Vec<u32>,
+    pub(super) fired_timers: Vec<u32>,
     /// From when on a message that a port is closed is looked at again.
-    pub(super) closed_again: Time,
+    pub(super) port_closed_again: Time,
 }
 
 impl fmt::Debug for Nic {
@@ -55,7 +55,7 @@ impl fmt::Debug for Nic {
 #[inline]
 pub(crate) fn find(
     pairs: &mut [Option<Box<QueuePair>>],
-    numbers: Numbers,
+    numbers: QpnLayout,
     qpn: Qpn,
 ) -> Option<&mut QueuePair> {
     pairs.get_mut(numbers.place(qpn))?.as_deref_mut().filter(|pair| pair.number() == qpn)
@@ -68,32 +68,32 @@ impl Nic {
     /// When the numbering can't be.
     pub fn new(config: Config, seed: Seed) -> Result<Self, NumberingError> {
         let mut random = Random::new(seed);
-        let numbers = Numbers::new(config.numbering, config.queue_pairs)?;
+        let numbers = QpnLayout::new(config.numbering, config.queue_pairs)?;
         // Errors show it, so it tells nothing of the numbers.
         let nic = random.u32();
         let most = config.queue_pairs.clamp(1, numbers.capacity());
         let mut made = Self {
             common: Common {
                 now: Time::ZERO,
-                leaps: Leaps::default(),
+                clock_jumps: ClockJumps::default(),
                 nic,
                 lossless: config.lossless,
-                runs: config.runs && !config.lossless,
-                keys: Keys::new(config.registrations),
+                splits_writes: config.runs && !config.lossless,
+                keys: KeyTable::new(config.registrations),
                 mapped: Mappings::default(),
                 completions: Vec::new(),
                 counters: Counters::default(),
                 timers: Timers::new(0),
-                hosts: Hosts::new(config.keep_alive),
-                active: VecDeque::new(),
-                gone: Vec::new(),
+                peers: Peers::new(config.keep_alive),
+                sendable: VecDeque::new(),
+                gone_links: Vec::new(),
                 starved: Vec::new(),
                 delaying: Vec::new(),
-                answers: VecDeque::new(),
-                notices: Notices::default(),
-                behind: false,
-                full: FullLinks::default(),
-                flying: Vec::new(),
+                owing: VecDeque::new(),
+                delivery_failures: DeliveryFailures::default(),
+                device_was_full: false,
+                full_links: FullLinks::default(),
+                awaiting_delivery: Vec::new(),
                 events: VecDeque::new(),
                 shared_receives: Vec::new(),
                 addresses: Addresses::new(nic),
@@ -101,15 +101,15 @@ impl Nic {
                 management: Mailbox::default(),
             },
             pairs: Vec::new(),
-            free: VecDeque::new(),
+            free_places: VecDeque::new(),
             most_pairs: most,
             numbers,
             random,
             doorbells: Arc::new(Doorbells::new(most)),
             domains: 0,
-            no_receives: Nothing::new(),
-            fired: Vec::new(),
-            closed_again: Time::ZERO,
+            no_receives: EmptyRing::new(),
+            fired_timers: Vec::new(),
+            port_closed_again: Time::ZERO,
         };
         made.grow(most.min(FIRST_PLACES));
         Ok(made)
@@ -127,14 +127,14 @@ impl Nic {
     /// far as there may be more of them.
     pub(crate) fn grow_if_crowded(&mut self) {
         let places = self.pairs.len();
-        if self.free.len() < places / 4 || self.free.is_empty() {
+        if self.free_places.len() < places / 4 || self.free_places.is_empty() {
             self.grow(places.saturating_mul(2).min(self.most_pairs));
         }
     }
 
     /// Makes the tables hold `places` queue pairs, if they hold fewer.
     pub(crate) fn grow(&mut self, places: usize) {
-        let Self { common, pairs, free, numbers, doorbells, fired, .. } = self;
+        let Self { common, pairs, free_places: free, numbers, doorbells, fired_timers, .. } = self;
         let before = pairs.len();
         if places <= before {
             return;
@@ -144,7 +144,7 @@ impl Nic {
         free.extend(fresh.filter(|&place| numbers.can_number(place)));
         doorbells.use_up_to(places);
         common.timers.grow(2 * places);
-        fired.reserve(places.saturating_sub(fired.len()));
+        fired_timers.reserve(places.saturating_sub(fired_timers.len()));
         common.make_room(places);
     }
 
@@ -162,7 +162,7 @@ impl Nic {
             shared_receive_queues: common.shared_receives.iter().flatten().count(),
             registrations: common.keys.len(),
             addresses: common.addresses.len(),
-            hosts: common.hosts.len(),
+            hosts: common.peers.len(),
         }
     }
 

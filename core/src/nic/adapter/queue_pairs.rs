@@ -14,13 +14,13 @@ use crate::nic::queues::ends::QueuePairEnds;
 use crate::nic::queues::receive::ReceiveQueue;
 use crate::nic::queues::receives::Receives;
 use crate::nic::queues::send::SendQueue;
-use crate::nic::queues::shared::Shared;
+use crate::nic::queues::shared_with_program::SharedWithProgram;
 use crate::nic::random::take_at_random;
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
 use crate::nic::state::requester::Requester;
 use crate::nic::state::responder::Responder;
-use crate::nic::state::turns::Turn;
+use crate::nic::state::turns::RequesterTurn;
 use crate::wire::Qpn;
 
 impl Nic {
@@ -38,13 +38,13 @@ impl Nic {
         self.check_room(queues.1, shared, 1)?;
         self.grow_if_crowded();
         let full = ResourceError::QueuePairsFull(self.most_pairs);
-        let place = take_at_random(&mut self.free, &mut self.random).ok_or(full)?;
+        let place = take_at_random(&mut self.free_places, &mut self.random).ok_or(full)?;
         let qpn = self.new_number(place);
         self.completions(queues.0)?.senders += 1;
         self.completions(queues.1)?.receivers += 1;
         let state = Arc::new(AtomicU8::new(State::Reset as u8));
         let (service, doorbells) = (config.transport.service(), Arc::clone(&self.doorbells));
-        let shared = Shared { qpn, place, service, state, doorbells };
+        let shared = SharedWithProgram { qpn, place, service, state, doorbells };
         let (send, sends) = SendQueue::new(shared.clone(), config.send_depth);
         let (receive, receives) = match config.shared_receives {
             Some(queue) => {
@@ -94,7 +94,7 @@ impl Nic {
             return Err(ResourceError::HasEnds(qpn));
         }
         pair.break_with(Cause::Told, Blamed::Nothing, &mut self.common);
-        if pair.flush(&mut self.common) == Turn::Starved {
+        if pair.flush(&mut self.common) == RequesterTurn::Starved {
             let outstanding = pair.outstanding();
             return Err(ResourceError::Outstanding { qpn, outstanding });
         }
@@ -107,7 +107,7 @@ impl Nic {
             self.shared_receives(queue)?.users -= 1;
         }
         self.pairs[place] = None;
-        self.free.push_back(place as u32);
+        self.free_places.push_back(place as u32);
         self.completions(self.common.completion_queue(queues.0))?.senders -= 1;
         self.completions(self.common.completion_queue(queues.1))?.receivers -= 1;
         Ok(())

@@ -7,9 +7,9 @@ use crate::nic::queues::errors::Refused;
 use crate::nic::queues::send::SendQueue;
 use crate::nic::requests::work_request::{Copied, WorkRequest};
 use crate::nic::state::common::Common;
-use crate::nic::state::delivery_failures::LINKS;
+use crate::nic::state::delivery_failures::DELIVERY_FAILURES;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::turns::{Answered, QUANTUM, Turn};
+use crate::nic::state::turns::{QUANTUM, RequesterTurn, ResponderTurn};
 
 /// Has a queue pair, which is taken off the list, send or flush what it can, and enters it where it
 /// belongs then. Not if the device has no room: whether it had.
@@ -21,10 +21,10 @@ pub(crate) fn serve<O: Outbox>(pair: &mut QueuePair, common: &mut Common, outbox
     };
     let place = pair.shared.place;
     match turn {
-        Turn::Idle => pair.active = false,
-        Turn::More => common.active.push_back(place),
-        Turn::Starved => common.starve(place),
-        Turn::DeviceFull => return false,
+        RequesterTurn::Idle => pair.active = false,
+        RequesterTurn::More => common.sendable.push_back(place),
+        RequesterTurn::Starved => common.wait_for_slots(place),
+        RequesterTurn::DeviceFull => return false,
     }
     true
 }
@@ -34,8 +34,8 @@ impl Nic {
     #[inline]
     pub fn has_work(&self) -> bool {
         let common = &self.common;
-        !common.active.is_empty()
-            || !common.answers.is_empty()
+        !common.sendable.is_empty()
+            || !common.owing.is_empty()
             || common.management.has_work()
             || self.doorbells.any()
     }
@@ -68,7 +68,7 @@ impl Nic {
                     outbox.prepare(path.id());
                 }
                 if !serve(pair, &mut self.common, outbox) {
-                    self.common.active.push_back(pair.shared.place);
+                    self.common.sendable.push_back(pair.shared.place);
                 }
                 outbox.flush();
             }
@@ -92,7 +92,7 @@ impl Nic {
         outbox: &mut O,
     ) -> bool {
         let Self { common, pairs, numbers, doorbells, .. } = self;
-        let ours = queue.rings(doorbells) && common.lossless && !common.behind;
+        let ours = queue.rings(doorbells) && common.lossless && !common.device_was_full;
         let pair = find(pairs, *numbers, queue.qpn()).filter(|pair| ours && !pair.active);
         let Some(pair) = pair else { return false };
         if let Some(path) = &pair.path {
@@ -112,7 +112,7 @@ impl Nic {
         if queue.rings(&self.doorbells)
             && let Some(pair) = find(&mut self.pairs, self.numbers, queue.qpn())
         {
-            pair.proved(count, &mut self.common);
+            pair.acknowledged_by_program(count, &mut self.common);
         }
     }
 
@@ -126,23 +126,23 @@ impl Nic {
                 common.activate(pair);
             }
         });
-        common.feed();
+        common.wake_starved();
         // Before data, so that what tells a peer that a connection stands, and its private data, is
         // not overtaken by the first message.
         if common.management.has_work() {
-            let full = common.lossless.then_some(&mut common.full);
+            let full = common.lossless.then_some(&mut common.full_links);
             common.counters.sent += common.management.transmit(outbox, full);
         }
         // What the device had no room for goes before everything else, or a stream of data would
         // keep it waiting for ever.
-        if common.behind {
-            self.catch_up(outbox);
+        if common.device_was_full {
+            self.send_after_full(outbox);
         } else {
             self.send(outbox);
         }
         self.answer(outbox);
-        if self.common.full.any() {
-            self.common.full.forget();
+        if self.common.full_links.any() {
+            self.common.full_links.forget();
         }
         outbox.flush();
     }
@@ -150,10 +150,10 @@ impl Nic {
     #[inline]
     fn send<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
-        while let Some(place) = common.active.pop_front() {
+        while let Some(place) = common.sendable.pop_front() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
             if !serve(pair, common, outbox) {
-                return self.stopped_at(place, outbox);
+                return self.send_past_full(place, outbox);
             }
         }
     }
@@ -163,21 +163,21 @@ impl Nic {
     #[inline]
     pub fn answer<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
-        common.behind = false;
-        for _ in 0..common.answers.len() {
-            let Some(place) = common.answers.pop_front() else { break };
+        common.device_was_full = false;
+        for _ in 0..common.owing.len() {
+            let Some(place) = common.owing.pop_front() else { break };
             let Some(pair) = pairs.get_mut(place as usize).and_then(Option::as_deref_mut) else {
-                if place == LINKS {
-                    common.tell_links(pairs, outbox);
+                if place == DELIVERY_FAILURES {
+                    common.send_delivery_failures(pairs, outbox);
                 }
                 continue;
             };
-            match pair.answer(common, outbox, QUANTUM) {
-                Answered::All => pair.responder.listed = false,
-                Answered::Some => common.answers.push_back(place),
-                Answered::DeviceFull => {
-                    common.answers.push_front(place);
-                    return self.answer_around(outbox);
+            match pair.send_owed(common, outbox, QUANTUM) {
+                ResponderTurn::AllSent => pair.responder.is_owing = false,
+                ResponderTurn::MoreOwed => common.owing.push_back(place),
+                ResponderTurn::DeviceFull => {
+                    common.owing.push_front(place);
+                    return self.answer_past_full_links(outbox);
                 }
             }
         }

@@ -32,8 +32,8 @@ impl Nic {
             domain,
             completions: completions.place,
             users: 0,
-            limit: 0,
-            told: false,
+            low_limit: 0,
+            event_pending: false,
         };
         let queues = &mut self.common.shared_receives;
         let place = queues.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -85,7 +85,7 @@ impl Nic {
         queue: SharedReceiveQueueId,
         limit: usize,
     ) -> Result<(), ResourceError> {
-        self.shared_receives(queue)?.limit = limit;
+        self.shared_receives(queue)?.low_limit = limit;
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 use crate::nic::adapter::keep_alive::look_after;
 use crate::nic::adapter::nic::Nic;
 use crate::nic::config::state::State;
-use crate::nic::identifiers::{HostId, timer_of};
+use crate::nic::identifiers::{PeerId, timer_of};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::responder::Due;
+use crate::nic::state::responder::OwedAcknowledgement;
 use crate::time::Time;
 
 impl Nic {
@@ -15,15 +15,19 @@ impl Nic {
     /// [tells](Self::tell) the time, takes those in, and calls this afterwards.
     pub fn advance(&mut self, now: Time) {
         self.tell(now);
-        let Self { common, pairs, fired, .. } = self;
-        common.leaps.sees_to(common.timers.next(), common.now, common.hosts.limits.busy);
-        common.timers.expire(common.now, fired);
-        for timer in fired.drain(..) {
-            match HostId::of_timer(timer) {
+        let Self { common, pairs, fired_timers, .. } = self;
+        common.clock_jumps.note_oversleeping(
+            common.timers.next(),
+            common.now,
+            common.peers.limits.busy,
+        );
+        common.timers.expire(common.now, fired_timers);
+        for timer in fired_timers.drain(..) {
+            match PeerId::of_timer(timer) {
                 Ok(host) => look_after(host, pairs, common),
                 Err(place) => {
                     if let Some(pair) = pairs[place as usize].as_deref_mut() {
-                        pair.expire(common);
+                        pair.timer_expired(common);
                     }
                 }
             }
@@ -42,7 +46,7 @@ impl Nic {
     /// been posted and packets taken in, nobody knows when. Their time-outs count from now.
     pub fn leap(&mut self, now: Time) {
         let common = &mut self.common;
-        common.leaps.note(common.now, now);
+        common.clock_jumps.note(common.now, now);
         self.tell(now);
     }
 
@@ -53,9 +57,9 @@ impl Nic {
         let Self { common, pairs, .. } = self;
         while let Some(place) = common.delaying.pop() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
-            pair.responder.delaying = false;
-            if pair.responder.ack_at.take().is_some() {
-                common.owe(pair, Due::Ack);
+            pair.responder.is_delaying = false;
+            if pair.responder.look_at.take().is_some() {
+                common.owe(pair, OwedAcknowledgement::Ack);
             }
             // A timer stays armed when its deadline moves to later, and would go off for nothing.
             // That of a queue pair with something to do may be for a turn without any deadline.
@@ -74,19 +78,19 @@ impl Nic {
 
 impl QueuePair {
     /// Does what the time has come for, and says when to be called again.
-    pub fn expire(&mut self, common: &mut Common) {
+    pub fn timer_expired(&mut self, common: &mut Common) {
         if self.active {
             // It may be for want of room that it is.
-            common.feed();
+            common.wake_starved();
         }
         if self.state == State::Error {
             return common.activate(self);
         }
-        if self.responder.is_to_acknowledge(common.now) {
-            common.owe(self, Due::Ack);
+        if self.responder.is_acknowledgement_due(common.now) {
+            common.owe(self, OwedAcknowledgement::Ack);
         }
-        self.requester_expire(common);
-        self.probe_expire(common);
+        self.requester_timer_expired(common);
+        self.probe_timer_expired(common);
         self.arm(common);
     }
 }

@@ -56,6 +56,6 @@ pub struct Objects {
     pub registrations: usize,
     /// Addresses that datagrams go to.
     pub addresses: usize,
-    /// Hosts that reliable connections lead to.
+    /// Peers that reliable connections lead to.
     pub hosts: usize,
 }

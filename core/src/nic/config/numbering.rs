@@ -57,7 +57,7 @@ pub(crate) fn tag_of(qpn: Qpn, tag_bits: u32) -> u32 {
 /// place. Places are taken at random, too: so who knows some numbers of a NIC, because they are
 /// those of its own connections, knows nothing of the others but that they are different.
 #[derive(Clone, Copy)]
-pub(crate) struct Numbers {
+pub(crate) struct QpnLayout {
     /// What stands above the random bits.
     above: u32,
     /// Ones for as many bits as are below the tag and the shard.
@@ -68,7 +68,7 @@ pub(crate) struct Numbers {
     tag_bits: u32,
 }
 
-impl Numbers {
+impl QpnLayout {
     /// The numbers of a table of `queue_pairs` places, or as many as there are numbers for.
     pub fn new(numbering: Numbering, queue_pairs: usize) -> Result<Self, NumberingError> {
         let Numbering { tag, tag_bits, shard, shard_bits } = numbering;
@@ -124,7 +124,7 @@ mod tests {
     fn a_number_leads_to_its_place_whatever_its_random_bits() {
         for (queue_pairs, tag_bits) in [(1, 0), (3, 6), (1024, 6), (1 << 14, 6), (1 << 20, 6)] {
             let numbering = Numbering { tag: 0, tag_bits, shard: 3, shard_bits: 4 };
-            let numbers = Numbers::new(numbering, queue_pairs).unwrap();
+            let numbers = QpnLayout::new(numbering, queue_pairs).unwrap();
             let last = queue_pairs.min(numbers.capacity()) as u32 - 1;
             for (place, random) in [(0, 0), (last, 0), (0, u32::MAX), (last, 0xDEAD_BEEF)] {
                 let number = numbers.number(place, random).unwrap();
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn numbers_that_infiniband_keeps_for_itself_are_not_given() {
         let least = Numbering { tag: 0, tag_bits: 6, shard: 0, shard_bits: 4 };
-        let numbers = Numbers::new(least, 16).unwrap();
+        let numbers = QpnLayout::new(least, 16).unwrap();
         assert_eq!((numbers.number(0, 0), numbers.number(1, 0)), (None, None));
         assert!(numbers.can_number(0) && numbers.number(1, 1 << 4).is_some());
-        let full = Numbers::new(least, 1 << 14).unwrap();
+        let full = QpnLayout::new(least, 1 << 14).unwrap();
         assert!(!full.can_number(0) && !full.can_number(1) && full.can_number(2));
     }
 }

@@ -88,9 +88,9 @@ const CLOSED: Duration = Duration::from_millis(500);
 
 /// How often a peer is asked at least before it is taken for gone: time may pass in which nobody
 /// looks at what has come.
-pub(crate) const LEAST_ASKED: u8 = 3;
+pub(crate) const LEAST_QUESTIONS: u8 = 3;
 
 /// How many questions a probe asks within [`KeepAlive::busy`](crate::nic::KeepAlive::busy), evenly
 /// spread. Where three of ten packets are lost, each way, a peer that lives fails to answer all of
 /// them about twice in 100,000 probes.
-pub(crate) const QUESTIONS: u32 = 16;
+pub(crate) const QUESTIONS_PER_PROBE: u32 = 16;

@@ -24,37 +24,37 @@
 use std::collections::BTreeMap;
 
 use crate::encap::Host;
-use crate::nic::identifiers::HostId;
-use crate::nic::keep_alive::clock_jumps::Leaps;
-use crate::nic::keep_alive::limits::{KeepAlive, LEAST_ASKED, QUESTIONS, Silence};
+use crate::nic::identifiers::PeerId;
+use crate::nic::keep_alive::clock_jumps::ClockJumps;
+use crate::nic::keep_alive::limits::{KeepAlive, LEAST_QUESTIONS, QUESTIONS_PER_PROBE, Silence};
 use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::{CaGuid, Qpn};
 
 /// A peer among those of a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Peer {
+pub(crate) enum PeerKey {
     /// What has said that this is its GUID.
     Guid(CaGuid),
     /// What the queue pair at this place is connected to, of which no more is known.
     Of(u32),
 }
 
-impl Peer {
+impl PeerKey {
     /// The first and the last in their order.
     const ALL: (Self, Self) = (Self::Guid(CaGuid(0)), Self::Of(u32::MAX));
 }
 
 /// Why a peer is suspected of being gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Suspect {
+pub(crate) enum SuspicionReason {
     /// A newcomer at its host may have taken its place.
     Replaced,
     /// The system of its host says that its port is closed.
     Closed,
 }
 
-impl Suspect {
+impl SuspicionReason {
     /// Which limit decides about a peer that is suspected for this reason.
     fn limit(self) -> Silence {
         match self {
@@ -80,19 +80,19 @@ enum Suspicion {
     Again(Time),
 }
 
-struct Watched {
-    key: (Host, Peer),
+struct WatchedPeer {
+    key: (Host, PeerKey),
     /// The peer's queue pair in the first of the connections to it, whose number has its tag.
-    remote: Qpn,
+    remote_qpn: Qpn,
     /// When something came from it last.
-    heard: Time,
+    heard_at: Time,
     suspicion: Suspicion,
     /// Why the peer is suspected, or was last.
-    why: Suspect,
+    reason: SuspicionReason,
     /// The place from which on to look for a queue pair to ask by: that which it was for.
-    speaker: u32,
+    ask_from: u32,
     /// How often it was asked since.
-    asked: u8,
+    questions: u8,
     /// How many queue pairs are connected to it.
     users: u32,
 }
@@ -112,59 +112,59 @@ pub(crate) enum KeepAliveStep {
 }
 
 /// The peers: as many as there are queue pairs at most.
-pub(crate) struct Hosts {
-    hosts: Vec<Watched>,
-    places: BTreeMap<(Host, Peer), u32>,
+pub(crate) struct Peers {
+    entries: Vec<WatchedPeer>,
+    by_key: BTreeMap<(Host, PeerKey), u32>,
     free: Vec<u32>,
     pub limits: KeepAlive,
 }
 
-impl Hosts {
+impl Peers {
     pub fn new(limits: KeepAlive) -> Self {
         let KeepAlive { idle, busy } = limits;
         let [idle, busy] = [idle, busy].map(|time| time.max(KeepAlive::SHORTEST));
         let limits = KeepAlive { idle, busy };
-        Self { hosts: Vec::new(), places: BTreeMap::new(), free: Vec::new(), limits }
+        Self { entries: Vec::new(), by_key: BTreeMap::new(), free: Vec::new(), limits }
     }
 
     /// Counts a queue pair as connected to a peer. Whether it is the first.
     pub fn join(
         &mut self,
-        key: (Host, Peer),
+        key: (Host, PeerKey),
         remote: Qpn,
         place: u32,
         now: Time,
-    ) -> (HostId, bool) {
-        if let Some(&found) = self.places.get(&key) {
-            self.hosts[found as usize].users += 1;
-            return (HostId(found), false);
+    ) -> (PeerId, bool) {
+        if let Some(&found) = self.by_key.get(&key) {
+            self.entries[found as usize].users += 1;
+            return (PeerId(found), false);
         }
-        let watched = Watched {
+        let watched = WatchedPeer {
             key,
-            remote,
-            heard: now,
+            remote_qpn: remote,
+            heard_at: now,
             suspicion: Suspicion::None,
-            why: Suspect::Replaced,
-            speaker: place,
-            asked: 0,
+            reason: SuspicionReason::Replaced,
+            ask_from: place,
+            questions: 0,
             users: 1,
         };
-        let index = self.free.pop().unwrap_or(self.hosts.len() as u32);
-        match self.hosts.get_mut(index as usize) {
+        let index = self.free.pop().unwrap_or(self.entries.len() as u32);
+        match self.entries.get_mut(index as usize) {
             Some(free) => *free = watched,
-            None => self.hosts.push(watched),
+            None => self.entries.push(watched),
         }
-        self.places.insert(key, index);
-        (HostId(index), true)
+        self.by_key.insert(key, index);
+        (PeerId(index), true)
     }
 
     /// Counts it no more. Whether it was the last.
-    pub fn leave(&mut self, host: HostId) -> bool {
-        let Some(found) = self.hosts.get_mut(host.0 as usize) else { return false };
+    pub fn leave(&mut self, host: PeerId) -> bool {
+        let Some(found) = self.entries.get_mut(host.0 as usize) else { return false };
         found.users -= 1;
         let last = found.users == 0;
         if last {
-            self.places.remove(&found.key);
+            self.by_key.remove(&found.key);
             self.free.push(host.0);
         }
         last
@@ -178,101 +178,102 @@ impl Hosts {
     pub fn suspect(
         &mut self,
         host: Host,
-        why: Suspect,
+        why: SuspicionReason,
         concerns: impl Fn(Qpn) -> bool,
         now: Time,
-    ) -> Vec<(HostId, Time)> {
-        let (first, last) = Peer::ALL;
+    ) -> Vec<(PeerId, Time)> {
+        let (first, last) = PeerKey::ALL;
         let limits = self.limits;
-        let there = self.places.range((host, first)..=(host, last));
+        let there = self.by_key.range((host, first)..=(host, last));
         let mut suspects = Vec::new();
         for (_, &index) in there {
-            let watched = &mut self.hosts[index as usize];
-            if !concerns(watched.remote) {
+            let watched = &mut self.entries[index as usize];
+            if !concerns(watched.remote_qpn) {
                 continue;
             }
-            let [new, old] = [why, watched.why].map(|why| limits.of(why.limit()));
+            let [new, old] = [why, watched.reason].map(|why| limits.of(why.limit()));
             let again = |asked: Time| asked + new.min(old);
             let at = match watched.suspicion {
-                Suspicion::Since(asked) if watched.heard > asked && now < again(asked) => {
+                Suspicion::Since(asked) if watched.heard_at > asked && now < again(asked) => {
                     watched.suspicion = Suspicion::Again(again(asked));
                     again(asked)
                 }
                 // Unless the new reason leaves less time to answer, in which the peer is asked anew.
-                Suspicion::Since(asked) if watched.heard <= asked && new >= old => continue,
+                Suspicion::Since(asked) if watched.heard_at <= asked && new >= old => continue,
                 Suspicion::New | Suspicion::Again(_) if new >= old => continue,
                 _ => {
                     watched.suspicion = Suspicion::New;
                     now
                 }
             };
-            watched.why = why;
-            suspects.push((HostId(index), at));
+            watched.reason = why;
+            suspects.push((PeerId(index), at));
         }
         suspects
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.by_key.len()
     }
 
     /// Notes that something came from a peer.
     #[inline]
-    pub fn heard(&mut self, host: HostId, place: u32, now: Time) {
-        if let Some(host) = self.hosts.get_mut(host.0 as usize) {
-            (host.heard, host.speaker, host.asked) = (now, place, 0);
+    pub fn note_heard(&mut self, host: PeerId, place: u32, now: Time) {
+        if let Some(host) = self.entries.get_mut(host.0 as usize) {
+            (host.heard_at, host.ask_from, host.questions) = (now, place, 0);
         }
     }
 
     /// Notes by which queue pair a peer is asked: next time it is another's turn.
-    pub fn asked_by(&mut self, host: HostId, place: u32) {
-        if let Some(host) = self.hosts.get_mut(host.0 as usize) {
-            host.speaker = place + 1;
+    pub fn asked_by(&mut self, host: PeerId, place: u32) {
+        if let Some(host) = self.entries.get_mut(host.0 as usize) {
+            host.ask_from = place + 1;
         }
     }
 
     /// Since when nothing has come from a peer that has been waited for since `asked`.
-    pub fn silent_since(&self, host: HostId, asked: Time) -> Time {
-        self.hosts.get(host.0 as usize).map_or(asked, |host| host.heard.max(asked))
+    pub fn silent_since(&self, host: PeerId, asked: Time) -> Time {
+        self.entries.get(host.0 as usize).map_or(asked, |host| host.heard_at.max(asked))
     }
 
     /// What is to be done about a peer.
-    pub fn due(&mut self, host: HostId, now: Time, leaps: &Leaps) -> KeepAliveStep {
+    pub fn next_step(&mut self, host: PeerId, now: Time, leaps: &ClockJumps) -> KeepAliveStep {
         let limits = self.limits;
         let idle = limits.idle;
-        let Some(host) = self.hosts.get_mut(host.0 as usize).filter(|host| host.users > 0) else {
+        let Some(host) = self.entries.get_mut(host.0 as usize).filter(|host| host.users > 0) else {
             return KeepAliveStep::Nobody;
         };
         match host.suspicion {
             Suspicion::Again(at) if now < at => return KeepAliveStep::Wait(at),
             Suspicion::New | Suspicion::Again(_) => {
-                (host.suspicion, host.asked) = (Suspicion::Since(now), 0);
+                (host.suspicion, host.questions) = (Suspicion::Since(now), 0);
             }
             Suspicion::None | Suspicion::Since(_) => {}
         }
         if let Suspicion::Since(since) = host.suspicion
-            && host.heard <= since
+            && host.heard_at <= since
         {
-            let limit = host.why.limit();
+            let limit = host.reason.limit();
             let patience = limits.of(limit);
-            if now >= leaps.end_of(patience, since)
-                && host.asked >= LEAST_ASKED
+            if now >= leaps.patience_end(patience, since)
+                && host.questions >= LEAST_QUESTIONS
                 && !planted(Bug::AsksForEver)
             {
                 return KeepAliveStep::Gone(limit);
             }
-            host.asked = host.asked.saturating_add(1);
-            return KeepAliveStep::Ask(host.speaker, now + patience / QUESTIONS);
+            host.questions = host.questions.saturating_add(1);
+            return KeepAliveStep::Ask(host.ask_from, now + patience / QUESTIONS_PER_PROBE);
         }
-        if now < host.heard + idle / 2 {
-            return KeepAliveStep::Wait(host.heard + idle / 2);
+        if now < host.heard_at + idle / 2 {
+            return KeepAliveStep::Wait(host.heard_at + idle / 2);
         }
-        let silent = now >= leaps.end_of(idle, host.heard) && host.asked >= LEAST_ASKED;
+        let silent =
+            now >= leaps.patience_end(idle, host.heard_at) && host.questions >= LEAST_QUESTIONS;
         if silent && !planted(Bug::AsksForEver) {
             return KeepAliveStep::Gone(Silence::Idle);
         }
-        host.asked = host.asked.saturating_add(1);
-        KeepAliveStep::Ask(host.speaker, now + idle / 8)
+        host.questions = host.questions.saturating_add(1);
+        KeepAliveStep::Ask(host.ask_from, now + idle / 8)
     }
 }

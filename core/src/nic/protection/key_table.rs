@@ -16,7 +16,7 @@ use crate::nic::random::Random;
 use crate::planted::{Bug, planted};
 use crate::wire::{RemoteAddr, Rkey};
 
-struct Entry {
+struct KeyTableEntry {
     domain: Domain,
     rights: Rights,
     lkey: u32,
@@ -31,8 +31,8 @@ struct Entry {
 }
 
 /// Registrations by their keys.
-pub(crate) struct Keys {
-    entries: Vec<Option<Entry>>,
+pub(crate) struct KeyTable {
+    entries: Vec<Option<KeyTableEntry>>,
     free: Vec<u32>,
     /// Where each registration begins and ends, by the beginning.
     ranges: BTreeMap<u64, u64>,
@@ -45,7 +45,7 @@ const ADDRESS_BITS: u32 = 47;
 
 const PAGE: u64 = 4096;
 
-impl Keys {
+impl KeyTable {
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.clamp(1, 1 << 20).next_power_of_two();
         Self {
@@ -64,7 +64,7 @@ impl Keys {
         rights: Rights,
     ) -> Result<Registration, TableFull> {
         let len = region.len() as u64;
-        self.enter(random, len, |[lkey, rkey], base| Entry {
+        self.enter(random, len, |[lkey, rkey], base| KeyTableEntry {
             domain,
             rights,
             lkey,
@@ -83,7 +83,7 @@ impl Keys {
         bytes: Bytes,
     ) -> Result<Registration, TableFull> {
         let (len, rights, region) = (bytes.len() as u64, Rights::REMOTE_READ, Region::new(0));
-        self.enter(random, len, |[lkey, rkey], base| Entry {
+        self.enter(random, len, |[lkey, rkey], base| KeyTableEntry {
             domain,
             rights,
             lkey,
@@ -99,7 +99,7 @@ impl Keys {
         &mut self,
         random: &mut Random,
         len: u64,
-        make: impl FnOnce([u32; 2], u64) -> Entry,
+        make: impl FnOnce([u32; 2], u64) -> KeyTableEntry,
     ) -> Result<Registration, TableFull> {
         let index = self.free.pop().ok_or(TableFull(self.entries.len()))?;
         let key = |random: &mut Random| random.u32() & !self.mask | index;
@@ -182,7 +182,7 @@ impl Keys {
     }
 
     #[inline]
-    fn entry(&self, key: u32) -> Result<&Entry, KeyError> {
+    fn entry(&self, key: u32) -> Result<&KeyTableEntry, KeyError> {
         self.entries[(key & self.mask) as usize].as_ref().ok_or(KeyError::Unknown(key))
     }
 
@@ -212,7 +212,7 @@ impl Keys {
         address: RemoteAddr,
         len: u64,
     ) -> Result<(&Region, usize), KeyError> {
-        self.told(rkey)?.check(rkey.0, domain, needed, address.0, len)
+        self.by_rkey(rkey)?.check(rkey.0, domain, needed, address.0, len)
     }
 
     /// The bytes that a peer names to read, if they were lent to it.
@@ -227,7 +227,7 @@ impl Keys {
         address: RemoteAddr,
         len: u64,
     ) -> Result<&[u8], KeyError> {
-        let entry = self.told(rkey)?;
+        let entry = self.by_rkey(rkey)?;
         let bytes = entry.lent.as_deref().unwrap_or(&[]);
         let needed = Rights::REMOTE_READ;
         let start = entry.place(rkey.0, domain, needed, (address.0, len), bytes.len())?;
@@ -236,7 +236,7 @@ impl Keys {
 
     /// The registration whose key peers were told.
     #[inline]
-    fn told(&self, rkey: Rkey) -> Result<&Entry, KeyError> {
+    fn by_rkey(&self, rkey: Rkey) -> Result<&KeyTableEntry, KeyError> {
         let entry = self.entry(rkey.0)?;
         if entry.rkey != Some(rkey.0) && !planted(Bug::ComparesNoKeys) {
             return Err(KeyError::Unknown(rkey.0));
@@ -245,7 +245,7 @@ impl Keys {
     }
 }
 
-impl Entry {
+impl KeyTableEntry {
     fn base(&self) -> RemoteAddr {
         RemoteAddr(self.base)
     }
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn bytes_that_are_lent_are_read_by_peers_and_by_nobody_else_and_never_written() {
         let mut random = Random::new(Seed::from_number(1));
-        let (mut keys, own, other) = (Keys::new(4), Domain(1), Domain(2));
+        let (mut keys, own, other) = (KeyTable::new(4), Domain(1), Domain(2));
         let bytes = Bytes::from(b"unaligned, and of no whole words".to_vec()).slice(3..);
         let lent = keys.lend(&mut random, own, bytes.clone()).expect("room");
         let (rkey, address, len) = (lent.rkey, lent.address, bytes.len() as u64);
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn nothing_of_a_region_passes_for_lent() {
         let mut random = Random::new(Seed::from_number(1));
-        let (mut keys, domain) = (Keys::new(4), Domain(1));
+        let (mut keys, domain) = (KeyTable::new(4), Domain(1));
         let of = keys.register(&mut random, domain, Region::new(64), Rights::REMOTE).expect("room");
         let Registration { rkey, address, .. } = of;
         assert_eq!(keys.lent(domain, rkey, address, 1), Err(KeyError::Bounds(rkey.0)));

@@ -10,8 +10,8 @@ use crate::nic::requests::event::Event;
 use crate::nic::requests::failure::{Cause, Failure};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
-use crate::nic::state::responder::Due;
-use crate::nic::state::turns::Turn;
+use crate::nic::state::responder::OwedAcknowledgement;
+use crate::nic::state::turns::RequesterTurn;
 use crate::planted::{Bug, planted};
 use crate::wire::{Nak, Syndrome};
 
@@ -29,24 +29,24 @@ impl QueuePair {
         (self.cause, self.blamed) = (cause, blamed);
         self.enter(State::Error);
         self.requester.stop();
-        common.leave(&mut self.host);
-        (self.responder.ack_at, self.responder.asks, self.probe) = (None, false, None);
+        common.leave_peer(&mut self.peer_id);
+        (self.responder.look_at, self.responder.keep_alive_due, self.probe) = (None, false, None);
         // What was asked for before a request was refused is answered before the refusal.
-        if !self.responder.due.is_fatal() {
-            self.leave_unanswered(common);
+        if !self.responder.owed.is_fatal() {
+            self.drop_responses(common);
         }
         // A program that posts a receive at this moment may see the state before, and not ring; and
         // what it posts may not be seen yet when it is first flushed. Later, one of them is.
         common.timers.arm(timer_of(self.shared.place), common.now + FLUSHED_AGAIN);
-        common.tell(Event::Broken(self.number(), cause), &mut self.told_broken);
+        common.raise(Event::Broken(self.number(), cause), &mut self.broken_pending);
         common.activate(self);
     }
 
     /// Flushes what there is room to tell of.
-    pub fn flush(&mut self, common: &mut Common) -> Turn {
+    pub fn flush(&mut self, common: &mut Common) -> RequesterTurn {
         match self.flush_sends(common) & self.flush_receives(common) {
-            true => Turn::Idle,
-            false => Turn::Starved,
+            true => RequesterTurn::Idle,
+            false => RequesterTurn::Starved,
         }
     }
 
@@ -88,15 +88,18 @@ impl QueuePair {
             let completion = Completion::failed(receive.id, qpn, failure, receive.memory);
             common.failed(queue, Purpose::Receive, completion);
         }
-        if self.responder.shares() && !self.last_receive && !planted(Bug::TellsNoLastReceive) {
-            self.last_receive = true;
-            common.tell(Event::LastReceive(qpn), &mut self.told_last);
+        if self.responder.shares()
+            && !self.last_receive_reported
+            && !planted(Bug::TellsNoLastReceive)
+        {
+            self.last_receive_reported = true;
+            common.raise(Event::LastReceive(qpn), &mut self.last_receive_pending);
         }
         while self.responder.outstanding() > 0 {
             if !common.reserve(queue, Purpose::Flush) {
                 return false;
             }
-            let Some(receive) = self.responder.pop_receive() else {
+            let Some(receive) = self.responder.pop_own_receive() else {
                 common.release(queue, Purpose::Flush);
                 break;
             };
@@ -109,12 +112,12 @@ impl QueuePair {
 
     /// Drops what is owed to the peer. One whose device can't lose would wait for it for ever: it
     /// is told.
-    pub fn leave_unanswered(&mut self, common: &mut Common) {
-        let first = self.responder.answers.owed.front().map(|owed| owed.answer.psn());
-        self.responder.answers.forget();
+    pub fn drop_responses(&mut self, common: &mut Common) {
+        let first = self.responder.resources.owed.front().map(|owed| owed.response.psn());
+        self.responder.resources.clear();
         if let Some(psn) = first.filter(|_| common.lossless) {
-            self.responder.expected = psn;
-            common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+            self.responder.expected_psn = psn;
+            common.owe(self, OwedAcknowledgement::Nak(Syndrome::nak(Nak::RemoteOperation)));
         }
     }
 }

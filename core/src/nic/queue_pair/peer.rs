@@ -8,15 +8,15 @@ use crate::nic::state::queue_pair::QueuePair;
 impl QueuePair {
     /// Something came while it was not ready to send.
     #[cold]
-    pub fn meet(&mut self, common: &mut Common) {
-        if !std::mem::replace(&mut self.met, true) {
-            common.tell(Event::Established(self.number()), &mut self.told_established);
+    pub fn note_established(&mut self, common: &mut Common) {
+        if !std::mem::replace(&mut self.has_received, true) {
+            common.raise(Event::Established(self.number()), &mut self.established_pending);
         }
     }
 
     /// Whether a packet came by the way that leads to the peer.
     #[inline]
-    pub fn is_between(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
+    pub fn belongs_to_connection(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
         let qpn = self.number();
         let Some(path) = &self.path else { return false };
         match flow {
@@ -34,7 +34,7 @@ impl QueuePair {
                 if ours {
                     self.known_flow = number;
                     if path.outer().ethernet().destination != outer.ethernet().source {
-                        common.tell(Event::PathChanged(qpn), &mut self.told_path);
+                        common.raise(Event::PathChanged(qpn), &mut self.path_changed_pending);
                     }
                 }
                 ours
@@ -44,10 +44,10 @@ impl QueuePair {
 
     /// Notes that something came from the peer: once for all that came at a time.
     #[inline(always)]
-    pub fn hear(&mut self, common: &mut Common) {
-        if self.heard != common.now {
-            self.heard = common.now;
-            common.hosts.heard(self.host, self.shared.place, common.now);
+    pub fn note_heard(&mut self, common: &mut Common) {
+        if self.heard_at != common.now {
+            self.heard_at = common.now;
+            common.peers.note_heard(self.peer_id, self.shared.place, common.now);
         }
     }
 }

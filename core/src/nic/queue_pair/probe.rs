@@ -6,7 +6,7 @@
 
 use crate::encap::Full;
 use crate::nic::device::outbox::Outbox;
-use crate::nic::keep_alive::limits::{LEAST_ASKED, QUESTIONS, Silence};
+use crate::nic::keep_alive::limits::{LEAST_QUESTIONS, QUESTIONS_PER_PROBE, Silence};
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
 use crate::nic::state::probe::Probe;
@@ -26,11 +26,11 @@ impl QueuePair {
     /// Whether a probe was answered. That is only found when the probe is looked at, since what
     /// comes by the queue pair does not look for probes.
     fn is_answered(&self, probe: Probe) -> bool {
-        probe.asked > 0 && self.heard > probe.since
+        probe.asked > 0 && self.heard_at > probe.since
     }
 
     /// Ends a probe that was answered, asks once more, or finds the peer silent: if it is time.
-    pub fn probe_expire(&mut self, common: &mut Common) {
+    pub fn probe_timer_expired(&mut self, common: &mut Common) {
         let Some(mut probe) = self.probe else { return };
         if self.is_answered(probe) || !self.state.requests() {
             self.probe = None;
@@ -42,19 +42,21 @@ impl QueuePair {
         if probe.asked == 0 {
             probe.since = common.now;
         }
-        let busy = common.hosts.limits.busy;
-        if common.now >= common.leaps.end_of(busy, probe.since) && probe.asked >= LEAST_ASKED {
-            let cause = Cause::peer_silent(&common.hosts.limits, Silence::Busy);
+        let busy = common.peers.limits.busy;
+        if common.now >= common.clock_jumps.patience_end(busy, probe.since)
+            && probe.asked >= LEAST_QUESTIONS
+        {
+            let cause = Cause::peer_silent(&common.peers.limits, Silence::Busy);
             return self.break_with(cause, Blamed::Request(0), common);
         }
         probe.asked = probe.asked.saturating_add(1);
         // The judgement comes when the time is over, and not an interval later.
-        let (next, end) = (common.now + busy / QUESTIONS, probe.since + busy);
+        let (next, end) = (common.now + busy / QUESTIONS_PER_PROBE, probe.since + busy);
         probe.again = if common.now < end { next.min(end) } else { next };
         self.probe = Some(probe);
         if !planted(Bug::AsksNobody) {
-            self.responder.asks = true;
-            common.owe_answer(self);
+            self.responder.keep_alive_due = true;
+            common.list_owing(self);
         }
         self.arm_by(probe.again, common);
     }
@@ -62,15 +64,15 @@ impl QueuePair {
     /// Sends a write of nothing, with the number before all that are not acknowledged. The peer
     /// takes it for a copy of one that it took long ago, and acknowledges that again.
     #[cold]
-    pub fn ask_whether_there<O: Outbox>(
+    pub fn send_keep_alive<O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
     ) -> Result<(), Full> {
         if let Some(path) = &self.path {
             let (address, rkey, length) = (RemoteAddr(0), Rkey(0), DmaLength(0));
-            let psn = self.requester.oldest.before();
-            let bth = Bth::new(Opcode::RcWriteOnly, self.peer, psn).with_pkey(self.pkey);
+            let psn = self.requester.oldest_psn.before();
+            let bth = Bth::new(Opcode::RcWriteOnly, self.peer_qpn, psn).with_pkey(self.pkey);
             let headers = Headers {
                 bth: bth.with_ack_request(true),
                 extensions: Extensions::Reth(Reth { address, rkey, length }),
@@ -79,7 +81,7 @@ impl QueuePair {
             common.counters.sent += 1;
             common.counters.questions_sent += 1;
         }
-        self.responder.asks = false;
+        self.responder.keep_alive_due = false;
         Ok(())
     }
 }

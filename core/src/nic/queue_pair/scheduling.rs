@@ -3,7 +3,7 @@
 use crate::nic::identifiers::timer_of;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::responder::{Due, Responder};
+use crate::nic::state::responder::{OwedAcknowledgement, Responder};
 use crate::time::Time;
 
 impl Common {
@@ -12,35 +12,35 @@ impl Common {
     pub fn activate(&mut self, pair: &mut QueuePair) {
         if !pair.active {
             pair.active = true;
-            self.active.push_back(pair.shared.place);
+            self.sendable.push_back(pair.shared.place);
         }
     }
 
     /// Notes that a queue pair owes its peer an answer. A refusal says all that an acknowledgement
     /// does, and more.
     #[inline]
-    pub fn owe(&mut self, pair: &mut QueuePair, answer: Due) {
-        match pair.responder.due {
-            Due::Nothing | Due::Ack => pair.responder.due = answer,
-            Due::Nak(_) if answer.is_fatal() => pair.responder.due = answer,
-            Due::Nak(_) => {}
+    pub fn owe(&mut self, pair: &mut QueuePair, answer: OwedAcknowledgement) {
+        match pair.responder.owed {
+            OwedAcknowledgement::Nothing | OwedAcknowledgement::Ack => pair.responder.owed = answer,
+            OwedAcknowledgement::Nak(_) if answer.is_fatal() => pair.responder.owed = answer,
+            OwedAcknowledgement::Nak(_) => {}
         }
-        self.owe_answer(pair);
+        self.list_owing(pair);
     }
 
     /// Enters a queue pair among those that put an acknowledgement off.
     #[inline]
-    pub fn delay(&mut self, responder: &mut Responder, place: u32) {
-        if !std::mem::replace(&mut responder.delaying, true) {
+    pub fn list_delaying(&mut self, responder: &mut Responder, place: u32) {
+        if !std::mem::replace(&mut responder.is_delaying, true) {
             self.delaying.push(place);
         }
     }
 
     /// Enters a queue pair among those that owe their peer an answer.
     #[inline]
-    pub fn owe_answer(&mut self, pair: &mut QueuePair) {
-        if !std::mem::replace(&mut pair.responder.listed, true) {
-            self.answers.push_back(pair.shared.place);
+    pub fn list_owing(&mut self, pair: &mut QueuePair) {
+        if !std::mem::replace(&mut pair.responder.is_owing, true) {
+            self.owing.push_back(pair.shared.place);
         }
     }
 }
@@ -50,7 +50,7 @@ impl QueuePair {
     #[inline]
     pub fn arm(&self, common: &mut Common) {
         let (r, asks_at) = (&self.requester, self.probe.map(|probe| probe.again));
-        let times = [self.responder.ack_at, r.retry_at, r.resume_at, asks_at];
+        let times = [self.responder.look_at, r.retry_at, r.resume_at, asks_at];
         if let Some(at) = times.into_iter().flatten().min() {
             common.timers.arm(timer_of(self.shared.place), at);
         }

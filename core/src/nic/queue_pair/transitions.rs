@@ -4,13 +4,13 @@ use crate::encap::Path;
 use crate::nic::config::connection::{Change, Connection};
 use crate::nic::config::errors::ChangeError;
 use crate::nic::config::state::State;
-use crate::nic::identifiers::{HostId, timer_of};
-use crate::nic::keep_alive::peers::Peer;
+use crate::nic::identifiers::{PeerId, timer_of};
+use crate::nic::keep_alive::peers::PeerKey;
 use crate::nic::requests::event::Event;
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
-use crate::nic::state::responder::Due;
+use crate::nic::state::responder::OwedAcknowledgement;
 use crate::nic::state::turns::MOST_UNDER_WAY;
 use crate::time::Time;
 use crate::wire::{CaGuid, Service};
@@ -56,7 +56,7 @@ impl QueuePair {
         }
         self.enter(to);
         if to == State::Draining && self.requester.begun == 0 {
-            common.tell(Event::Drained(qpn), &mut self.told_drained);
+            common.raise(Event::Drained(qpn), &mut self.drained_pending);
         }
         common.activate(self);
         Ok(())
@@ -65,23 +65,23 @@ impl QueuePair {
     /// Has the peer watched. Not before it can be asked: who only receives waits for as long
     /// as it takes.
     fn join_host(&mut self, common: &mut Common) {
-        if common.lossless || self.service() != Service::Rc || self.host != HostId::NONE {
+        if common.lossless || self.service() != Service::Rc || self.peer_id != PeerId::NONE {
             return;
         }
         if let Some(path) = &self.path {
             let (_, peer) = path.outer().hosts();
             let of = match self.peer_guid {
-                CaGuid(0) => Peer::Of(self.shared.place),
-                guid => Peer::Guid(guid),
+                CaGuid(0) => PeerKey::Of(self.shared.place),
+                guid => PeerKey::Guid(guid),
             };
-            self.host = common.join((peer, of), self.peer, self.shared.place);
-            self.heard = Time::ZERO;
+            self.peer_id = common.join_peer((peer, of), self.peer_qpn, self.shared.place);
+            self.heard_at = Time::ZERO;
         }
     }
 
     fn connect(&mut self, connection: Connection) {
-        self.met = false;
-        self.peer = connection.peer;
+        self.has_received = false;
+        self.peer_qpn = connection.peer;
         self.peer_guid = connection.peer_guid.unwrap_or(CaGuid(0));
         self.mtu = connection.mtu;
         self.known_flow = 0;
@@ -99,7 +99,7 @@ impl QueuePair {
         common.timers.disarm(timer_of(self.shared.place));
         self.forget_events(common);
         self.leave_peer(common);
-        self.last_receive = false;
+        self.last_receive_reported = false;
         self.probe = None;
         self.requester.forget();
         self.responder.forget();
@@ -111,26 +111,26 @@ impl QueuePair {
     /// is lost, it would take what was refused for done, so that the link is to tell it.
     pub fn leave_peer(&mut self, common: &mut Common) {
         let place = self.shared.place;
-        common.answers.retain(|&other| other != place);
-        let refused = matches!(self.responder.due, Due::Nak(_));
-        (self.responder.due, self.responder.listed) = (Due::Nothing, false);
-        common.leave(&mut self.host);
+        common.owing.retain(|&other| other != place);
+        let refused = matches!(self.responder.owed, OwedAcknowledgement::Nak(_));
+        (self.responder.owed, self.responder.is_owing) = (OwedAcknowledgement::Nothing, false);
+        common.leave_peer(&mut self.peer_id);
         if let Some(path) = self.path.take()
             && refused
             && common.lossless
         {
-            common.notify(path.id(), self.number(), self.responder.expected);
+            common.owe_delivery_failure(path.id(), self.number(), self.responder.expected_psn);
         }
     }
 
     /// Takes back what nobody has heard of yet: it was of a connection that is no more.
     pub fn forget_events(&mut self, common: &mut Common) {
         let told = [
-            &mut self.told_broken,
-            &mut self.told_drained,
-            &mut self.told_last,
-            &mut self.told_path,
-            &mut self.told_established,
+            &mut self.broken_pending,
+            &mut self.drained_pending,
+            &mut self.last_receive_pending,
+            &mut self.path_changed_pending,
+            &mut self.established_pending,
         ];
         let any = told.into_iter().fold(false, |any, told| std::mem::take(told) | any);
         if any {

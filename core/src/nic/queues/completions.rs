@@ -3,7 +3,7 @@
 use crate::nic::config::errors::DEEPEST;
 use crate::nic::queues::completion::CompletionQueue;
 use crate::nic::requests::completion::Completion;
-use crate::nic::ring::{Producer, Several, Slot, ring};
+use crate::nic::ring::{Producer, Slot, WriteBatch, ring};
 
 /// Which completions call for an event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,10 +38,10 @@ pub(crate) struct Completions {
     receiving: usize,
     pub armed: Option<Notify>,
     /// Whether there is an event that nobody has taken yet.
-    pub told: bool,
+    pub event_pending: bool,
     /// Whether there is to be one, and whether room was given back.
-    untold: bool,
-    freed: bool,
+    event_due: bool,
+    slots_freed: bool,
     /// How many send queues, and how many receive queues, end here; and how many shared ones are
     /// for queue pairs that do.
     pub senders: usize,
@@ -60,9 +60,9 @@ impl Completions {
             reserved: 0,
             receiving: 0,
             armed: None,
-            told: false,
-            untold: false,
-            freed: false,
+            event_pending: false,
+            event_due: false,
+            slots_freed: false,
             senders: 0,
             receivers: 0,
             shared: 0,
@@ -130,7 +130,7 @@ impl Completions {
     pub fn filled(&mut self, urgent: bool) -> bool {
         let armed = self.armed.is_some();
         if armed {
-            self.call(urgent);
+            self.call_event(urgent);
         }
         armed
     }
@@ -156,7 +156,7 @@ impl Completions {
     pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> Slot<'_, Completion> {
         self.release(purpose);
         if self.armed.is_some() {
-            self.call(urgent);
+            self.call_event(urgent);
         }
         self.ring.slot().expect("a promised slot is there: that is what the promise is")
     }
@@ -164,7 +164,7 @@ impl Completions {
     /// Slots promised to requests that succeed, to be filled now. How many promises that were, and
     /// how many slots were filled, is to be [said](Self::redeemed) then.
     #[inline(always)]
-    pub fn redeem_several(&mut self) -> Several<'_, Completion> {
+    pub fn redeem_several(&mut self) -> WriteBatch<'_, Completion> {
         self.ring.several()
     }
 
@@ -173,30 +173,30 @@ impl Completions {
     #[inline(always)]
     pub fn redeemed(&mut self, count: usize, filled: usize) {
         self.reserved -= count;
-        self.freed |= filled < count;
+        self.slots_freed |= filled < count;
         if self.armed.is_some() && filled > 0 {
-            self.call(false);
+            self.call_event(false);
         }
     }
 
     /// Calls for an event, if the queue is armed for what comes.
     #[cold]
-    fn call(&mut self, urgent: bool) {
+    fn call_event(&mut self, urgent: bool) {
         if urgent || self.armed == Some(Notify::Any) {
             self.armed = None;
-            self.untold |= !std::mem::replace(&mut self.told, true);
+            self.event_due |= !std::mem::replace(&mut self.event_pending, true);
         }
     }
 
     /// Whether anything was called for that was not seen to.
     #[inline(always)]
-    pub fn calls(&self) -> bool {
-        self.untold | self.freed
+    pub fn needs_settling(&self) -> bool {
+        self.event_due | self.slots_freed
     }
 
     /// Whether an event was called for, and whether there is room for those that wait.
-    pub fn take_calls(&mut self) -> (bool, bool) {
-        (std::mem::take(&mut self.untold), std::mem::take(&mut self.freed))
+    pub fn take_settling(&mut self) -> (bool, bool) {
+        (std::mem::take(&mut self.event_due), std::mem::take(&mut self.slots_freed))
     }
 }
 

@@ -5,14 +5,14 @@ use std::fmt;
 use crate::nic::queues::completion::{CompletionGauge, CompletionQueue};
 use crate::nic::queues::receive::ReceiveQueue;
 use crate::nic::queues::send::SendQueue;
-use crate::nic::queues::shared::Shared;
 use crate::nic::queues::shared_receive::SharedReceiveQueue;
+use crate::nic::queues::shared_with_program::SharedWithProgram;
 
 /// An end of a queue pair.
 fn show(
     f: &mut fmt::Formatter<'_>,
     name: &str,
-    shared: &Shared,
+    shared: &SharedWithProgram,
     (room, depth): (usize, usize),
 ) -> fmt::Result {
     f.debug_struct(name)

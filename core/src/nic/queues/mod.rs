@@ -10,5 +10,5 @@ pub(crate) mod posted;
 pub(crate) mod receive;
 pub(crate) mod receives;
 pub(crate) mod send;
-pub(crate) mod shared;
 pub(crate) mod shared_receive;
+pub(crate) mod shared_with_program;

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use crate::nic::config::state::State;
 use crate::nic::queues::doorbells::Doorbells;
 use crate::nic::queues::errors::{PostError, Refused};
-use crate::nic::queues::shared::Shared;
+use crate::nic::queues::shared_with_program::SharedWithProgram;
 use crate::nic::requests::work_request::ReceiveRequest;
-use crate::nic::ring::{Consumer, Nothing, Producer, ring};
+use crate::nic::ring::{Consumer, EmptyRing, Producer, ring};
 use crate::wire::Qpn;
 
 /// The program's end of a receive queue.
 pub struct ReceiveQueue {
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedWithProgram,
     /// One that holds none, if receives come from a queue that is shared.
     pub(crate) ring: Producer<ReceiveRequest>,
 }
 
 impl ReceiveQueue {
-    pub(crate) fn new(shared: Shared, depth: usize) -> (Self, Consumer<ReceiveRequest>) {
+    pub(crate) fn new(shared: SharedWithProgram, depth: usize) -> (Self, Consumer<ReceiveRequest>) {
         let (ring, taken) = ring(depth);
         (Self { shared, ring }, taken)
     }
 
     /// The end of a queue pair that has no receives of its own.
-    pub(crate) fn without(shared: Shared, nothing: &Nothing<ReceiveRequest>) -> Self {
+    pub(crate) fn without(shared: SharedWithProgram, nothing: &EmptyRing<ReceiveRequest>) -> Self {
         Self { shared, ring: nothing.producer() }
     }
 

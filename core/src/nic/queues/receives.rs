@@ -21,9 +21,9 @@ pub(crate) struct SharedReceives {
     pub completions: u32,
     pub users: usize,
     /// Below how many receives to tell, once.
-    pub limit: usize,
+    pub low_limit: usize,
     /// Whether there is an event that nobody has taken yet.
-    pub told: bool,
+    pub event_pending: bool,
 }
 
 impl Receives {

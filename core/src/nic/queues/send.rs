@@ -7,7 +7,7 @@ use crate::nic::config::state::State;
 use crate::nic::queues::doorbells::Doorbells;
 use crate::nic::queues::errors::{PostError, Refused};
 use crate::nic::queues::posted::Posted;
-use crate::nic::queues::shared::Shared;
+use crate::nic::queues::shared_with_program::SharedWithProgram;
 use crate::nic::requests::memory::LONGEST_MESSAGE;
 use crate::nic::requests::plain::Plain;
 use crate::nic::requests::work_request::WorkRequest;
@@ -16,12 +16,12 @@ use crate::wire::{Psn, Qpn, Service};
 
 /// The program's end of a send queue.
 pub struct SendQueue {
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedWithProgram,
     pub(crate) ring: Producer<Posted>,
 }
 
 impl SendQueue {
-    pub(crate) fn new(shared: Shared, depth: usize) -> (Self, Consumer<Posted>) {
+    pub(crate) fn new(shared: SharedWithProgram, depth: usize) -> (Self, Consumer<Posted>) {
         let (ring, taken) = ring(depth);
         (Self { shared, ring }, taken)
     }
@@ -84,18 +84,18 @@ impl SendQueue {
         let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));
         match (self.ring.slot(), fits) {
             (Some(slot), Some(len)) => {
-                let told = request.signalled && plain.is_some_and(|plain| !plain.asks());
+                let told = request.signalled && plain.is_some_and(|plain| !plain.needs_response());
                 let (len, ticket) = (len as u32, Cell::new(0));
                 let (beyond, placed) = (Cell::new(Psn::new(0)), Cell::new(false));
                 slot.fill(Posted {
                     request,
                     len,
                     plain,
-                    told,
+                    simple: told,
                     ticket,
-                    beyond,
-                    placed,
-                    copied: false,
+                    psn_beyond: beyond,
+                    written_locally: placed,
+                    unkept: false,
                 });
             }
             _ => return Err(self.refuse((request, len))),

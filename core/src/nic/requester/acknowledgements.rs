@@ -13,24 +13,24 @@ impl QueuePair {
     /// Takes everything up to and with `psn` as received by the peer, and completes what is
     /// complete. It must be a packet that was sent. Reads and atomic operations are only complete
     /// when they are answered: if one is not, its answer was lost, and it is asked for again.
-    pub fn acknowledged(&mut self, psn: Psn, common: &mut Common) {
+    pub fn acknowledge_up_to(&mut self, psn: Psn, common: &mut Common) {
         let beyond = psn.add(1);
-        let before = self.requester.oldest;
+        let before = self.requester.oldest_psn;
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
         let (mtu, sent) = (self.mtu, beyond.distance_from(before).max(0) as u32);
-        let (mut missing, mut left, mut of_head) = (false, sent, r.acknowledged);
+        let (mut missing, mut left, mut of_head) = (false, sent, r.head_acknowledged);
         let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.begun));
         while let Some(posted) = work.next() {
-            if posted.placed.get() {
+            if posted.written_locally.get() {
                 // It has no packets.
             } else if left == 0 {
                 break;
-            } else if posted.told && posted.len <= mtu.bytes() as u32 {
+            } else if posted.simple && posted.len <= mtu.bytes() as u32 {
                 // What most are, and never begun before.
                 left -= 1;
             } else {
-                missing = posted.asks() && !planted(Bug::TakesReadsForAnswered);
+                missing = posted.needs_response() && !planted(Bug::TakesReadsForAnswered);
                 let rest = mtu.packets(posted.len) - of_head;
                 if missing || left < rest {
                     break;
@@ -42,53 +42,53 @@ impl QueuePair {
         // In this order: who sees a completion finds the room that its request took.
         let (count, filled) = (work.leave(), slots.hand_over());
         queue.redeemed(count, filled);
-        (r.oldest, r.acknowledged) = match missing {
+        (r.oldest_psn, r.head_acknowledged) = match missing {
             true => (before.add(sent - left), of_head),
             false => (beyond, of_head + left),
         };
-        r.passed(count);
+        r.count_completed(count);
         common.counters.completed += count as u64;
-        if queue.calls() {
+        if queue.needs_settling() {
             common.settle(self.send_completions);
         }
-        if self.requester.oldest != before {
-            self.moved(psn, common);
+        if self.requester.oldest_psn != before {
+            self.restart_response_timer(psn, common);
         }
         if missing {
-            self.chase(common);
+            self.request_missing_response(common);
         }
     }
 
     /// Goes on behind what is acknowledged or answered now, up to `psn`.
-    pub fn moved(&mut self, psn: Psn, common: &mut Common) {
+    pub fn restart_response_timer(&mut self, psn: Psn, common: &mut Common) {
         let r = &mut self.requester;
-        if r.probe.is_some() {
-            r.probed(psn, self.state, self.mtu);
+        if r.timeout_retry.is_some() {
+            r.timeout_retry_answered(psn, self.state, self.mtu);
         }
         // What is sent again may be acknowledged before it is reached.
-        if r.next.distance_from(r.oldest) < 0 {
-            r.seek(r.oldest, self.mtu);
+        if r.next_psn.distance_from(r.oldest_psn) < 0 {
+            r.move_cursor(r.oldest_psn, self.mtu);
         }
-        r.chased = None;
-        r.rto.acknowledged(psn, common.now, &common.leaps);
+        r.rerequested = None;
+        r.rto.take_sample(psn, common.now, &common.clock_jumps);
         // What came from the peer ends the wait that it asked for.
         r.resume_at = None;
         let waits = r.under_way() > 0 && !common.lossless;
-        r.retry_at = waits.then(|| common.now + r.patience(common));
-        (r.watched, r.since) = (common.now, common.now);
+        r.retry_at = waits.then(|| common.now + r.response_timeout(common));
+        (r.timer_set_at, r.last_progress) = (common.now, common.now);
         if let Some(at) = r.retry_at {
             self.arm_by(at, common);
         }
-        self.progressed(common);
+        self.continue_after_progress(common);
     }
 
     /// The peer has taken something: whatever waited for that may go on.
-    pub(crate) fn progressed(&mut self, common: &mut Common) {
+    pub(crate) fn continue_after_progress(&mut self, common: &mut Common) {
         let r = &mut self.requester;
         (r.tries, r.rnr_tries) = (0, 0);
-        r.open = r.insists.window.min(r.open * 2);
-        if self.state == State::Draining && !self.requester.waits() {
-            common.tell(Event::Drained(self.number()), &mut self.told_drained);
+        r.open_window = r.policy.window.min(r.open_window * 2);
+        if self.state == State::Draining && !self.requester.has_outstanding() {
+            common.raise(Event::Drained(self.number()), &mut self.drained_pending);
         }
         // What is posted from now on rings.
         if self.requester.at_cursor().1.is_some() {
@@ -98,15 +98,15 @@ impl QueuePair {
 
     /// Asks again for the oldest answer, once.
     #[cold]
-    pub(crate) fn chase(&mut self, common: &mut Common) {
+    pub(crate) fn request_missing_response(&mut self, common: &mut Common) {
         let r = &mut self.requester;
-        if r.chased == Some(r.oldest) {
+        if r.rerequested == Some(r.oldest_psn) {
             return;
         }
-        r.chased = Some(r.oldest);
+        r.rerequested = Some(r.oldest_psn);
         common.counters.answers_missed += 1;
-        if !self.gave_up(common) {
-            self.go_back(self.requester.oldest, common);
+        if !self.retries_exhausted(common) {
+            self.retransmit_from(self.requester.oldest_psn, common);
         }
     }
 }

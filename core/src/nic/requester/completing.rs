@@ -6,7 +6,7 @@ use crate::nic::requests::completion::{Completion, Done};
 use crate::nic::requests::memory::{Data, Memory};
 use crate::nic::requests::plain::Plain;
 use crate::nic::requests::work_request::Attachment;
-use crate::nic::ring::{Next, Several};
+use crate::nic::ring::{Next, WriteBatch};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::wire::Qpn;
@@ -35,7 +35,7 @@ impl Posted {
 
 impl QueuePair {
     /// Completes the request at the head of the queue; `before` is what an atomic operation found.
-    pub(crate) fn complete_front(&mut self, before: u64, common: &mut Common) {
+    pub(crate) fn complete_head(&mut self, before: u64, common: &mut Common) {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
         let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(1));
@@ -43,9 +43,9 @@ impl QueuePair {
         complete::<true>(posted, qpn, before, &mut slots);
         let (count, filled) = (work.leave(), slots.hand_over());
         queue.redeemed(count, filled);
-        r.passed(count);
+        r.count_completed(count);
         common.counters.completed += 1;
-        if queue.calls() {
+        if queue.needs_settling() {
             common.settle(self.send_completions);
         }
     }
@@ -53,14 +53,14 @@ impl QueuePair {
 
 /// Completes a request that does not ask for anything, and goes past it: what memory it had is not
 /// in it any more. Who does this counts those that were
-/// [passed](crate::nic::Requester::passed) and
+/// [passed](crate::nic::Requester::count_completed) and
 /// [redeemed](crate::nic::Completions::redeemed), and [settles](Common::settle) with the queue
 /// then.
 #[inline(always)]
 pub(crate) fn complete_next(
     posted: Next<'_, Posted>,
     qpn: Qpn,
-    slots: &mut Several<'_, Completion>,
+    slots: &mut WriteBatch<'_, Completion>,
 ) {
     complete::<false>(posted, qpn, 0, slots);
 }
@@ -70,9 +70,9 @@ fn complete<const ASKED: bool>(
     mut posted: Next<'_, Posted>,
     qpn: Qpn,
     before: u64,
-    slots: &mut Several<'_, Completion>,
+    slots: &mut WriteBatch<'_, Completion>,
 ) {
-    if posted.told {
+    if posted.simple {
         let slot = slots.slot();
         let written = posted.plain == Some(Plain::Write);
         let done = if written { Done::Written } else { Done::Sent };

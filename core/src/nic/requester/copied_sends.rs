@@ -49,19 +49,19 @@ impl Copied<'_> {
 impl Requester {
     /// Whether one more message may leave now: nothing waits before it, and the peer has a receive.
     #[inline(always)]
-    fn is_clear(&mut self) -> bool {
+    fn can_send_copied(&mut self) -> bool {
         self.work.look();
-        self.at == self.begun
-            && self.next == self.top
-            && self.work.seen_behind(self.at) == 0
+        self.cursor == self.begun
+            && self.next_psn == self.unsent_psn
+            && self.work.seen_behind(self.cursor) == 0
             && self.resume_at.is_none()
-            && self.under_way() < self.open
-            && self.receives().is_none_or(|receives| receives > self.at as i32)
+            && self.under_way() < self.open_window
+            && self.receives_left().is_none_or(|receives| receives > self.cursor as i32)
     }
 
     /// Whether of anything behind so many requests, of those that were begun, the bytes are gone.
     pub fn has_copied(&self, from: usize) -> bool {
-        self.work.seen_part(from..self.begun).any(|posted| posted.copied)
+        self.work.seen_part(from..self.begun).any(|posted| posted.unkept)
     }
 }
 
@@ -69,11 +69,11 @@ impl QueuePair {
     /// What was delivered need not be in the queue any more. A device often tells of it one look
     /// late, and so it is asked before there is no room at all.
     #[inline(never)]
-    fn make_room<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) {
-        let delivered = self.delivered(outbox);
+    fn complete_delivered_early<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) {
+        let delivered = self.delivered_ticket(outbox);
         // It stays among those that are collected from, whatever is left: it sends.
         if self.complete_delivered(delivered, common) > 0 {
-            self.progressed(common);
+            self.continue_after_progress(common);
         }
     }
 
@@ -92,26 +92,26 @@ impl QueuePair {
             return false;
         }
         if queue.is_short_of_room() {
-            self.make_room(common, outbox);
+            self.complete_delivered_early(common, outbox);
         }
         let r = &mut self.requester;
-        let (Some(path), true) = (&self.path, r.is_clear()) else { return false };
+        let (Some(path), true) = (&self.path, r.can_send_copied()) else { return false };
         let Some(slot) = queue.slot_of_copied() else { return false };
         if common.reserve_up_to(self.send_completions, 1) == 0 {
             return false;
         }
-        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, r.next_psn).with_pkey(self.pkey);
         let Ok(ticket) = message.push(bth, path, outbox) else {
             common.release_sends(self.send_completions, 1);
             return false;
         };
-        let beyond: Psn = r.next.add(1);
-        slot.fill(Posted::copied(message.signalled, ticket, beyond));
+        let beyond: Psn = r.next_psn.add(1);
+        slot.fill(Posted::unkept(message.signalled, ticket, beyond));
         r.work.look();
-        (r.next, r.top) = (beyond, beyond);
-        (r.at, r.begun) = (r.at + 1, r.begun + 1);
+        (r.next_psn, r.unsent_psn) = (beyond, beyond);
+        (r.cursor, r.begun) = (r.cursor + 1, r.begun + 1);
         common.counters.sent += 1;
-        self.watch(common);
+        self.start_response_timer(common);
         true
     }
 }

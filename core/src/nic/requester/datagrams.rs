@@ -11,7 +11,7 @@ use crate::nic::requests::gather::gather;
 use crate::nic::requests::work_request::{Attachment, Operation};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::turns::{Stop, Turn};
+use crate::nic::state::turns::{NotSent, RequesterTurn};
 use crate::wire::{Bth, Deth, Extensions, Headers, Opcode, PathMtu};
 
 impl QueuePair {
@@ -21,18 +21,18 @@ impl QueuePair {
         &mut self,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Turn> {
+    ) -> Result<(), RequesterTurn> {
         let (source, mtu, pkey) = (self.number(), self.mtu, self.pkey);
         let (psn, posted) = self.requester.at_cursor();
-        let Some(posted) = posted else { return Err(Turn::Idle) };
+        let Some(posted) = posted else { return Err(RequesterTurn::Idle) };
         if self.state == State::Draining {
-            return Err(Turn::Idle);
+            return Err(RequesterTurn::Idle);
         }
         let Operation::Datagram { to, qpn, qkey } = posted.request.operation else {
-            return Err(Turn::Idle);
+            return Err(RequesterTurn::Idle);
         };
         if !common.reserve(self.send_completions, Purpose::Send) {
-            return Err(Turn::Starved);
+            return Err(RequesterTurn::Starved);
         }
         let deth = Deth { qkey, source, reserved: 0 };
         let (opcode, extensions) = match posted.request.attached {
@@ -47,18 +47,18 @@ impl QueuePair {
         match sent {
             Ok(ticket) => {
                 r.begun += 1;
-                r.sent(1, false, true, ticket, common.now);
+                r.advance_cursor(1, false, true, ticket, common.now);
                 common.counters.sent += 1;
-                self.sent_for_good(true, common);
+                self.complete_unreliable(true, common);
                 Ok(())
             }
             Err(stop) => {
                 match stop {
                     // It is the first, for those before it are complete: it fails with its slot.
-                    Stop::Refused(_) => r.begun += 1,
-                    Stop::Turn(_) => common.release(self.send_completions, Purpose::Send),
+                    NotSent::Invalid(_) => r.begun += 1,
+                    NotSent::TurnEnded(_) => common.release(self.send_completions, Purpose::Send),
                 }
-                Err(self.stopped(stop, common))
+                Err(self.end_turn(stop, common))
             }
         }
     }
@@ -72,14 +72,14 @@ fn push_datagram<O: Outbox>(
     mtu: PathMtu,
     (to, headers): (AddressId, Headers),
     posted: &Posted,
-) -> Result<u64, Stop> {
+) -> Result<u64, NotSent> {
     let most = mtu.bytes();
     if posted.len as usize > most {
         let cause = Cause::LongDatagram { len: posted.len, most: most as u16 };
-        return Err(Stop::Refused(cause));
+        return Err(NotSent::Invalid(cause));
     }
     let Some(path) = common.addresses.get(to) else {
-        return Err(Stop::Refused(Cause::NoAddress));
+        return Err(NotSent::Invalid(Cause::NoAddress));
     };
     let data = &posted.request.data;
     let pushed = match data.bytes() {
@@ -87,8 +87,8 @@ fn push_datagram<O: Outbox>(
         None => {
             let range = 0..posted.len as usize;
             let payload = gather(&common.keys, domain, data.segments(), range);
-            outbox.push(path, headers, payload.map_err(Stop::Refused)?)
+            outbox.push(path, headers, payload.map_err(NotSent::Invalid)?)
         }
     };
-    pushed.map_err(|_| Stop::Turn(Turn::DeviceFull))
+    pushed.map_err(|_| NotSent::TurnEnded(RequesterTurn::DeviceFull))
 }

@@ -9,7 +9,7 @@ use crate::nic::state::queue_pair::QueuePair;
 impl QueuePair {
     /// The last ticket that a lossless device says was delivered.
     #[inline]
-    pub fn delivered<O: Outbox>(&self, outbox: &mut O) -> u64 {
+    pub fn delivered_ticket<O: Outbox>(&self, outbox: &mut O) -> u64 {
         self.path.as_ref().map_or(0, |path| outbox.delivered(path.id()))
     }
 
@@ -17,16 +17,17 @@ impl QueuePair {
     pub fn collect(&mut self, delivered: u64, common: &mut Common) -> bool {
         if !self.state.requests() {
             // What is broken is flushed, whatever was delivered of it.
-            self.requester.flying = false;
+            self.requester.awaits_delivery = false;
             return false;
         }
         let count = self.complete_delivered(delivered, common);
-        let marked = self.requester.mark.is_some() && self.collect_marked(delivered);
+        let marked =
+            self.requester.mid_message_ticket.is_some() && self.acknowledge_mid_message(delivered);
         if count > 0 || marked {
-            self.progressed(common);
+            self.continue_after_progress(common);
         }
-        self.requester.flying = self.requester.waits() && self.state.requests();
-        self.requester.flying
+        self.requester.awaits_delivery = self.requester.has_outstanding() && self.state.requests();
+        self.requester.awaits_delivery
     }
 
     /// Completes the requests at the head that were `delivered`. How many.
@@ -34,25 +35,25 @@ impl QueuePair {
     pub(crate) fn complete_delivered(&mut self, delivered: u64, common: &mut Common) -> usize {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        let mut oldest = r.oldest;
+        let mut oldest = r.oldest_psn;
         // A request is there when its last packet is, and that was sent.
-        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.at));
+        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.cursor));
         while let Some(posted) = work.next()
             && posted.ticket.get() <= delivered
-            && !posted.asks()
+            && !posted.needs_response()
         {
-            oldest = posted.beyond.get();
+            oldest = posted.psn_beyond.get();
             complete_next(posted, qpn, &mut slots);
         }
         // In this order: who sees a completion finds the room that its request took.
         let (count, filled) = (work.leave(), slots.hand_over());
         queue.redeemed(count, filled);
         if count > 0 {
-            (r.oldest, r.acknowledged) = (oldest, 0);
-            r.passed(count);
+            (r.oldest_psn, r.head_acknowledged) = (oldest, 0);
+            r.count_completed(count);
             common.counters.completed += count as u64;
         }
-        if queue.calls() {
+        if queue.needs_settling() {
             common.settle(self.send_completions);
         }
         count
@@ -61,13 +62,14 @@ impl QueuePair {
     /// Takes the packet in the middle of a message for acknowledged that was waited for, if it was
     /// delivered, and no answer told of it before. Whether it is.
     #[inline(never)]
-    fn collect_marked(&mut self, delivered: u64) -> bool {
+    fn acknowledge_mid_message(&mut self, delivered: u64) -> bool {
         let r = &mut self.requester;
         // Behind a request that is not answered it waits.
-        if r.asks_first() {
+        if r.head_needs_response() {
             return false;
         }
-        let Some((_, psn)) = r.mark.take_if(|(ticket, _)| *ticket <= delivered) else {
+        let Some((_, psn)) = r.mid_message_ticket.take_if(|(ticket, _)| *ticket <= delivered)
+        else {
             return false;
         };
         if !self.is_under_way(psn) {
@@ -76,8 +78,8 @@ impl QueuePair {
         // The messages before it are complete, so it is of the one at the head.
         let r = &mut self.requester;
         let beyond = psn.add(1);
-        r.acknowledged += beyond.distance_from(r.oldest) as u32;
-        r.oldest = beyond;
+        r.head_acknowledged += beyond.distance_from(r.oldest_psn) as u32;
+        r.oldest_psn = beyond;
         true
     }
 }

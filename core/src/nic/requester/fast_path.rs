@@ -13,25 +13,25 @@ use crate::nic::requests::work_request::WorkRequest;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
-use crate::nic::state::turns::Turn;
+use crate::nic::state::turns::RequesterTurn;
 use crate::wire::{Bth, Extensions, Headers, Opcode, Pkey, Psn, Qpn};
 
 impl Requester {
     /// How many requests from the cursor on the window has room for, and the peer receives; and how
     /// many receives it has, as far as it said. None, if they are not to be begun now.
     #[inline(always)]
-    fn stretch(&self, most: usize) -> (usize, usize) {
-        if self.at != self.begun || self.next != self.top {
+    fn fast_path_limit(&self, most: usize) -> (usize, usize) {
+        if self.cursor != self.begun || self.next_psn != self.unsent_psn {
             return (0, 0);
         }
-        let window = self.open.saturating_sub(self.under_way()) as usize;
-        let receives = match self.receives().map(|receives| receives.max(0) as usize) {
+        let window = self.open_window.saturating_sub(self.under_way()) as usize;
+        let receives = match self.receives_left().map(|receives| receives.max(0) as usize) {
             // With nothing before it, one may always go and ask.
-            Some(receives) if self.at == 0 => receives.max(1),
-            Some(receives) => receives.saturating_sub(self.at),
+            Some(receives) if self.cursor == 0 => receives.max(1),
+            Some(receives) => receives.saturating_sub(self.cursor),
             None => usize::MAX,
         };
-        (most.min(window).min(self.work.seen_behind(self.at)).min(receives), receives)
+        (most.min(window).min(self.work.seen_behind(self.cursor)).min(receives), receives)
     }
 }
 
@@ -53,31 +53,32 @@ impl QueuePair {
     /// Sends the plain sends at the cursor, as many as there are and may be sent. How many, if the
     /// device had room for all of them.
     #[inline(always)]
-    pub(crate) fn send_stretch<const LOSSLESS: bool, O: Outbox>(
+    pub(crate) fn send_fast_path<const LOSSLESS: bool, O: Outbox>(
         &mut self,
         most: usize,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<usize, Turn> {
+    ) -> Result<usize, RequesterTurn> {
         let (r, mtu) = (&mut self.requester, self.mtu.bytes());
         let Some(path) = self.path.as_ref().filter(|_| self.state != State::Draining) else {
             return Ok(0);
         };
-        let (most, receives) = r.stretch(most);
+        let (most, receives) = r.fast_path_limit(most);
         if *promised < most {
             *promised += common.reserve_up_to(self.send_completions, most - *promised);
         }
-        let bth = Bth::new(Opcode::RcSendOnly, self.peer, Psn::new(0)).with_pkey(self.pkey);
-        let (each, half) = (r.insists.ask_each, r.open.div_ceil(2) as usize);
-        let (mut sent, mut next, mut full) = (0, r.next, false);
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, Psn::new(0)).with_pkey(self.pkey);
+        let (each, half) = (r.policy.ask_each, r.open_window.div_ceil(2) as usize);
+        let (mut sent, mut next, mut full) = (0, r.next_psn, false);
         // With which of them an acknowledgement is to be asked for at the latest; behind which one
         // was, and how many had not been asked about before these.
         let last = receives.saturating_sub(1);
-        let mut due =
-            last.min(r.until_full(r.at)).min((half - 1).saturating_sub(r.unasked as usize));
+        let mut due = last
+            .min(r.requests_until_full(r.cursor))
+            .min((half - 1).saturating_sub(r.unasked as usize));
         let (mut asked, mut before) = (0, r.unasked);
-        for posted in r.work.seen_part(r.at..r.at + most.min(*promised)) {
+        for posted in r.work.seen_part(r.cursor..r.cursor + most.min(*promised)) {
             let request = &posted.request;
             let Some(plain @ (Plain::Send | Plain::SendImm)) = posted.plain else { break };
             let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
@@ -89,14 +90,14 @@ impl QueuePair {
                     bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
                 outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
             } else {
-                push_with(request, bytes, (self.peer, self.pkey, next, ask), (path, outbox))
+                push_with(request, bytes, (self.peer_qpn, self.pkey, next, ask), (path, outbox))
             };
             let Ok(ticket) = pushed else {
                 full = true;
                 break;
             };
             if ask {
-                r.rto.sample(next, common.now);
+                r.rto.start_sample(next, common.now);
                 due = last.min(sent + half);
                 (asked, before) = (sent + 1, 0);
             }
@@ -108,14 +109,14 @@ impl QueuePair {
         }
         if sent > 0 {
             *promised -= sent;
-            (r.next, r.top) = (next, next);
+            (r.next_psn, r.unsent_psn) = (next, next);
             if !LOSSLESS {
                 r.unasked = before + (sent - asked) as u32;
             }
-            (r.at, r.begun) = (r.at + sent, r.begun + sent);
+            (r.cursor, r.begun) = (r.cursor + sent, r.begun + sent);
             common.counters.sent += sent as u64;
-            self.watch(common);
+            self.start_response_timer(common);
         }
-        if full { Err(Turn::DeviceFull) } else { Ok(sent) }
+        if full { Err(RequesterTurn::DeviceFull) } else { Ok(sent) }
     }
 }

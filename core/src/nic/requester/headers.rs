@@ -29,8 +29,8 @@ impl Common {
     /// Whether each packet of a request is a write of its own. What comes with a write tells of all
     /// of it, and so that is one.
     #[inline]
-    pub fn goes_apart(&self, request: &WorkRequest, service: Service) -> bool {
-        self.runs
+    pub fn splits_write(&self, request: &WorkRequest, service: Service) -> bool {
+        self.splits_writes
             && service == Service::Rc
             && matches!(request.operation, Operation::Write { .. })
             && request.attached == Attachment::Nothing

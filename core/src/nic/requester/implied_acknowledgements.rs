@@ -13,27 +13,31 @@ impl QueuePair {
     /// Takes the first `count` requests that were posted since the connection began for received,
     /// if they were sent. What is being sent again goes its own way, and only its answer completes
     /// a read.
-    pub fn proved(&mut self, count: u32, common: &mut Common) {
+    pub fn acknowledged_by_program(&mut self, count: u32, common: &mut Common) {
         let (service, mtu) = (self.service(), self.mtu);
         let r = &mut self.requester;
-        if common.lossless || service != Service::Rc || !self.state.requests() || r.next != r.top {
+        if common.lossless
+            || service != Service::Rc
+            || !self.state.requests()
+            || r.next_psn != r.unsent_psn
+        {
             return;
         }
         let count = count.wrapping_add(planted(Bug::ProvesOneMore).into());
         let more = Psn::new(count).distance_from(Psn::new(r.completed.get()));
-        if !(1..=r.at as i32).contains(&more) {
+        if !(1..=r.cursor as i32).contains(&more) {
             return;
         }
         let mut packets = 0;
         for posted in r.work.seen_part(0..more as usize) {
-            if posted.asks() {
+            if posted.needs_response() {
                 return;
             }
             packets += mtu.packets(posted.len);
         }
-        let Some(further) = packets.checked_sub(r.acknowledged + 1) else { return };
-        let psn = r.oldest.add(further);
-        self.acknowledged(psn, common);
+        let Some(further) = packets.checked_sub(r.head_acknowledged + 1) else { return };
+        let psn = r.oldest_psn.add(further);
+        self.acknowledge_up_to(psn, common);
         let r = &mut self.requester;
         r.unasked = r.unasked.min(r.under_way());
     }

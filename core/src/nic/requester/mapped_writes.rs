@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::memory::Region;
 use crate::nic::config::state::State;
-use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::mappings::Mapping;
 use crate::nic::protection::segment::Domain;
 use crate::nic::queues::completions::{Completions, in_use};
@@ -20,7 +20,7 @@ use crate::nic::requests::work_request::{Attachment, Operation};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
-use crate::nic::state::turns::{Stop, Turn};
+use crate::nic::state::turns::{NotSent, RequesterTurn};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{Psn, Rkey, Service};
@@ -33,7 +33,7 @@ const SEVERAL: usize = 8;
 fn copy(
     data: &Data,
     part: Range<usize>,
-    (keys, domain): (&Keys, Domain),
+    (keys, domain): (&KeyTable, Domain),
     (region, start): (&Region, usize),
 ) -> Result<(), Cause> {
     let (words, at) = (region.words(), start + part.start);
@@ -53,54 +53,55 @@ fn is_among(beyond: Psn, oldest: Psn, top: Psn) -> bool {
 impl Requester {
     /// Whether a request at the cursor was carried out here, in part or wholly.
     #[inline(always)]
-    pub(crate) fn has_placed(&self, posted: &Posted) -> bool {
-        posted.placed.get() || self.places
+    pub(crate) fn is_written_locally(&self, posted: &Posted) -> bool {
+        posted.written_locally.get() || self.writes_locally
     }
 
     /// Whether the request at the cursor is being carried out here.
-    fn is_placing(&self) -> bool {
-        self.places && self.at + 1 == self.begun
+    fn is_writing_locally(&self) -> bool {
+        self.writes_locally && self.cursor + 1 == self.begun
     }
 
     /// Whether something is under way that is about the peer's memory.
-    fn reaches_memory(&self) -> bool {
-        is_among(self.reaches, self.oldest, self.top) && !planted(Bug::OvertakesReads)
+    fn has_memory_access_under_way(&self) -> bool {
+        is_among(self.last_memory_psn, self.oldest_psn, self.unsent_psn)
+            && !planted(Bug::OvertakesReads)
     }
 
     /// Whether several plain writes follow each other from the cursor on.
     fn has_writes_at_cursor(&self) -> bool {
-        let writes = self.work.seen_part(self.at..self.at + SEVERAL);
-        self.work.seen_behind(self.at) >= SEVERAL
+        let writes = self.work.seen_part(self.cursor..self.cursor + SEVERAL);
+        self.work.seen_behind(self.cursor) >= SEVERAL
             && writes.take(SEVERAL).all(|posted| posted.plain == Some(Plain::Write))
     }
 
     /// Carries out the plain writes at the cursor that are about one mapping, the key of which is
     /// given, and a packet each at the most: the first is one. How many were.
-    fn write_row(
+    fn write_batch(
         &mut self,
         most: usize,
         promised: &mut usize,
         completions: &mut Completions,
         (mapping, rkey, mtu): (&Mapping, Rkey, usize),
-    ) -> Result<usize, Turn> {
-        let most = most.min(self.work.seen_behind(self.at));
+    ) -> Result<usize, RequesterTurn> {
+        let most = most.min(self.work.seen_behind(self.cursor));
         if *promised < most {
             *promised += completions.reserve_up_to(most - *promised);
         }
         if *promised == 0 {
-            return Err(Turn::Starved);
+            return Err(RequesterTurn::Starved);
         }
-        let written = self.copy_row(most.min(*promised), (mapping, rkey, mtu));
-        let (ticket, next) = (self.ticket_before(), self.next);
-        for posted in self.work.seen_part(self.at..self.at + written) {
-            posted.placed.set(true);
+        let written = self.copy_batch(most.min(*promised), (mapping, rkey, mtu));
+        let (ticket, next) = (self.ticket_before(), self.next_psn);
+        for posted in self.work.seen_part(self.cursor..self.cursor + written) {
+            posted.written_locally.set(true);
             posted.sent(ticket, next);
         }
         *promised -= written;
-        self.ready |= self.at == 0;
-        (self.at, self.begun) = (self.at + written, self.begun + written);
+        self.local_write_done |= self.cursor == 0;
+        (self.cursor, self.begun) = (self.cursor + written, self.begun + written);
         // The peer counts no message.
-        self.parts = self.parts.wrapping_sub(written as u32);
+        self.msn_offset = self.msn_offset.wrapping_sub(written as u32);
         Ok(written)
     }
 
@@ -110,10 +111,10 @@ impl Requester {
     /// does so with many at a time, as long as little else is stored between them: so nothing is
     /// noted here.
     #[inline(always)]
-    fn copy_row(&self, most: usize, (mapping, of_all, mtu): (&Mapping, Rkey, usize)) -> usize {
+    fn copy_batch(&self, most: usize, (mapping, of_all, mtu): (&Mapping, Rkey, usize)) -> usize {
         let words = mapping.region().words();
         let mut written = 0;
-        for posted in self.work.seen_part(self.at..self.at + most) {
+        for posted in self.work.seen_part(self.cursor..self.cursor + most) {
             let (Some(Plain::Write), &Operation::Write { address, rkey }) =
                 (posted.plain, &posted.request.operation)
             else {
@@ -135,21 +136,21 @@ impl Requester {
     /// complete.
     #[inline]
     fn ticket_before(&self) -> u64 {
-        let before = self.at.checked_sub(1).and_then(|at| self.work.seen(at));
+        let before = self.cursor.checked_sub(1).and_then(|at| self.work.seen(at));
         before.map_or(0, |posted| posted.ticket.get())
     }
 
     /// The write at the cursor is carried out.
-    fn placed(&mut self) {
+    fn finish_local_write(&mut self) {
         let ticket = self.ticket_before();
-        if let Some(posted) = self.work.seen(self.at) {
-            posted.placed.set(true);
-            posted.sent(ticket, self.next);
+        if let Some(posted) = self.work.seen(self.cursor) {
+            posted.written_locally.set(true);
+            posted.sent(ticket, self.next_psn);
         }
-        (self.at, self.packet, self.places) = (self.at + 1, 0, false);
-        self.ready |= self.at == 1;
+        (self.cursor, self.cursor_packet, self.writes_locally) = (self.cursor + 1, 0, false);
+        self.local_write_done |= self.cursor == 1;
         // The peer counts no message.
-        self.parts = self.parts.wrapping_sub(1);
+        self.msn_offset = self.msn_offset.wrapping_sub(1);
     }
 }
 
@@ -165,23 +166,23 @@ impl QueuePair {
         most: usize,
         promised: &mut usize,
         common: &mut Common,
-    ) -> Result<usize, Turn> {
+    ) -> Result<usize, RequesterTurn> {
         let (r, mtu) = (&mut self.requester, self.mtu);
-        let (Some(path), Some(posted)) = (&self.path, r.work.seen(r.at)) else {
-            return Err(Turn::Idle);
+        let (Some(path), Some(posted)) = (&self.path, r.work.seen(r.cursor)) else {
+            return Err(RequesterTurn::Idle);
         };
-        if posted.placed.get() {
+        if posted.written_locally.get() {
             // It is not sent again.
-            (r.at, r.packet) = (r.at + 1, 0);
+            (r.cursor, r.cursor_packet) = (r.cursor + 1, 0);
             return Ok(1);
         }
-        let (request, len, placing) = (&posted.request, posted.len, r.is_placing());
+        let (request, len, placing) = (&posted.request, posted.len, r.is_writing_locally());
         let Operation::Write { address, rkey } = request.operation else { return Ok(0) };
-        let was_sent = r.at < r.begun && !placing;
+        let was_sent = r.cursor < r.begun && !placing;
         // Tickets say when it is complete.
         let plain = request.attached == Attachment::Nothing
             && self.shared.service == Service::Rc
-            && r.by_ticket;
+            && r.lossless;
         if was_sent || !plain {
             return Ok(0);
         }
@@ -190,39 +191,39 @@ impl QueuePair {
         let Some((mapping, start)) = place else {
             // What was mapped when it began is not any more: all of it is sent.
             if placing {
-                (r.places, r.packet) = (false, 0);
+                (r.writes_locally, r.cursor_packet) = (false, 0);
             }
             return Ok(0);
         };
         if !placing {
-            if r.reaches_memory() {
+            if r.has_memory_access_under_way() {
                 let worth_it = len > mtu.bytes() as u32 || r.has_writes_at_cursor();
-                return if worth_it { Err(Turn::Idle) } else { Ok(0) };
+                return if worth_it { Err(RequesterTurn::Idle) } else { Ok(0) };
             }
             if self.state == State::Draining {
-                return Err(Turn::Idle);
+                return Err(RequesterTurn::Idle);
             }
             let completions = in_use(&mut common.completions, self.send_completions);
             if posted.plain == Some(Plain::Write) && len <= mtu.bytes() as u32 {
                 let row = (mapping, rkey, mtu.bytes());
-                let written = r.write_row(most, promised, completions, row)?;
+                let written = r.write_batch(most, promised, completions, row)?;
                 common.counters.written_here += written as u64;
                 return Ok(written);
             }
-            r.begin(promised, completions)?;
-            (r.begun, r.places) = (r.begun + 1, true);
+            r.take_completion_slot(promised, completions)?;
+            (r.begun, r.writes_locally) = (r.begun + 1, true);
         }
-        let (packet, bytes) = (r.packet, mtu.bytes() as u32);
+        let (packet, bytes) = (r.cursor_packet, mtu.bytes() as u32);
         let packets = (mtu.packets(len) - packet).min(most as u32);
         let part = (packet * bytes) as usize..((packet + packets) * bytes).min(len) as usize;
         let copied =
             copy(&request.data, part, (&common.keys, self.domain), (mapping.region(), start));
         if let Err(cause) = copied {
-            return Err(self.stopped(Stop::Refused(cause), common));
+            return Err(self.end_turn(NotSent::Invalid(cause), common));
         }
-        r.packet += packets;
-        if r.packet == mtu.packets(len) || planted(Bug::EndsMappedWritesEarly) {
-            r.placed();
+        r.cursor_packet += packets;
+        if r.cursor_packet == mtu.packets(len) || planted(Bug::EndsMappedWritesEarly) {
+            r.finish_local_write();
             common.counters.written_here += 1;
         }
         Ok(packets as usize)
@@ -230,14 +231,18 @@ impl QueuePair {
 
     /// Completes what was carried out in a turn with nothing before it, and says how the turn ends.
     #[inline(never)]
-    pub(crate) fn complete_placed(&mut self, turn: Turn, common: &mut Common) -> Turn {
-        self.requester.ready = false;
+    pub(crate) fn complete_local_writes(
+        &mut self,
+        turn: RequesterTurn,
+        common: &mut Common,
+    ) -> RequesterTurn {
+        self.requester.local_write_done = false;
         self.complete_delivered(0, common);
-        self.progressed(common);
+        self.continue_after_progress(common);
         // What stands behind may have waited for just that, or for room where it is told of.
         match turn {
-            Turn::Starved => Turn::More,
-            Turn::Idle if self.requester.at_cursor().1.is_some() => Turn::More,
+            RequesterTurn::Starved => RequesterTurn::More,
+            RequesterTurn::Idle if self.requester.at_cursor().1.is_some() => RequesterTurn::More,
             other => other,
         }
     }

@@ -11,7 +11,7 @@ use crate::nic::requests::plain::Plain;
 use crate::nic::requests::work_request::{Attachment, Operation};
 use crate::nic::state::common::Common;
 use crate::nic::state::requester::Requester;
-use crate::nic::state::turns::{Stop, Turn};
+use crate::nic::state::turns::{NotSent, RequesterTurn};
 use crate::payload::Payload;
 use crate::wire::{Bth, DmaLength, Extensions, Headers, Opcode, Reth, Service};
 
@@ -46,7 +46,7 @@ impl Shape for Any {
 
 /// A request, and what it is sent with.
 #[derive(Clone, Copy)]
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct OutgoingRequest<'a> {
     pub r: &'a Requester,
     pub common: &'a Common,
     pub posted: &'a Posted,
@@ -54,7 +54,7 @@ pub(crate) struct Outgoing<'a> {
 }
 
 /// What was given to the device.
-pub(crate) struct Pushed {
+pub(crate) struct PushedPacket {
     pub ticket: u64,
     /// Whether it asks for an acknowledgement.
     pub asked: bool,
@@ -66,22 +66,22 @@ impl Requester {
     /// Whether a packet asks for an acknowledgement, which ends its message or does not.
     #[inline(always)]
     fn asks_for_acknowledgement(&self, awaited: bool, takes_receive: bool, ends: bool) -> bool {
-        ends && (awaited || self.insists.ask_each || self.next != self.top)
-            || self.unasked + 1 >= self.open.div_ceil(2)
-            || ends && takes_receive && self.credit_reaches(self.at)
-            || ends && self.until_full(self.at) == 0
+        ends && (awaited || self.policy.ask_each || self.next_psn != self.unsent_psn)
+            || self.unasked + 1 >= self.open_window.div_ceil(2)
+            || ends && takes_receive && self.exhausts_credit(self.cursor)
+            || ends && self.requests_until_full(self.cursor) == 0
     }
 }
 
 /// Gives a part of a request to the device.
 #[inline(always)]
 pub(crate) fn push<S: Shape, O: Outbox>(
-    request: Outgoing<'_>,
+    request: OutgoingRequest<'_>,
     (offset, len): (u32, u32),
     (path, service, bth): (&Path, Service, Bth),
     outbox: &mut O,
-) -> Result<Pushed, Stop> {
-    let Outgoing { r, common, posted, domain } = request;
+) -> Result<PushedPacket, NotSent> {
+    let OutgoingRequest { r, common, posted, domain } = request;
     let (request, data) = (&posted.request, &posted.request.data);
     let range = offset as usize..(offset + len) as usize;
     let ends = S::PLAIN.is_some() || offset + len == posted.len;
@@ -98,29 +98,29 @@ pub(crate) fn push<S: Shape, O: Outbox>(
             outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, bytes)
         }
         (_, _, bytes) => {
-            let apart = common.goes_apart(request, service);
+            let apart = common.splits_write(request, service);
             let (mut opcode, extensions) = headers(posted, (offset, len), apart);
             if service == Service::Uc {
                 opcode = opcode.unreliable().unwrap_or(opcode);
             }
             if let Attachment::Metadata(_) = request.attached
-                && !r.insists.metadata
+                && !r.policy.metadata
             {
-                return Err(Stop::Refused(Cause::NoMetadata));
+                return Err(NotSent::Invalid(Cause::NoMetadata));
             }
             let headers = Headers { bth: bth.with_opcode(opcode), extensions };
             match bytes {
                 Some(bytes) => outbox.push(path, headers, &bytes[range]),
                 None => {
                     let payload = gather(&common.keys, domain, data.segments(), range);
-                    push_apart(outbox, path, headers, payload.map_err(Stop::Refused)?)
+                    push_apart(outbox, path, headers, payload.map_err(NotSent::Invalid)?)
                 }
             }
         }
     };
     match pushed {
-        Ok(ticket) => Ok(Pushed { ticket, asked, ends }),
-        Err(Full) => Err(Stop::Turn(Turn::DeviceFull)),
+        Ok(ticket) => Ok(PushedPacket { ticket, asked, ends }),
+        Err(Full) => Err(NotSent::TurnEnded(RequesterTurn::DeviceFull)),
     }
 }
 

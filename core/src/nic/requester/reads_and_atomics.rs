@@ -7,7 +7,7 @@ use crate::nic::requests::work_request::Operation;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
-use crate::nic::state::turns::{MOST_UNDER_WAY, Stop, Turn};
+use crate::nic::state::turns::{MOST_UNDER_WAY, NotSent, RequesterTurn};
 use crate::wire::{
     AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth,
 };
@@ -19,51 +19,54 @@ impl Requester {
     /// How many packets of a read are asked for at once: half a window, so that one half comes
     /// while the other is asked for. Parts begin at multiples of this, also when they are asked for
     /// again from their middle on, so that no repetition reaches further than what it repeats.
-    fn part(&self) -> u32 {
-        (self.insists.window / 2).clamp(1, LONGEST_PART)
+    fn packets_per_read_part(&self) -> u32 {
+        (self.policy.window / 2).clamp(1, LONGEST_PART)
     }
 }
 
 impl QueuePair {
     /// Sends what asks for something, whatever it is.
     #[inline(never)]
-    pub(crate) fn ask_apart<O: Outbox>(
+    pub(crate) fn send_any_read_or_atomic<O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Stop> {
-        self.ask::<Any, O>(common, outbox)
+    ) -> Result<(), NotSent> {
+        self.send_read_or_atomic::<Any, O>(common, outbox)
     }
 
     /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle
     /// of one that was answered so far; not if it is plain: that is asked for the first time, and
     /// all of it is one packet.
     #[inline(always)]
-    pub(crate) fn ask<S: Shape, O: Outbox>(
+    pub(crate) fn send_read_or_atomic<S: Shape, O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NotSent> {
         let (plain, r, mtu) = (S::PLAIN.is_some(), &mut self.requester, self.mtu);
-        let (part, first) = if plain { (1, true) } else { (r.part(), r.next == r.top) };
+        let (part, first) =
+            if plain { (1, true) } else { (r.packets_per_read_part(), r.next_psn == r.unsent_psn) };
         let under_way = r.under_way();
-        if first && r.asking >= r.insists.reads.into() || under_way + part > MOST_UNDER_WAY {
-            return Err(Stop::Turn(Turn::Idle));
+        if first && r.reads_outstanding >= r.policy.reads.into()
+            || under_way + part > MOST_UNDER_WAY
+        {
+            return Err(NotSent::TurnEnded(RequesterTurn::Idle));
         }
-        let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.at)) else {
-            return Err(Stop::Turn(Turn::Idle));
+        let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.cursor)) else {
+            return Err(NotSent::TurnEnded(RequesterTurn::Idle));
         };
         let (left, packets) = match plain {
             true => (1, 1),
             false => {
-                let left = mtu.packets(posted.len) - r.packet;
-                (left, left.min(part - r.packet % part))
+                let left = mtu.packets(posted.len) - r.cursor_packet;
+                (left, left.min(part - r.cursor_packet % part))
             }
         };
-        let bth = Bth::new(Opcode::RcReadRequest, self.peer, r.next).with_pkey(self.pkey);
+        let bth = Bth::new(Opcode::RcReadRequest, self.peer_qpn, r.next_psn).with_pkey(self.pkey);
         let pushed = match (S::PLAIN, posted.request.operation) {
             (None | Some(Plain::Read), Operation::Read { address, rkey }) => {
-                let at = if plain { 0 } else { r.packet * mtu.bytes() as u32 };
+                let at = if plain { 0 } else { r.cursor_packet * mtu.bytes() as u32 };
                 let address = RemoteAddr(address.0.wrapping_add(at.into()));
                 let len = (posted.len - at).min(packets.saturating_mul(mtu.bytes() as u32));
                 let reth = Reth { address, rkey, length: DmaLength(len) };
@@ -71,46 +74,46 @@ impl QueuePair {
             }
             (None | Some(Plain::Atomic), operation) => {
                 let Some((opcode, atomic)) = atomic(operation) else {
-                    return Err(Stop::Turn(Turn::Idle));
+                    return Err(NotSent::TurnEnded(RequesterTurn::Idle));
                 };
                 let (bth, extensions) = (bth.with_opcode(opcode), Extensions::Atomic(atomic));
                 outbox.push(path, Headers { bth, extensions }, &[][..])
             }
-            _ => return Err(Stop::Turn(Turn::Idle)),
+            _ => return Err(NotSent::TurnEnded(RequesterTurn::Idle)),
         };
-        let ticket = pushed.map_err(|_| Stop::Turn(Turn::DeviceFull))?;
+        let ticket = pushed.map_err(|_| NotSent::TurnEnded(RequesterTurn::DeviceFull))?;
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(!first);
-        let mark = r.mark;
+        let mark = r.mid_message_ticket;
         // The answer is the acknowledgement, where there are any.
-        r.sent(packets, !common.lossless, packets == left, ticket, common.now);
+        r.advance_cursor(packets, !common.lossless, packets == left, ticket, common.now);
         // Parts are no packets of a long message, which a device has to tell of.
-        (r.mark, r.reaches) = (mark, r.next);
+        (r.mid_message_ticket, r.last_memory_psn) = (mark, r.next_psn);
         if first {
-            r.asking += 1;
-            r.parts = r.parts.wrapping_add(u32::from(packets < left));
+            r.reads_outstanding += 1;
+            r.msn_offset = r.msn_offset.wrapping_add(u32::from(packets < left));
         }
-        self.watch(common);
+        self.start_response_timer(common);
         Ok(())
     }
 
     /// How many bytes of the read at the head have come.
-    pub fn read_so_far(&self) -> usize {
-        self.requester.acknowledged as usize * self.mtu.bytes()
+    pub fn bytes_read(&self) -> usize {
+        self.requester.head_acknowledged as usize * self.mtu.bytes()
     }
 
     /// Takes the oldest packet as answered. Whether the request at the head, of `len` bytes, is
     /// complete by that, for which it must be one that asks.
     #[inline]
-    pub fn answered_oldest(&mut self, len: u32) -> bool {
+    pub fn oldest_response_received(&mut self, len: u32) -> bool {
         let r = &mut self.requester;
-        (r.oldest, r.acknowledged) = (r.oldest.add(1), r.acknowledged + 1);
-        let complete = r.acknowledged == self.mtu.packets(len);
-        if complete || r.acknowledged.is_multiple_of(r.part()) {
-            r.asking = r.asking.saturating_sub(1);
+        (r.oldest_psn, r.head_acknowledged) = (r.oldest_psn.add(1), r.head_acknowledged + 1);
+        let complete = r.head_acknowledged == self.mtu.packets(len);
+        if complete || r.head_acknowledged.is_multiple_of(r.packets_per_read_part()) {
+            r.reads_outstanding = r.reads_outstanding.saturating_sub(1);
         }
         if complete {
-            r.acknowledged = 0;
+            r.head_acknowledged = 0;
         }
         complete
     }

@@ -15,7 +15,7 @@ use crate::wire::{
 impl QueuePair {
     /// Takes an answer.
     #[inline(always)]
-    pub fn answered<P: Payload>(
+    pub fn receive_response<P: Payload>(
         &mut self,
         packet: &Packet<P>,
         info: OpcodeInfo,
@@ -28,15 +28,15 @@ impl QueuePair {
         }
         match (info.operation, headers.extensions) {
             (Operation::Acknowledge, Extensions::Aeth(aeth)) => {
-                self.judged(headers.bth.psn(), aeth, common);
+                self.receive_acknowledge(headers.bth.psn(), aeth, common);
             }
             (
                 Operation::AtomicAcknowledge,
                 Extensions::AethAtomicAck(aeth, AtomicValue(before)),
             ) => {
-                self.brought_result(headers.bth.psn(), aeth, before, common);
+                self.receive_atomic_response(headers.bth.psn(), aeth, before, common);
             }
-            (Operation::ReadResponse, _) => self.brought_data(packet, common),
+            (Operation::ReadResponse, _) => self.receive_read_response(packet, common),
             _ => common.counters.stray_answers += 1,
         }
     }
@@ -44,56 +44,56 @@ impl QueuePair {
     /// Whether what answers `psn` is the answer that comes next: everything before it has arrived
     /// over there, and has been answered.
     #[inline]
-    fn is_next(&mut self, psn: Psn, common: &mut Common) -> bool {
+    fn is_next_response(&mut self, psn: Psn, common: &mut Common) -> bool {
         let before = psn.before();
         if self.is_under_way(psn) && self.is_under_way(before) {
-            self.acknowledged(before, common);
+            self.acknowledge_up_to(before, common);
         }
-        let next = self.is_under_way(psn) && psn == self.oldest();
+        let next = self.is_under_way(psn) && psn == self.oldest_psn();
         common.counters.stray_answers += u64::from(!next);
         next
     }
 
     /// What an answer says of the peer's receives.
     #[inline]
-    fn heard(&mut self, aeth: Aeth) {
+    fn heard_at(&mut self, aeth: Aeth) {
         if let Verdict::Ack(credits) = aeth.syndrome.verdict() {
             let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
-            self.credited(last);
+            self.set_credit(last);
         }
     }
 
     /// Takes the result of an atomic operation.
     #[inline(always)]
-    fn brought_result(&mut self, psn: Psn, aeth: Aeth, before: u64, common: &mut Common) {
-        if !self.is_next(psn, common) {
+    fn receive_atomic_response(&mut self, psn: Psn, aeth: Aeth, before: u64, common: &mut Common) {
+        if !self.is_next_response(psn, common) {
             return;
         }
         let atomic = self.requester.front().is_some_and(|posted| {
             let operation = &posted.request.operation;
-            posted.asks() && !matches!(operation, WorkOperation::Read { .. })
+            posted.needs_response() && !matches!(operation, WorkOperation::Read { .. })
         });
         if !atomic {
             common.counters.stray_answers += 1;
             return;
         }
         common.counters.answers_received += 1;
-        self.heard(aeth);
-        if self.answered_oldest(0) {
-            self.complete_front(before, common);
+        self.heard_at(aeth);
+        if self.oldest_response_received(0) {
+            self.complete_head(before, common);
         }
-        self.moved(psn, common);
+        self.restart_response_timer(psn, common);
     }
 
     /// Takes a packet of what was read. Whether it calls itself first, middle or last is of no
     /// matter: a peer that was asked for the rest of a read answers in either way.
     #[inline(always)]
-    fn brought_data<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
+    fn receive_read_response<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         let psn = packet.headers.bth.psn();
-        if !self.is_next(psn, common) {
+        if !self.is_next_response(psn, common) {
             return;
         }
-        let (mtu, at) = (self.mtu.bytes(), self.read_so_far());
+        let (mtu, at) = (self.mtu.bytes(), self.bytes_read());
         let domain = self.domain;
         let Some(posted) = self.requester.front() else { return };
         let (len, request) = (posted.len as usize, &mut posted.request);
@@ -115,37 +115,37 @@ impl QueuePair {
         }
         common.counters.answers_received += 1;
         if let Extensions::Aeth(aeth) = packet.headers.extensions {
-            self.heard(aeth);
+            self.heard_at(aeth);
         }
-        if self.answered_oldest(len as u32) {
-            self.complete_front(0, common);
+        if self.oldest_response_received(len as u32) {
+            self.complete_head(0, common);
         }
-        self.moved(psn, common);
+        self.restart_response_timer(psn, common);
     }
 
     /// Takes an acknowledgement, or a refusal.
     #[inline]
-    fn judged(&mut self, psn: Psn, aeth: Aeth, common: &mut Common) {
+    fn receive_acknowledge(&mut self, psn: Psn, aeth: Aeth, common: &mut Common) {
         match aeth.syndrome.verdict() {
             Verdict::Ack(credits) => {
                 let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
-                self.acked(psn, last, common);
+                self.receive_ack(psn, last, common);
             }
-            Verdict::Nak(Nak::SequenceError) => self.missed(psn, common),
+            Verdict::Nak(Nak::SequenceError) => self.receive_sequence_nak(psn, common),
             Verdict::ReceiverNotReady(timer) => {
                 // While nothing is sent, it can only be the same refusal again.
-                if self.waits_for_receiver() {
+                if self.waits_for_rnr_timer() {
                     common.counters.stray_answers += 1;
-                } else if self.refused(psn, common) {
+                } else if self.nak_is_under_way(psn, common) {
                     common.counters.rnr_naks_received += 1;
-                    self.wait_for_receiver(psn, timer, common);
+                    self.wait_for_rnr_timer(psn, timer, common);
                 }
             }
-            Verdict::Nak(nak) => self.refused_for_good(psn, aeth, nak, common),
+            Verdict::Nak(nak) => self.receive_fatal_nak(psn, aeth, nak, common),
             Verdict::Reserved => {
                 let cause = Cause::BadAnswer(aeth.syndrome.code());
-                if self.refused(psn, common) {
-                    let blamed = self.request_of(psn);
+                if self.nak_is_under_way(psn, common) {
+                    let blamed = self.blamed_request(psn);
                     self.break_with(cause, blamed, common);
                 }
             }
@@ -153,36 +153,36 @@ impl QueuePair {
     }
 
     #[inline]
-    fn acked(&mut self, psn: Psn, last: Option<Msn>, common: &mut Common) {
+    fn receive_ack(&mut self, psn: Psn, last: Option<Msn>, common: &mut Common) {
         if !self.is_under_way(psn) && !planted(Bug::BelievesAnyAcknowledgement) {
             // The newest acknowledgement again brings news of receives; others bring nothing.
-            if psn.add(1) == self.oldest() {
-                self.credited(last);
+            if psn.add(1) == self.oldest_psn() {
+                self.set_credit(last);
                 common.activate(self);
             }
             common.counters.stray_answers += 1;
             return;
         }
         common.counters.acks_received += 1;
-        self.credited(last);
-        self.acknowledged(psn, common);
+        self.set_credit(last);
+        self.acknowledge_up_to(psn, common);
     }
 
     /// A packet is missing over there: everything before it has arrived.
-    fn missed(&mut self, psn: Psn, common: &mut Common) {
+    fn receive_sequence_nak(&mut self, psn: Psn, common: &mut Common) {
         // While it waits for a receive, nothing is missing that was not refused before.
-        if !self.refused(psn, common) || self.waits_for_receiver() {
+        if !self.nak_is_under_way(psn, common) || self.waits_for_rnr_timer() {
             return;
         }
         common.counters.sequence_naks_received += 1;
         // If answers from before are missing, these were asked for again, and all behind them.
-        if psn == self.oldest() && !self.gave_up(common) {
-            self.go_back(psn, common);
+        if psn == self.oldest_psn() && !self.retries_exhausted(common) {
+            self.retransmit_from(psn, common);
         }
     }
 
-    fn refused_for_good(&mut self, psn: Psn, aeth: Aeth, nak: Nak, common: &mut Common) {
-        if !self.refused(psn, common) {
+    fn receive_fatal_nak(&mut self, psn: Psn, aeth: Aeth, nak: Nak, common: &mut Common) {
+        if !self.nak_is_under_way(psn, common) {
             return;
         }
         common.counters.fatal_naks_received += 1;
@@ -192,17 +192,17 @@ impl QueuePair {
             Nak::RemoteOperation => Cause::PeerOperation,
             Nak::SequenceError => Cause::BadAnswer(aeth.syndrome.code()),
         };
-        let blamed = self.request_of(psn);
+        let blamed = self.blamed_request(psn);
         self.break_with(cause, blamed, common);
     }
 
     /// A refusal of packet `psn` says that everything before it has arrived. Whether it is about a
     /// packet that is under way at all: what was missing may have come while the refusal waited to
     /// be sent, which then speaks of a packet that is yet to be.
-    fn refused(&mut self, psn: Psn, common: &mut Common) -> bool {
+    fn nak_is_under_way(&mut self, psn: Psn, common: &mut Common) -> bool {
         let before = psn.before();
         if self.is_under_way(before) {
-            self.acknowledged(before, common);
+            self.acknowledge_up_to(before, common);
         }
         let about_something = self.is_under_way(psn);
         common.counters.stray_answers += u64::from(!about_something);

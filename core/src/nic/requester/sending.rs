@@ -4,31 +4,36 @@ use crate::nic::config::state::State;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::queues::completions::in_use;
 use crate::nic::requester::packets::{
-    Any, Outgoing, PlainAtomic, PlainRead, PlainWrite, Pushed, Shape, push,
+    Any, OutgoingRequest, PlainAtomic, PlainRead, PlainWrite, PushedPacket, Shape, push,
 };
 use crate::nic::requests::failure::Cause;
 use crate::nic::requests::plain::Plain;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
-use crate::nic::state::turns::{Stop, Turn};
+use crate::nic::state::turns::{NotSent, RequesterTurn};
 use crate::planted::{Bug, planted};
 use crate::wire::{Bth, Opcode, Service};
 
 impl QueuePair {
     /// Sends some of what may be sent.
     #[inline(always)]
-    pub fn send<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O, most: u32) -> Turn {
+    pub fn send<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+        most: u32,
+    ) -> RequesterTurn {
         if !self.state.requests() || self.requester.resume_at.is_some() {
-            return Turn::Idle;
+            return RequesterTurn::Idle;
         }
         let datagrams = self.service() == Service::Ud;
         // Once a turn: what is posted meanwhile rings.
         self.requester.work.look();
-        let (mut turn, mut promised, mut left) = (Turn::More, 0, most as usize);
+        let (mut turn, mut promised, mut left) = (RequesterTurn::More, 0, most as usize);
         while left > 0 {
             let sent = match datagrams {
                 true => self.send_datagram(common, outbox).map(|()| 1),
-                false => self.send_some(left, &mut promised, common, outbox),
+                false => self.send_next(left, &mut promised, common, outbox),
             };
             match sent {
                 Ok(sent) => left -= sent,
@@ -41,22 +46,22 @@ impl QueuePair {
         if promised > 0 {
             common.release_sends(self.send_completions, promised);
         }
-        match self.requester.ready {
-            true => self.complete_placed(turn, common),
+        match self.requester.local_write_done {
+            true => self.complete_local_writes(turn, common),
             false => turn,
         }
     }
 
     /// How a turn ends in which something was not sent.
     #[cold]
-    pub(crate) fn stopped(&mut self, stop: Stop, common: &mut Common) -> Turn {
+    pub(crate) fn end_turn(&mut self, stop: NotSent, common: &mut Common) -> RequesterTurn {
         match stop {
-            Stop::Turn(turn) => turn,
+            NotSent::TurnEnded(turn) => turn,
             // Those before it come first, and it is looked at again when they are complete.
-            Stop::Refused(_) if self.requester.at > 0 => Turn::Idle,
-            Stop::Refused(cause) => {
+            NotSent::Invalid(_) if self.requester.cursor > 0 => RequesterTurn::Idle,
+            NotSent::Invalid(cause) => {
                 self.break_with(cause, Blamed::Request(0), common);
-                Turn::More
+                RequesterTurn::More
             }
         }
     }
@@ -65,171 +70,176 @@ impl QueuePair {
     /// so many. Completions are `promised` to all requests that wait, as one after another is
     /// begun.
     #[inline(always)]
-    fn send_some<O: Outbox>(
+    fn send_next<O: Outbox>(
         &mut self,
         most: usize,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<usize, Turn> {
+    ) -> Result<usize, RequesterTurn> {
         let r = &mut self.requester;
-        let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
+        let Some(posted) = r.work.seen(r.cursor) else { return Err(RequesterTurn::Idle) };
         let sent = match posted.plain {
             Some(Plain::Send | Plain::SendImm) => {
                 let sent = match common.lossless {
-                    true => self.send_stretch::<true, O>(most, promised, common, outbox),
-                    false => self.send_stretch::<false, O>(most, promised, common, outbox),
+                    true => self.send_fast_path::<true, O>(most, promised, common, outbox),
+                    false => self.send_fast_path::<false, O>(most, promised, common, outbox),
                 }?;
                 if sent > 0 {
                     return Ok(sent);
                 }
-                self.send_apart::<Any, O>(promised, common, outbox)
+                self.send_kind_out_of_line::<Any, O>(promised, common, outbox)
             }
             Some(Plain::Write)
-                if r.is_once(posted.len, self.mtu)
+                if r.is_first_and_only_packet(posted.len, self.mtu)
                     && common.mapped.is_empty()
-                    && !r.has_placed(posted) =>
+                    && !r.is_written_locally(posted) =>
             {
-                self.send_apart::<PlainWrite, O>(promised, common, outbox)
+                self.send_kind_out_of_line::<PlainWrite, O>(promised, common, outbox)
             }
-            _ => return self.send_other(most, promised, common, outbox),
+            _ => return self.send_next_uncommon(most, promised, common, outbox),
         };
         sent.map(|()| 1)
     }
 
     /// Apart, so that the way of most is short.
     #[inline(never)]
-    fn send_other<O: Outbox>(
+    fn send_next_uncommon<O: Outbox>(
         &mut self,
         most: usize,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<usize, Turn> {
+    ) -> Result<usize, RequesterTurn> {
         let r = &mut self.requester;
-        let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
-        if r.has_placed(posted) || !common.mapped.is_empty() {
+        let Some(posted) = r.work.seen(r.cursor) else { return Err(RequesterTurn::Idle) };
+        if r.is_written_locally(posted) || !common.mapped.is_empty() {
             let written = self.write_mapped(most, promised, common)?;
             if written > 0 {
                 return Ok(written);
             }
         }
         let r = &mut self.requester;
-        let Some(posted) = r.work.seen(r.at) else { return Err(Turn::Idle) };
-        let once = r.is_once(posted.len, self.mtu);
+        let Some(posted) = r.work.seen(r.cursor) else { return Err(RequesterTurn::Idle) };
+        let once = r.is_first_and_only_packet(posted.len, self.mtu);
         let sent = match posted.plain {
-            Some(Plain::Write) if once => self.send_as::<PlainWrite, O>(promised, common, outbox),
-            Some(Plain::Read) if once => self.send_as::<PlainRead, O>(promised, common, outbox),
-            Some(Plain::Atomic) if once => self.send_as::<PlainAtomic, O>(promised, common, outbox),
-            _ => self.send_apart::<Any, O>(promised, common, outbox),
+            Some(Plain::Write) if once => self.send_kind::<PlainWrite, O>(promised, common, outbox),
+            Some(Plain::Read) if once => self.send_kind::<PlainRead, O>(promised, common, outbox),
+            Some(Plain::Atomic) if once => {
+                self.send_kind::<PlainAtomic, O>(promised, common, outbox)
+            }
+            _ => self.send_kind_out_of_line::<Any, O>(promised, common, outbox),
         };
         sent.map(|()| 1)
     }
 
     /// Apart, too.
     #[inline(never)]
-    fn send_apart<S: Shape, O: Outbox>(
+    fn send_kind_out_of_line<S: Shape, O: Outbox>(
         &mut self,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Turn> {
-        self.send_as::<S, O>(promised, common, outbox)
+    ) -> Result<(), RequesterTurn> {
+        self.send_kind::<S, O>(promised, common, outbox)
     }
 
     /// Sends it as what it is. Most packets are plain: the whole of a
     /// [plain](crate::nic::WorkRequest::plain) request, sent for the first time. What follows from
     /// that is not asked then.
     #[inline(always)]
-    fn send_as<S: Shape, O: Outbox>(
+    fn send_kind<S: Shape, O: Outbox>(
         &mut self,
         promised: &mut usize,
         common: &mut Common,
         outbox: &mut O,
-    ) -> Result<(), Turn> {
+    ) -> Result<(), RequesterTurn> {
         let plain = S::PLAIN.is_some();
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
         let under_way = match plain {
             // The cursor is not behind what is acknowledged.
-            true => r.next.distance_from(r.oldest) as u32,
+            true => r.next_psn.distance_from(r.oldest_psn) as u32,
             false => r.under_way(),
         };
-        if under_way >= r.open {
-            return Err(Turn::Idle);
+        if under_way >= r.open_window {
+            return Err(RequesterTurn::Idle);
         }
-        let (at, again) = (r.at, !plain && r.next != r.top);
+        let (at, again) = (r.cursor, !plain && r.next_psn != r.unsent_psn);
         let (Some(path), Some(posted)) = (&self.path, r.work.seen(at)) else {
-            return Err(Turn::Idle);
+            return Err(RequesterTurn::Idle);
         };
         let request = &posted.request;
-        let asks = S::PLAIN.map_or_else(|| posted.asks(), Plain::asks);
+        let asks = S::PLAIN.map_or_else(|| posted.needs_response(), Plain::needs_response);
         let begins = at == r.begun;
         // What was begun before the peer said how many receives it has, and then refused, has to
         // wait for one as well. But with nothing under way, a request may always go and ask.
         if !(plain && asks)
             && r.credit.is_some()
             && (begins || again)
-            && r.packet == 0
+            && r.cursor_packet == 0
             && request.takes_receive()
             && r.is_out_of_receives()
         {
-            return Err(Turn::Idle);
+            return Err(RequesterTurn::Idle);
         }
         if begins {
             let fenced = !plain && request.fenced && !planted(Bug::IgnoresFences);
-            if self.state == State::Draining || fenced && r.asking > 0 {
-                return Err(Turn::Idle);
+            if self.state == State::Draining || fenced && r.reads_outstanding > 0 {
+                return Err(RequesterTurn::Idle);
             }
-            if asks && r.asking >= r.insists.reads.into() {
-                return Err(match r.insists.reads {
-                    0 => self.stopped(Stop::Refused(Cause::NoReads), common),
-                    _ => Turn::Idle,
+            if asks && r.reads_outstanding >= r.policy.reads.into() {
+                return Err(match r.policy.reads {
+                    0 => self.end_turn(NotSent::Invalid(Cause::NoReads), common),
+                    _ => RequesterTurn::Idle,
                 });
             }
-            r.begin(promised, in_use(&mut common.completions, self.send_completions))?;
+            r.take_completion_slot(
+                promised,
+                in_use(&mut common.completions, self.send_completions),
+            )?;
         }
         if asks {
             r.begun += usize::from(begins);
             let asked = match plain {
-                true => self.ask::<S, O>(common, outbox),
-                false => self.ask_apart(common, outbox),
+                true => self.send_read_or_atomic::<S, O>(common, outbox),
+                false => self.send_any_read_or_atomic(common, outbox),
             };
-            return asked.map_err(|stop| self.stopped(stop, common));
+            return asked.map_err(|stop| self.end_turn(stop, common));
         }
         let service = if plain { Service::Rc } else { self.shared.service };
-        let bth = Bth::new(Opcode::RcSendOnly, self.peer, r.next).with_pkey(self.pkey);
+        let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, r.next_psn).with_pkey(self.pkey);
         let part = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
-        let apart = !plain && common.goes_apart(request, service);
-        let reaches = request.reaches_memory();
-        let request = Outgoing { r, common, posted, domain: self.domain };
+        let apart = !plain && common.splits_write(request, service);
+        let reaches = request.accesses_memory();
+        let request = OutgoingRequest { r, common, posted, domain: self.domain };
         let pushed = push::<S, O>(request, part, (path, service, bth), outbox);
         r.begun += usize::from(begins);
-        let Pushed { ticket, asked, ends } = match pushed {
+        let PushedPacket { ticket, asked, ends } = match pushed {
             Ok(pushed) => pushed,
-            Err(stop) => return Err(self.stopped(stop, common)),
+            Err(stop) => return Err(self.end_turn(stop, common)),
         };
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
-        r.sent(1, asked, ends, ticket, common.now);
+        r.advance_cursor(1, asked, ends, ticket, common.now);
         if plain || reaches {
-            r.reaches = r.next;
+            r.last_memory_psn = r.next_psn;
         }
-        r.parts = r.parts.wrapping_add(u32::from(apart && !again && !ends));
+        r.msn_offset = r.msn_offset.wrapping_add(u32::from(apart && !again && !ends));
         match service == Service::Rc {
-            true => self.watch(common),
-            false => self.sent_for_good(ends, common),
+            true => self.start_response_timer(common),
+            false => self.complete_unreliable(ends, common),
         }
         Ok(())
     }
 
     /// Takes what was sent for arrived: nobody will say.
     #[inline(never)]
-    pub(crate) fn sent_for_good(&mut self, ends: bool, common: &mut Common) {
+    pub(crate) fn complete_unreliable(&mut self, ends: bool, common: &mut Common) {
         let r = &mut self.requester;
-        (r.oldest, r.acknowledged) = (r.next, r.packet);
+        (r.oldest_psn, r.head_acknowledged) = (r.next_psn, r.cursor_packet);
         if ends {
-            self.complete_front(0, common);
-            self.progressed(common);
+            self.complete_head(0, common);
+            self.continue_after_progress(common);
         }
     }
 }

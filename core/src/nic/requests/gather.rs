@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::rights::Rights;
 use crate::nic::protection::segment::{Domain, Segment};
 use crate::nic::requests::failure::Cause;
@@ -21,7 +21,7 @@ pub(crate) enum Source<'a> {
 /// Bytes that lie in several segments, whose keys were found to be good.
 #[derive(Clone, Copy)]
 pub(crate) struct Pieces<'a> {
-    keys: &'a Keys,
+    keys: &'a KeyTable,
     domain: Domain,
     segments: &'a [Segment],
     at: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Pieces<'a> {
 /// A part of the registered memory that `segments` name, if the keys allow it.
 #[inline]
 pub(crate) fn gather<'a>(
-    keys: &'a Keys,
+    keys: &'a KeyTable,
     domain: Domain,
     segments: &'a [Segment],
     part: Range<usize>,
@@ -52,7 +52,7 @@ pub(crate) fn gather<'a>(
 /// The memory of a segment, or what is wrong with it as the cause that it is.
 #[inline]
 pub(crate) fn allowed<'a>(
-    keys: &'a Keys,
+    keys: &'a KeyTable,
     domain: Domain,
     index: usize,
     segment: &Segment,
@@ -69,7 +69,7 @@ pub(crate) fn scatter<P: Payload>(
     memory: &mut Memory,
     at: usize,
     payload: P,
-    keys: &Keys,
+    keys: &KeyTable,
     domain: Domain,
 ) -> Result<(), Cause> {
     if let Memory::Buf(buf) = memory {
@@ -83,7 +83,7 @@ fn scatter_to_segments<P: Payload>(
     segments: &[Segment],
     at: usize,
     payload: P,
-    keys: &Keys,
+    keys: &KeyTable,
     domain: Domain,
 ) -> Result<(), Cause> {
     let place = |index: usize| allowed(keys, domain, index, &segments[index], Rights::LOCAL_WRITE);

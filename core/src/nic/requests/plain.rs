@@ -19,7 +19,7 @@ pub(crate) enum Plain {
 impl Plain {
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline(always)]
-    pub const fn asks(self) -> bool {
+    pub const fn needs_response(self) -> bool {
         matches!(self, Self::Read | Self::Atomic)
     }
 }
@@ -43,13 +43,13 @@ impl WorkRequest {
             (Operation::Send, Attachment::Nothing) if sends => Some(Plain::Send),
             (Operation::Send, Attachment::Imm(_)) if sends => Some(Plain::SendImm),
             (Operation::Write { .. }, Attachment::Nothing) if sends => Some(Plain::Write),
-            _ => self.plainly_asks(),
+            _ => self.plain_read_or_atomic(),
         }
     }
 
     /// The same of those that ask for something.
     #[inline(always)]
-    fn plainly_asks(&self) -> Option<Plain> {
+    fn plain_read_or_atomic(&self) -> Option<Plain> {
         let alone = matches!(self.attached, Attachment::Nothing) && !self.fenced;
         match (&self.operation, &self.data) {
             (Operation::Read { .. }, Data::Memory(Memory::Segment(_))) if alone => {
@@ -74,13 +74,15 @@ impl WorkRequest {
             | (Rc, Send, Invalidate(_))
             | (Rc, Write { .. }, Metadata(_))
             | (Ud, Datagram { .. }, Nothing | Imm(_)) => Some(self.data.len()),
-            (Rc, Read { .. } | CompareSwap { .. } | FetchAdd { .. }, Nothing) => self.asked_len(),
+            (Rc, Read { .. } | CompareSwap { .. } | FetchAdd { .. }, Nothing) => {
+                self.read_or_atomic_len()
+            }
             _ => None,
         }
     }
 
     /// The same of a request that asks for something.
-    fn asked_len(&self) -> Option<u64> {
+    fn read_or_atomic_len(&self) -> Option<u64> {
         match (&self.operation, &self.data) {
             (Operation::Read { .. }, Data::Memory(memory)) => Some(memory.room()),
             (Operation::Read { .. }, Data::Inline(_)) => None,
@@ -91,7 +93,7 @@ impl WorkRequest {
 
     /// Whether it is about the peer's memory, and not its receives alone.
     #[inline(always)]
-    pub(crate) fn reaches_memory(&self) -> bool {
+    pub(crate) fn accesses_memory(&self) -> bool {
         !matches!(self.operation, Operation::Send)
             || matches!(self.attached, Attachment::Invalidate(_))
     }

@@ -224,7 +224,7 @@ impl Operation {
 
     /// Whether it asks for something, which only an answer of its own completes.
     #[inline]
-    pub(crate) const fn asks(&self) -> bool {
+    pub(crate) const fn needs_response(&self) -> bool {
         matches!(self, Self::Read { .. } | Self::CompareSwap { .. } | Self::FetchAdd { .. })
     }
 }

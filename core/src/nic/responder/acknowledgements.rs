@@ -3,8 +3,8 @@
 use crate::nic::device::outbox::Outbox;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::responder::Due;
-use crate::nic::state::turns::Answered;
+use crate::nic::state::responder::OwedAcknowledgement;
+use crate::nic::state::turns::ResponderTurn;
 use crate::planted::{Bug, planted};
 use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode, Service};
 
@@ -12,48 +12,56 @@ impl QueuePair {
     /// Sends some of the answers that are owed: first what earlier requests asked for, then whether
     /// later ones were taken.
     #[inline]
-    pub fn answer<O: Outbox>(
+    pub fn send_owed<O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
         most: u32,
-    ) -> Answered {
-        if !self.responder.answers.is_empty() {
-            let turn = self.send_answers(common, outbox, most);
-            if turn != Answered::All {
+    ) -> ResponderTurn {
+        if !self.responder.resources.is_empty() {
+            let turn = self.send_responses(common, outbox, most);
+            if turn != ResponderTurn::AllSent {
                 return turn;
             }
         }
-        if self.responder.asks && self.ask_whether_there(common, outbox).is_err() {
-            return Answered::DeviceFull;
+        if self.responder.keep_alive_due && self.send_keep_alive(common, outbox).is_err() {
+            return ResponderTurn::DeviceFull;
         }
         let r = &mut self.responder;
         let Some(path) = &self.path else {
-            r.due = Due::Nothing;
-            return Answered::All;
+            r.owed = OwedAcknowledgement::Nothing;
+            return ResponderTurn::AllSent;
         };
-        let (psn, syndrome) = match r.due {
-            Due::Nothing => return Answered::All,
-            Due::Ack if planted(Bug::AcknowledgesAhead) => (r.expected, r.syndrome()),
-            Due::Ack => (r.expected.before(), r.syndrome()),
-            Due::Nak(syndrome) => (r.expected, syndrome),
+        let (psn, syndrome) = match r.owed {
+            OwedAcknowledgement::Nothing => return ResponderTurn::AllSent,
+            OwedAcknowledgement::Ack if planted(Bug::AcknowledgesAhead) => {
+                (r.expected_psn, r.syndrome())
+            }
+            OwedAcknowledgement::Ack => (r.expected_psn.before(), r.syndrome()),
+            OwedAcknowledgement::Nak(syndrome) => (r.expected_psn, syndrome),
         };
-        let bth = Bth::new(Opcode::RcAcknowledge, self.peer, psn).with_pkey(self.pkey);
-        let aeth = Aeth { syndrome, msn: r.completed };
+        let bth = Bth::new(Opcode::RcAcknowledge, self.peer_qpn, psn).with_pkey(self.pkey);
+        let aeth = Aeth { syndrome, msn: r.msn };
         let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
         if outbox.push(path, headers, &[][..]).is_err() {
-            return Answered::DeviceFull;
+            return ResponderTurn::DeviceFull;
         }
         common.counters.sent += 1;
-        common.counters.acks_sent += u64::from(r.due == Due::Ack);
-        r.said();
-        Answered::All
+        common.counters.acks_sent += u64::from(r.owed == OwedAcknowledgement::Ack);
+        r.clear_owed();
+        ResponderTurn::AllSent
     }
 
     /// Counts a packet as taken, and sees to its acknowledgement.
     #[inline(always)]
-    pub fn took(&mut self, len: usize, asked: bool, service: Service, common: &mut Common) {
-        self.responder.next();
+    pub fn count_accepted(
+        &mut self,
+        len: usize,
+        asked: bool,
+        service: Service,
+        common: &mut Common,
+    ) {
+        self.responder.accept_packet();
         self.owe_acknowledgement(len, asked, service, common);
     }
 
@@ -71,13 +79,13 @@ impl QueuePair {
         }
         let r = &mut self.responder;
         // Long packets fill the peer's window sooner.
-        r.unanswered = r.unanswered.saturating_add(1 + (len >> 10) as u16);
-        if asked || r.unanswered >= r.ack_every {
-            common.owe(self, Due::Ack);
-        } else if r.ack_at.is_none() {
-            let at = common.now.after(r.between_looks);
-            (r.ack_at, r.looked, r.looks) = (Some(at), r.unanswered, 0);
-            common.delay(r, self.shared.place);
+        r.unacknowledged = r.unacknowledged.saturating_add(1 + (len >> 10) as u16);
+        if asked || r.unacknowledged >= r.ack_every {
+            common.owe(self, OwedAcknowledgement::Ack);
+        } else if r.look_at.is_none() {
+            let at = common.now.after(r.look_interval);
+            (r.look_at, r.unacknowledged_at_look, r.looks) = (Some(at), r.unacknowledged, 0);
+            common.list_delaying(r, self.shared.place);
             self.arm_by(at, common);
         }
     }

@@ -5,7 +5,7 @@ use crate::nic::device::flow::Flow;
 use crate::nic::requests::completion::Done;
 use crate::nic::requests::gather::scatter;
 use crate::nic::requests::work_request::Attachment;
-use crate::nic::responder::outcomes::Message;
+use crate::nic::responder::outcomes::ReceivedMessage;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::payload::Payload;
@@ -33,7 +33,7 @@ fn network_header(flow: Flow<'_>) -> [u8; DATAGRAM_HEADER] {
 impl QueuePair {
     /// Takes a datagram, or drops it.
     #[inline(never)]
-    pub fn take_datagram<P: Payload>(
+    pub fn receive_datagram<P: Payload>(
         &mut self,
         flow: Flow<'_>,
         packet: &Packet<P>,
@@ -63,13 +63,13 @@ impl QueuePair {
             && scatter(memory, 0, &header[..], keys, self.domain).is_ok()
             && scatter(memory, DATAGRAM_HEADER, packet.payload, keys, self.domain).is_ok();
         if !put {
-            self.responder.keep(receive);
+            self.responder.keep_receive(receive);
             return common.counters.passed_over += 1;
         }
         let misnamed = planted(Bug::MisnamesSenders).then_some(self.number());
         let done = Done::ReceivedDatagram { source: misnamed.unwrap_or(deth.source) };
         let solicited = packet.headers.bth.solicited();
-        let message = Message { done, len: len as u32, attached, solicited };
+        let message = ReceivedMessage { done, len: len as u32, attached, solicited };
         self.complete_receive(receive, message, common);
     }
 }

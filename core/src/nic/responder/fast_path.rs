@@ -15,30 +15,30 @@ use crate::wire::{Behind, Glance, Imm, Opcode, Reth, Service};
 impl QueuePair {
     /// Takes a packet that is a usual one. Whether it is.
     #[inline(always)]
-    pub fn take_usual(
+    pub fn receive_fast_path(
         &mut self,
         flow: Flow<'_>,
         bth: Glance,
         behind: impl Behind,
         common: &mut Common,
     ) -> bool {
-        if !self.comes_from_peer(flow) || bth.psn() != self.responder.expected {
+        if !self.is_known_flow(flow) || bth.psn() != self.responder.expected_psn {
             return false;
         }
-        if bth.is(self.usual) {
+        if bth.is(self.expected_likeness) {
             let Some(([], payload)) = behind.split() else { return false };
-            self.take_usual_send(bth, payload, Attachment::Nothing, common)
-        } else if bth.is(self.usual.with_opcode(Opcode::RcWriteOnly)) {
-            self.take_usual_write(bth, behind, common)
-        } else if bth.is(self.usual.with_opcode(Opcode::RcSendOnlyImmediate)) {
-            self.take_usual_immediate(bth, behind, common)
+            self.fast_path_send(bth, payload, Attachment::Nothing, common)
+        } else if bth.is(self.expected_likeness.with_opcode(Opcode::RcWriteOnly)) {
+            self.fast_path_write(bth, behind, common)
+        } else if bth.is(self.expected_likeness.with_opcode(Opcode::RcSendOnlyImmediate)) {
+            self.fast_path_send_immediate(bth, behind, common)
         } else {
             false
         }
     }
 
     #[inline(always)]
-    fn take_usual_send(
+    fn fast_path_send(
         &mut self,
         bth: Glance,
         payload: impl Payload,
@@ -49,15 +49,15 @@ impl QueuePair {
         if len > self.mtu.bytes() {
             return false;
         }
-        self.come(common);
-        let taken = self.take_whole(payload, attached, bth.solicited(), common);
-        self.took_usual(taken, len, bth, common);
+        self.count_received(common);
+        let taken = self.execute_whole_send(payload, attached, bth.solicited(), common);
+        self.finish_fast_path(taken, len, bth, common);
         true
     }
 
     /// Apart, as the next one, so that each has the registers for itself.
     #[inline(never)]
-    fn take_usual_immediate(
+    fn fast_path_send_immediate(
         &mut self,
         bth: Glance,
         behind: impl Behind,
@@ -65,30 +65,30 @@ impl QueuePair {
     ) -> bool {
         let Some((imm, payload)) = behind.split() else { return false };
         let imm = Imm(u32::from_be_bytes(imm));
-        self.take_usual_send(bth, payload, Attachment::Imm(imm), common)
+        self.fast_path_send(bth, payload, Attachment::Imm(imm), common)
     }
 
     #[inline(never)]
-    fn take_usual_write(&mut self, bth: Glance, behind: impl Behind, common: &mut Common) -> bool {
+    fn fast_path_write(&mut self, bth: Glance, behind: impl Behind, common: &mut Common) -> bool {
         let Some((reth, payload)) = behind.split() else { return false };
         let len = payload.len();
         if len > self.mtu.bytes() {
             return false;
         }
-        self.come(common);
-        let taken = self.write_whole(Reth::from_bytes(reth), payload, &common.keys);
-        self.took_usual(taken, len, bth, common);
+        self.count_received(common);
+        let taken = self.execute_whole_write(Reth::from_bytes(reth), payload, &common.keys);
+        self.finish_fast_path(taken, len, bth, common);
         true
     }
 
     #[inline(always)]
-    fn come(&mut self, common: &mut Common) {
+    fn count_received(&mut self, common: &mut Common) {
         common.counters.received += 1;
-        self.hear(common);
+        self.note_heard(common);
     }
 
     #[inline(always)]
-    fn took_usual(
+    fn finish_fast_path(
         &mut self,
         taken: Result<(), Refusal>,
         len: usize,
@@ -98,12 +98,12 @@ impl QueuePair {
         match taken {
             Ok(()) => {
                 // Nothing was refused, and so there is no refusal to be taken back.
-                self.responder.expected = bth.psn().add(1);
+                self.responder.expected_psn = bth.psn().add(1);
                 self.owe_acknowledgement(len, bth.ack_request(), Service::Rc, common);
             }
             Err(refusal) => {
-                self.refuse(refusal, common);
-                self.expect_usual();
+                self.refuse_request(refusal, common);
+                self.update_expected_likeness();
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::nic::requests::work_request::Attachment;
 use crate::wire::{Nak, RemoteAddr};
 
 /// What a receive's completion says of its message.
-pub(crate) struct Message {
+pub(crate) struct ReceivedMessage {
     pub done: Done,
     pub len: u32,
     pub attached: Attachment,
@@ -16,8 +16,8 @@ pub(crate) struct Message {
 
 /// How a requester is told that its request was taken.
 pub(crate) enum Reply {
-    ByAck,
-    ByAnswer,
+    Acknowledgement,
+    Response,
 }
 
 /// Why a request is not taken.

@@ -5,42 +5,42 @@
 //! its middle on, is carried out again. An atomic operation is carried out once, when it is
 //! asked for first, and its result remembered: as many as the peer may have under way.
 
-use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::rights::Rights;
 use crate::nic::requests::memory::LONGEST_MESSAGE;
 use crate::nic::responder::outcomes::Refusal;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::responder_resources::Answer;
+use crate::nic::state::responder_resources::Response;
 use crate::planted::{Bug, planted};
 use crate::wire::{AtomicEth, Extensions, Headers, Opcode, Reth};
 
 impl QueuePair {
     /// Takes a read of this side's memory, or refuses it.
     #[inline(always)]
-    pub fn take_read(&mut self, headers: Headers, keys: &Keys) -> Result<(), Refusal> {
+    pub fn execute_read(&mut self, headers: Headers, keys: &KeyTable) -> Result<(), Refusal> {
         let Extensions::Reth(reth) = headers.extensions else { return Err(Refusal::INVALID) };
         self.may_read(&reth, keys)?;
         let (psn, Reth { address, rkey, length }) = (headers.bth.psn(), reth);
-        let read = Answer::Read { psn, address, rkey, left: length.0, begun: false };
+        let read = Response::Read { psn, address, rkey, left: length.0, begun: false };
         let r = &mut self.responder;
-        if r.answers.are_full() {
+        if r.resources.are_full() {
             return Err(Refusal::INVALID);
         }
-        r.answers.add(read);
-        r.completed = r.completed.add(1);
+        r.resources.add(read);
+        r.msn = r.msn.add(1);
         // It takes a number for each packet of its answer; the last is counted as others are.
-        r.expected = r.expected.add(self.mtu.packets(length.0) - 1);
+        r.expected_psn = r.expected_psn.add(self.mtu.packets(length.0) - 1);
         Ok(())
     }
 
     #[inline(always)]
-    fn may_read(&self, reth: &Reth, keys: &Keys) -> Result<(), Refusal> {
+    fn may_read(&self, reth: &Reth, keys: &KeyTable) -> Result<(), Refusal> {
         let Reth { address, rkey, length } = *reth;
         if length.0 > LONGEST_MESSAGE {
             return Err(Refusal::INVALID);
         }
-        self.granted(Rights::REMOTE_READ)?;
+        self.check_rights(Rights::REMOTE_READ)?;
         // A read of nothing touches no memory, and its key is not looked at.
         if length.0 == 0 {
             return Ok(());
@@ -53,12 +53,13 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Answers a read again, or a part of one: as much as was asked for before.
-    pub fn read_again(&mut self, headers: Headers, common: &mut Common) {
+    /// Responses a read again, or a part of one: as much as was asked for before.
+    pub fn repeat_read(&mut self, headers: Headers, common: &mut Common) {
         let (psn, Extensions::Reth(reth)) = (headers.bth.psn(), headers.extensions) else { return };
         let packets = self.mtu.packets(reth.length.0);
         let beyond = psn.add(packets);
-        if reth.length.0 > LONGEST_MESSAGE || beyond.distance_from(self.responder.expected) > 0 {
+        if reth.length.0 > LONGEST_MESSAGE || beyond.distance_from(self.responder.expected_psn) > 0
+        {
             return;
         }
         // What looks like a repetition may be none: nothing is read without the right to.
@@ -66,21 +67,21 @@ impl QueuePair {
             return;
         }
         let Reth { address, rkey, length } = reth;
-        let read = Answer::Read { psn, address, rkey, left: length.0, begun: false };
-        self.responder.answers.add_again(read, packets);
-        common.owe_answer(self);
+        let read = Response::Read { psn, address, rkey, left: length.0, begun: false };
+        self.responder.resources.add_repeated(read, packets);
+        common.list_owing(self);
     }
 
     /// Carries an atomic operation out, or refuses it.
     #[inline(always)]
-    pub fn take_atomic(&mut self, headers: Headers, keys: &Keys) -> Result<(), Refusal> {
+    pub fn execute_atomic(&mut self, headers: Headers, keys: &KeyTable) -> Result<(), Refusal> {
         let Extensions::Atomic(atomic) = headers.extensions else { return Err(Refusal::INVALID) };
         let AtomicEth { address, rkey, swap_or_add, compare } = atomic;
-        self.granted(Rights::REMOTE_ATOMIC)?;
+        self.check_rights(Rights::REMOTE_ATOMIC)?;
         let (region, offset) = keys
             .remote(self.domain, rkey, Rights::REMOTE_ATOMIC, address, 8)
             .map_err(|why| Refusal::access_to((address, 8), why))?;
-        let answers = &mut self.responder.answers;
+        let answers = &mut self.responder.resources;
         if answers.are_full() {
             return Err(Refusal::INVALID);
         }
@@ -91,21 +92,21 @@ impl QueuePair {
         // The range was found to be the region's, so it is the address that is none of a word.
         let before = done.map_err(|_| Refusal::INVALID)?;
         let psn = headers.bth.psn();
-        answers.add(Answer::Atomic { psn, before });
+        answers.add(Response::Atomic { psn, before });
         answers.remember(psn, before);
-        self.responder.completed = self.responder.completed.add(1);
+        self.responder.msn = self.responder.msn.add(1);
         Ok(())
     }
 
-    /// Answers an atomic operation again, if its result is remembered.
-    pub fn atomic_again(&mut self, headers: Headers, common: &mut Common) {
+    /// Responses an atomic operation again, if its result is remembered.
+    pub fn repeat_atomic(&mut self, headers: Headers, common: &mut Common) {
         if planted(Bug::RepeatsAtomics) {
-            let _ = self.take_atomic(headers, &common.keys);
-            return common.owe_answer(self);
+            let _ = self.execute_atomic(headers, &common.keys);
+            return common.list_owing(self);
         }
-        let (psn, answers) = (headers.bth.psn(), &mut self.responder.answers);
+        let (psn, answers) = (headers.bth.psn(), &mut self.responder.resources);
         let Some(before) = answers.result(psn) else { return };
-        answers.add_again(Answer::Atomic { psn, before }, 1);
-        common.owe_answer(self);
+        answers.add_repeated(Response::Atomic { psn, before }, 1);
+        common.list_owing(self);
     }
 }

@@ -1,14 +1,14 @@
 //! The receives that messages take.
 
 use crate::nic::identifiers::SharedReceiveQueueId;
-use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::queues::completions::{Purpose, in_use};
 use crate::nic::queues::receives::Receives;
 use crate::nic::requests::completion::{Completion, Done};
 use crate::nic::requests::event::Event;
 use crate::nic::requests::memory::Memory;
 use crate::nic::requests::work_request::{Attachment, ReceiveRequest};
-use crate::nic::responder::outcomes::{Message, Refusal};
+use crate::nic::responder::outcomes::{ReceivedMessage, Refusal};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::responder::Responder;
@@ -38,28 +38,28 @@ impl Receives {
 impl Common {
     fn take_shared(&mut self, id: SharedReceiveQueueId) -> Option<ReceiveRequest> {
         let taken = self.shared_receives.get_mut(id.place as usize)?.as_mut()?.ring.pop()?;
-        self.tell_low(id);
+        self.raise_if_low(id);
         Some(taken)
     }
 
     /// Tells, once, that a shared queue has fewer receives than it is to tell at.
     #[inline]
-    pub fn tell_low(&mut self, id: SharedReceiveQueueId) {
+    pub fn raise_if_low(&mut self, id: SharedReceiveQueueId) {
         if let Some(Some(queue)) = self.shared_receives.get(id.place as usize)
-            && queue.ring.waiting() < queue.limit
+            && queue.ring.waiting() < queue.low_limit
         {
-            self.tell_of_low(id);
+            self.raise_low(id);
         }
     }
 
     #[cold]
-    fn tell_of_low(&mut self, id: SharedReceiveQueueId) {
+    fn raise_low(&mut self, id: SharedReceiveQueueId) {
         let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) else { return };
-        queue.limit = if planted(Bug::TellsLowAgain) { queue.limit } else { 0 };
-        let mut told = queue.told;
-        self.tell(Event::ReceivesLow(id), &mut told);
+        queue.low_limit = if planted(Bug::TellsLowAgain) { queue.low_limit } else { 0 };
+        let mut told = queue.event_pending;
+        self.raise(Event::ReceivesLow(id), &mut told);
         if let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) {
-            queue.told = told;
+            queue.event_pending = told;
         }
     }
 }
@@ -69,7 +69,7 @@ impl QueuePair {
     #[inline]
     pub fn take_receive(&mut self, common: &mut Common) -> Result<ReceiveRequest, Refusal> {
         let r = &mut self.responder;
-        match r.kept.take() {
+        match r.kept_receive.take() {
             Some(kept) => Ok(kept),
             None => r.receives.take(self.receive_completions, common),
         }
@@ -80,7 +80,7 @@ impl QueuePair {
     pub fn complete_receive(
         &mut self,
         receive: ReceiveRequest,
-        message: Message,
+        message: ReceivedMessage,
         common: &mut Common,
     ) {
         let (qpn, queue, solicited) = (self.number(), self.receive_completions, message.solicited);
@@ -95,12 +95,12 @@ impl Responder {
     fn completion(
         &mut self,
         receive: ReceiveRequest,
-        message: Message,
-        keys: &mut Keys,
+        message: ReceivedMessage,
+        keys: &mut KeyTable,
         qpn: Qpn,
     ) -> Completion {
-        self.completed = self.completed.add(1);
-        let (ReceiveRequest { id, mut memory }, Message { done, len, attached, .. }) =
+        self.msn = self.msn.add(1);
+        let (ReceiveRequest { id, mut memory }, ReceivedMessage { done, len, attached, .. }) =
             (receive, message);
         if let (Memory::Buf(buf), Done::Received | Done::ReceivedDatagram { .. }) =
             (&mut memory, done)

@@ -5,7 +5,7 @@ use crate::nic::requests::failure::Cause;
 use crate::nic::responder::outcomes::{Refusal, Reply};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
-use crate::nic::state::responder::{Doing, Due};
+use crate::nic::state::responder::{InboundMessage, OwedAcknowledgement};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{
@@ -15,59 +15,64 @@ use crate::wire::{
 impl QueuePair {
     /// Takes a request.
     #[inline(always)]
-    pub fn respond<P: Payload>(
+    pub fn receive_request<P: Payload>(
         &mut self,
         packet: &Packet<P>,
         info: OpcodeInfo,
         common: &mut Common,
     ) {
-        self.judge(packet, info, common);
-        self.expect_usual();
+        self.check_sequence(packet, info, common);
+        self.update_expected_likeness();
     }
 
     /// Takes it, refuses it or passes it over.
     #[inline(always)]
-    fn judge<P: Payload>(&mut self, packet: &Packet<P>, info: OpcodeInfo, common: &mut Common) {
+    fn check_sequence<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) {
         let bth = packet.headers.bth;
-        if self.state != State::ReadyToSend && !self.responds(bth.psn(), common) {
+        if self.state != State::ReadyToSend && !self.accepts_requests(bth.psn(), common) {
             return;
         }
-        let ahead = bth.psn().distance_from(self.responder.expected);
+        let ahead = bth.psn().distance_from(self.responder.expected_psn);
         if ahead != 0 && info.service == Service::Uc {
-            if !self.goes_on(bth, ahead, common) {
+            if !self.resynchronises(bth, ahead, common) {
                 return;
             }
         } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
-            return self.repeat((packet.headers, info), common);
+            return self.receive_duplicate((packet.headers, info), common);
         } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.miss((packet.headers, info), common);
+            return self.receive_beyond_gap((packet.headers, info), common);
         }
-        match self.take(packet, info, common) {
-            Ok(Reply::ByAck) => {
-                self.took(packet.payload.len(), bth.ack_request(), info.service, common);
+        match self.execute(packet, info, common) {
+            Ok(Reply::Acknowledgement) => {
+                self.count_accepted(packet.payload.len(), bth.ack_request(), info.service, common);
             }
-            Ok(Reply::ByAnswer) => {
-                self.responder.next();
-                common.owe_answer(self);
+            Ok(Reply::Response) => {
+                self.responder.accept_packet();
+                common.list_owing(self);
             }
             Err(_) if info.service == Service::Uc && !planted(Bug::BreaksInsteadOfPassingOver) => {
-                self.pass_over(bth, common);
+                self.drop_unreliable_message(bth, common);
             }
-            Err(refusal) => self.refuse(refusal, common),
+            Err(refusal) => self.refuse_request(refusal, common),
         }
     }
 
     /// Whether requests are taken in a state that is not the usual one.
     #[cold]
-    fn responds(&mut self, psn: Psn, common: &mut Common) -> bool {
+    fn accepts_requests(&mut self, psn: Psn, common: &mut Common) -> bool {
         if self.state == State::ReadyToReceive {
-            self.meet(common);
+            self.note_established(common);
         }
         if !self.state.responds() {
             common.counters.wrong_state += 1;
             // Whoever sends on an unreliable connection does not ask what became of it.
             if common.lossless && self.service() == Service::Rc {
-                self.disown(psn, common);
+                self.reject_undelivered(psn, common);
             }
         }
         self.state.responds()
@@ -75,12 +80,12 @@ impl QueuePair {
 
     /// Refuses the request that was expected.
     #[cold]
-    pub fn refuse(&mut self, refusal: Refusal, common: &mut Common) {
+    pub fn refuse_request(&mut self, refusal: Refusal, common: &mut Common) {
         match refusal {
-            Refusal::NotReady => self.not_ready(common),
+            Refusal::NotReady => self.refuse_without_receive(common),
             Refusal::Fatal(nak, cause) => {
                 common.counters.fatal_naks_sent += 1;
-                common.owe(self, Due::Nak(Syndrome::nak(nak)));
+                common.owe(self, OwedAcknowledgement::Nak(Syndrome::nak(nak)));
                 let blamed = match cause {
                     Cause::TooLong { .. } | Cause::LocalProtection { .. } => Blamed::Receive,
                     _ => Blamed::Nothing,
@@ -92,17 +97,17 @@ impl QueuePair {
 
     /// A request came again.
     #[cold]
-    fn repeat(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
+    fn receive_duplicate(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
         common.counters.duplicates += 1;
         if common.lossless {
-            return self.disown(headers.bth.psn(), common);
+            return self.reject_undelivered(headers.bth.psn(), common);
         }
         match info.operation {
-            Operation::ReadRequest => self.read_again(headers, common),
+            Operation::ReadRequest => self.repeat_read(headers, common),
             Operation::CompareSwap | Operation::FetchAdd => {
-                self.atomic_again(headers, common);
+                self.repeat_atomic(headers, common);
             }
-            _ => common.owe(self, Due::Ack),
+            _ => common.owe(self, OwedAcknowledgement::Ack),
         }
     }
 
@@ -111,55 +116,55 @@ impl QueuePair {
     /// way, and understands a refusal of that. Any other is of a connection that is no more, for on
     /// such a device nothing comes twice or out of turn: its sender has to be found by its link.
     #[cold]
-    fn disown(&mut self, psn: Psn, common: &mut Common) {
-        if psn == self.responder.expected {
-            common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteOperation)));
+    fn reject_undelivered(&mut self, psn: Psn, common: &mut Common) {
+        if psn == self.responder.expected_psn {
+            common.owe(self, OwedAcknowledgement::Nak(Syndrome::nak(Nak::RemoteOperation)));
         } else if let Some(path) = &self.path {
-            common.notify(path.id(), self.shared.qpn, psn);
+            common.owe_delivery_failure(path.id(), self.shared.qpn, psn);
         }
     }
 
     /// A packet came from beyond a gap.
     #[cold]
-    fn miss(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
+    fn receive_beyond_gap(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
         common.counters.out_of_sequence += 1;
         if common.lossless {
-            return self.come_too_early(headers, info, common);
+            return self.receive_after_refused(headers, info, common);
         }
-        if !self.responder.refused || planted(Bug::RefusesEachPacket) {
-            self.responder.refused = true;
+        if !self.responder.nak_sent || planted(Bug::RefusesEachPacket) {
+            self.responder.nak_sent = true;
             common.counters.sequence_naks_sent += 1;
-            common.owe(self, Due::Nak(Syndrome::nak(Nak::SequenceError)));
+            common.owe(self, OwedAcknowledgement::Nak(Syndrome::nak(Nak::SequenceError)));
         }
     }
 
     /// Where nothing is lost, packets that come too early are what the peer had sent behind a
     /// refused one before it heard of that, each of them the next of the one before; or not the
     /// peer's.
-    fn come_too_early(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
+    fn receive_after_refused(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
         let (psn, r) = (headers.bth.psn(), &mut self.responder);
-        if r.refused && psn == r.beyond {
+        if r.nak_sent && psn == r.psn_after_refused {
             // A read takes as many numbers as it asks for packets.
             let reads = info.operation == Operation::ReadRequest;
-            r.beyond = psn.add(match headers.extensions {
+            r.psn_after_refused = psn.add(match headers.extensions {
                 Extensions::Reth(reth) if reads => self.mtu.packets(reth.length.0),
                 _ => 1,
             });
         } else {
-            self.disown(psn, common);
+            self.reject_undelivered(psn, common);
         }
     }
 
-    fn not_ready(&mut self, common: &mut Common) {
-        self.responder.refused = true;
-        self.responder.beyond = self.responder.expected.add(1);
+    fn refuse_without_receive(&mut self, common: &mut Common) {
+        self.responder.nak_sent = true;
+        self.responder.psn_after_refused = self.responder.expected_psn.add(1);
         common.counters.rnr_naks_sent += 1;
-        common.owe(self, Due::Nak(Syndrome::not_ready(self.responder.not_ready)));
+        common.owe(self, OwedAcknowledgement::Nak(Syndrome::not_ready(self.responder.rnr_timer)));
     }
 
     /// Does as the expected packet says, or nothing at all.
     #[inline(always)]
-    fn take<P: Payload>(
+    fn execute<P: Payload>(
         &mut self,
         packet: &Packet<P>,
         info: OpcodeInfo,
@@ -170,19 +175,21 @@ impl QueuePair {
             return Err(Refusal::INVALID);
         }
         match info.operation {
-            Operation::Send => self.take_send(packet, info, common)?,
-            Operation::Write => self.take_write(packet, common)?,
-            _ if !matches!(self.responder.doing, Doing::Nothing) => return Err(Refusal::INVALID),
+            Operation::Send => self.execute_send(packet, info, common)?,
+            Operation::Write => self.execute_write(packet, common)?,
+            _ if !matches!(self.responder.inbound, InboundMessage::Nothing) => {
+                return Err(Refusal::INVALID);
+            }
             Operation::ReadRequest => {
-                self.take_read(packet.headers, &common.keys)?;
-                return Ok(Reply::ByAnswer);
+                self.execute_read(packet.headers, &common.keys)?;
+                return Ok(Reply::Response);
             }
             Operation::CompareSwap | Operation::FetchAdd => {
-                self.take_atomic(packet.headers, &common.keys)?;
-                return Ok(Reply::ByAnswer);
+                self.execute_atomic(packet.headers, &common.keys)?;
+                return Ok(Reply::Response);
             }
             _ => return Err(Refusal::INVALID),
         }
-        Ok(Reply::ByAck)
+        Ok(Reply::Acknowledgement)
     }
 }

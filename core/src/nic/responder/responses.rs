@@ -2,15 +2,15 @@
 
 use crate::encap::Full;
 use crate::nic::device::outbox::Outbox;
-use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::registration::KeyError;
 use crate::nic::protection::rights::Rights;
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
-use crate::nic::state::responder::Due;
-use crate::nic::state::responder_resources::{Answer, Owed};
-use crate::nic::state::turns::Answered;
+use crate::nic::state::responder::OwedAcknowledgement;
+use crate::nic::state::responder_resources::{OwedResponse, Response};
+use crate::nic::state::turns::ResponderTurn;
 use crate::payload::WordBytes;
 use crate::wire::{
     Aeth, AtomicValue, Bth, Extensions, Headers, Nak, Opcode, Psn, RemoteAddr, Rkey, Syndrome,
@@ -18,45 +18,51 @@ use crate::wire::{
 
 impl QueuePair {
     /// Sends some of what was asked for.
-    pub fn send_answers<O: Outbox>(
+    pub fn send_responses<O: Outbox>(
         &mut self,
         common: &mut Common,
         outbox: &mut O,
         most: u32,
-    ) -> Answered {
+    ) -> ResponderTurn {
         for _ in 0..most {
-            let Some(&Owed { answer, again }) = self.responder.answers.owed.front() else { break };
+            let Some(&OwedResponse { response: answer, repeated: again }) =
+                self.responder.resources.owed.front()
+            else {
+                break;
+            };
             let sent = match answer {
-                Answer::Atomic { psn, before } => self.send_result(psn, before, outbox),
-                Answer::Read { psn, address, rkey, left, begun } => {
-                    self.send_data(psn, (address, rkey, left), begun, &common.keys, outbox)
+                Response::Atomic { psn, before } => self.send_atomic_response(psn, before, outbox),
+                Response::Read { psn, address, rkey, left, begun } => {
+                    self.send_read_response(psn, (address, rkey, left), begun, &common.keys, outbox)
                 }
-                Answer::Refusal { psn } => self.send_refusal(psn, outbox),
+                Response::Refusal { psn } => self.send_access_nak(psn, outbox),
             };
             match sent {
-                Ok(rest) => self.sent_answer(answer.psn(), rest, common),
-                Err(ResponseError::DeviceFull) => return Answered::DeviceFull,
-                Err(ResponseError::Refused(_)) if again => self.refuse_again(common),
-                Err(ResponseError::Refused(why)) => self.withdraw(answer.psn(), why, common),
+                Ok(rest) => self.response_sent(answer.psn(), rest, common),
+                Err(ResponseError::DeviceFull) => return ResponderTurn::DeviceFull,
+                Err(ResponseError::Refused(_)) if again => self.refuse_repeated(common),
+                Err(ResponseError::Refused(why)) => {
+                    self.refuse_accepted_read(answer.psn(), why, common);
+                }
             }
         }
-        match self.responder.answers.is_empty() {
-            true => Answered::All,
-            false => Answered::Some,
+        match self.responder.resources.is_empty() {
+            true => ResponderTurn::AllSent,
+            false => ResponderTurn::MoreOwed,
         }
     }
 
-    fn sent_answer(&mut self, psn: Psn, rest: Option<Answer>, common: &mut Common) {
+    fn response_sent(&mut self, psn: Psn, rest: Option<Response>, common: &mut Common) {
         common.counters.sent += 1;
         common.counters.answers_sent += 1;
         let r = &mut self.responder;
-        match (rest, r.answers.owed.front_mut()) {
-            (Some(rest), Some(front)) => front.answer = rest,
-            _ => drop(r.answers.owed.pop_front()),
+        match (rest, r.resources.owed.front_mut()) {
+            (Some(rest), Some(front)) => front.response = rest,
+            _ => drop(r.resources.owed.pop_front()),
         }
         // The last packet that was taken is answered, and so are all before it.
-        if r.due == Due::Ack && psn.add(1) == r.expected {
-            r.said();
+        if r.owed == OwedAcknowledgement::Ack && psn.add(1) == r.expected_psn {
+            r.clear_owed();
         }
     }
 
@@ -64,62 +70,61 @@ impl QueuePair {
     /// have been under way for long: then the memory is rightly taken back, the peer passes over
     /// the refusal, and nothing is broken.
     #[cold]
-    fn refuse_again(&mut self, common: &mut Common) {
-        if let Some(front) = self.responder.answers.owed.front_mut() {
+    fn refuse_repeated(&mut self, common: &mut Common) {
+        if let Some(front) = self.responder.resources.owed.front_mut() {
             common.counters.fatal_naks_sent += 1;
-            front.answer = Answer::Refusal { psn: front.answer.psn() };
+            front.response = Response::Refusal { psn: front.response.psn() };
         }
     }
 
     /// Refuses a read after it was taken: the memory was taken from it meanwhile.
     #[cold]
-    fn withdraw(&mut self, psn: Psn, why: KeyError, common: &mut Common) {
-        self.responder.answers.owed.clear();
-        self.responder.expected = psn;
+    fn refuse_accepted_read(&mut self, psn: Psn, why: KeyError, common: &mut Common) {
+        self.responder.resources.owed.clear();
+        self.responder.expected_psn = psn;
         common.counters.fatal_naks_sent += 1;
-        common.owe(self, Due::Nak(Syndrome::nak(Nak::RemoteAccess)));
+        common.owe(self, OwedAcknowledgement::Nak(Syndrome::nak(Nak::RemoteAccess)));
         self.break_with(Cause::Access(why), Blamed::Nothing, common);
     }
 
     fn aeth(&self) -> Aeth {
-        Aeth { syndrome: self.responder.syndrome(), msn: self.responder.completed }
+        Aeth { syndrome: self.responder.syndrome(), msn: self.responder.msn }
     }
 
-    fn send_refusal<O: Outbox>(
+    fn send_access_nak<O: Outbox>(
         &self,
         psn: Psn,
         outbox: &mut O,
-    ) -> Result<Option<Answer>, ResponseError> {
+    ) -> Result<Option<Response>, ResponseError> {
         let path = self.path.as_ref().ok_or(ResponseError::DeviceFull)?;
-        let bth = Bth::new(Opcode::RcAcknowledge, self.peer, psn).with_pkey(self.pkey);
-        let aeth =
-            Aeth { syndrome: Syndrome::nak(Nak::RemoteAccess), msn: self.responder.completed };
+        let bth = Bth::new(Opcode::RcAcknowledge, self.peer_qpn, psn).with_pkey(self.pkey);
+        let aeth = Aeth { syndrome: Syndrome::nak(Nak::RemoteAccess), msn: self.responder.msn };
         outbox.push(path, Headers { bth, extensions: Extensions::Aeth(aeth) }, &[][..])?;
         Ok(None)
     }
 
-    fn send_result<O: Outbox>(
+    fn send_atomic_response<O: Outbox>(
         &self,
         psn: Psn,
         before: u64,
         outbox: &mut O,
-    ) -> Result<Option<Answer>, ResponseError> {
+    ) -> Result<Option<Response>, ResponseError> {
         let path = self.path.as_ref().ok_or(ResponseError::DeviceFull)?;
-        let bth = Bth::new(Opcode::RcAtomicAcknowledge, self.peer, psn).with_pkey(self.pkey);
+        let bth = Bth::new(Opcode::RcAtomicAcknowledge, self.peer_qpn, psn).with_pkey(self.pkey);
         let extensions = Extensions::AethAtomicAck(self.aeth(), AtomicValue(before));
         outbox.push(path, Headers { bth, extensions }, &[][..])?;
         Ok(None)
     }
 
     /// Sends the next packet of a read: what is left of it then.
-    fn send_data<O: Outbox>(
+    fn send_read_response<O: Outbox>(
         &self,
         psn: Psn,
         (address, rkey, left): (RemoteAddr, Rkey, u32),
         begun: bool,
-        keys: &Keys,
+        keys: &KeyTable,
         outbox: &mut O,
-    ) -> Result<Option<Answer>, ResponseError> {
+    ) -> Result<Option<Response>, ResponseError> {
         let path = self.path.as_ref().ok_or(ResponseError::DeviceFull)?;
         let len = left.min(self.mtu.bytes() as u32);
         let rest = left - len;
@@ -133,7 +138,7 @@ impl QueuePair {
             Opcode::RcReadResponseMiddle => Extensions::None,
             _ => Extensions::Aeth(self.aeth()),
         };
-        let bth = Bth::new(opcode, self.peer, psn).with_pkey(self.pkey);
+        let bth = Bth::new(opcode, self.peer_qpn, psn).with_pkey(self.pkey);
         let headers = Headers { bth, extensions };
         match len {
             0 => outbox.push(path, headers, &[][..])?,
@@ -151,7 +156,7 @@ impl QueuePair {
         };
         let address = RemoteAddr(address.0.wrapping_add(u64::from(len)));
         let (psn, begun) = (psn.add(1), true);
-        Ok((rest > 0).then_some(Answer::Read { psn, address, rkey, left: rest, begun }))
+        Ok((rest > 0).then_some(Response::Read { psn, address, rkey, left: rest, begun }))
     }
 }
 

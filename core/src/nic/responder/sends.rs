@@ -1,6 +1,6 @@
 //! Sends of the peer's, and how a message is put into its receive.
 
-use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::segment::Domain;
 use crate::nic::queues::completions::{Purpose, in_use};
 use crate::nic::queues::receives::Receives;
@@ -9,17 +9,17 @@ use crate::nic::requests::failure::Cause;
 use crate::nic::requests::gather::scatter;
 use crate::nic::requests::memory::{LONGEST_MESSAGE, Memory};
 use crate::nic::requests::work_request::{Attachment, ReceiveRequest};
-use crate::nic::responder::outcomes::{Message, Refusal};
+use crate::nic::responder::outcomes::{ReceivedMessage, Refusal};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::responder::Doing;
+use crate::nic::state::responder::InboundMessage;
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Nak, OpcodeInfo, Packet};
 
 impl QueuePair {
     #[inline(always)]
-    pub fn take_send<P: Payload>(
+    pub fn execute_send<P: Payload>(
         &mut self,
         packet: &Packet<P>,
         info: OpcodeInfo,
@@ -34,7 +34,7 @@ impl QueuePair {
         if let Attachment::Invalidate(rkey) = attached {
             common.keys.may_invalidate(self.domain, rkey).map_err(Refusal::access)?;
         }
-        if info.begins() != matches!(self.responder.doing, Doing::Nothing) {
+        if info.begins() != matches!(self.responder.inbound, InboundMessage::Nothing) {
             return Err(Refusal::INVALID);
         }
         let (domain, solicited) = (self.domain, packet.headers.bth.solicited());
@@ -42,23 +42,23 @@ impl QueuePair {
             if planted(Bug::DropsWithoutReceive) && self.responder.receives.waiting() == 0 {
                 return Ok(());
             }
-            if info.ends() && self.responder.kept.is_none() {
-                return self.take_whole(packet.payload, attached, solicited, common);
+            if info.ends() && self.responder.kept_receive.is_none() {
+                return self.execute_whole_send(packet.payload, attached, solicited, common);
             }
             let receive = self.take_receive(common)?;
-            self.responder.doing = Doing::Send { receive, filled: 0 };
+            self.responder.inbound = InboundMessage::Send { receive, filled: 0 };
         }
         let responder = &mut self.responder;
-        let Doing::Send { receive, filled } = &mut responder.doing else {
+        let InboundMessage::Send { receive, filled } = &mut responder.inbound else {
             return Err(Refusal::INVALID);
         };
         let (at, memory) = (*filled, &mut receive.memory);
         *filled = fill(memory, at, packet.payload, &common.keys, domain)?;
         if info.ends() {
             let (len, id, memory) = (*filled, receive.id, std::mem::take(memory));
-            responder.doing = Doing::Nothing;
+            responder.inbound = InboundMessage::Nothing;
             let receive = ReceiveRequest { id, memory };
-            let message = Message { done: Done::Received, len, attached, solicited };
+            let message = ReceivedMessage { done: Done::Received, len, attached, solicited };
             self.complete_receive(receive, message, common);
         }
         Ok(())
@@ -67,7 +67,7 @@ impl QueuePair {
     /// Takes a message of one packet, as most are: it is filled in where its receive stands in the
     /// queue, and completed at once.
     #[inline(always)]
-    pub fn take_whole<P: Payload>(
+    pub fn execute_whole_send<P: Payload>(
         &mut self,
         payload: P,
         attached: Attachment,
@@ -91,14 +91,14 @@ impl QueuePair {
             Err(refusal) => {
                 // It is the receive's fault, or may be.
                 queue.reserve(Purpose::Receive);
-                r.kept = Some(receive.take());
+                r.kept_receive = Some(receive.take());
                 if let Some(id) = shared {
-                    common.tell_low(id);
+                    common.raise_if_low(id);
                 }
                 return Err(refusal);
             }
         };
-        r.completed = r.completed.add(1);
+        r.msn = r.msn.add(1);
         if let Attachment::Invalidate(rkey) = attached {
             common.keys.invalidate(rkey);
         }
@@ -115,7 +115,7 @@ impl QueuePair {
             common.settle(self.receive_completions);
         }
         if let Some(id) = shared {
-            common.tell_low(id);
+            common.raise_if_low(id);
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ impl QueuePair {
 fn fill_whole<P: Payload>(
     memory: &mut Memory,
     payload: P,
-    keys: &Keys,
+    keys: &KeyTable,
     domain: Domain,
 ) -> Result<u32, Refusal> {
     // Of the kind that is known, nothing has to be asked twice.
@@ -143,7 +143,7 @@ fn fill_whole<P: Payload>(
 fn fill_segments<P: Payload>(
     memory: &mut Memory,
     (payload, domain): (P, Domain),
-    keys: &Keys,
+    keys: &KeyTable,
 ) -> Result<u32, Refusal> {
     fill(memory, 0, payload, keys, domain)
 }
@@ -154,7 +154,7 @@ fn fill<P: Payload>(
     memory: &mut Memory,
     filled: u32,
     payload: P,
-    keys: &Keys,
+    keys: &KeyTable,
     domain: Domain,
 ) -> Result<u32, Refusal> {
     let room = memory.room();

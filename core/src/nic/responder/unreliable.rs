@@ -13,7 +13,7 @@ impl QueuePair {
     /// late copy of one that was taken or given up. What was begun before is dropped. One from far
     /// behind is no late copy, but from far ahead, after a long silence.
     #[cold]
-    pub fn goes_on(&mut self, bth: Bth, ahead: i32, common: &mut Common) -> bool {
+    pub fn resynchronises(&mut self, bth: Bth, ahead: i32, common: &mut Common) -> bool {
         if (-LATE..0).contains(&ahead) && !planted(Bug::TakesLateCopies) {
             common.counters.duplicates += 1;
             return false;
@@ -25,7 +25,7 @@ impl QueuePair {
         }
         let begins = bth.opcode().info().begins() || joins;
         if begins {
-            self.responder.expected = bth.psn();
+            self.responder.expected_psn = bth.psn();
         }
         begins
     }
@@ -33,9 +33,9 @@ impl QueuePair {
     /// Drops the message that a packet is of, which can't be taken. Its other packets are no
     /// beginning, and so are passed over as well.
     #[cold]
-    pub fn pass_over(&mut self, bth: Bth, common: &mut Common) {
+    pub fn drop_unreliable_message(&mut self, bth: Bth, common: &mut Common) {
         common.counters.passed_over += 1;
         self.responder.drop_message();
-        self.responder.expected = bth.psn().add(1);
+        self.responder.expected_psn = bth.psn().add(1);
     }
 }

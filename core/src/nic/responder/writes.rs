@@ -1,24 +1,24 @@
 //! What the peer writes into this side's memory.
 
 use crate::memory::Region;
-use crate::nic::protection::key_table::Keys;
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::rights::Rights;
 use crate::nic::protection::segment::Domain;
 use crate::nic::requests::completion::Done;
 use crate::nic::requests::failure::Cause;
 use crate::nic::requests::memory::LONGEST_MESSAGE;
 use crate::nic::requests::work_request::Attachment;
-use crate::nic::responder::outcomes::{Message, Refusal};
+use crate::nic::responder::outcomes::{ReceivedMessage, Refusal};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::responder::Doing;
+use crate::nic::state::responder::InboundMessage;
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
 
 impl QueuePair {
     #[inline]
-    pub(crate) fn take_write<P: Payload>(
+    pub(crate) fn execute_write<P: Payload>(
         &mut self,
         packet: &Packet<P>,
         common: &mut Common,
@@ -29,19 +29,23 @@ impl QueuePair {
             Extensions::Reth(reth) => (Some(reth), Attachment::Nothing),
             Extensions::RethImm(reth, imm) => (Some(reth), Attachment::Imm(imm)),
             Extensions::Imm(imm) => (None, Attachment::Imm(imm)),
-            Extensions::RethMetadata(reth, data) => (Some(reth), self.offered(data)?),
-            Extensions::Metadata(data) => (None, self.offered(data)?),
+            Extensions::RethMetadata(reth, data) => (Some(reth), self.offered_metadata(data)?),
+            Extensions::Metadata(data) => (None, self.offered_metadata(data)?),
             _ => return Err(Refusal::INVALID),
         };
-        let write = match (reth, &self.responder.doing) {
-            (Some(reth), Doing::Nothing) if info.ends() && attached == Attachment::Nothing => {
-                return self.write_whole(reth, packet.payload, &common.keys);
+        let write = match (reth, &self.responder.inbound) {
+            (Some(reth), InboundMessage::Nothing)
+                if info.ends() && attached == Attachment::Nothing =>
+            {
+                return self.execute_whole_write(reth, packet.payload, &common.keys);
             }
-            (Some(reth), Doing::Nothing) => {
-                self.allowed(reth, &common.keys)?;
+            (Some(reth), InboundMessage::Nothing) => {
+                self.write_target(reth, &common.keys)?;
                 (reth.address, reth.rkey, reth.length.0, reth.length.0)
             }
-            (None, &Doing::Write { address, rkey, left, total }) => (address, rkey, left, total),
+            (None, &InboundMessage::Write { address, rkey, left, total }) => {
+                (address, rkey, left, total)
+            }
             _ => return Err(Refusal::INVALID),
         };
         let (mut address, rkey, left, total) = write;
@@ -66,27 +70,28 @@ impl QueuePair {
         if let Some((region, start)) = written(&common.keys, domain, rkey, address, len)? {
             packet.payload.copy_to_words(region.words(), start);
         }
-        self.responder.doing = match info.ends() {
-            true => Doing::Nothing,
+        self.responder.inbound = match info.ends() {
+            true => InboundMessage::Nothing,
             false => {
                 let address = RemoteAddr(address.0 + u64::from(len));
-                Doing::Write { address, rkey, left: left - len, total }
+                InboundMessage::Write { address, rkey, left: left - len, total }
             }
         };
         if let Some(receive) = receive {
             let solicited = packet.headers.bth.solicited();
-            let message = Message { done: Done::ReceivedWrite, len: total, attached, solicited };
+            let message =
+                ReceivedMessage { done: Done::ReceivedWrite, len: total, attached, solicited };
             self.complete_receive(receive, message, common);
         } else if info.ends() {
-            self.responder.completed = self.responder.completed.add(1);
+            self.responder.msn = self.responder.msn.add(1);
         }
         Ok(())
     }
 
     /// Metadata, if this side has offered to take it: if not, its opcodes are none here.
     #[inline]
-    fn offered(&self, data: Metadata) -> Result<Attachment, Refusal> {
-        match self.responder.metadata {
+    fn offered_metadata(&self, data: Metadata) -> Result<Attachment, Refusal> {
+        match self.responder.takes_metadata {
             true => Ok(Attachment::Metadata(data)),
             false => Err(Refusal::Fatal(Nak::InvalidRequest, Cause::MetadataNotOffered)),
         }
@@ -94,41 +99,41 @@ impl QueuePair {
 
     /// Takes a write of one packet, as most are, that brings nothing with it.
     #[inline(always)]
-    pub(crate) fn write_whole<P: Payload>(
+    pub(crate) fn execute_whole_write<P: Payload>(
         &mut self,
         reth: Reth,
         payload: P,
-        keys: &Keys,
+        keys: &KeyTable,
     ) -> Result<(), Refusal> {
-        let target = self.allowed(reth, keys)?;
+        let target = self.write_target(reth, keys)?;
         if payload.len() as u64 != u64::from(reth.length.0) {
             return Err(Refusal::INVALID);
         }
         if let Some((region, start)) = target {
             payload.copy_to_words(region.words(), start);
         }
-        self.responder.completed = self.responder.completed.add(1);
+        self.responder.msn = self.responder.msn.add(1);
         Ok(())
     }
 
     /// Where a write that is allowed begins, if it is one of anything.
     #[inline(always)]
-    fn allowed<'a>(
+    fn write_target<'a>(
         &self,
         reth: Reth,
-        keys: &'a Keys,
+        keys: &'a KeyTable,
     ) -> Result<Option<(&'a Region, usize)>, Refusal> {
         let Reth { address, rkey, length } = reth;
         if length.0 > LONGEST_MESSAGE {
             return Err(Refusal::INVALID);
         }
-        self.granted(Rights::REMOTE_WRITE)?;
+        self.check_rights(Rights::REMOTE_WRITE)?;
         written(keys, self.domain, rkey, address, length.0)
     }
 
     /// Whether the queue pair is one on which the peer may do that at all.
     #[inline]
-    pub fn granted(&self, rights: Rights) -> Result<(), Refusal> {
+    pub fn check_rights(&self, rights: Rights) -> Result<(), Refusal> {
         match self.rights.include(rights) {
             true => Ok(()),
             false => Err(Refusal::Fatal(Nak::InvalidRequest, Cause::NotGranted)),
@@ -140,7 +145,7 @@ impl QueuePair {
 /// at.
 #[inline]
 fn written(
-    keys: &Keys,
+    keys: &KeyTable,
     domain: Domain,
     rkey: Rkey,
     address: RemoteAddr,

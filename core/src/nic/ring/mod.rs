@@ -25,33 +25,33 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use reading::{Leaving, Next};
-pub(crate) use writing::{Several, Slot};
+pub(crate) use writing::{Slot, WriteBatch};
 
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 
 /// A cache line.
 #[repr(align(64))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 /// What both ends share. What one writes and what the other does are two lines apart, for
 /// processors fetch them in pairs.
 #[repr(C)]
 struct Ring<T> {
     /// The stretches of slots, the oldest first, of which there is one at least.
-    stretches: Mutex<Vec<Stretch<T>>>,
+    stretches: Mutex<Vec<SlotBlock<T>>>,
     /// How many stretches were added to the first, written before the tail that first uses them.
     grown: AtomicUsize,
     /// Whether the end that writes is gone.
     deserted: AtomicBool,
     /// How many were ever written, modulo the word's size, like all indices here.
     tail: AtomicUsize,
-    gap: Line<[u8; 64]>,
+    gap: CacheLine<[u8; 64]>,
     /// How many were ever taken.
     head: AtomicUsize,
 }
 
 /// Slots for the values from an index on, up to where the next stretch begins.
-struct Stretch<T> {
+struct SlotBlock<T> {
     from: usize,
     slots: Arc<[UnsafeCell<MaybeUninit<T>>]>,
 }
@@ -106,14 +106,14 @@ pub(crate) struct Consumer<T> {
 
 /// A ring that holds `depth` values.
 pub(crate) fn ring<T>(depth: usize) -> (Producer<T>, Consumer<T>) {
-    let stretch = Stretch::new(0, depth);
+    let stretch = SlotBlock::new(0, depth);
     let slots = [stretch.slots(), stretch.slots()];
     let ring = Arc::new(Ring {
         stretches: Mutex::new(vec![stretch]),
         grown: AtomicUsize::new(0),
         deserted: AtomicBool::new(false),
         tail: AtomicUsize::new(0),
-        gap: Line([0; 64]),
+        gap: CacheLine([0; 64]),
         head: AtomicUsize::new(0),
     });
     let [to_write, to_read] = slots;
@@ -134,9 +134,9 @@ impl<T> Gauge<T> {
 }
 
 /// A ring that holds nothing, for any number of producers that are all to find it full.
-pub(crate) struct Nothing<T>(Arc<Ring<T>>);
+pub(crate) struct EmptyRing<T>(Arc<Ring<T>>);
 
-impl<T> Nothing<T> {
+impl<T> EmptyRing<T> {
     pub fn new() -> Self {
         Self(ring(0).0.ring.clone())
     }
@@ -148,7 +148,7 @@ impl<T> Nothing<T> {
     }
 }
 
-impl<T> Stretch<T> {
+impl<T> SlotBlock<T> {
     /// Slots for at least `depth` values, from an index on.
     fn new(from: usize, depth: usize) -> Self {
         let slots = 0..depth.max(1).next_power_of_two();
@@ -162,7 +162,7 @@ impl<T> Stretch<T> {
 }
 
 impl<T> Ring<T> {
-    fn stretches(&self) -> MutexGuard<'_, Vec<Stretch<T>>> {
+    fn stretches(&self) -> MutexGuard<'_, Vec<SlotBlock<T>>> {
         self.stretches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -175,8 +175,8 @@ impl<T> Drop for Ring<T> {
         let stretches = self.stretches();
         while at != tail {
             // Indices wrap around, and no two of a ring are half of them apart.
-            let holds = |stretch: &&Stretch<T>| at.wrapping_sub(stretch.from) <= usize::MAX / 2;
-            let Some(Stretch { slots, .. }) = stretches.iter().rev().find(holds) else { return };
+            let holds = |stretch: &&SlotBlock<T>| at.wrapping_sub(stretch.from) <= usize::MAX / 2;
+            let Some(SlotBlock { slots, .. }) = stretches.iter().rev().find(holds) else { return };
             slots[at & (slots.len() - 1)].with_mut(|slot| {
                 // SAFETY: both ends are gone, and what lies between the indices was not taken.
                 unsafe { slot.cast::<T>().drop_in_place() };

@@ -139,9 +139,9 @@ impl<T> Consumer<T> {
 
     /// For whoever takes several values, at `most` so many, of those that were seen.
     #[inline(always)]
-    pub fn passing(&mut self, most: usize) -> Passing<'_, T> {
+    pub fn passing(&mut self, most: usize) -> ReadBatch<'_, T> {
         let end = self.head.wrapping_add(most.min(self.seen_behind(0)));
-        Passing { head: self.head, end, consumer: self }
+        ReadBatch { head: self.head, end, consumer: self }
     }
 
     #[inline]
@@ -153,14 +153,14 @@ impl<T> Consumer<T> {
 
 /// Values that are taken one after another, and whose slots are left all at once when this is
 /// dropped.
-pub(crate) struct Passing<'a, T> {
+pub(crate) struct ReadBatch<'a, T> {
     consumer: &'a mut Consumer<T>,
     head: usize,
     /// At most the writer's tail as last seen.
     end: usize,
 }
 
-impl<T> Passing<'_, T> {
+impl<T> ReadBatch<'_, T> {
     /// Leaves their slots. How many they are.
     #[inline(always)]
     pub fn leave(self) -> usize {
@@ -212,7 +212,7 @@ impl<T> DerefMut for Next<'_, T> {
     }
 }
 
-impl<T> Drop for Passing<'_, T> {
+impl<T> Drop for ReadBatch<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.consumer.head = self.head;

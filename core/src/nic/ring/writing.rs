@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Producer, Stretch};
+use super::{Producer, SlotBlock};
 use crate::sync::{Ordering, UnsafeCell};
 
 impl<T> Producer<T> {
@@ -18,7 +18,7 @@ impl<T> Producer<T> {
         if depth <= self.depth {
             return;
         }
-        let stretch = Stretch::new(self.tail, depth);
+        let stretch = SlotBlock::new(self.tail, depth);
         self.slots = stretch.slots();
         let mut stretches = self.ring.stretches();
         stretches.push(stretch);
@@ -76,8 +76,8 @@ impl<T> Producer<T> {
 
     /// For whoever has several values to write.
     #[inline(always)]
-    pub fn several(&mut self) -> Several<'_, T> {
-        Several { tail: self.tail, producer: self }
+    pub fn several(&mut self) -> WriteBatch<'_, T> {
+        WriteBatch { tail: self.tail, producer: self }
     }
 
     /// Writes a value, unless the ring is full.
@@ -136,12 +136,12 @@ impl<T> Written<'_, T> {
 }
 
 /// Values that are being written, which the reader is handed all at once when this is dropped.
-pub(crate) struct Several<'a, T> {
+pub(crate) struct WriteBatch<'a, T> {
     producer: &'a mut Producer<T>,
     tail: usize,
 }
 
-impl<T> Several<'_, T> {
+impl<T> WriteBatch<'_, T> {
     /// Hands them to the reader. How many they are.
     #[inline(always)]
     pub fn hand_over(self) -> usize {
@@ -182,7 +182,7 @@ impl<T> NextSlot<'_, T> {
     }
 }
 
-impl<T> Drop for Several<'_, T> {
+impl<T> Drop for WriteBatch<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.producer.tail = self.tail;

@@ -6,17 +6,17 @@ use std::time::Duration;
 use crate::encap::{Host, PathId};
 use crate::nic::counters::Counters;
 use crate::nic::device::flow::Flow;
-use crate::nic::identifiers::{CompletionQueueId, HostId, timer_of};
-use crate::nic::keep_alive::clock_jumps::Leaps;
-use crate::nic::keep_alive::peers::{Hosts, Peer};
-use crate::nic::protection::key_table::Keys;
+use crate::nic::identifiers::{CompletionQueueId, PeerId, timer_of};
+use crate::nic::keep_alive::clock_jumps::ClockJumps;
+use crate::nic::keep_alive::peers::{PeerKey, Peers};
+use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::mappings::Mappings;
 use crate::nic::queues::completions::{Completions, Purpose, in_use};
 use crate::nic::queues::receives::SharedReceives;
 use crate::nic::requests::completion::Completion;
 use crate::nic::requests::event::Event;
 use crate::nic::state::addresses::Addresses;
-use crate::nic::state::delivery_failures::{LINKS, Notices};
+use crate::nic::state::delivery_failures::{DELIVERY_FAILURES, DeliveryFailures};
 use crate::nic::state::full_links::FullLinks;
 use crate::nic::state::management::Mailbox;
 use crate::nic::timers::Timers;
@@ -31,36 +31,36 @@ pub(crate) struct Common {
     /// The time when it was last told.
     pub now: Time,
     /// Where it was told late.
-    pub leaps: Leaps,
+    pub clock_jumps: ClockJumps,
     /// What tells its queues from those of others.
     pub nic: u32,
     pub lossless: bool,
     /// Whether long writes are sent as several.
-    pub runs: bool,
-    pub keys: Keys,
+    pub splits_writes: bool,
+    pub keys: KeyTable,
     pub mapped: Mappings,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,
     /// A timer for each queue pair, and one for each peer, in turn.
     pub timers: Timers,
-    pub hosts: Hosts,
+    pub peers: Peers,
     /// Places of queue pairs that may have something to send, each once.
-    pub active: VecDeque<u32>,
+    pub sendable: VecDeque<u32>,
     /// Links whose peers have left, each once, until what they had delivered is collected.
-    pub gone: Vec<PathId>,
+    pub gone_links: Vec<PathId>,
     /// Of those that wait for room in a completion queue.
     pub starved: Vec<u32>,
-    /// Of those that owe their peer an answer, each once; and [`LINKS`](crate::nic::LINKS) once
+    /// Of those that owe their peer an answer, each once; and [`DELIVERY_FAILURES`](crate::nic::DELIVERY_FAILURES) once
     /// if there are notices.
-    pub answers: VecDeque<u32>,
+    pub owing: VecDeque<u32>,
     /// Of those that put an acknowledgement off, or did so lately, each once.
     pub delaying: Vec<u32>,
-    pub notices: Notices,
+    pub delivery_failures: DeliveryFailures,
     /// Whether some of these found no room in the device.
-    pub behind: bool,
-    pub full: FullLinks,
+    pub device_was_full: bool,
+    pub full_links: FullLinks,
     /// Of those with requests under way on a lossless device.
-    pub flying: Vec<u32>,
+    pub awaiting_delivery: Vec<u32>,
     pub events: VecDeque<Event>,
     pub shared_receives: Vec<Option<SharedReceives>>,
     pub addresses: Addresses,
@@ -70,18 +70,18 @@ pub(crate) struct Common {
 
 impl Common {
     /// Counts a queue pair as connected to a peer, which is then expected to be heard of.
-    pub fn join(&mut self, peer: (Host, Peer), remote: Qpn, place: u32) -> HostId {
-        let (host, first) = self.hosts.join(peer, remote, place, self.now);
+    pub fn join_peer(&mut self, peer: (Host, PeerKey), remote: Qpn, place: u32) -> PeerId {
+        let (host, first) = self.peers.join(peer, remote, place, self.now);
         if first {
-            self.timers.arm(host.timer(), self.now + self.hosts.limits.idle / 2);
+            self.timers.arm(host.timer(), self.now + self.peers.limits.idle / 2);
         }
         host
     }
 
     /// Counts it no more.
-    pub fn leave(&mut self, host: &mut HostId) {
-        let left = std::mem::replace(host, HostId::NONE);
-        if self.hosts.leave(left) {
+    pub fn leave_peer(&mut self, host: &mut PeerId) {
+        let left = std::mem::replace(host, PeerId::NONE);
+        if self.peers.leave(left) {
             self.timers.disarm(left.timer());
         }
     }
@@ -107,7 +107,7 @@ impl Common {
     #[inline]
     pub fn release(&mut self, queue: u32, purpose: Purpose) {
         self.queue(queue).release(purpose);
-        self.feed();
+        self.wake_starved();
     }
 
     /// Gives slots back that were promised to requests, and not needed in the same turn.
@@ -121,16 +121,16 @@ impl Common {
     /// Enters a queue pair among those that wait for room in a completion queue. Each turn looks
     /// again, and if there is none, the timer sees to one.
     #[cold]
-    pub fn starve(&mut self, place: u32) {
+    pub fn wait_for_slots(&mut self, place: u32) {
         self.starved.push(place);
         self.timers.arm(timer_of(place), self.now + STARVED_FOR);
     }
 
     /// Has those that wait for room look again.
     #[inline]
-    pub fn feed(&mut self) {
+    pub fn wake_starved(&mut self) {
         if !self.starved.is_empty() {
-            self.active.extend(self.starved.drain(..));
+            self.sendable.extend(self.starved.drain(..));
         }
     }
 
@@ -159,19 +159,19 @@ impl Common {
     /// and a look by those that wait for room.
     #[inline(always)]
     pub fn settle(&mut self, queue: u32) {
-        if self.queue(queue).calls() {
+        if self.queue(queue).needs_settling() {
             self.settle_calls(queue);
         }
     }
 
     #[cold]
     fn settle_calls(&mut self, queue: u32) {
-        let (untold, freed) = self.queue(queue).take_calls();
+        let (untold, freed) = self.queue(queue).take_settling();
         if untold {
             self.events.push_back(Event::Completion(self.completion_queue(queue)));
         }
         if freed {
-            self.feed();
+            self.wake_starved();
         }
     }
 
@@ -179,7 +179,7 @@ impl Common {
     /// completion queues and shared receive queues, five times as many as queue pairs, and 256 of
     /// requests that have bounced.
     #[cold]
-    pub fn tell(&mut self, event: Event, told: &mut bool) {
+    pub fn raise(&mut self, event: Event, told: &mut bool) {
         if !std::mem::replace(told, true) {
             self.events.push_back(event);
         }
@@ -187,7 +187,14 @@ impl Common {
 
     /// Makes room on every list for so many queue pairs.
     pub fn make_room(&mut self, pairs: usize) {
-        let Self { active, answers, starved, delaying, flying, .. } = self;
+        let Self {
+            sendable: active,
+            owing: answers,
+            starved,
+            delaying,
+            awaiting_delivery: flying,
+            ..
+        } = self;
         active.reserve(pairs.saturating_sub(active.len()));
         answers.reserve((pairs + 1).saturating_sub(answers.len()));
         starved.reserve(pairs.saturating_sub(starved.len()));
@@ -198,16 +205,16 @@ impl Common {
     /// Takes a queue pair off every list.
     pub fn forget(&mut self, place: u32) {
         self.timers.disarm(timer_of(place));
-        self.active.retain(|&other| other != place);
-        self.answers.retain(|&other| other != place);
+        self.sendable.retain(|&other| other != place);
+        self.owing.retain(|&other| other != place);
         self.delaying.retain(|&other| other != place);
         self.starved.retain(|&other| other != place);
-        self.flying.retain(|&other| other != place);
+        self.awaiting_delivery.retain(|&other| other != place);
     }
 
     /// Takes a packet for the connection manager of whoever runs the NIC.
     #[cold]
-    pub fn for_manager<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+    pub fn receive_management<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
         match self.management.take(flow, packet) {
             true => self.counters.management += 1,
             false => self.counters.management_dropped += 1,
@@ -216,10 +223,10 @@ impl Common {
 
     /// Owes a link the notice that a packet was not taken.
     #[cold]
-    pub fn notify(&mut self, link: PathId, number: Qpn, psn: Psn) {
-        if self.notices.waiting.is_empty() {
-            self.answers.push_back(LINKS);
+    pub fn owe_delivery_failure(&mut self, link: PathId, number: Qpn, psn: Psn) {
+        if self.delivery_failures.waiting.is_empty() {
+            self.owing.push_back(DELIVERY_FAILURES);
         }
-        self.notices.add(link, number, psn);
+        self.delivery_failures.add(link, number, psn);
     }
 }

@@ -17,7 +17,7 @@ use crate::wire::{
 };
 
 /// What stands among the places of those that owe an answer, and is none: the notices.
-pub(crate) const LINKS: u32 = u32::MAX;
+pub(crate) const DELIVERY_FAILURES: u32 = u32::MAX;
 
 /// How many runs of packets are noted, of all links together.
 const MOST_RUNS: usize = 256;
@@ -27,7 +27,7 @@ const NOBODY: Qpn = Qpn::new(0);
 
 /// Packets of one link that were delivered and not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Untaken {
+pub(crate) enum FailedDelivery {
     /// Those for a queue pair from `first` to `last`, which is less than half the circle away.
     Run { number: Qpn, first: Psn, last: Psn },
     /// More than could be noted: whatever is under way may be among them.
@@ -42,13 +42,13 @@ pub(crate) enum Untaken {
 /// nothing wrong, but nothing passes for done that was not taken. Links are the device's, which
 /// keeps more than this for each.
 #[derive(Default)]
-pub(crate) struct Notices {
-    pub waiting: VecDeque<(PathId, Untaken)>,
+pub(crate) struct DeliveryFailures {
+    pub waiting: VecDeque<(PathId, FailedDelivery)>,
 }
 
-impl Notices {
+impl DeliveryFailures {
     /// Whether a link is to be told something.
-    pub fn are_for(&self, link: PathId) -> bool {
+    pub fn has_for(&self, link: PathId) -> bool {
         self.waiting.iter().any(|(other, _)| *other == link)
     }
 
@@ -59,16 +59,16 @@ impl Notices {
                 return;
             }
         }
-        let mut untaken = Untaken::Run { number, first: psn, last: psn };
+        let mut untaken = FailedDelivery::Run { number, first: psn, last: psn };
         if self.waiting.len() >= MOST_RUNS {
             self.waiting.retain(|(other, _)| *other != link);
-            untaken = Untaken::Anything;
+            untaken = FailedDelivery::Anything;
         }
         self.waiting.push_back((link, untaken));
     }
 }
 
-impl Untaken {
+impl FailedDelivery {
     /// Whether a packet is among these, or joins them: the next of a run does.
     fn takes_in(&mut self, number: Qpn, psn: Psn) -> bool {
         let Self::Run { number: own, first, last } = self else { return true };
@@ -127,15 +127,16 @@ mod tests {
     #[test]
     fn a_link_that_sends_in_vain_without_end_pushes_out_no_notice_but_its_own() {
         let (flooder, honest) = (PathId(1), PathId(2));
-        let mut notices = Notices::default();
+        let mut notices = DeliveryFailures::default();
         notices.add(honest, Qpn::new(5), Psn::new(7));
         for number in 0..10_000 {
             notices.add(flooder, Qpn::new(number % 3000), Psn::new(2 * number));
             assert!(notices.waiting.len() <= MOST_RUNS, "{}", notices.waiting.len());
         }
         let of = |link| notices.waiting.iter().filter(move |(other, _)| *other == link);
-        let run = Untaken::Run { number: Qpn::new(5), first: Psn::new(7), last: Psn::new(7) };
+        let run =
+            FailedDelivery::Run { number: Qpn::new(5), first: Psn::new(7), last: Psn::new(7) };
         assert!(of(honest).eq(&[(honest, run)]));
-        assert!(of(flooder).eq(&[(flooder, Untaken::Anything)]));
+        assert!(of(flooder).eq(&[(flooder, FailedDelivery::Anything)]));
     }
 }

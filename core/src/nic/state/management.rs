@@ -99,12 +99,17 @@ pub(crate) struct Mailbox {
     leaving: VecDeque<(Path, [u8; Mad::LEN])>,
     next: Psn,
     /// How many requests have bounced that nobody was told of.
-    untold: usize,
+    bounced_pending: usize,
 }
 
 impl Default for Mailbox {
     fn default() -> Self {
-        Self { arrived: VecDeque::new(), leaving: VecDeque::new(), next: Psn::new(0), untold: 0 }
+        Self {
+            arrived: VecDeque::new(),
+            leaving: VecDeque::new(),
+            next: Psn::new(0),
+            bounced_pending: 0,
+        }
     }
 }
 
@@ -135,14 +140,14 @@ impl Mailbox {
         /// The bytes of the header between the BTH and the datagram.
         const DETH: usize = 8;
         let datagram = behind.get(DETH..).filter(|_| bth.opcode() == Opcode::UdSendOnly)?;
-        let request = Mad::quoted_request(datagram).filter(|_| self.untold < MOST)?;
-        self.untold += 1;
+        let request = Mad::quoted_request(datagram).filter(|_| self.bounced_pending < MOST)?;
+        self.bounced_pending += 1;
         Some(request)
     }
 
     /// A request that had bounced was told of.
-    pub fn told(&mut self) {
-        self.untold -= 1;
+    pub fn bounced_taken(&mut self) {
+        self.bounced_pending -= 1;
     }
 
     #[inline]

@@ -4,14 +4,14 @@ use crate::nic::config::connection::Connection;
 use crate::nic::identifiers::SharedReceiveQueueId;
 use crate::nic::queues::receives::Receives;
 use crate::nic::requests::work_request::ReceiveRequest;
-use crate::nic::state::responder_resources::Answers;
+use crate::nic::state::responder_resources::ResponderResources;
 use crate::planted::{Bug, planted};
 use crate::time::{Time, nanos};
 use crate::wire::{Credits, Msn, Nak, Psn, RemoteAddr, Rkey, RnrTimer, Syndrome, Verdict};
 
 /// What is owed to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Due {
+pub(crate) enum OwedAcknowledgement {
     Nothing,
     /// An acknowledgement of everything taken.
     Ack,
@@ -19,7 +19,7 @@ pub(crate) enum Due {
     Nak(Syndrome),
 }
 
-impl Due {
+impl OwedAcknowledgement {
     /// Whether it refuses for good.
     pub fn is_fatal(self) -> bool {
         let Self::Nak(syndrome) = self else { return false };
@@ -28,7 +28,7 @@ impl Due {
 }
 
 /// The message that is being received.
-pub(crate) enum Doing {
+pub(crate) enum InboundMessage {
     Nothing,
     /// A send, and how much of it is there.
     Send {
@@ -48,37 +48,37 @@ pub(crate) struct Responder {
     pub receives: Receives,
     /// A receive that was taken for a message of which the rest did not come: it is for the next.
     /// Its completion has a slot.
-    pub kept: Option<ReceiveRequest>,
-    pub expected: Psn,
-    pub completed: Msn,
-    pub doing: Doing,
+    pub kept_receive: Option<ReceiveRequest>,
+    pub expected_psn: Psn,
+    pub msn: Msn,
+    pub inbound: InboundMessage,
     /// Whether the packet that is expected was refused, and nothing else is until it comes.
-    pub refused: bool,
+    pub nak_sent: bool,
     /// The packet behind the last that came since then, on a lossless device.
-    pub beyond: Psn,
-    pub due: Due,
+    pub psn_after_refused: Psn,
+    pub owed: OwedAcknowledgement,
     /// Packets taken since the last answer, and KiB of them.
-    pub unanswered: u16,
+    pub unacknowledged: u16,
     /// When to look whether the peer has fallen silent; how many packets there were at the look
     /// before, and how many looks there were.
-    pub ack_at: Option<Time>,
-    pub looked: u16,
+    pub look_at: Option<Time>,
+    pub unacknowledged_at_look: u16,
     pub ack_every: u16,
     pub looks: u8,
     /// The time between two looks, in nanoseconds.
-    pub between_looks: u64,
-    pub not_ready: RnrTimer,
-    credits: bool,
+    pub look_interval: u64,
+    pub rnr_timer: RnrTimer,
+    sends_credits: bool,
     /// Whether it has offered to take metadata.
-    pub metadata: bool,
+    pub takes_metadata: bool,
     /// What is to be answered by more than an acknowledgement.
-    pub answers: Answers,
+    pub resources: ResponderResources,
     /// Whether it is in the list of those that owe their peer an answer.
-    pub listed: bool,
+    pub is_owing: bool,
     /// Whether it is in the list of those that put an acknowledgement off.
-    pub delaying: bool,
+    pub is_delaying: bool,
     /// Whether the peer is to be asked if it is there.
-    pub asks: bool,
+    pub keep_alive_due: bool,
 }
 
 /// How often to look whether a peer has fallen silent before it is answered in any case.
@@ -88,65 +88,66 @@ impl Responder {
     pub fn new(receives: Receives) -> Self {
         Self {
             receives,
-            kept: None,
-            expected: Psn::new(0),
-            completed: Msn::new(0),
-            doing: Doing::Nothing,
-            refused: false,
-            beyond: Psn::new(0),
-            due: Due::Nothing,
-            unanswered: 0,
-            ack_at: None,
-            looked: 0,
+            kept_receive: None,
+            expected_psn: Psn::new(0),
+            msn: Msn::new(0),
+            inbound: InboundMessage::Nothing,
+            nak_sent: false,
+            psn_after_refused: Psn::new(0),
+            owed: OwedAcknowledgement::Nothing,
+            unacknowledged: 0,
+            look_at: None,
+            unacknowledged_at_look: 0,
             looks: 0,
             ack_every: 1,
-            between_looks: 0,
-            not_ready: RnrTimer::from_code(0),
-            credits: false,
-            metadata: false,
-            answers: Answers::default(),
-            listed: false,
-            delaying: false,
-            asks: false,
+            look_interval: 0,
+            rnr_timer: RnrTimer::from_code(0),
+            sends_credits: false,
+            takes_metadata: false,
+            resources: ResponderResources::default(),
+            is_owing: false,
+            is_delaying: false,
+            keep_alive_due: false,
         }
     }
 
     pub fn start(&mut self, connection: &Connection) {
-        self.answers.start(connection.reads);
-        self.expected = connection.expected;
-        self.completed = Msn::new(0);
+        self.resources.set_limit(connection.reads);
+        self.expected_psn = connection.expected;
+        self.msn = Msn::new(0);
         self.ack_every = connection.ack_every.max(1);
-        self.between_looks = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
-        self.not_ready = connection.not_ready;
-        self.credits = connection.credits;
-        self.metadata = connection.metadata;
+        self.look_interval = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
+        self.rnr_timer = connection.not_ready;
+        self.sends_credits = connection.credits;
+        self.takes_metadata = connection.metadata;
     }
 
     /// Whether an acknowledgement that nobody asked for is to go: the peer is given one when it
     /// falls silent. As long as it sends, it waits for none, and each would cost both sides a
     /// packet in the midst of that.
-    pub fn is_to_acknowledge(&mut self, now: Time) -> bool {
-        if self.ack_at.is_none_or(|at| at > now) {
+    pub fn is_acknowledgement_due(&mut self, now: Time) -> bool {
+        if self.look_at.is_none_or(|at| at > now) {
             return false;
         }
         self.looks += 1;
-        let goes_on = self.unanswered != self.looked && self.looks < MOST_LOOKS;
-        self.looked = self.unanswered;
-        self.ack_at = goes_on.then(|| now.after(self.between_looks));
+        let goes_on = self.unacknowledged != self.unacknowledged_at_look && self.looks < MOST_LOOKS;
+        self.unacknowledged_at_look = self.unacknowledged;
+        self.look_at = goes_on.then(|| now.after(self.look_interval));
         !goes_on
     }
 
     pub fn forget(&mut self) {
-        self.doing = Doing::Nothing;
-        self.refused = false;
-        self.unanswered = 0;
-        self.ack_at = None;
-        self.answers.forget();
-        self.asks = false;
+        self.inbound = InboundMessage::Nothing;
+        self.nak_sent = false;
+        self.unacknowledged = 0;
+        self.look_at = None;
+        self.resources.clear();
+        self.keep_alive_due = false;
     }
 
     pub fn outstanding(&self) -> usize {
-        let unfinished = self.kept.is_some() || matches!(self.doing, Doing::Send { .. });
+        let unfinished =
+            self.kept_receive.is_some() || matches!(self.inbound, InboundMessage::Send { .. });
         self.receives.waiting() + usize::from(unfinished)
     }
 
@@ -170,7 +171,7 @@ impl Responder {
         }
     }
 
-    pub fn pop_receive(&mut self) -> Option<ReceiveRequest> {
+    pub fn pop_own_receive(&mut self) -> Option<ReceiveRequest> {
         if planted(Bug::FlushesNoReceives) {
             while self.receives.pop_own().is_some() {}
         }
@@ -178,39 +179,39 @@ impl Responder {
     }
 
     /// Keeps a receive that was taken for the next message.
-    pub fn keep(&mut self, receive: ReceiveRequest) {
-        self.kept = Some(receive);
+    pub fn keep_receive(&mut self, receive: ReceiveRequest) {
+        self.kept_receive = Some(receive);
     }
 
     /// Drops the message that is being received; what was taken for it is kept for the next.
     pub fn drop_message(&mut self) {
-        match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Send { .. } if planted(Bug::LosesTornReceives) => {}
-            Doing::Send { receive, .. } => self.kept = Some(receive),
-            Doing::Nothing | Doing::Write { .. } => {}
+        match std::mem::replace(&mut self.inbound, InboundMessage::Nothing) {
+            InboundMessage::Send { .. } if planted(Bug::LosesTornReceives) => {}
+            InboundMessage::Send { receive, .. } => self.kept_receive = Some(receive),
+            InboundMessage::Nothing | InboundMessage::Write { .. } => {}
         }
     }
 
     /// The receive of a message that did not arrive whole; its completion has a slot.
     pub fn take_unfinished(&mut self) -> Option<ReceiveRequest> {
         self.drop_message();
-        self.kept.take()
+        self.kept_receive.take()
     }
 
     /// Counts a packet as taken.
     #[inline]
-    pub fn next(&mut self) {
-        self.expected = self.expected.add(1);
-        self.refused = false;
+    pub fn accept_packet(&mut self) {
+        self.expected_psn = self.expected_psn.add(1);
+        self.nak_sent = false;
         // The refusal of a packet that has since come need not be sent any more.
-        if self.due == Due::Nak(Syndrome::not_ready(self.not_ready)) {
-            self.due = Due::Ack;
+        if self.owed == OwedAcknowledgement::Nak(Syndrome::not_ready(self.rnr_timer)) {
+            self.owed = OwedAcknowledgement::Ack;
         }
     }
 
     /// An acknowledgement, and the credit that goes with it.
     pub fn syndrome(&self) -> Syndrome {
-        match self.credits && !self.receives.are_shared() {
+        match self.sends_credits && !self.receives.are_shared() {
             true => Syndrome::ack_with(Credits::at_most(self.receives.waiting())),
             false => Syndrome::ACK,
         }
@@ -218,7 +219,7 @@ impl Responder {
 
     /// Notes that the peer has been told all that there is to tell.
     #[inline]
-    pub fn said(&mut self) {
-        (self.due, self.unanswered, self.ack_at) = (Due::Nothing, 0, None);
+    pub fn clear_owed(&mut self) {
+        (self.owed, self.unacknowledged, self.look_at) = (OwedAcknowledgement::Nothing, 0, None);
     }
 }

@@ -11,7 +11,7 @@ use crate::wire::{Psn, RemoteAddr, Rkey};
 
 /// Something to be sent that was asked for.
 #[derive(Clone, Copy)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// What is left of a read.
     Read { psn: Psn, address: RemoteAddr, rkey: Rkey, left: u32, begun: bool },
     /// The result of an atomic operation.
@@ -20,7 +20,7 @@ pub(crate) enum Answer {
     Refusal { psn: Psn },
 }
 
-impl Answer {
+impl Response {
     pub fn psn(&self) -> Psn {
         match *self {
             Self::Read { psn, .. } | Self::Atomic { psn, .. } | Self::Refusal { psn } => psn,
@@ -29,38 +29,38 @@ impl Answer {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Owed {
-    pub answer: Answer,
+pub(crate) struct OwedResponse {
+    pub response: Response,
     /// Whether all of it was sent before: the peer may have it, and go on.
-    pub again: bool,
+    pub repeated: bool,
 }
 
 /// What is owed to the peer, in the order of its sequence numbers, and what was.
 #[derive(Default)]
-pub(crate) struct Answers {
+pub(crate) struct ResponderResources {
     /// The most that the peer may ask for at a time.
-    most: usize,
-    pub owed: VecDeque<Owed>,
+    limit: usize,
+    pub owed: VecDeque<OwedResponse>,
     /// The results of the last atomic operations, each in the place of the one that it replaced.
-    results: VecDeque<(Psn, u64)>,
+    atomic_results: VecDeque<(Psn, u64)>,
 }
 
-impl Answers {
-    pub fn start(&mut self, most: u8) {
-        self.most = most.into();
+impl ResponderResources {
+    pub fn set_limit(&mut self, most: u8) {
+        self.limit = most.into();
     }
 
     /// Allocates the tables, with one more for what comes again while all are owed: when a peer
     /// asks for the first time, for many never do.
     #[cold]
-    fn begin(&mut self) {
-        self.owed.reserve(self.most + 1);
-        self.results.reserve(self.most);
+    fn allocate(&mut self) {
+        self.owed.reserve(self.limit + 1);
+        self.atomic_results.reserve(self.limit);
     }
 
-    pub fn forget(&mut self) {
+    pub fn clear(&mut self) {
         self.owed.clear();
-        self.results.clear();
+        self.atomic_results.clear();
     }
 
     #[inline]
@@ -73,56 +73,56 @@ impl Answers {
     #[inline]
     pub fn are_full(&mut self) -> bool {
         if self.owed.capacity() == 0 {
-            self.begin();
+            self.allocate();
         }
-        while self.owed.len() >= self.most && self.owed.front().is_some_and(|owed| owed.again) {
+        while self.owed.len() >= self.limit && self.owed.front().is_some_and(|owed| owed.repeated) {
             self.owed.pop_front();
         }
-        self.owed.len() >= self.most
+        self.owed.len() >= self.limit
     }
 
     #[inline]
-    pub fn add(&mut self, answer: Answer) {
-        self.owed.push_back(Owed { answer, again: false });
+    pub fn add(&mut self, answer: Response) {
+        self.owed.push_back(OwedResponse { response: answer, repeated: false });
     }
 
     /// Adds something that was asked for again. Whatever is owed behind it will be asked for again
     /// as well: its peer has gone back.
-    pub fn add_again(&mut self, answer: Answer, packets: u32) {
+    pub fn add_repeated(&mut self, answer: Response, packets: u32) {
         let (psn, mut again) = (answer.psn(), true);
         // What ends before the first that is owed takes nothing from that: it is a late copy.
-        let first = self.owed.front().map(|owed| owed.answer.psn());
+        let first = self.owed.front().map(|owed| owed.response.psn());
         if first.is_some_and(|first| first.distance_from(psn) >= packets as i32) {
-            if self.owed.len() <= self.most {
-                self.owed.push_front(Owed { answer, again });
+            if self.owed.len() <= self.limit {
+                self.owed.push_front(OwedResponse { response: answer, repeated: again });
             }
             return;
         }
         while let Some(last) = self.owed.back()
-            && let ahead = last.answer.psn().distance_from(psn)
+            && let ahead = last.response.psn().distance_from(psn)
             && ahead >= 0
         {
             // The rest of a read that was not all sent yet is none that was.
-            again &= last.again || ahead >= packets as i32;
+            again &= last.repeated || ahead >= packets as i32;
             self.owed.pop_back();
         }
         // A read that was only begun ends where this one begins, and comes whole with it.
-        if self.owed.len() <= self.most {
-            self.owed.push_back(Owed { answer, again });
+        if self.owed.len() <= self.limit {
+            self.owed.push_back(OwedResponse { response: answer, repeated: again });
         }
     }
 
     #[inline]
     pub fn remember(&mut self, psn: Psn, before: u64) {
-        if self.results.len() >= self.most {
-            self.results.pop_front();
+        if self.atomic_results.len() >= self.limit {
+            self.atomic_results.pop_front();
         }
-        self.results.push_back((psn, before));
+        self.atomic_results.push_back((psn, before));
     }
 
     /// The result of the atomic operation of this number: the last, for numbers come again.
     pub fn result(&self, psn: Psn) -> Option<u64> {
-        let found = self.results.iter().rev().find(|(other, _)| *other == psn);
+        let found = self.atomic_results.iter().rev().find(|(other, _)| *other == psn);
         found.map(|&(_, before)| before)
     }
 }
@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn the_tables_of_a_connection_take_as_much_as_is_documented() {
-        let mut answers = Answers::default();
-        answers.start(16);
-        answers.begin();
-        let owed = answers.owed.capacity() * size_of::<Owed>();
-        let results = answers.results.capacity() * size_of::<(Psn, u64)>();
+        let mut answers = ResponderResources::default();
+        answers.set_limit(16);
+        answers.allocate();
+        let owed = answers.owed.capacity() * size_of::<OwedResponse>();
+        let results = answers.atomic_results.capacity() * size_of::<(Psn, u64)>();
         assert!(owed + results <= 800, "{owed} and {results} bytes");
     }
 
@@ -145,8 +145,8 @@ mod tests {
     /// result from a whole circle before is remembered, and was once told that one.
     #[test]
     fn of_two_atomics_of_one_number_the_later_is_answered() {
-        let mut answers = Answers::default();
-        answers.start(3);
+        let mut answers = ResponderResources::default();
+        answers.set_limit(3);
         for (psn, before) in [(5, 10), (6, 11), (5, 12)] {
             answers.remember(Psn::new(psn), before);
         }

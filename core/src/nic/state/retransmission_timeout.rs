@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::nic::keep_alive::clock_jumps::Leaps;
+use crate::nic::keep_alive::clock_jumps::ClockJumps;
 use crate::time::{Time, nanos};
 use crate::wire::Psn;
 
@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(4);
 /// All in nanoseconds, half as long as durations: each queue pair has one.
 pub(crate) struct Rto {
     /// The time in force.
-    time: u64,
+    timeout: u64,
     /// What it is once an answer came again.
     settled: u64,
     /// What it was while nothing was known: a path that falls silent is a path unknown.
@@ -28,8 +28,8 @@ pub(crate) struct Rto {
     /// The smoothed round trip and its deviation; none before the first.
     smoothed: Option<(u64, u64)>,
     /// A packet whose answer will tell a round trip, and when it was sent.
-    sampled: Option<Psn>,
-    sent: Time,
+    sampled_psn: Option<Psn>,
+    sampled_at: Time,
 }
 
 impl Rto {
@@ -39,37 +39,37 @@ impl Rto {
         let margin = within(peer_delay.saturating_mul(2));
         let time = within(initial).max(margin);
         Self {
-            time,
+            timeout: time,
             settled: time,
             initial: time,
             margin,
             smoothed: None,
-            sampled: None,
-            sent: Time::ZERO,
+            sampled_psn: None,
+            sampled_at: Time::ZERO,
         }
     }
 
     #[inline]
-    pub fn time(&self) -> Duration {
-        Duration::from_nanos(self.time)
+    pub fn timeout(&self) -> Duration {
+        Duration::from_nanos(self.timeout)
     }
 
     /// A packet that asks for an answer was sent for the first time.
     #[inline]
-    pub fn sample(&mut self, psn: Psn, now: Time) {
-        if self.sampled.is_none() {
-            (self.sampled, self.sent) = (Some(psn), now);
+    pub fn start_sample(&mut self, psn: Psn, now: Time) {
+        if self.sampled_psn.is_none() {
+            (self.sampled_psn, self.sampled_at) = (Some(psn), now);
         }
     }
 
     /// A packet is sent again: its answer would not tell which of the two it answers.
-    pub fn sent_again(&mut self, psn: Psn) {
-        self.sampled.take_if(|sampled| *sampled == psn);
+    pub fn discard_sample_of(&mut self, psn: Psn) {
+        self.sampled_psn.take_if(|sampled| *sampled == psn);
     }
 
     /// All that waits for an answer is sent again.
-    pub fn abandon(&mut self) {
-        self.sampled = None;
+    pub fn discard_sample(&mut self) {
+        self.sampled_psn = None;
     }
 
     /// Nothing was heard for the time in force. It grows to `most`, if that is any, unless the path
@@ -77,26 +77,26 @@ impl Rto {
     pub fn back_off(&mut self, most: Duration) {
         let longest = nanos(LONGEST);
         let most = if most.is_zero() { longest } else { nanos(most).max(self.settled) };
-        self.time = (self.time * 2).max(self.initial).min(most).min(longest);
+        self.timeout = (self.timeout * 2).max(self.initial).min(most).min(longest);
     }
 
     /// An answer came, though not one that acknowledges.
-    pub fn answered(&mut self) {
-        self.time = self.settled;
+    pub fn end_back_off(&mut self) {
+        self.timeout = self.settled;
     }
 
     /// Everything up to `psn` was acknowledged. Where the clock leapt after the sample was sent,
     /// the round trip is only known to be from this to that long, and what was learned before is
     /// corrected no further than that.
     #[inline]
-    pub fn acknowledged(&mut self, psn: Psn, now: Time, leaps: &Leaps) {
-        self.time = self.settled;
-        if let Some(sampled) = self.sampled
+    pub fn take_sample(&mut self, psn: Psn, now: Time, leaps: &ClockJumps) {
+        self.timeout = self.settled;
+        if let Some(sampled) = self.sampled_psn
             && psn.distance_from(sampled) >= 0
         {
-            self.sampled = None;
-            let [least, most] =
-                [leaps.latest(self.sent), self.sent].map(|sent| nanos(now.since(sent)));
+            self.sampled_psn = None;
+            let [least, most] = [leaps.latest_time(self.sampled_at), self.sampled_at]
+                .map(|sent| nanos(now.since(sent)));
             self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
         }
     }
@@ -114,7 +114,7 @@ impl Rto {
         // one later than those that did, by as much as the peer delays it.
         let margin = (4 * deviation).max(self.margin);
         self.settled = (smoothed + margin).min(nanos(LONGEST));
-        self.time = self.settled;
+        self.timeout = self.settled;
     }
 }
 
@@ -129,64 +129,64 @@ mod tests {
     #[test]
     fn it_is_learned_from_the_path_and_doubles_while_nothing_is_heard() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
-        assert_eq!(rto.time(), Duration::from_millis(10));
-        rto.sample(Psn::new(5), at(0));
-        rto.sample(Psn::new(6), at(500));
-        rto.acknowledged(Psn::new(4), at(900), &Leaps::default());
-        assert_eq!(rto.time(), Duration::from_millis(10), "the sample was not answered yet");
-        rto.acknowledged(Psn::new(6), at(1000), &Leaps::default());
-        assert_eq!(rto.time(), Duration::from_millis(3), "1 ms and four times half of it");
+        assert_eq!(rto.timeout(), Duration::from_millis(10));
+        rto.start_sample(Psn::new(5), at(0));
+        rto.start_sample(Psn::new(6), at(500));
+        rto.take_sample(Psn::new(4), at(900), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(10), "the sample was not answered yet");
+        rto.take_sample(Psn::new(6), at(1000), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(3), "1 ms and four times half of it");
         rto.back_off(Duration::ZERO);
         rto.back_off(Duration::ZERO);
-        assert_eq!(rto.time(), Duration::from_millis(20), "from what it was at first");
-        rto.acknowledged(Psn::new(7), at(2000), &Leaps::default());
-        assert_eq!(rto.time(), Duration::from_millis(3));
+        assert_eq!(rto.timeout(), Duration::from_millis(20), "from what it was at first");
+        rto.take_sample(Psn::new(7), at(2000), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(3));
     }
 
     #[test]
     fn on_a_steady_path_a_peer_still_has_time_to_delay_its_answer() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         for number in 0..100 {
-            rto.sample(Psn::new(number), at(0));
-            rto.acknowledged(Psn::new(number), at(150), &Leaps::default());
+            rto.start_sample(Psn::new(number), at(0));
+            rto.take_sample(Psn::new(number), at(150), &ClockJumps::default());
         }
-        assert_eq!(rto.time(), Duration::from_micros(150) + SHORTEST);
+        assert_eq!(rto.timeout(), Duration::from_micros(150) + SHORTEST);
     }
 
     #[test]
     fn a_sample_that_was_sent_within_a_leap_of_the_clock_teaches_no_more_than_is_known() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
-        let mut leaps = Leaps::default();
+        let mut leaps = ClockJumps::default();
         for round in 0..100 {
             // It may have been sent at once, or after the pause of a millisecond.
             let [sent, read, answered] = [0, 1000, 1020].map(|micros| at(round * 10_000 + micros));
-            rto.sample(Psn::new(5), sent);
+            rto.start_sample(Psn::new(5), sent);
             leaps.note(sent, read);
-            rto.acknowledged(Psn::new(5), answered, &leaps);
+            rto.take_sample(Psn::new(5), answered, &leaps);
         }
-        assert_eq!(rto.time(), Duration::from_micros(20) + SHORTEST);
+        assert_eq!(rto.timeout(), Duration::from_micros(20) + SHORTEST);
         for _ in 0..100 {
-            rto.sample(Psn::new(6), at(0));
-            rto.acknowledged(Psn::new(6), at(3000), &Leaps::default());
+            rto.start_sample(Psn::new(6), at(0));
+            rto.take_sample(Psn::new(6), at(3000), &ClockJumps::default());
         }
-        assert!(rto.time() >= Duration::from_micros(2900) + SHORTEST);
+        assert!(rto.timeout() >= Duration::from_micros(2900) + SHORTEST);
     }
 
     #[test]
     fn any_answer_ends_the_doubling() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         rto.back_off(Duration::ZERO);
-        rto.answered();
-        assert_eq!(rto.time(), Duration::from_millis(10));
+        rto.end_back_off();
+        assert_eq!(rto.timeout(), Duration::from_millis(10));
     }
 
     #[test]
     fn what_was_sent_twice_tells_nothing() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
-        rto.sample(Psn::new(5), at(0));
-        rto.abandon();
-        rto.acknowledged(Psn::new(5), at(50), &Leaps::default());
-        assert_eq!(rto.time(), Duration::from_millis(10));
+        rto.start_sample(Psn::new(5), at(0));
+        rto.discard_sample();
+        rto.take_sample(Psn::new(5), at(50), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(10));
     }
 
     #[test]
@@ -195,16 +195,16 @@ mod tests {
         for _ in 0..10 {
             rto.back_off(Duration::from_millis(125));
         }
-        assert_eq!(rto.time(), Duration::from_millis(125));
+        assert_eq!(rto.timeout(), Duration::from_millis(125));
     }
 
     #[test]
     fn it_stays_within_its_bounds() {
         let mut rto = Rto::new(Duration::ZERO, Duration::ZERO);
-        assert_eq!(rto.time(), SHORTEST);
+        assert_eq!(rto.timeout(), SHORTEST);
         for _ in 0..40 {
             rto.back_off(Duration::ZERO);
         }
-        assert_eq!(rto.time(), LONGEST);
+        assert_eq!(rto.timeout(), LONGEST);
     }
 }

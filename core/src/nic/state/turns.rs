@@ -11,7 +11,7 @@ pub(crate) const MOST_UNDER_WAY: u32 = (1 << 23) - 1;
 
 /// How a turn of sending ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum RequesterTurn {
     /// There is nothing to send until something happens.
     Idle,
     /// There is more.
@@ -23,20 +23,20 @@ pub(crate) enum Turn {
 }
 
 /// Why a packet was not sent.
-pub(crate) enum Stop {
+pub(crate) enum NotSent {
     /// This is how the turn ends.
-    Turn(Turn),
+    TurnEnded(RequesterTurn),
     /// The request can't be carried out.
-    Refused(Cause),
+    Invalid(Cause),
 }
 
 /// How a turn of answering ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Answered {
+pub(crate) enum ResponderTurn {
     /// Nothing more is owed.
-    All,
+    AllSent,
     /// There is more.
-    Some,
+    MoreOwed,
     /// The device has no room.
     DeviceFull,
 }

@@ -9,7 +9,7 @@ use crate::wire::{Qpn, Service};
 
 /// What the program's ends of a queue pair share with the NIC.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SharedWithProgram {
     pub qpn: Qpn,
     pub place: u32,
     pub service: Service,
@@ -17,7 +17,7 @@ pub(crate) struct Shared {
     pub doorbells: Arc<Doorbells>,
 }
 
-impl Shared {
+impl SharedWithProgram {
     /// Whether the state is this one, or one behind it.
     #[inline]
     pub fn is_from(&self, state: State) -> bool {
