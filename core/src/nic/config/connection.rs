@@ -1,4 +1,5 @@
-//! What a queue pair is told at each transition of its state.
+//! What a queue pair is told at each transition of its state: its rights, its peer, and how it
+//! sends.
 
 use std::time::Duration;
 
@@ -6,74 +7,77 @@ use crate::encap::Path;
 use crate::nic::protection::rights::Rights;
 use crate::wire::{CaGuid, PathMtu, Pkey, Psn, Qkey, Qpn, RnrTimer};
 
-/// A change of a queue pair's state, with what the new one needs to know. Back to
-/// [`State::Reset`] there is a way of its own: [`Nic::reset`](crate::nic::Nic::reset).
+/// A transition of a queue pair to another state, with what it needs to know there. The transition
+/// back to [`State::Reset`](crate::nic::State::Reset) has a function of its own:
+/// [`Nic::reset`](crate::nic::Nic::reset).
 #[derive(Debug)]
 pub enum Change {
-    /// To take receives, and what its peer may do with this side's memory.
+    /// Lets the queue pair take receives, and says what its peer may do with this side's memory.
     Init {
-        /// What the peer may do, where the registration allows it, too.
+        /// What the peer may do, as far as the registration of the memory allows it, too.
         rights: Rights,
-        /// The partition.
+        /// The partition that the queue pair belongs to.
         pkey: Pkey,
     },
-    /// To receive from a peer.
+    /// Lets the queue pair receive from a peer.
     ReadyToReceive(Box<Connection>),
-    /// To receive datagrams, as a queue pair without a connection does.
+    /// Lets a queue pair without a connection receive datagrams.
     ReadyForDatagrams {
-        /// The key that they must name.
+        /// The Q_Key that datagrams must name.
         qkey: Qkey,
         /// The most payload that a packet carries.
         mtu: PathMtu,
     },
-    /// To send, and how to insist.
+    /// Lets the queue pair send, and says how it retries.
     ReadyToSend(Sending),
-    /// To finish what was begun and begin nothing.
+    /// Lets the queue pair finish what was begun and begin nothing more.
     Drain,
-    /// To begin again after draining.
+    /// Lets the queue pair begin requests again after draining.
     Resume,
-    /// To flush everything.
+    /// Breaks the queue pair, so that everything posted is flushed.
     Error,
 }
 
-/// As many reads and atomic operations at a time as adapters take.
+/// The most reads and atomic operations that are under way at a time by default, as many as
+/// adapters take.
 const MOST_READS: u8 = 16;
 
-/// Who the peer is, and how this side answers.
+/// Describes the peer of a queue pair, and how this side responds to it.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// The peer's queue pair.
+    /// The number of the peer's queue pair.
     pub peer: Qpn,
     /// The GUID that tells the peer's NIC from others at its host, and from what may take its place
-    /// there: the connection manager [knows it](crate::cm::ConnectionManager::peer). Without one,
-    /// nothing that comes by another connection says that this peer is there.
+    /// there: the connection manager [knows it](crate::cm::ConnectionManager::peer). Without a
+    /// GUID, nothing that comes by another connection counts as a sign of life of this peer.
     pub peer_guid: Option<CaGuid>,
-    /// The way to it.
+    /// The path to the peer.
     pub path: Path,
     /// The most payload that a packet carries.
     pub mtu: PathMtu,
     /// The peer's first sequence number.
     pub expected: Psn,
-    /// How long a peer is to wait when no receive is posted.
+    /// How long the peer is told to wait when no receive is posted.
     pub not_ready: RnrTimer,
-    /// After how many packets to acknowledge unasked; each KiB of a packet counts as one more.
+    /// After how many packets to send an acknowledgement that was not asked for; each KiB of a
+    /// packet counts as one more packet.
     pub ack_every: u16,
-    /// After how long to acknowledge unasked, at the latest. Each sixteenth of that it is looked
-    /// whether the peer has fallen silent, which is answered.
+    /// The longest that an acknowledgement which was not asked for is delayed. Each sixteenth of
+    /// this time the NIC looks whether the peer has fallen silent, and if so, acknowledges.
     pub ack_delay: Duration,
     /// Whether acknowledgements say how many receives are posted.
     pub credits: bool,
-    /// The most reads and atomic operations of the peer's at a time.
+    /// The most reads and atomic operations that the peer may have under way at a time.
     pub reads: u8,
-    /// Whether this side has offered to take [metadata](crate::nic::Attachment::Metadata) with a write.
-    /// If not, it is no request.
+    /// Whether this side has offered to take [metadata](crate::nic::Attachment::Metadata) with a
+    /// write. Otherwise, a write with metadata is an invalid request.
     pub metadata: bool,
 }
 
 impl Connection {
-    /// A connection with the customary answers: acknowledging every 32 short packets or 7 of 4 KiB,
-    /// or when the peer is silent for 25 to 50 µs, or after 400; saying how many receives are
-    /// posted, and taking 16 reads and atomic operations at a time, and metadata.
+    /// Makes a connection with customary settings: it acknowledges every 32 short packets or 7 of 4
+    /// KiB, or when the peer has been silent for 25 to 50 µs, or after 400 µs; it says how many
+    /// receives are posted; and it takes metadata, and 16 reads and atomic operations at a time.
     pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
         Self {
             peer,
@@ -91,28 +95,28 @@ impl Connection {
     }
 }
 
-/// How a queue pair sends, and how it insists.
+/// How a queue pair sends, and how it retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
     /// This side's first sequence number.
     pub first: Psn,
     /// The most packets that are unacknowledged at a time.
     pub window: u32,
-    /// The time without an answer after which to send again, as long as nothing is known of the
-    /// path; from 200 µs to 4 s. What is learned of the path replaces it, until the path falls
-    /// silent: then it is doubled with each try.
+    /// The retransmission time-out as long as nothing is known of the path, from 200 µs to 4 s.
+    /// What is learned of the path replaces it, until the path falls silent: then it is doubled
+    /// with each try.
     pub timeout: Duration,
     /// The longest that the peer delays an acknowledgement that nobody asked for: its
     /// [`ack_delay`](Connection::ack_delay).
     pub peer_delay: Duration,
-    /// How often to send again without an answer before giving up.
+    /// How often to send again without an acknowledgement before giving up.
     pub retries: u8,
-    /// For how long the peer must have taken nothing before it is given up, however often it was
-    /// tried: a peer in software may not have had a processor.
+    /// The shortest time without progress after which the peer is given up, however often a packet
+    /// was sent again: a peer in software may not have had a processor.
     pub patience: Duration,
-    /// How often to come back to a peer without receives; 7 is for ever.
+    /// How often to send again to a peer that has no receive posted; 7 means without end.
     pub rnr_retries: u8,
-    /// Whether to ask for an acknowledgement of each message, as standard peers must be.
+    /// Whether to ask for an acknowledgement of each message, as standard peers require.
     pub ask_each: bool,
     /// The most reads and atomic operations under way at a time: no more than the peer takes.
     pub reads: u8,
@@ -121,8 +125,9 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// The customary insistence towards a peer of this kind, which acknowledges unasked: a window
-    /// of 256 packets, 7 retries, 2 ms before anything is known, 16 reads at a time, and metadata.
+    /// Makes customary settings towards a peer of this implementation, which acknowledges unasked:
+    /// a window of 256 packets, 7 retries, a time-out of 2 ms before anything is known, 16 reads at
+    /// a time, and metadata.
     pub fn new(first: Psn) -> Self {
         Self {
             first,
@@ -138,8 +143,8 @@ impl Sending {
         }
     }
 
-    /// The same towards a standard peer, an adapter or the kernel's driver, which acknowledges only
-    /// what it is asked to.
+    /// Makes customary settings towards a standard peer, an adapter or the kernel's driver, which
+    /// acknowledges only what it is asked to acknowledge.
     pub fn to_standard_peer(first: Psn) -> Self {
         Self { ask_each: true, metadata: false, ..Self::new(first) }
     }

@@ -10,20 +10,20 @@ pub struct Config {
     pub queue_pairs: usize,
     /// The most registrations, rounded up to a power of two; from 1 to 2²⁰.
     pub registrations: usize,
-    /// The most addresses that datagrams are sent to.
+    /// The most addresses that are kept for datagrams.
     pub addresses: usize,
-    /// Which queue pair numbers are this NIC's.
+    /// The queue pair numbers that belong to this NIC.
     pub numbering: Numbering,
-    /// How long peers may be silent. A device that can't lose sees to that itself.
+    /// How long peers may be silent. A lossless device itself reports that a peer has gone.
     pub keep_alive: KeepAlive,
-    /// Whether the device can't lose, repeat or reorder, and tells how far packets were taken. Its
-    /// packets come [by links](crate::nic::Flow::Link).
+    /// Whether the device never loses, repeats or reorders packets, and reports how far the peer
+    /// has taken them. Its packets come [by links](crate::nic::Flow::Link).
     pub lossless: bool,
-    /// Whether frames hold several packets, which must be of one length. Then long writes of
-    /// reliable connections go as several, a packet each. The first packet of one is longer than
-    /// the others, since it alone says where to: no more than one could follow it in its frame, and
-    /// nothing else precede it. A write that is refused may have written what comes before the byte
-    /// that it is refused for.
+    /// Whether frames hold several packets, all of one length. Then a long write of a reliable
+    /// connection is sent as several writes of one packet each. Otherwise its first packet would be
+    /// longer than the others, since it alone has an RETH: no more than one could follow it in its
+    /// frame, and nothing could precede it. A write that is refused may have written what comes
+    /// before the byte that it is refused for.
     pub runs: bool,
 }
 
@@ -41,21 +41,21 @@ impl Default for Config {
     }
 }
 
-/// How many objects a NIC has of each kind.
+/// How many objects of each kind a NIC has.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct Objects {
-    /// Queue pairs.
+    /// How many queue pairs there are.
     pub queue_pairs: usize,
-    /// Completion queues.
+    /// How many completion queues there are.
     pub completion_queues: usize,
-    /// Shared receive queues.
+    /// How many shared receive queues there are.
     pub shared_receive_queues: usize,
-    /// Registrations of memory.
+    /// How many registrations of memory there are.
     pub registrations: usize,
-    /// Addresses that datagrams go to.
+    /// How many addresses are kept for datagrams.
     pub addresses: usize,
-    /// Peers that reliable connections lead to.
+    /// How many peers the reliable connections lead to.
     pub hosts: usize,
 }

@@ -1,75 +1,77 @@
 //! Queue pair numbers: 24 bits, for the several processes and cores that share one interface.
 //!
-//! From the top: a tag that says which process, so that a filter in the kernel can pass each its
-//! own; a shard that says which core's NIC within it; random bits; and the place in that NIC's
-//! table.
+//! From the top, a number consists of a tag for the process, so that a filter in the kernel can
+//! pass each process its own packets; a shard for the core's NIC within the process; random bits;
+//! and the place in that NIC's table.
 
 use thiserror::Error;
 
 use crate::wire::Qpn;
 
-/// Which queue pair numbers are a NIC's.
+/// Which queue pair numbers belong to a NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Numbering {
-    /// The process, and how many bits it takes.
+    /// The tag of the process that the NIC belongs to.
     pub tag: u32,
-    /// See `tag`.
+    /// How many bits of a number the tag takes.
     pub tag_bits: u32,
-    /// The shard within the process, and how many bits it takes.
+    /// The shard of the NIC within its process.
     pub shard: u32,
-    /// See `shard`.
+    /// How many bits of a number the shard takes.
     pub shard_bits: u32,
 }
 
 impl Default for Numbering {
-    /// Process 1 of 64, without shards, and so 262,144 queue pairs.
+    /// Process 1 of 64, without shards, and so up to 262,144 queue pairs.
     fn default() -> Self {
         Self { tag: 1, tag_bits: 6, shard: 0, shard_bits: 0 }
     }
 }
 
-/// A numbering that can't be.
+/// Why a numbering is not possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NumberingError {
-    /// The bits do not leave room for a table.
+    /// The bits of the tag and the shard do not leave room for a table.
     #[error(
         "{0} bits of tag and shard leave none of 24 for the queue pairs: at most 20 may be used"
     )]
     TooManyBits(u32),
-    /// A number needs more bits than it was given.
+    /// The tag or the shard needs more bits than it was given.
     #[error("tag {tag} or shard {shard} needs more bits than it was given")]
     TooLarge {
-        /// The tag.
+        /// The tag of the process.
         tag: u32,
-        /// The shard.
+        /// The shard within the process.
         shard: u32,
     },
 }
 
-/// The tag of the process that a queue pair number belongs to, where tags have so many bits.
+/// Returns the tag of the process that a queue pair number belongs to, where tags have so many
+/// bits.
 pub(crate) fn tag_of(qpn: Qpn, tag_bits: u32) -> u32 {
     qpn.get() >> 24_u32.saturating_sub(tag_bits)
 }
 
-/// A numbering, and how its numbers are made of places in a table, and taken apart.
+/// Makes queue pair numbers of places in a table, and takes them apart.
 ///
 /// Behind the tag and the shard there are random bits, drawn for each use of a place, and then the
-/// place. Places are taken at random, too: so who knows some numbers of a NIC, because they are
-/// those of its own connections, knows nothing of the others but that they are different.
+/// place. Places are taken at random, too: who knows some numbers of a NIC, because they belong to
+/// its own connections, knows nothing of the others but that they are different.
 #[derive(Clone, Copy)]
 pub(crate) struct QpnLayout {
-    /// What stands above the random bits.
+    /// The bits that stand above the random bits: the tag and the shard.
     above: u32,
-    /// Ones for as many bits as are below the tag and the shard.
+    /// A mask of all bits below the tag and the shard.
     below: u32,
-    /// Ones for as many bits as a place has.
+    /// A mask of the bits of a place.
     places: u32,
     /// How many bits the tag has.
     tag_bits: u32,
 }
 
 impl QpnLayout {
-    /// The numbers of a table of `queue_pairs` places, or as many as there are numbers for.
+    /// Makes the layout for a table of `queue_pairs` places, or of as many as there are numbers
+    /// for.
     pub fn new(numbering: Numbering, queue_pairs: usize) -> Result<Self, NumberingError> {
         let Numbering { tag, tag_bits, shard, shard_bits } = numbering;
         let used = tag_bits.saturating_add(shard_bits);
@@ -85,30 +87,29 @@ impl QpnLayout {
         Ok(Self { above, below, places: capacity.next_power_of_two() as u32 - 1, tag_bits })
     }
 
-    /// Whether two queue pair numbers of one host bear the same process's tag.
+    /// Whether two queue pair numbers of one host bear the tag of the same process.
     pub fn same_process(self, one: Qpn, other: Qpn) -> bool {
         tag_of(one, self.tag_bits) == tag_of(other, self.tag_bits)
     }
 
-    /// How many queue pairs there can be.
+    /// How many queue pairs the layout has numbers for.
     pub fn capacity(self) -> usize {
         self.below as usize + 1
     }
 
-    /// A number for the queue pair at a place of the table, of which the bits that are neither
-    /// above nor the place are taken from `random`: unless it is one that InfiniBand keeps for
-    /// itself.
+    /// Returns a number for the queue pair at a place of the table. The bits between the shard and
+    /// the place are taken from `random`. Returns `None` for numbers that InfiniBand reserves.
     pub fn number(self, place: u32, random: u32) -> Option<Qpn> {
         let number = Qpn::new(self.above | random & self.below & !self.places | place);
         (number.get() > Qpn::GSI.get() && number != Qpn::MULTICAST).then_some(number)
     }
 
-    /// Whether a place has a number at all that InfiniBand does not keep for itself.
+    /// Whether a place has any number that InfiniBand does not reserve.
     pub fn can_number(self, place: u32) -> bool {
         [0, u32::MAX].iter().any(|&random| self.number(place, random).is_some())
     }
 
-    /// The place in the table that a number points to, if it is this NIC's: the queue pair there
+    /// Returns the place in the table that a number of this NIC's points to. The queue pair there
     /// may have another number.
     #[inline]
     pub fn place(self, number: Qpn) -> usize {

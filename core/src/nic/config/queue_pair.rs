@@ -4,17 +4,18 @@ use crate::nic::identifiers::{CompletionQueueId, SharedReceiveQueueId};
 use crate::nic::protection::segment::Domain;
 use crate::wire::Service;
 
-/// What a queue pair promises.
+/// The transport service of a queue pair: what it promises.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Transport {
-    /// A connection: every message arrives once, in order, or both sides hear that it did not.
+    /// A reliable connection: every message arrives once, in order, or both sides are told that it
+    /// did not.
     Reliable,
-    /// A connection without answers: a message arrives whole, or is lost, and is complete when it
-    /// is sent. Sends and writes only.
+    /// An unreliable connection, without acknowledgements: a message arrives whole or is lost, and
+    /// it is complete when it is sent. It carries sends and writes only.
     Unreliable,
-    /// No connection: each message is a packet, to whomever it names.
+    /// Datagrams, without a connection: each message is a packet to whichever queue pair it names.
     Datagram,
 }
 
@@ -28,27 +29,29 @@ impl Transport {
     }
 }
 
-/// What a queue pair is, where its completions go, and how deep its queues are.
+/// The transport of a queue pair, where its completions go, and how deep its queues are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QueuePairConfig {
-    /// What it promises.
+    /// The transport service of the queue pair.
     pub transport: Transport,
-    /// The protection domain.
+    /// The protection domain of the queue pair.
     pub domain: Domain,
-    /// For the completions of sends.
+    /// The completion queue for requests.
     pub send_completions: CompletionQueueId,
-    /// For the completions of receives; it may be the same.
+    /// The completion queue for receives, which may be the same as that for requests.
     pub receive_completions: CompletionQueueId,
-    /// How many sends may be outstanding.
+    /// How many requests may be outstanding.
     pub send_depth: usize,
     /// How many receives may be outstanding.
     pub receive_depth: usize,
-    /// Where to take receives from instead of a queue of one's own.
+    /// The shared receive queue to take receives from, instead of a receive queue of the queue
+    /// pair's own.
     pub shared_receives: Option<SharedReceiveQueueId>,
 }
 
 impl QueuePairConfig {
-    /// A reliable connection's, with queues of 64, whose completions all go to one queue.
+    /// Makes the configuration of a reliable connection with queues of 64 entries, whose
+    /// completions all go to one queue.
     pub fn new(domain: Domain, completions: CompletionQueueId) -> Self {
         Self {
             transport: Transport::Reliable,

@@ -4,22 +4,22 @@
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum State {
-    /// Made, and of no use yet.
+    /// The queue pair was made, and is of no use yet.
     Reset,
-    /// Takes receives, and no packets.
+    /// The queue pair takes receives, and no packets.
     Init,
-    /// Receives.
+    /// The queue pair receives packets, and does not send.
     ReadyToReceive,
-    /// Receives and sends.
+    /// The queue pair receives and sends.
     ReadyToSend,
-    /// Receives, finishes what was begun, and begins nothing.
+    /// The queue pair receives, finishes what was begun, and begins nothing more.
     Draining,
-    /// Broken, or told to stop: everything posted is flushed.
+    /// The queue pair broke, or was told to stop: everything posted is flushed.
     Error,
 }
 
 impl State {
-    /// Every state.
+    /// Every state, in the order of their codes.
     pub const ALL: [Self; 6] = [
         Self::Reset,
         Self::Init,
@@ -29,42 +29,45 @@ impl State {
         Self::Error,
     ];
 
-    /// The first of those in which [sends](Self::takes_sends) and [receives](Self::takes_receives)
-    /// may be posted; all behind it are others. So to look takes one comparison.
+    /// The first of the states in which [sends](Self::takes_sends) may be posted. All states behind
+    /// it are others of that kind, so that one comparison tells.
     pub(crate) const TAKING_SENDS: Self = Self::ReadyToSend;
 
+    /// The first of the states in which [receives](Self::takes_receives) may be posted. All states
+    /// behind it are others of that kind, so that one comparison tells.
     pub(crate) const TAKING_RECEIVES: Self = Self::Init;
 
+    /// Returns the state of a code, or the error state if the code is unknown.
     #[inline]
     pub(crate) fn from_code(code: u8) -> Self {
         Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Error)
     }
 
-    /// Whether sends may be posted.
+    /// Whether requests may be posted in this state.
     #[inline]
     pub const fn takes_sends(self) -> bool {
         matches!(self, Self::ReadyToSend | Self::Draining | Self::Error)
     }
 
-    /// Whether receives may be posted.
+    /// Whether receives may be posted in this state.
     #[inline]
     pub const fn takes_receives(self) -> bool {
         !matches!(self, Self::Reset)
     }
 
-    /// Whether requests of the peer are taken.
+    /// Whether requests of the peer are accepted in this state.
     #[inline]
     pub(crate) const fn responds(self) -> bool {
         matches!(self, Self::ReadyToReceive | Self::ReadyToSend | Self::Draining)
     }
 
-    /// Whether requests are sent, and their answers taken.
+    /// Whether requests are sent, and their responses accepted, in this state.
     #[inline]
     pub(crate) const fn requests(self) -> bool {
         matches!(self, Self::ReadyToSend | Self::Draining)
     }
 
-    /// Whether a queue pair may go from here to there: the whole diagram.
+    /// Whether a queue pair may go from this state to `next`: the whole state diagram.
     pub const fn may_become(self, next: Self) -> bool {
         use State::{Draining, Error, Init, ReadyToReceive, ReadyToSend, Reset};
         match next {

@@ -1,25 +1,27 @@
-//! Peers, and whether they are still there.
+//! Keep-alive: the table of peers, and whether they are still there.
 //!
 //! A peer is what runs at a host with one GUID: a NIC from its opening to its end. Whatever comes
-//! from a peer says that it is there, on whichever connection. When nothing has come for half of
-//! the time that it may be silent, it is asked: a write of nothing, with the number of a packet
-//! that was acknowledged long ago, which any peer acknowledges again. There is one timer and one
-//! question for a peer, however many connections lead to it: each time by another of them, for the
-//! other end of one may have gone alone. What comes from another peer at the same host, as from one
-//! that has taken the place of a peer that was killed, does not count. An operating system's peer
-//! has one GUID for all processes of its host; it tells itself when one of them ends.
+//! from a peer, on any connection, is a sign of life. When nothing has come for half of the time
+//! that a peer may be silent, it is asked for one: by a write of no bytes with the sequence number
+//! of a packet that was acknowledged long ago, which any peer acknowledges again. There is one
+//! timer and one question for a peer, however many connections lead to it, and each question goes
+//! by another of them, for the other end of one may have gone alone. What comes from another peer
+//! at the same host, such as one that has taken the place of a peer that was killed, does not
+//! count. A peer that is an operating system has one GUID for all processes of its host, and itself
+//! reports when one of them ends.
 //!
 //! A connection whose peer's GUID is not known, since no connection manager made it, has a peer of
 //! its own.
 //!
-//! A peer may be [suspected](super::Nic::suspect) of being gone, when a newcomer at its host has a
-//! queue pair number with the same process tag. Then it is asked at once, as often as a
-//! [probe](super::probe) asks, and has as long to answer as when requests are under way to it. The
-//! tag of a peer is that of the queue pair by which it was met first.
+//! A peer may be [suspected](crate::nic::Nic::suspect) of being gone, when a newcomer at its host
+//! has a queue pair number with the same process tag. Then it is asked at once, as often as a
+//! [probe](crate::nic::Nic::probe) asks, and has as long to answer as when requests are under way
+//! to it. The tag of a peer is that of the queue pair by which it was first met.
 //!
-//! The peers at a host are suspected, too, when the host's system [says](super::Inbox::port_closed)
-//! that nobody is at the port. No system says so of a process that is merely stopped, so these
-//! peers have only [`CLOSED`] to answer. Whoever answers stays, whatever the system has said.
+//! The peers at a host are suspected, too, when the host's system
+//! [reports](crate::nic::Inbox::port_closed) that nobody is at the port. No system reports that of
+//! a process that is merely stopped, so these peers have only [half a second](Silence::Closed) to
+//! answer. A peer that answers stays, whatever the system has reported.
 
 use std::collections::BTreeMap;
 
@@ -31,26 +33,26 @@ use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::{CaGuid, Qpn};
 
-/// A peer among those of a host.
+/// Which of a host's peers this is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum PeerKey {
-    /// What has said that this is its GUID.
+    /// The peer with this GUID.
     Guid(CaGuid),
-    /// What the queue pair at this place is connected to, of which no more is known.
+    /// The peer that the queue pair at this place is connected to, of which no more is known.
     Of(u32),
 }
 
 impl PeerKey {
-    /// The first and the last in their order.
+    /// The first key and the last in their order.
     const ALL: (Self, Self) = (Self::Guid(CaGuid(0)), Self::Of(u32::MAX));
 }
 
 /// Why a peer is suspected of being gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SuspicionReason {
-    /// A newcomer at its host may have taken its place.
+    /// A newcomer at the peer's host may have taken its place.
     Replaced,
-    /// The system of its host says that its port is closed.
+    /// The system of the peer's host reports that its port is closed.
     Closed,
 }
 
@@ -69,49 +71,52 @@ impl SuspicionReason {
 enum Suspicion {
     /// The peer is not suspected.
     None,
-    /// The peer is suspected, and is to be asked for a sign of life when the clock is read next:
-    /// the time that was told last may be long ago.
+    /// The peer is suspected, and is to be asked for a sign of life when the clock is read next,
+    /// since the time that was told last may be long ago.
     New,
     /// The peer was first asked for a sign of life at this time. Whatever has come from it since
-    /// clears it.
+    /// clears the suspicion.
     Since(Time),
     /// The peer has answered lately, and is suspected once more: it is to be asked again at this
     /// time.
     Again(Time),
 }
 
+/// What is known of a peer.
 struct WatchedPeer {
     key: (Host, PeerKey),
-    /// The peer's queue pair in the first of the connections to it, whose number has its tag.
+    /// The peer's queue pair in the first of the connections to it, whose number has its process
+    /// tag.
     remote_qpn: Qpn,
-    /// When something came from it last.
+    /// When something last came from the peer.
     heard_at: Time,
     suspicion: Suspicion,
     /// Why the peer is suspected, or was last.
     reason: SuspicionReason,
-    /// The place from which on to look for a queue pair to ask by: that which it was for.
+    /// The place from which on to look for a queue pair to ask by: that of the queue pair for which
+    /// something last came.
     ask_from: u32,
-    /// How often it was asked since.
+    /// How often the peer was asked since something last came from it.
     questions: u8,
-    /// How many queue pairs are connected to it.
+    /// How many queue pairs are connected to the peer.
     users: u32,
 }
 
-/// What is to be done about a peer.
+/// What is to be done about a peer when its timer has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KeepAliveStep {
-    /// Nothing until then.
+    /// Nothing is to be done until this time.
     Wait(Time),
-    /// To ask it, by the first queue pair from that place on that is connected to it, and to look
-    /// again then.
+    /// The peer is to be asked for a sign of life, by the first queue pair from this place on that
+    /// is connected to it, and looked at again at this time.
     Ask(u32, Time),
-    /// It is gone: nothing has come from it for as long as this allows.
+    /// The peer is gone: nothing has come from it for as long as this limit allows.
     Gone(Silence),
-    /// Nobody is connected to it any more, since its timer went off.
+    /// No queue pair is connected to the peer any more, since its timer was armed.
     Nobody,
 }
 
-/// The peers: as many as there are queue pairs at most.
+/// The table of peers, which are at most as many as the queue pairs.
 pub(crate) struct Peers {
     entries: Vec<WatchedPeer>,
     by_key: BTreeMap<(Host, PeerKey), u32>,
@@ -127,7 +132,8 @@ impl Peers {
         Self { entries: Vec::new(), by_key: BTreeMap::new(), free: Vec::new(), limits }
     }
 
-    /// Counts a queue pair as connected to a peer. Whether it is the first.
+    /// Counts a queue pair as connected to a peer. Returns the peer, and whether the queue pair is
+    /// the first that is connected to it.
     pub fn join(
         &mut self,
         key: (Host, PeerKey),
@@ -158,23 +164,23 @@ impl Peers {
         (PeerId(index), true)
     }
 
-    /// Counts it no more. Whether it was the last.
-    pub fn leave(&mut self, host: PeerId) -> bool {
-        let Some(found) = self.entries.get_mut(host.0 as usize) else { return false };
+    /// Counts a queue pair as connected to a peer no more. Returns whether it was the last.
+    pub fn leave(&mut self, peer: PeerId) -> bool {
+        let Some(found) = self.entries.get_mut(peer.0 as usize) else { return false };
         found.users -= 1;
         let last = found.users == 0;
         if last {
             self.by_key.remove(&found.key);
-            self.free.push(host.0);
+            self.free.push(peer.0);
         }
         last
     }
 
-    /// Suspects of being gone those peers at a host whose queue pair number `concerns` picks, but
-    /// those that are suspected already for a reason as good. Returns which those are, and when
-    /// each is [due](Self::due): when the clock is read next, or if it was asked less than the
-    /// limit's time ago, when that is over. So whoever makes others suspected has each asked no
-    /// more often.
+    /// Suspects of being gone those peers at a host whose queue pair number `concerns` picks,
+    /// except those that are suspected already for a reason that leaves no more time. Returns these
+    /// peers, and when the [next step](Self::next_step) of each is due: when the clock is read
+    /// next, or if the peer was asked less than the limit's time ago, when that time is over. So a
+    /// peer is asked no more often if somebody makes it suspected many times.
     pub fn suspect(
         &mut self,
         host: Host,
@@ -198,7 +204,7 @@ impl Peers {
                     watched.suspicion = Suspicion::Again(again(asked));
                     again(asked)
                 }
-                // Unless the new reason leaves less time to answer, in which the peer is asked anew.
+                // A reason that leaves less time to answer has the peer asked anew.
                 Suspicion::Since(asked) if watched.heard_at <= asked && new >= old => continue,
                 Suspicion::New | Suspicion::Again(_) if new >= old => continue,
                 _ => {
@@ -212,68 +218,68 @@ impl Peers {
         suspects
     }
 
-    /// How many there are.
+    /// How many peers there are.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
     /// Notes that something came from a peer.
     #[inline]
-    pub fn note_heard(&mut self, host: PeerId, place: u32, now: Time) {
-        if let Some(host) = self.entries.get_mut(host.0 as usize) {
-            (host.heard_at, host.ask_from, host.questions) = (now, place, 0);
+    pub fn note_heard(&mut self, peer: PeerId, place: u32, now: Time) {
+        if let Some(peer) = self.entries.get_mut(peer.0 as usize) {
+            (peer.heard_at, peer.ask_from, peer.questions) = (now, place, 0);
         }
     }
 
-    /// Notes by which queue pair a peer is asked: next time it is another's turn.
-    pub fn asked_by(&mut self, host: PeerId, place: u32) {
-        if let Some(host) = self.entries.get_mut(host.0 as usize) {
-            host.ask_from = place + 1;
+    /// Notes by which queue pair a peer is asked, so that another one is used the next time.
+    pub fn asked_by(&mut self, peer: PeerId, place: u32) {
+        if let Some(peer) = self.entries.get_mut(peer.0 as usize) {
+            peer.ask_from = place + 1;
         }
     }
 
     /// Since when nothing has come from a peer that has been waited for since `asked`.
-    pub fn silent_since(&self, host: PeerId, asked: Time) -> Time {
-        self.entries.get(host.0 as usize).map_or(asked, |host| host.heard_at.max(asked))
+    pub fn silent_since(&self, peer: PeerId, asked: Time) -> Time {
+        self.entries.get(peer.0 as usize).map_or(asked, |peer| peer.heard_at.max(asked))
     }
 
-    /// What is to be done about a peer.
-    pub fn next_step(&mut self, host: PeerId, now: Time, leaps: &ClockJumps) -> KeepAliveStep {
+    /// Returns what is to be done about a peer whose timer has expired.
+    pub fn next_step(&mut self, peer: PeerId, now: Time, jumps: &ClockJumps) -> KeepAliveStep {
         let limits = self.limits;
         let idle = limits.idle;
-        let Some(host) = self.entries.get_mut(host.0 as usize).filter(|host| host.users > 0) else {
+        let Some(peer) = self.entries.get_mut(peer.0 as usize).filter(|peer| peer.users > 0) else {
             return KeepAliveStep::Nobody;
         };
-        match host.suspicion {
+        match peer.suspicion {
             Suspicion::Again(at) if now < at => return KeepAliveStep::Wait(at),
             Suspicion::New | Suspicion::Again(_) => {
-                (host.suspicion, host.questions) = (Suspicion::Since(now), 0);
+                (peer.suspicion, peer.questions) = (Suspicion::Since(now), 0);
             }
             Suspicion::None | Suspicion::Since(_) => {}
         }
-        if let Suspicion::Since(since) = host.suspicion
-            && host.heard_at <= since
+        if let Suspicion::Since(since) = peer.suspicion
+            && peer.heard_at <= since
         {
-            let limit = host.reason.limit();
+            let limit = peer.reason.limit();
             let patience = limits.of(limit);
-            if now >= leaps.patience_end(patience, since)
-                && host.questions >= LEAST_QUESTIONS
+            if now >= jumps.patience_end(patience, since)
+                && peer.questions >= LEAST_QUESTIONS
                 && !planted(Bug::AsksForEver)
             {
                 return KeepAliveStep::Gone(limit);
             }
-            host.questions = host.questions.saturating_add(1);
-            return KeepAliveStep::Ask(host.ask_from, now + patience / QUESTIONS_PER_PROBE);
+            peer.questions = peer.questions.saturating_add(1);
+            return KeepAliveStep::Ask(peer.ask_from, now + patience / QUESTIONS_PER_PROBE);
         }
-        if now < host.heard_at + idle / 2 {
-            return KeepAliveStep::Wait(host.heard_at + idle / 2);
+        if now < peer.heard_at + idle / 2 {
+            return KeepAliveStep::Wait(peer.heard_at + idle / 2);
         }
         let silent =
-            now >= leaps.patience_end(idle, host.heard_at) && host.questions >= LEAST_QUESTIONS;
+            now >= jumps.patience_end(idle, peer.heard_at) && peer.questions >= LEAST_QUESTIONS;
         if silent && !planted(Bug::AsksForEver) {
             return KeepAliveStep::Gone(Silence::Idle);
         }
-        host.questions = host.questions.saturating_add(1);
-        KeepAliveStep::Ask(host.ask_from, now + idle / 8)
+        peer.questions = peer.questions.saturating_add(1);
+        KeepAliveStep::Ask(peer.ask_from, now + idle / 8)
     }
 }

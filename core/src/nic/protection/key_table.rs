@@ -1,8 +1,8 @@
-//! Protection: domains, registrations, and the keys that name them.
+//! The table of memory keys: registrations by their local and remote keys.
 //!
-//! A key is 32 bits: the low ones, as many as the table needs, say which entry, and the rest are
-//! random. With a table of 4096 entries a guess is right once in a million, and a wrong one from a
-//! peer costs it the queue pair. Addresses are random, too, and no two registrations share any.
+//! A key has 32 bits: the low ones, as many as the table needs, say which entry, and the rest are
+//! random. With a table of 4096 entries a guess is right once in a million, and a wrong guess of a
+//! peer's breaks its queue pair. Addresses are random, too, and no two registrations overlap.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +16,35 @@ use crate::nic::random::Random;
 use crate::planted::{Bug, planted};
 use crate::wire::{RemoteAddr, Rkey};
 
+/// A registration in the table.
 struct KeyTableEntry {
     domain: Domain,
     rights: Rights,
     lkey: u32,
-    /// The key for peers, or `None` after that key was taken back.
+    /// The key for peers, or `None` after that key was invalidated.
     rkey: Option<u32>,
     base: u64,
-    /// The memory, which is empty if bytes were lent instead: so whatever writes, or looks without
-    /// knowing of such bytes, finds that nothing lies within bounds.
+    /// The memory. It is empty if bytes were lent instead: whatever writes, or does not know of
+    /// lent bytes, then finds that nothing lies within bounds.
     region: Region,
-    /// Bytes that peers may read, and nobody may write.
+    /// Bytes that peers may read and nobody may write.
     lent: Option<Bytes>,
 }
 
-/// Registrations by their keys.
+/// All registrations of a NIC, by their keys.
 pub(crate) struct KeyTable {
     entries: Vec<Option<KeyTableEntry>>,
     free: Vec<u32>,
-    /// Where each registration begins and ends, by the beginning.
+    /// Where each registration's addresses begin and end, by the beginning.
     ranges: BTreeMap<u64, u64>,
-    /// The bits of a key that say which entry.
+    /// A mask of the bits of a key that say which entry.
     mask: u32,
 }
 
-/// Addresses have 47 bits, as user space has, and come in units of a page.
+/// How many bits an address has, as many as in user space.
 const ADDRESS_BITS: u32 = 47;
 
+/// The unit in which addresses are given out.
 const PAGE: u64 = 4096;
 
 impl KeyTable {
@@ -94,7 +96,7 @@ impl KeyTable {
         })
     }
 
-    /// Makes an entry for `len` bytes, from its two keys and its address.
+    /// Enters a registration of `len` bytes, which `make` makes of its two keys and its address.
     fn enter(
         &mut self,
         random: &mut Random,
@@ -104,7 +106,7 @@ impl KeyTable {
         let index = self.free.pop().ok_or(TableFull(self.entries.len()))?;
         let key = |random: &mut Random| random.u32() & !self.mask | index;
         let lkey = key(random);
-        // The two are never the same, or a peer's key would do for the program's own requests.
+        // The two keys must differ, or a peer's key would do for the program's own requests.
         let rkey = key(random);
         let rkey = if rkey == lkey { rkey ^ 1 << 31 } else { rkey };
         let base = self.unused_address(random, len);
@@ -113,13 +115,14 @@ impl KeyTable {
         Ok(Registration { lkey: Lkey(lkey), rkey: Rkey(rkey), address: RemoteAddr(base), len })
     }
 
-    /// A random place that no registration has. There is room: the table holds 2²⁰ at most.
+    /// Returns a random range of addresses that no registration has. There is room, since the table
+    /// holds at most 2²⁰ entries.
     fn unused_address(&self, random: &mut Random, len: u64) -> u64 {
         loop {
             let base = random.u64() >> (64 - ADDRESS_BITS) & !(PAGE - 1);
             let end = base.saturating_add(len);
-            // No two of the ranges overlap, so the last that begins before the end is the one to
-            // look at.
+            // No two of the ranges overlap, so only the last that begins before the end can overlap
+            // with this one.
             let before = self.ranges.range(..=end).next_back();
             if base >= PAGE && before.is_none_or(|(_, &other)| other <= base) {
                 return base;
@@ -127,8 +130,8 @@ impl KeyTable {
         }
     }
 
-    /// Takes a registration back. From now on no peer, and no request, reaches the memory by it.
-    /// Where bytes were lent, they are dropped, and the region is an empty one.
+    /// Removes a registration. From now on no peer and no request reaches the memory by it. If
+    /// bytes were lent, they are dropped, and an empty region is returned.
     pub fn deregister(&mut self, lkey: Lkey) -> Result<Region, KeyError> {
         let slot = &mut self.entries[(lkey.0 & self.mask) as usize];
         if let Some(entry) = slot.as_ref().filter(|_| planted(Bug::KeepsRevoked)) {
@@ -149,14 +152,14 @@ impl KeyTable {
         self.entries.len() - self.free.len()
     }
 
-    /// Whether a peer may take a remote key back.
+    /// Checks whether a peer may invalidate a remote key.
     #[inline(never)]
     pub fn may_invalidate(&self, domain: Domain, rkey: Rkey) -> Result<(), KeyError> {
         self.remote(domain, rkey, Rights::REMOTE_INVALIDATE, self.entry(rkey.0)?.base(), 0)
             .map(|_| ())
     }
 
-    /// Takes a remote key back. The memory stays registered for the program's own requests.
+    /// Invalidates a remote key. The memory stays registered for the program's own requests.
     pub fn invalidate(&mut self, rkey: Rkey) {
         let entry = self.entries[(rkey.0 & self.mask) as usize].as_mut();
         if let Some(entry) = entry.filter(|entry| entry.rkey == Some(rkey.0))
@@ -166,7 +169,7 @@ impl KeyTable {
         }
     }
 
-    /// Gives a registration a new remote key; the old one, if there is one, is of no use any more.
+    /// Gives a registration a new remote key. The old one, if there is one, is invalid from now on.
     pub fn renew(&mut self, random: &mut Random, lkey: Lkey) -> Result<Rkey, KeyError> {
         let (mask, index) = (self.mask, lkey.0 & self.mask);
         let entry = self.entries[index as usize].as_mut().filter(|entry| entry.lkey == lkey.0);
@@ -181,12 +184,14 @@ impl KeyTable {
         Ok(Rkey(rkey))
     }
 
+    /// Returns the entry that a key's low bits point to, whose key may be another.
     #[inline]
     fn entry(&self, key: u32) -> Result<&KeyTableEntry, KeyError> {
         self.entries[(key & self.mask) as usize].as_ref().ok_or(KeyError::Unknown(key))
     }
 
-    /// The memory of a segment, and where in it the segment begins, for the program's own requests.
+    /// Returns the memory of a segment of the program's own requests, and where in it the segment
+    /// begins.
     #[inline]
     pub fn local(
         &self,
@@ -202,7 +207,7 @@ impl KeyTable {
         entry.check(key, domain, needed, segment.address, u64::from(segment.len))
     }
 
-    /// The memory that a peer names, and where in it the range begins.
+    /// Returns the memory that a peer names, and where in it the range begins.
     #[inline]
     pub fn remote(
         &self,
@@ -215,10 +220,10 @@ impl KeyTable {
         self.by_rkey(rkey)?.check(rkey.0, domain, needed, address.0, len)
     }
 
-    /// The bytes that a peer names to read, if they were lent to it.
+    /// Returns the bytes that a peer wants to read, if they were lent.
     ///
-    /// The key names a region far more often: so whoever reads asks for [that](Self::remote) first,
-    /// and for lent bytes only when nothing of the region lies there.
+    /// A key names a region far more often. So a read first looks for a [region](Self::remote), and
+    /// for lent bytes only when nothing of a region lies there.
     #[cold]
     pub fn lent(
         &self,
@@ -234,7 +239,7 @@ impl KeyTable {
         Ok(&bytes[start..start + len as usize])
     }
 
-    /// The registration whose key peers were told.
+    /// Returns the registration that a remote key names.
     #[inline]
     fn by_rkey(&self, rkey: Rkey) -> Result<&KeyTableEntry, KeyError> {
         let entry = self.entry(rkey.0)?;
@@ -250,6 +255,8 @@ impl KeyTableEntry {
         RemoteAddr(self.base)
     }
 
+    /// Returns the region and where a range begins in it, if the range lies within the region and
+    /// may be used.
     #[inline]
     fn check(
         &self,
@@ -263,7 +270,8 @@ impl KeyTableEntry {
         Ok((&self.region, start))
     }
 
-    /// Where a range begins in memory of `room` bytes, if it may be used so and lies within.
+    /// Returns where a range begins in memory of `room` bytes, if the range lies within and may be
+    /// used.
     #[inline]
     fn place(
         &self,

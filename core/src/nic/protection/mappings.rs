@@ -1,20 +1,21 @@
-//! Memory of peers on the same machine that is mapped here: what is written there by its key needs
-//! no packet.
+//! Mapped memory: memory of peers on the same machine that is mapped here, so that a write to it
+//! needs no packet.
 
 use crate::encap::PathId;
 use crate::memory::Region;
 use crate::nic::identifiers::MappingId;
 use crate::wire::{RemoteAddr, Rkey};
 
-/// Memory by its key.
+/// Memory of a peer's that is mapped here.
 pub(crate) struct Mapping {
     id: MappingId,
+    /// The link to the peer, and the peer's remote key.
     key: (u32, u32),
     base: u64,
     region: Region,
 }
 
-/// All that is mapped, in the order of links and keys.
+/// All memory that is mapped, in the order of links and keys.
 #[derive(Default)]
 pub(crate) struct Mappings {
     list: Vec<Mapping>,
@@ -40,7 +41,8 @@ impl Mappings {
         self.list.is_empty()
     }
 
-    /// What a key of the peer's at the end of a link names, if it is mapped.
+    /// Returns the memory that a remote key of the peer's at the end of a link names, if it is
+    /// mapped.
     #[inline]
     pub fn find(&self, link: PathId, rkey: Rkey) -> Option<&Mapping> {
         let key = (link.0, rkey.0);
@@ -54,7 +56,7 @@ impl Mapping {
         &self.region
     }
 
-    /// Where in the region so many bytes begin, if all of them are mapped.
+    /// Returns where in the region `len` bytes at an address begin, if all of them are mapped.
     #[inline(always)]
     pub fn place(&self, address: RemoteAddr, len: u32) -> Option<usize> {
         let start = address.0.checked_sub(self.base)?;

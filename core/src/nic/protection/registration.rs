@@ -8,18 +8,19 @@ use crate::wire::{RemoteAddr, Rkey};
 /// The keys and the addresses by which registered memory is named.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registration {
-    /// The key for the program's own requests.
+    /// The local key, for the program's own requests.
     pub lkey: Lkey,
-    /// The key for peers, to be told to them with the address.
+    /// The remote key, which peers are told with the address.
     pub rkey: Rkey,
     /// The address of the first byte, by both keys.
     pub address: RemoteAddr,
-    /// How many bytes there are.
+    /// How many bytes are registered.
     pub len: u64,
 }
 
 impl Registration {
-    /// A part of it, for the program's own requests. Whether it is one is found out there.
+    /// Returns a part of the registered memory, for the program's own requests. Whether the part
+    /// lies within the memory is checked when a request uses it.
     #[inline]
     pub fn segment(&self, offset: u64, len: u32) -> Segment {
         Segment { address: self.address.0.wrapping_add(offset), len, lkey: self.lkey }

@@ -1,4 +1,4 @@
-//! What may be done with memory.
+//! Rights: what may be done with registered memory.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What may be done with registered memory, or by a queue pair's peer.
+/// Rights to registered memory, or of a queue pair's peer.
 ///
-/// As text it is the names of all that may be done, with `|` between them:
+/// As text they are the names of all rights that are granted, with `|` between them:
 ///
 /// ```
 /// use doorbell_core::nic::Rights;
@@ -22,25 +22,26 @@ use thiserror::Error;
 pub struct Rights(u8);
 
 impl Rights {
-    /// Only to be read by the program's own requests, which is always allowed.
+    /// No rights: the memory can only be read by the program's own requests, which is always
+    /// allowed.
     pub const NONE: Self = Self(0);
 
-    /// Receives may put messages there.
+    /// Receives and reads of the program's own may put data into the memory.
     pub const LOCAL_WRITE: Self = Self(1);
 
-    /// Peers may write there.
+    /// Peers may write to the memory.
     pub const REMOTE_WRITE: Self = Self(2);
 
-    /// Peers may read there.
+    /// Peers may read the memory.
     pub const REMOTE_READ: Self = Self(4);
 
-    /// Peers may do atomic operations there.
+    /// Peers may do atomic operations on the memory.
     pub const REMOTE_ATOMIC: Self = Self(8);
 
-    /// Peers may take the remote key back.
+    /// Peers may invalidate the remote key.
     pub const REMOTE_INVALIDATE: Self = Self(16);
 
-    /// Peers may write, read, and do atomic operations there.
+    /// Peers may write to the memory, read it, and do atomic operations on it.
     pub const REMOTE: Self =
         Self(Self::REMOTE_WRITE.0 | Self::REMOTE_READ.0 | Self::REMOTE_ATOMIC.0);
 
@@ -53,13 +54,13 @@ impl Rights {
         (Self::REMOTE_INVALIDATE, "remote-invalidate"),
     ];
 
-    /// Whether all of `others` are among these.
+    /// Whether all `others` are among these rights.
     #[inline]
     pub const fn include(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// The names of those that are given.
+    /// The names of the rights that are granted.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let given = Self::NAMES.into_iter().filter(move |&(right, _)| self.include(right));
         given.map(|(_, name)| name)

@@ -19,10 +19,10 @@ impl fmt::Debug for Lkey {
 /// A part of registered memory, by the key that its registration gave.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
-    /// Where it begins, by the registration's addresses.
+    /// The address at which the segment begins, by the registration's addresses.
     pub address: u64,
-    /// How many bytes it has.
+    /// How many bytes the segment has.
     pub len: u32,
-    /// The key.
+    /// The local key of the registration.
     pub lkey: Lkey,
 }

@@ -11,31 +11,31 @@ pub struct CompletionQueue {
 }
 
 impl CompletionQueue {
-    /// The next completion, if there is one.
+    /// Takes the next completion, if there is one.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
         self.ring.pop()
     }
 
-    /// The next completion, if there is one, where it stands: it leaves the queue when what is
-    /// returned is dropped. Less is moved than by a [poll](Self::poll).
+    /// Returns the next completion, if there is one, where it stands in the queue. It leaves the
+    /// queue when the returned value is dropped. Less is moved than by a [poll](Self::poll).
     #[inline(always)]
     pub fn poll_in_place(&mut self) -> Option<Polled<'_>> {
         self.ring.head().map(|head| Polled(head.leaving()))
     }
 
-    /// The next completion, if there is one, which stays in the queue. Unlike [`len`](Self::len)
-    /// this looks at what the NIC writes only if it knows of none.
+    /// Returns the next completion, if there is one, and leaves it in the queue. Unlike
+    /// [`len`](Self::len), this reads what the NIC writes only if the queue knows of no completion.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<&Completion> {
         self.ring.head().map(|head| head.stay())
     }
 
-    /// The next completion, which [is there](Self::peek): it is moved once less than by a
-    /// [poll](Self::poll).
+    /// Takes the next completion, which was [seen](Self::peek) before. It is moved once less than
+    /// by a [poll](Self::poll).
     ///
     /// # Panics
-    /// When it is not.
+    /// When the queue is empty.
     #[inline(always)]
     pub fn take(&mut self) -> Completion {
         match self.ring.head() {
@@ -50,38 +50,39 @@ impl CompletionQueue {
         self.ring.taken()
     }
 
-    /// What tells from anywhere how many there were, while another takes them.
+    /// Returns a gauge that tells from any thread how many completions the queue ever had, while
+    /// another thread takes them.
     pub fn gauge(&self) -> CompletionGauge {
         CompletionGauge(self.ring.gauge())
     }
 
-    /// How many completions wait.
+    /// How many completions wait in the queue.
     #[inline]
     pub fn len(&self) -> usize {
         self.ring.waiting()
     }
 
-    /// Whether none waits.
+    /// Whether no completion waits in the queue.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Tells how many completions a queue ever had, without being its reader: for whoever would else
-/// have to wait for that in order to see that there is nothing.
+/// Tells from any thread how many completions a queue ever had. A thread that is not the queue's
+/// reader need not wait for the reader to learn that the queue is empty.
 pub struct CompletionGauge(Gauge<Completion>);
 
 impl CompletionGauge {
-    /// How many there were, modulo the word's size: more than its reader has
-    /// [taken](CompletionQueue::taken), if some wait.
+    /// How many completions ever came to the queue, modulo the word's size. That is more than its
+    /// reader has [taken](CompletionQueue::taken), if some wait.
     #[inline]
     pub fn came(&self) -> usize {
         self.0.written()
     }
 }
 
-/// A completion where it stands in its queue, which it leaves when this is dropped.
+/// A completion where it stands in its queue. It leaves the queue when this value is dropped.
 #[derive(Debug)]
 pub struct Polled<'a>(Leaving<'a, Completion>);
 

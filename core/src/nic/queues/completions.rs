@@ -1,57 +1,63 @@
-//! Completion queues: the NIC's end, and the slots that are promised to requests.
+//! Completion queues: the NIC's end, and the slots that are reserved for requests.
 
 use crate::nic::config::errors::DEEPEST;
 use crate::nic::queues::completion::CompletionQueue;
 use crate::nic::requests::completion::Completion;
 use crate::nic::ring::{Producer, Slot, WriteBatch, ring};
 
-/// Which completions call for an event.
+/// Which completions cause an event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Notify {
-    /// Any.
+    /// Any completion causes the event.
     Any,
-    /// Failures, and receives that the peer solicited an event for.
+    /// Only failures cause the event, and receives for which the peer solicited one.
     Solicited,
 }
 
-/// What a slot of a completion queue is wanted for.
+/// What a slot of a completion queue is reserved for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// A request that is to be sent, and will hold the slot until it is acknowledged.
     Send,
     /// A message that is being received.
     Receive,
-    /// Something that is to be flushed now.
+    /// A request or a receive that is to be flushed now.
     Flush,
 }
 
 /// The NIC's end of a completion queue.
 ///
-/// Of the slots, one for each receive queue is kept from what is to be sent. Otherwise requests
-/// could hold all slots on either side, and wait for ever for the other to receive.
+/// One slot for each receive queue is kept from requests that are to be sent. Otherwise two nodes'
+/// requests could hold all slots on either side, and each node would wait for ever for the other to
+/// receive.
 pub(crate) struct Completions {
     ring: Producer<Completion>,
-    /// Whether there will be more slots when more receive queues end here.
+    /// Whether slots are added when more receive queues end here.
     grows: bool,
-    /// Slots promised, and how many of them for messages that are being received.
+    /// How many slots are reserved.
     reserved: usize,
+    /// How many of the reserved slots are for messages that are being received.
     receiving: usize,
+    /// Which completions the program has armed the queue for, if any.
     pub armed: Option<Notify>,
-    /// Whether there is an event that nobody has taken yet.
+    /// Whether there is an event of this queue that nobody has taken yet.
     pub event_pending: bool,
-    /// Whether there is to be one, and whether room was given back.
+    /// Whether an event is to be raised when the queue is
+    /// [settled](crate::nic::state::common::Common::settle).
     event_due: bool,
+    /// Whether reserved slots were given back, for which queue pairs may wait.
     slots_freed: bool,
-    /// How many send queues, and how many receive queues, end here; and how many shared ones are
-    /// for queue pairs that do.
+    /// How many send queues end here.
     pub senders: usize,
+    /// How many receive queues end here.
     pub receivers: usize,
+    /// How many shared receive queues there are whose queue pairs' receive queues end here.
     pub shared: usize,
 }
 
 impl Completions {
-    /// Makes a queue of `capacity` slots, and both of its ends. If it `grows`, there will be more
-    /// slots when more receive queues end there.
+    /// Makes a queue of `capacity` slots, and both of its ends. If it `grows`, slots are added when
+    /// more receive queues end there.
     pub fn new(capacity: usize, grows: bool) -> (Self, CompletionQueue) {
         let (ring, taken) = ring(capacity);
         let own = Self {
@@ -79,18 +85,19 @@ impl Completions {
         }
     }
 
-    /// How many slots it has, and how many it needs for so many more queues to end here.
+    /// Returns how many slots the queue has, and how many it needs for so many more queues to end
+    /// here.
     pub fn has_and_needs(&self, senders: usize, receivers: usize) -> (usize, usize) {
         let needs = self.receivers + receivers + usize::from(self.senders + senders > 0);
         (self.ring.depth(), needs)
     }
 
-    /// Whether there are completions that nobody has taken.
+    /// Whether there are completions that the program has not taken.
     pub fn has_some(&self) -> bool {
         self.ring.room() < self.ring.depth()
     }
 
-    /// Promises a slot, if there is one.
+    /// Reserves a slot, if one is free for the purpose. Returns whether one was.
     #[inline]
     pub fn reserve(&mut self, purpose: Purpose) -> bool {
         let kept = match purpose {
@@ -105,7 +112,7 @@ impl Completions {
         room
     }
 
-    /// Promises so many slots to requests that are to be sent, or as many as there are.
+    /// Reserves at most so many slots for requests that are to be sent. Returns how many.
     #[inline(always)]
     pub fn reserve_up_to(&mut self, most: usize) -> usize {
         let taken = self.reserved + self.receivers.saturating_sub(self.receiving);
@@ -117,15 +124,16 @@ impl Completions {
         count
     }
 
-    /// A slot beside those that are promised, if there is one, to be filled at once: then that is
-    /// to be [told](Self::filled).
+    /// Returns a slot that is not reserved, if one is free, to be filled at once. The caller then
+    /// calls [`filled`](Self::filled).
     #[inline(always)]
     pub fn slot(&mut self) -> Option<Slot<'_, Completion>> {
         self.ring.slot_beside(self.reserved)
     }
 
-    /// A completion came to a slot that was not promised, an `urgent` one or not. Whether that
-    /// calls for anything, to be [seen to](crate::nic::Common::settle).
+    /// Notes that a slot was filled that was not reserved, with an `urgent` completion or not.
+    /// Returns whether the queue is then to be
+    /// [settled](crate::nic::state::common::Common::settle).
     #[inline(always)]
     pub fn filled(&mut self, urgent: bool) -> bool {
         let armed = self.armed.is_some();
@@ -135,6 +143,7 @@ impl Completions {
         armed
     }
 
+    /// Whether more than `taken` slots are free of completions.
     #[inline]
     fn has_more_than(&mut self, taken: usize) -> bool {
         self.ring.known_room() > taken || {
@@ -143,15 +152,15 @@ impl Completions {
         }
     }
 
-    /// Gives a promised slot back unused.
+    /// Gives a reserved slot back unused.
     #[inline]
     pub fn release(&mut self, purpose: Purpose) {
         self.reserved -= 1;
         self.receiving -= usize::from(purpose == Purpose::Receive);
     }
 
-    /// A promised slot, to be filled now, `urgent` or not. What that calls for is [to be seen
-    /// to](crate::nic::Common::settle) afterwards.
+    /// Returns a reserved slot, to be filled now with an `urgent` completion or not. The queue is
+    /// then to be [settled](crate::nic::state::common::Common::settle).
     #[inline(always)]
     pub fn redeem(&mut self, purpose: Purpose, urgent: bool) -> Slot<'_, Completion> {
         self.release(purpose);
@@ -161,15 +170,16 @@ impl Completions {
         self.ring.slot().expect("a promised slot is there: that is what the promise is")
     }
 
-    /// Slots promised to requests that succeed, to be filled now. How many promises that were, and
-    /// how many slots were filled, is to be [said](Self::redeemed) then.
+    /// Returns slots reserved for requests that succeed, to be filled now. The caller then calls
+    /// [`redeemed`](Self::redeemed) with how many reservations that were, and how many slots were
+    /// filled.
     #[inline(always)]
     pub fn redeem_several(&mut self) -> WriteBatch<'_, Completion> {
         self.ring.several()
     }
 
-    /// So many promises to requests are no more, and so many of them filled slots. What that calls
-    /// for is [to be seen to](crate::nic::Common::settle).
+    /// Notes that so many reservations for requests are no more, and that so many of their slots
+    /// were filled. The queue is then to be [settled](crate::nic::state::common::Common::settle).
     #[inline(always)]
     pub fn redeemed(&mut self, count: usize, filled: usize) {
         self.reserved -= count;
@@ -179,7 +189,7 @@ impl Completions {
         }
     }
 
-    /// Calls for an event, if the queue is armed for what comes.
+    /// Makes an event due, if the queue is armed for what has come.
     #[cold]
     fn call_event(&mut self, urgent: bool) {
         if urgent || self.armed == Some(Notify::Any) {
@@ -188,19 +198,19 @@ impl Completions {
         }
     }
 
-    /// Whether anything was called for that was not seen to.
+    /// Whether an event is due, or slots were given back.
     #[inline(always)]
     pub fn needs_settling(&self) -> bool {
         self.event_due | self.slots_freed
     }
 
-    /// Whether an event was called for, and whether there is room for those that wait.
+    /// Returns whether an event is due, and whether slots were given back, and forgets both.
     pub fn take_settling(&mut self) -> (bool, bool) {
         (std::mem::take(&mut self.event_due), std::mem::take(&mut self.slots_freed))
     }
 }
 
-/// A completion queue that a queue pair uses, and that is therefore there.
+/// Returns a completion queue that a queue pair uses, which is therefore not taken down.
 #[inline]
 pub(crate) fn in_use(queues: &mut [Option<Completions>], queue: u32) -> &mut Completions {
     queues[queue as usize].as_mut().expect("a queue that is in use is not taken down")

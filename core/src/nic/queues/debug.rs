@@ -1,4 +1,5 @@
-//! How queues are shown: whose they are, how full, and in which state; never what is in them.
+//! Debug output of queues: the queue pair, how full the queue is, and its state; never what is in
+//! it.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use crate::nic::queues::send::SendQueue;
 use crate::nic::queues::shared_receive::SharedReceiveQueue;
 use crate::nic::queues::shared_with_program::SharedWithProgram;
 
-/// An end of a queue pair.
+/// Shows an end of a queue pair.
 fn show(
     f: &mut fmt::Formatter<'_>,
     name: &str,

@@ -1,27 +1,28 @@
-//! What programs ring and the NIC answers.
+//! Doorbells, which programs ring and the NIC answers.
 //!
-//! A bit for each queue pair, and above them a summary with a bit for each word of those. A NIC
-//! finds the few that were rung among ten thousand by three loads, and ringing neither waits nor
-//! overflows: it is the queue that says how much there is to do, and the bell only that there is.
+//! There is a bit for each queue pair, and above these a summary with a bit for each word of bells.
+//! A NIC finds the few that were rung among ten thousand by three loads, and ringing neither waits
+//! nor overflows: the queue says how much there is to do, and the bell only that there is
+//! something.
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// A doorbell for each index below a capacity.
 ///
-/// Anybody may ring, and no ring is lost, even when two answer at the same time.
+/// Anybody may ring, and no ring is lost, even when two threads answer at the same time.
 ///
-/// A ring sets the bell's bit and then the summary's, an answer clears the summary's and then the
+/// A ring sets the bell's bit and then the summary's; an answer clears the summary's and then the
 /// bell's. So there is no moment at which a bell is set for good and the summary is not.
 pub(crate) struct Doorbells {
     bells: Box<[AtomicU64]>,
-    /// Which words of `bells` have a bit set, or had.
+    /// A bit for each word of `bells` that has a bit set, or had one.
     summary: Box<[AtomicU64]>,
-    /// How many words of the summary speak for indices that are in use.
+    /// How many words of the summary stand for indices that are in use.
     used: AtomicUsize,
 }
 
 impl Doorbells {
-    /// Doorbells for the indices below `capacity`, none of them rung.
+    /// Makes doorbells for the indices below `capacity`, none of them rung.
     pub fn new(capacity: usize) -> Self {
         let words = capacity.div_ceil(BITS);
         let summary = zeros(words.div_ceil(BITS));
@@ -29,8 +30,8 @@ impl Doorbells {
         Self { bells: zeros(words), summary, used }
     }
 
-    /// Says that no index from `indices` on is in use, so that nobody looks there. Only the thread
-    /// that answers says so, before any of the indices below is rung.
+    /// Notes that no index from `indices` on is in use, so that nobody looks there. Only the thread
+    /// that answers does so, before any of the indices below is rung.
     pub fn use_up_to(&self, indices: usize) {
         let used = indices.div_ceil(BITS * BITS).min(self.summary.len());
         self.used.store(used, Ordering::Relaxed);
@@ -43,12 +44,13 @@ impl Doorbells {
         self.summary.get(..used).unwrap_or(&self.summary)
     }
 
-    /// Has `index` answered, by somebody who sees all that was written before.
+    /// Has `index` answered, by a thread that sees all that was written before.
     ///
-    /// It costs an atomic operation, or two if its bell's neighbours are all silent. It does not
-    /// wake a NIC that sleeps. If that looks at [`any`](Self::any) once more after it has said that
-    /// it goes to sleep, and the program looks for this after ringing, each needs a fence of
-    /// [`SeqCst`](Ordering::SeqCst) between the two, or both may see the past.
+    /// A ring costs an atomic operation, or two if the neighbours of its bell are all silent. It
+    /// does not wake a NIC that sleeps. If the NIC looks at [`any`](Self::any) once more after it
+    /// has said that it goes to sleep, and the program looks whether the NIC sleeps after ringing,
+    /// each needs a fence of [`SeqCst`](Ordering::SeqCst) between the two, or both may see the
+    /// past.
     ///
     /// # Panics
     /// When `index` is not below the capacity, in whole words of 64.
@@ -71,15 +73,16 @@ impl Doorbells {
         }
     }
 
-    /// Whether there may be something to answer. A ring that has just been is perhaps not seen yet.
+    /// Whether some bell may have been rung. A ring of this very moment is perhaps not seen yet.
     #[inline]
     pub fn any(&self) -> bool {
         self.in_use().iter().any(|summary| summary.load(Ordering::Relaxed) != 0)
     }
 
-    /// Calls for each index that was rung, in ascending order, and silences its bell before.
+    /// Calls `rung` for each index that was rung, in ascending order, after silencing its bell.
     ///
-    /// What is rung again meanwhile is called for now or the next time, so this comes to an end.
+    /// An index that is rung again meanwhile is called for now or the next time, so this comes to
+    /// an end.
     #[inline]
     pub fn answer(&self, mut rung: impl FnMut(u32)) {
         for (at, summary) in self.in_use().iter().enumerate() {
@@ -99,10 +102,10 @@ impl Doorbells {
     }
 }
 
-/// How many bells a word holds, and how many words a word of the summary speaks for.
+/// How many bells a word holds, and how many words of bells a word of the summary stands for.
 const BITS: usize = u64::BITS as usize;
 
-/// The word in which a bit lies, and the bit within it.
+/// Returns the word in which a bit lies, and the bit within it.
 #[inline]
 const fn split(index: usize) -> (usize, u64) {
     (index / BITS, 1 << (index % BITS))
@@ -112,7 +115,7 @@ fn zeros(words: usize) -> Box<[AtomicU64]> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The places of the bits that are set, lowest first.
+/// Iterates over the positions of the bits that are set, the lowest first.
 #[inline]
 fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

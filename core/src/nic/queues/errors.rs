@@ -1,4 +1,4 @@
-//! Why a request was not posted.
+//! Errors of posting: why a request was not posted.
 
 use thiserror::Error;
 
@@ -15,9 +15,9 @@ pub enum PostError {
          their completions, before posting more; or configure a deeper queue"
     )]
     Full {
-        /// The queue pair.
+        /// The number of the queue pair.
         qpn: Qpn,
-        /// How many requests its queue holds.
+        /// How many requests the queue holds.
         depth: usize,
     },
     /// As many receives as a shared queue holds are posted.
@@ -26,26 +26,26 @@ pub enum PostError {
          come and their completions were taken, or make a longer queue"
     )]
     SharedFull {
-        /// How many receives it holds.
+        /// How many receives the shared queue holds.
         depth: usize,
     },
-    /// The queue pair takes its receives from a queue that it shares.
+    /// The queue pair takes its receives from a shared receive queue.
     #[error("{qpn} takes its receives from a shared queue: post them there")]
     Shared {
-        /// The queue pair.
+        /// The number of the queue pair.
         qpn: Qpn,
     },
     /// The queue pair takes no such requests in its state.
     #[error("{qpn} is in state {state:?}, where {what} can't be posted")]
     State {
-        /// The queue pair.
+        /// The number of the queue pair.
         qpn: Qpn,
-        /// Its state.
+        /// The state of the queue pair.
         state: State,
-        /// What was to be posted.
+        /// The kind of request that was to be posted.
         what: &'static str,
     },
-    /// It is no request that could be carried out.
+    /// The request is not valid, or not for this transport.
     #[error(
         "{operation} can't be posted to {qpn}, or not with such data and attachment: reads need \
          memory to put what is read, atomic operations take no data, keys are invalidated by sends, \
@@ -53,15 +53,15 @@ pub enum PostError {
          datagrams are for queue pairs of their own"
     )]
     Unfit {
-        /// The queue pair.
+        /// The number of the queue pair.
         qpn: Qpn,
-        /// What was to be done.
+        /// The operation that the request asks for.
         operation: &'static str,
     },
-    /// The message is longer than any may be.
+    /// The message is longer than any message may be.
     #[error("a message of {len} bytes is longer than {LONGEST_MESSAGE}")]
     TooLong {
-        /// Its length.
+        /// How many bytes the message has.
         len: u64,
     },
 }
@@ -70,7 +70,7 @@ pub enum PostError {
 #[derive(Debug, Error)]
 #[error("{why}")]
 pub struct Refused<R: std::fmt::Debug> {
-    /// Why not.
+    /// Why the request was not posted.
     pub why: PostError,
     /// The request, unchanged.
     pub request: Box<R>,

@@ -13,7 +13,7 @@ use crate::wire::Qpn;
 /// The program's end of a receive queue.
 pub struct ReceiveQueue {
     pub(crate) shared: SharedWithProgram,
-    /// One that holds none, if receives come from a queue that is shared.
+    /// The ring of receives, which holds none if receives come from a shared receive queue.
     pub(crate) ring: Producer<ReceiveRequest>,
 }
 
@@ -23,17 +23,17 @@ impl ReceiveQueue {
         (Self { shared, ring }, taken)
     }
 
-    /// The end of a queue pair that has no receives of its own.
+    /// Makes the end of a queue pair that has no receives of its own.
     pub(crate) fn without(shared: SharedWithProgram, nothing: &EmptyRing<ReceiveRequest>) -> Self {
         Self { shared, ring: nothing.producer() }
     }
 
-    /// The queue pair.
+    /// The number of the queue pair.
     pub fn qpn(&self) -> Qpn {
         self.shared.qpn
     }
 
-    /// Whether it is the NIC with these doorbells that it belongs to.
+    /// Whether the queue belongs to the NIC with these doorbells.
     pub(crate) fn rings(&self, doorbells: &Arc<Doorbells>) -> bool {
         Arc::ptr_eq(&self.shared.doorbells, doorbells)
     }
@@ -57,16 +57,16 @@ impl ReceiveQueue {
             Some(slot) => slot.fill(receive),
             None => return Err(self.refuse((receive, true))),
         }
-        // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again
-        // since it may have broken meanwhile, and the NIC not have seen this receive.
+        // Whatever is posted to a broken queue pair is to be flushed. The state is looked at again,
+        // since the queue pair may have broken meanwhile without the NIC having seen this receive.
         if self.shared.is_from(State::Error) {
             self.shared.doorbells.ring(self.shared.place);
         }
         Ok(())
     }
 
-    /// Whether the queue pair is broken: then a receive that is posted is flushed, which takes a
-    /// turn of the NIC that it asks for, but that somebody must take.
+    /// Whether the queue pair is broken. Then a receive that is posted is flushed in a turn of the
+    /// NIC, for which the doorbell was rung, but which somebody must take.
     #[inline]
     pub fn is_flushed(&self) -> bool {
         self.shared.is_from(State::Error)

@@ -1,15 +1,18 @@
-//! Where a queue pair takes its receives from: a queue of its own, or one that it shares.
+//! Receives of a queue pair: the NIC's end of a receive queue of its own, or of a shared one.
 //!
-//! A shared queue belongs to one completion queue, and so do all queue pairs that draw from it. It
-//! is not flushed when one of them breaks: what it holds is for the others.
+//! A shared receive queue belongs to one completion queue, and so do all queue pairs that draw from
+//! it. It is not flushed when one of them breaks: its receives are for the others.
 
 use crate::nic::identifiers::SharedReceiveQueueId;
 use crate::nic::protection::segment::Domain;
 use crate::nic::requests::work_request::ReceiveRequest;
 use crate::nic::ring::Consumer;
 
+/// The queue that a queue pair takes its receives from.
 pub(crate) enum Receives {
+    /// A receive queue of the queue pair's own.
     Own(Consumer<ReceiveRequest>),
+    /// A receive queue that several queue pairs share.
     Shared(SharedReceiveQueueId),
 }
 
@@ -17,17 +20,19 @@ pub(crate) enum Receives {
 pub(crate) struct SharedReceives {
     pub ring: Consumer<ReceiveRequest>,
     pub domain: Domain,
-    /// The completion queue of all who draw from it, and how many these are.
+    /// The completion queue of all queue pairs that draw from the queue.
     pub completions: u32,
+    /// How many queue pairs draw from the queue.
     pub users: usize,
-    /// Below how many receives to tell, once.
+    /// The number of receives below which an event is raised, once.
     pub low_limit: usize,
-    /// Whether there is an event that nobody has taken yet.
+    /// Whether there is an event of this queue that nobody has taken yet.
     pub event_pending: bool,
 }
 
 impl Receives {
-    /// How many wait in a queue of one's own; those of others are promised to nobody.
+    /// How many receives wait in a queue of the queue pair's own. Those of a shared queue are
+    /// promised to nobody, and count as none.
     #[inline]
     pub fn waiting(&self) -> usize {
         match self {
@@ -36,12 +41,13 @@ impl Receives {
         }
     }
 
+    /// Whether the receives come from a shared receive queue.
     #[inline]
     pub fn are_shared(&self) -> bool {
         matches!(self, Self::Shared(_))
     }
 
-    /// Takes one's own next receive.
+    /// Takes the next receive from a queue of the queue pair's own.
     #[inline]
     pub fn pop_own(&mut self) -> Option<ReceiveRequest> {
         match self {

@@ -26,7 +26,7 @@ impl SendQueue {
         (Self { shared, ring }, taken)
     }
 
-    /// The queue pair.
+    /// The number of the queue pair.
     pub fn qpn(&self) -> Qpn {
         self.shared.qpn
     }
@@ -56,14 +56,17 @@ impl SendQueue {
         }
     }
 
+    /// Writes a request to the queue that is not plain, or not of a reliable connection, if it is
+    /// valid.
     #[inline(never)]
     fn put_other(&mut self, request: WorkRequest) -> Result<(), Refused<WorkRequest>> {
         let len = request.len(self.shared.service);
         self.put(request, len, None)
     }
 
-    /// The same of a plain request: a copy, within another value so that it is one, for most plain
-    /// requests are never in memory but in their slot.
+    /// Writes a plain request of another service to the queue. The request is passed within another
+    /// value, and so is a copy of its own in memory: otherwise the compiler would keep all plain
+    /// requests in memory, most of which are built in their slot.
     #[cold]
     fn put_copied(
         &mut self,
@@ -72,7 +75,7 @@ impl SendQueue {
         self.put_other(request)
     }
 
-    /// Writes a request to the queue that has so many bytes, if it is one that can be.
+    /// Writes a request of `len` bytes to the queue; without a length the request is not valid.
     #[inline(always)]
     fn put(
         &mut self,
@@ -84,14 +87,15 @@ impl SendQueue {
         let fits = len.filter(|&len| allowed && len <= u64::from(LONGEST_MESSAGE));
         match (self.ring.slot(), fits) {
             (Some(slot), Some(len)) => {
-                let told = request.signalled && plain.is_some_and(|plain| !plain.needs_response());
+                let simple =
+                    request.signalled && plain.is_some_and(|plain| !plain.needs_response());
                 let (len, ticket) = (len as u32, Cell::new(0));
                 let (beyond, placed) = (Cell::new(Psn::new(0)), Cell::new(false));
                 slot.fill(Posted {
                     request,
                     len,
                     plain,
-                    simple: told,
+                    simple,
                     ticket,
                     psn_beyond: beyond,
                     written_locally: placed,
@@ -103,20 +107,21 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Whether three quarters of it are in use.
+    /// Whether three quarters of the queue are in use.
     #[inline(always)]
     pub(crate) fn is_short_of_room(&mut self) -> bool {
         self.ring.slot_beside(self.ring.depth() / 4).is_none()
     }
 
-    /// The slot of a request that is sent before it is written there, if it could be posted.
+    /// Returns a slot for a message that is sent before it is written to the queue, if the message
+    /// could be posted.
     #[inline(always)]
     pub(crate) fn slot_of_copied(&mut self) -> Option<Slot<'_, Posted>> {
         if self.shared.is_from(State::TAKING_SENDS) { self.ring.slot() } else { None }
     }
 
-    /// In one value with another, so that the request need not be in memory before it is known that
-    /// it goes this way.
+    /// Says why a request is refused. The request is passed within another value, so that the
+    /// compiler need not keep it in memory before it is known to be refused.
     #[cold]
     fn refuse(&self, (request, _): (WorkRequest, Option<u64>)) -> Refused<WorkRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());
@@ -129,13 +134,13 @@ impl SendQueue {
         Refused { why, request: Box::new(request) }
     }
 
-    /// Whether it is the NIC with these doorbells that it belongs to.
+    /// Whether the queue belongs to the NIC with these doorbells.
     #[inline]
     pub(crate) fn rings(&self, doorbells: &Arc<Doorbells>) -> bool {
         Arc::ptr_eq(&self.shared.doorbells, doorbells)
     }
 
-    /// Tells the NIC that there is work. It is done in the NIC's next turn.
+    /// Tells the NIC that requests were posted. They are sent in the NIC's next turn.
     #[inline]
     pub fn ring(&self) {
         self.shared.doorbells.ring(self.shared.place);

@@ -6,13 +6,13 @@ use crate::nic::ring::{Consumer, Producer, ring};
 
 /// The program's end of a receive queue that several queue pairs draw from.
 pub struct SharedReceiveQueue {
-    /// The receives, with room for a few at first and for more as there are more.
+    /// The receives. The ring has room for a few at first, and grows when there are more.
     pub(crate) ring: Producer<ReceiveRequest>,
-    /// The most receives.
+    /// The most receives that the queue may hold.
     most: usize,
 }
 
-/// The receives that a shared queue has room for at first.
+/// How many receives a shared queue has room for at first.
 const FIRST_RECEIVES: usize = 2;
 
 impl SharedReceiveQueue {
@@ -40,8 +40,9 @@ impl SharedReceiveQueue {
         Ok(())
     }
 
-    /// Posts a receive that finds no room, after making more, or refuses it. It comes in one value
-    /// with another, for the same reason as a refused [send](SendQueue::refuse).
+    /// Posts a receive that finds no room, after making more room, or refuses it. The receive is
+    /// passed within another value, so that the compiler need not keep it in memory before it is
+    /// known to come here.
     #[cold]
     fn post_beyond(
         &mut self,

@@ -1,4 +1,4 @@
-//! What a program's ends of a queue pair share with the NIC.
+//! What the program's two ends of a queue pair share with the NIC.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,7 +7,7 @@ use crate::nic::config::state::State;
 use crate::nic::queues::doorbells::Doorbells;
 use crate::wire::{Qpn, Service};
 
-/// What the program's ends of a queue pair share with the NIC.
+/// The identity and the state of a queue pair, which the program's two ends share with the NIC.
 #[derive(Clone)]
 pub(crate) struct SharedWithProgram {
     pub qpn: Qpn,
@@ -18,7 +18,7 @@ pub(crate) struct SharedWithProgram {
 }
 
 impl SharedWithProgram {
-    /// Whether the state is this one, or one behind it.
+    /// Whether the queue pair is in this state, or in one behind it in the order of their codes.
     #[inline]
     pub fn is_from(&self, state: State) -> bool {
         self.state.load(Ordering::Acquire) >= state as u8

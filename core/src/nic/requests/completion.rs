@@ -5,59 +5,61 @@ use crate::nic::requests::memory::Memory;
 use crate::nic::requests::work_request::{Attachment, Operation};
 use crate::wire::Qpn;
 
-/// What became of a request: each that was posted has one in the end, but for unsignalled ones
-/// that succeeded.
+/// Says what became of a request. Each request that was posted has a completion in the end, except
+/// unsignalled ones that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// The request's.
+    /// The number that the program gave the request.
     pub id: u64,
-    /// The queue pair that it was posted to.
+    /// The queue pair that the request was posted to.
     pub qpn: Qpn,
-    /// What was done, or why it was not.
+    /// What was done, or why the request failed.
     pub outcome: Result<Done, Failure>,
-    /// The bytes of a message received, written by the peer, or read; otherwise nothing.
+    /// How many bytes a message received has, or the peer wrote, or were read; otherwise 0.
     pub len: u32,
-    /// What a message received brought with it.
+    /// What a received message brought with it.
     pub attached: Attachment,
-    /// The memory that the request took with it.
+    /// The memory that was lent to the NIC with the request.
     pub memory: Memory,
 }
 
-/// What a request did.
+/// What a successful request did.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Done {
     /// The peer has received the message.
     Sent,
     /// The data is in the peer's memory.
     Written,
-    /// What was in the peer's memory is in the request's.
+    /// The peer's data is in the request's memory.
     Read,
     /// The peer's word was replaced or added to, or left alone because it was not as expected.
     Atomic {
-        /// What it was before.
+        /// The value that the word had before the operation.
         before: u64,
     },
     /// A message was received.
     Received,
-    /// A datagram was received: behind 40 bytes in which its network header stands, an IPv4 header
-    /// in the last 20 of them.
+    /// A datagram was received. It stands behind 40 bytes for its network header, of which an IPv4
+    /// header takes the last 20.
     ReceivedDatagram {
-        /// The queue pair that sent it.
+        /// The queue pair that sent the datagram.
         source: Qpn,
     },
-    /// A peer wrote to this side's memory, and said so: the receive itself was not filled.
+    /// A peer wrote to this side's registered memory, with an attachment: the memory of the receive
+    /// itself was not filled.
     ReceivedWrite,
 }
 
 impl Completion {
-    /// Of a request that was not carried out.
+    /// Makes the completion of a request that failed.
     pub(crate) fn failed(id: u64, qpn: Qpn, failure: Failure, memory: Memory) -> Self {
         Self { id, qpn, outcome: Err(failure), len: 0, attached: Attachment::Nothing, memory }
     }
 }
 
 impl Operation {
-    /// What has been done when it was; `before` is what an atomic operation found.
+    /// Returns what an operation has done when it has succeeded; `before` is the value that an
+    /// atomic operation found.
     #[inline]
     pub(crate) const fn done(self, before: u64) -> Done {
         match self {
@@ -73,7 +75,7 @@ impl Operation {
 mod tests {
     use super::*;
 
-    /// It is moved into the ring and out of it with every request.
+    /// Every request moves a completion into the ring and out of it, so its size matters.
     #[test]
     fn a_completion_is_small() {
         assert_eq!(size_of::<Completion>(), 96);

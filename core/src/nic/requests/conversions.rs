@@ -1,4 +1,4 @@
-//! What data and memory are made of: bytes as programs have them.
+//! Conversions of bytes, as programs have them, into the data and the memory of requests.
 
 use bytes::{Bytes, BytesMut};
 
@@ -13,23 +13,23 @@ impl From<Buf> for Memory {
     }
 }
 
-/// The vector as a [`Buf`], without a copy: its bytes are sent, or its whole capacity is received
-/// into.
+/// Makes a [`Buf`] of the vector, without a copy: its bytes are sent, or its whole capacity is
+/// received into.
 impl From<Vec<u8>> for Memory {
     fn from(vec: Vec<u8>) -> Self {
         Self::Buf(vec.into())
     }
 }
 
-/// The bytes as a full [`Buf`], without a copy.
+/// Makes a full [`Buf`] of the bytes, without a copy.
 impl From<Box<[u8]>> for Memory {
     fn from(bytes: Box<[u8]>) -> Self {
         Self::Buf(bytes.into())
     }
 }
 
-/// The bytes as a [`Buf`], without a copy if no other handle to their allocation is left: they are
-/// sent, or the whole capacity is received into.
+/// Makes a [`Buf`] of the bytes, without a copy if no other handle to their allocation is left:
+/// they are sent, or the whole capacity is received into.
 impl From<BytesMut> for Memory {
     fn from(bytes: BytesMut) -> Self {
         Self::Buf(bytes.into())
@@ -70,8 +70,8 @@ impl From<Inline> for Data {
     }
 }
 
-/// Without a copy if no other handle to the bytes is left. Shared ones travel in the request if
-/// they are few, and are copied otherwise.
+/// Takes the bytes over without a copy if no other handle to them is left. Shared bytes travel in
+/// the request if they are few, and are copied otherwise.
 impl From<Bytes> for Data {
     fn from(bytes: Bytes) -> Self {
         match bytes.is_unique() {
@@ -81,14 +81,14 @@ impl From<Bytes> for Data {
     }
 }
 
-/// The text's bytes, without a copy.
+/// Takes the text's bytes over, without a copy.
 impl From<String> for Data {
     fn from(text: String) -> Self {
         Buf::from(text).into()
     }
 }
 
-/// In the request if they are few, and copied otherwise.
+/// Puts the bytes into the request if they are few, and copies them otherwise.
 impl From<&'static [u8]> for Data {
     #[inline]
     fn from(bytes: &'static [u8]) -> Self {
@@ -96,7 +96,7 @@ impl From<&'static [u8]> for Data {
     }
 }
 
-/// In the request if they are few, and copied otherwise.
+/// Puts the bytes into the request if they are few, and copies them otherwise.
 impl<const N: usize> From<&'static [u8; N]> for Data {
     #[inline]
     fn from(bytes: &'static [u8; N]) -> Self {
@@ -104,7 +104,7 @@ impl<const N: usize> From<&'static [u8; N]> for Data {
     }
 }
 
-/// In the request if it is short, and copied otherwise.
+/// Puts the text into the request if it is short, and copies it otherwise.
 impl From<&'static str> for Data {
     #[inline]
     fn from(text: &'static str) -> Self {
@@ -113,7 +113,7 @@ impl From<&'static str> for Data {
 }
 
 impl Data {
-    /// A copy of bytes: in the request if they are few, or else in a buffer.
+    /// Copies bytes: into the request if they are few, or else into a buffer.
     #[inline]
     fn copied(bytes: &[u8]) -> Self {
         match Inline::new(bytes) {

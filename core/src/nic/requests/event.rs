@@ -1,11 +1,11 @@
-//! Events: what a program hears of without asking each queue.
+//! Events: what a program is told without asking each queue.
 
 use crate::nic::identifiers::{CompletionQueueId, SharedReceiveQueueId};
 use crate::nic::requests::failure::Cause;
 use crate::wire::Qpn;
 use crate::wire::cm::QuotedRequest;
 
-/// Something that a program should hear of without asking each queue.
+/// Something that a program is told without asking each queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A completion came to a queue that was [armed](crate::nic::Nic::arm) for it.
@@ -13,26 +13,28 @@ pub enum Event {
     /// A queue pair broke, or was told to stop.
     Broken(Qpn, Cause),
     /// The peer of a queue pair that is ready to receive, and not yet to send, has begun to send:
-    /// it knows that the connection stands, though its word for that may have been lost.
+    /// so the peer knows that the connection is established, though its message that says so may
+    /// have been lost.
     Established(Qpn),
     /// A draining queue pair has nothing under way any more.
     Drained(Qpn),
-    /// A shared receive queue has fewer receives than it was [to tell](crate::nic::Nic::tell_low) at.
+    /// A shared receive queue has fewer receives than the limit that was
+    /// [set](crate::nic::Nic::tell_low).
     ReceivesLow(SharedReceiveQueueId),
-    /// What comes from a queue pair's peer does not come from the Ethernet address that its path
-    /// leads to: it may have moved. [`redirect`](crate::nic::Nic::redirect) lets the queue pair follow.
+    /// Packets of a queue pair's peer come from another Ethernet address than its path leads to:
+    /// the peer may have moved. [`redirect`](crate::nic::Nic::redirect) lets the queue pair follow.
     PathChanged(Qpn),
-    /// A broken queue pair takes no more receives from the queue that it shares.
+    /// A broken queue pair takes no more receives from its shared receive queue.
     LastReceive(Qpn),
     /// The system of a peer's host says that nobody is at the port to which a management datagram
-    /// was sent, and quotes the datagram: a request for a connection. Anybody can forge that, and
-    /// must guess the transaction. For the connection manager, which
+    /// was sent, and quotes that datagram, a request for a connection. Anybody can forge such a
+    /// message, but must guess the transaction. The connection manager
     /// [judges](crate::cm::ConnectionManager::port_closed) it.
     RequestBounced(QuotedRequest),
 }
 
 impl Event {
-    /// The queue pair that it is of.
+    /// The queue pair that the event is about, if it is about one.
     pub(crate) fn queue_pair(&self) -> Option<Qpn> {
         match *self {
             Self::Broken(qpn, _)

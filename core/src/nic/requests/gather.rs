@@ -1,4 +1,5 @@
-//! Part of a request's memory, from or to the payload of one packet.
+//! Gather and scatter: part of a request's memory as the payload of one packet, and a payload into
+//! a request's memory.
 
 use std::ops::Range;
 
@@ -11,10 +12,12 @@ use crate::payload::{Payload, WordBytes};
 use crate::sync::AtomicU64;
 use crate::wire::Crc;
 
-/// Bytes of registered memory that a request names.
+/// The part of a request's registered memory that one packet carries.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
+    /// Bytes in one piece.
     Words(WordBytes<'a>),
+    /// Bytes in several segments.
     Pieces(Pieces<'a>),
 }
 
@@ -28,7 +31,7 @@ pub(crate) struct Pieces<'a> {
     len: usize,
 }
 
-/// A part of the registered memory that `segments` name, if the keys allow it.
+/// Returns a part of the registered memory that `segments` name, if the keys allow it.
 #[inline]
 pub(crate) fn gather<'a>(
     keys: &'a KeyTable,
@@ -49,7 +52,8 @@ pub(crate) fn gather<'a>(
     Ok(Source::Pieces(Pieces { keys, domain, segments, at, len }))
 }
 
-/// The memory of a segment, or what is wrong with it as the cause that it is.
+/// Returns the memory of a segment and where the segment begins in it, or why the segment may not
+/// be used.
 #[inline]
 pub(crate) fn allowed<'a>(
     keys: &'a KeyTable,
@@ -62,8 +66,8 @@ pub(crate) fn allowed<'a>(
         .map_err(|why| Cause::LocalProtection { segment: index as u16, why })
 }
 
-/// Puts a payload into memory, from byte `at` on, where there is room for it: all of it, or nothing
-/// if the keys do not allow it.
+/// Puts a payload into memory from byte `at` on, where there must be room for it. If the keys do
+/// not allow it, nothing is written.
 #[inline(always)]
 pub(crate) fn scatter<P: Payload>(
     memory: &mut Memory,
@@ -98,8 +102,9 @@ fn scatter_to_segments<P: Payload>(
     Ok(())
 }
 
-/// Calls `each` with the segments that hold the bytes `at..at + len` of all of them: the index,
-/// where in the segment the bytes begin, how many they are, and where they stand in the range.
+/// Calls `each` for each segment that holds some of the bytes `at..at + len` of all segments
+/// together, with the segment's index, where in the segment those bytes begin, how many they are,
+/// and where they stand in the range.
 #[inline]
 pub(crate) fn pieces(
     segments: &[Segment],
@@ -126,7 +131,7 @@ pub(crate) fn pieces(
 }
 
 impl<'a> Pieces<'a> {
-    /// Calls `each` with every piece and where it stands in the payload.
+    /// Calls `each` with every piece and where the piece stands in the payload.
     fn each(&self, mut each: impl FnMut(WordBytes<'a>, usize)) {
         pieces(self.segments, self.at, self.len, |index, from, count, done| {
             let segment = &self.segments[index];

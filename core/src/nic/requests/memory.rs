@@ -5,27 +5,27 @@ use std::fmt;
 use crate::memory::{Buf, Few};
 use crate::nic::protection::segment::Segment;
 
-/// The most bytes of one message.
+/// The most bytes that one message may have.
 pub const LONGEST_MESSAGE: u32 = 1 << 31;
 
 /// The most bytes that a request carries in itself.
 pub const MOST_INLINE: usize = Few::MOST;
 
-/// Memory that a request takes with it, and its completion brings back.
+/// Memory that is lent to the NIC with a request, and comes back with its completion.
 ///
-/// It is made of a [`Buf`], of whatever a `Buf` takes over without a copy (`Vec<u8>`, `Box<[u8]>`,
-/// `BytesMut`), of a [`Segment`], or of a list of those. Of a vector to be received or read into,
-/// it is the capacity that counts, as of a `Buf`, and not the length.
+/// A `Memory` is made of a [`Buf`], of whatever a `Buf` takes over without a copy (`Vec<u8>`,
+/// `Box<[u8]>`, `BytesMut`), of a [`Segment`], or of a list of segments. When a vector or a `Buf`
+/// is received or read into, its capacity counts, and not its length.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum Memory {
-    /// None.
+    /// No memory goes with the request.
     #[default]
     None,
     /// A part of registered memory.
     Segment(Segment),
-    /// A buffer: its filled bytes to be sent, or its whole capacity to be received into.
+    /// A buffer: its filled bytes are sent, or its whole capacity is received into.
     Buf(Buf),
-    /// Several of them, gathered or scattered in their order.
+    /// Several segments, gathered or scattered in their order.
     List(Box<[Segment]>),
 }
 
@@ -33,34 +33,35 @@ pub enum Memory {
 #[derive(Clone, Copy)]
 pub struct Inline(Few);
 
-/// What a request sends.
+/// The data that a request sends.
 ///
-/// It is made of any [`Memory`], or of what that is made of; of `Bytes` and `String`, without a
-/// copy where nobody else has the bytes; and of bytes and text that are in the program itself
-/// (`b"hello"`), which travel in the request if they are not more than [`MOST_INLINE`], and are
-/// copied otherwise.
+/// `Data` is made of any [`Memory`], or of whatever that is made of; of `Bytes` and `String`,
+/// without a copy where nobody else has the bytes; and of bytes and text that are in the program
+/// itself (`b"hello"`), which travel in the request if they are not more than [`MOST_INLINE`], and
+/// are copied otherwise.
 pub enum Data {
-    /// A copy of a few bytes, made when it was posted.
+    /// A copy of a few bytes, made when the request was posted.
     Inline(Inline),
     /// Bytes that stay where they are until the request completes.
     Memory(Memory),
 }
 
 impl Inline {
-    /// A copy of `bytes`, if they are not more than [`MOST_INLINE`].
+    /// Makes a copy of `bytes`, if they are not more than [`MOST_INLINE`].
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         Few::new(bytes).map(Self)
     }
 
-    /// The bytes of a word and of those behind it, the lowest first, if they are not more than
-    /// [`MOST_INLINE`]: without a way through memory for who has them at hand.
+    /// Makes inline data of the bytes of `first` and of the words behind it, the lowest byte first,
+    /// if they are not more than [`MOST_INLINE`]. Words that are in registers already need not go
+    /// through memory.
     #[inline(always)]
     pub fn of_words(first: u64, words: &[u64]) -> Option<Self> {
         Few::of_words(first, words).map(Self)
     }
 
-    /// The bytes.
+    /// The bytes that travel in the request.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()
@@ -68,7 +69,7 @@ impl Inline {
 }
 
 impl Memory {
-    /// How many bytes it offers to be sent.
+    /// How many bytes the memory offers to be sent.
     #[inline]
     pub fn filled(&self) -> u64 {
         match self {
@@ -77,7 +78,7 @@ impl Memory {
         }
     }
 
-    /// How many bytes may be received into it.
+    /// How many bytes may be received into the memory.
     #[inline]
     pub fn room(&self) -> u64 {
         match self {
@@ -88,7 +89,7 @@ impl Memory {
         }
     }
 
-    /// The buffer, or an empty one if it is something else.
+    /// Returns the buffer, or an empty one if the memory is of another kind.
     #[inline]
     pub fn into_buf(self) -> Buf {
         match self {
@@ -97,7 +98,7 @@ impl Memory {
         }
     }
 
-    /// The parts of registered memory that it consists of.
+    /// The parts of registered memory that this memory consists of, if it is no buffer.
     #[inline]
     pub(crate) fn segments(&self) -> &[Segment] {
         match self {
@@ -109,7 +110,7 @@ impl Memory {
 }
 
 impl Data {
-    /// The bytes that it sends, if they lie in private memory, in one piece.
+    /// The bytes that are sent, if they lie in private memory, in one piece.
     #[inline]
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match self {
@@ -119,7 +120,7 @@ impl Data {
         }
     }
 
-    /// The parts of registered memory that it consists of otherwise.
+    /// The parts of registered memory that are sent, if the data is neither inline nor a buffer.
     #[inline]
     pub(crate) fn segments(&self) -> &[Segment] {
         match self {
@@ -128,7 +129,7 @@ impl Data {
         }
     }
 
-    /// The memory that it took with it.
+    /// Takes the memory out, to go back to the program with the completion.
     #[inline]
     pub(crate) fn take_memory(&mut self) -> Memory {
         match self {
@@ -137,7 +138,7 @@ impl Data {
         }
     }
 
-    /// How many bytes it sends.
+    /// How many bytes the request sends.
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
@@ -146,7 +147,7 @@ impl Data {
         }
     }
 
-    /// Whether it sends no bytes.
+    /// Whether the request sends no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,23 +1,27 @@
-//! Plain requests, which most are, and whether a request is valid for a service.
+//! Plain requests: the most common shapes, for which the fast paths are made. And whether a request
+//! is valid for a service.
 
 use crate::nic::requests::memory::{Data, Memory};
 use crate::nic::requests::work_request::{Attachment, Operation, WorkRequest};
 use crate::wire::Service;
 
-/// What a [plain](WorkRequest::plain) request is.
+/// The shape of a [plain](WorkRequest::plain) request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Plain {
+    /// A send of bytes in one piece, with nothing attached.
     Send,
-    /// A send with an immediate.
+    /// A send of bytes in one piece with immediate data.
     SendImm,
+    /// A write of bytes in one piece, with nothing attached.
     Write,
+    /// A read into one segment.
     Read,
-    /// An atomic operation.
+    /// An atomic operation of either kind.
     Atomic,
 }
 
 impl Plain {
-    /// Whether it asks for something, which only an answer of its own completes.
+    /// Whether only a response of its own completes the request, and no acknowledgement.
     #[inline(always)]
     pub const fn needs_response(self) -> bool {
         matches!(self, Self::Read | Self::Atomic)
@@ -25,16 +29,16 @@ impl Plain {
 }
 
 impl WorkRequest {
-    /// Whether the peer needs a receive for it.
+    /// Whether the peer needs a receive for the request.
     #[inline]
     pub const fn takes_receive(&self) -> bool {
         matches!(self.operation, Operation::Send) || !matches!(self.attached, Attachment::Nothing)
     }
 
-    /// Whether it is what most requests are: a send of bytes that lie in one piece, if need be with
-    /// an immediate, a write of such and of nothing else, a read into one segment, or an atomic
-    /// operation. It is one that a reliable connection can carry out, then, and takes its
-    /// [data's](Data::len) length.
+    /// Returns how the request is plain, if it is: a send of bytes that lie in one piece, perhaps
+    /// with an immediate, a write of such bytes with nothing attached, a read into one segment, or
+    /// an atomic operation. A plain request is always valid on a reliable connection, and for sends
+    /// and writes its length is that of its [data](Data::len).
     #[inline(always)]
     pub(crate) fn plain(&self) -> Option<Plain> {
         let in_one_piece = matches!(self.data, Data::Inline(_) | Data::Memory(Memory::Buf(_)));
@@ -47,7 +51,7 @@ impl WorkRequest {
         }
     }
 
-    /// The same of those that ask for something.
+    /// Returns how a read or an atomic operation is plain, if it is.
     #[inline(always)]
     fn plain_read_or_atomic(&self) -> Option<Plain> {
         let alone = matches!(self.attached, Attachment::Nothing) && !self.fenced;
@@ -63,7 +67,8 @@ impl WorkRequest {
         }
     }
 
-    /// How many bytes the message has, if this is a request that can be, with this service.
+    /// Returns how many bytes the message has, or `None` if the request is not valid for this
+    /// service.
     #[inline(never)]
     pub(crate) fn len(&self, service: Service) -> Option<u64> {
         use Attachment::{Imm, Invalidate, Metadata, Nothing};
@@ -81,7 +86,8 @@ impl WorkRequest {
         }
     }
 
-    /// The same of a request that asks for something.
+    /// Returns how many bytes a read or an atomic operation puts into the request's own memory, or
+    /// `None` if its memory is of the wrong kind.
     fn read_or_atomic_len(&self) -> Option<u64> {
         match (&self.operation, &self.data) {
             (Operation::Read { .. }, Data::Memory(memory)) => Some(memory.room()),
@@ -91,7 +97,8 @@ impl WorkRequest {
         }
     }
 
-    /// Whether it is about the peer's memory, and not its receives alone.
+    /// Whether the request accesses the peer's memory or its keys, and not the peer's receives
+    /// alone.
     #[inline(always)]
     pub(crate) fn accesses_memory(&self) -> bool {
         !matches!(self.operation, Operation::Send)

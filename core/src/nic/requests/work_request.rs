@@ -9,51 +9,52 @@ use crate::wire::{Imm, Metadata, Qkey, Qpn, RemoteAddr, Rkey};
 /// What a request does, and with which memory of the peer's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
-    /// Puts the data into the peer's next receive, and completes that.
+    /// Puts the data into the peer's next receive, and completes that receive.
     Send,
-    /// Puts the data into the peer's registered memory. With an attachment, a receive is completed,
-    /// too.
+    /// Puts the data into the peer's registered memory. A write with an attachment also completes a
+    /// receive of the peer's.
     Write {
-        /// Where, by the addresses of the peer's registration.
+        /// Where the data goes, by the addresses of the peer's registration.
         address: RemoteAddr,
-        /// The peer's key.
+        /// The remote key of the peer's registration.
         rkey: Rkey,
     },
-    /// Fetches from the peer's registered memory, as much as the request's own has room for.
+    /// Fetches as many bytes from the peer's registered memory as the request's own memory has room
+    /// for.
     Read {
-        /// Where from.
+        /// Where the data comes from, by the addresses of the peer's registration.
         address: RemoteAddr,
-        /// The peer's key.
+        /// The remote key of the peer's registration.
         rkey: Rkey,
     },
-    /// Replaces a word of the peer's if it is as expected.
+    /// Replaces a word of the peer's memory if it has the expected value.
     CompareSwap {
-        /// Which: an address that 8 divides.
+        /// Which word is compared: an address that is a multiple of 8.
         address: RemoteAddr,
-        /// The peer's key.
+        /// The remote key of the peer's registration.
         rkey: Rkey,
-        /// What it is expected to be.
+        /// The value that the word is expected to have.
         compare: u64,
-        /// What it is to be then.
+        /// The value that the word is given if it has the expected one.
         swap: u64,
     },
-    /// Adds to a word of the peer's, wrapping around.
+    /// Adds to a word of the peer's memory, wrapping around.
     FetchAdd {
-        /// Which: an address that 8 divides.
+        /// Which word is added to: an address that is a multiple of 8.
         address: RemoteAddr,
-        /// The peer's key.
+        /// The remote key of the peer's registration.
         rkey: Rkey,
-        /// How much.
+        /// The number that is added to the word.
         add: u64,
     },
-    /// Puts the data into the next receive of whichever queue pair it names, in one packet, if that
-    /// arrives.
+    /// Puts the data into the next receive of whichever queue pair the request names, in one
+    /// packet, if that packet arrives.
     Datagram {
-        /// The way there.
+        /// The address that the datagram is sent to.
         to: AddressId,
-        /// The queue pair.
+        /// The number of the queue pair at that address.
         qpn: Qpn,
-        /// The key that lets it in.
+        /// The Q_Key that the queue pair requires.
         qkey: Qkey,
     },
 }
@@ -61,58 +62,60 @@ pub enum Operation {
 /// What goes with a message into the completion of the receive that it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Attachment {
-    /// Nothing.
+    /// No attachment goes with the message.
     #[default]
     Nothing,
-    /// Four bytes.
+    /// Four bytes of immediate data.
     Imm(Imm),
-    /// One of the receiver's keys: when the message is received, it is of no use any more. Goes
+    /// A remote key of the receiver's, which is invalidated when the message is received. It goes
     /// with sends only, and for memory that was registered with [the
     /// right](crate::nic::Rights::REMOTE_INVALIDATE) to that.
     Invalidate(Rkey),
-    /// Up to sixteen bytes. Goes with writes only, and only to peers that
-    /// [take it](crate::nic::Sending::metadata), as [they have offered](crate::nic::Connection::metadata).
+    /// Up to sixteen bytes of metadata. They go with writes only, and only to peers that [take
+    /// metadata](crate::nic::Sending::metadata), as [they have
+    /// offered](crate::nic::Connection::metadata).
     Metadata(Metadata),
 }
 
-/// A message that is copied to where it leaves when it is posted, and kept nowhere: see
+/// A message that is copied into the device when it is posted, and kept nowhere: see
 /// [`Nic::send_copied`](crate::nic::Nic::send_copied).
 #[derive(Clone, Copy)]
 pub struct Copied<'m> {
-    /// What goes with it, if anything does.
+    /// The immediate data that goes with the message, if any.
     pub imm: Option<Imm>,
-    /// Its bytes: some, and those behind them.
+    /// The bytes of the message, in two parts, the second of which may be empty.
     pub bytes: [&'m [u8]; 2],
-    /// Whether success is told, under the number 0. Failure always is.
+    /// Whether a success has a completion, which bears the number 0. A failure always has one.
     pub signalled: bool,
 }
 
-/// A request to do something at the peer.
+/// A request of the program's to do something at the peer.
 pub struct WorkRequest {
-    /// The program's own, returned with the completion.
+    /// A number of the program's own, returned with the completion.
     pub id: u64,
-    /// What to do.
+    /// The operation that the request asks for.
     pub operation: Operation,
-    /// What to send, or where to put what is read.
+    /// The data to send, or the memory to put what is read into.
     pub data: Data,
-    /// What goes with the message.
+    /// What goes with the message into the receiver's completion.
     pub attached: Attachment,
-    /// Whether success is told. Failure always is.
+    /// Whether a success has a completion. A failure always has one.
     pub signalled: bool,
-    /// Whether somebody waits for this very completion, which is then hastened.
+    /// Whether the program waits for this very completion: then an acknowledgement is asked for at
+    /// once.
     pub awaited: bool,
-    /// Whether the peer is to be woken for the receive that this completes.
+    /// Whether the peer is to be woken for the receive that this request completes.
     pub solicited: bool,
-    /// Whether to wait, before beginning, until all reads and atomic operations before are
+    /// Whether the request is begun only after all reads and atomic operations before it are
     /// complete. Everything else is carried out in order in any case.
     pub fenced: bool,
 }
 
-/// A place for a message that is to come.
+/// A receive: memory of the program's for a message that is to come.
 pub struct ReceiveRequest {
-    /// The program's own, returned with the completion.
+    /// A number of the program's own, returned with the completion.
     pub id: u64,
-    /// Where to put the message.
+    /// The memory that the message is put into.
     pub memory: Memory,
 }
 
@@ -130,35 +133,36 @@ impl WorkRequest {
         }
     }
 
-    /// A signalled send.
+    /// Makes a signalled send.
     pub fn send(id: u64, data: impl Into<Data>) -> Self {
         Self::new(id, Operation::Send, data.into())
     }
 
-    /// A signalled write to a peer's memory.
+    /// Makes a signalled write to a peer's memory.
     pub fn write(id: u64, address: RemoteAddr, rkey: Rkey, data: impl Into<Data>) -> Self {
         Self::new(id, Operation::Write { address, rkey }, data.into())
     }
 
-    /// A signalled read of a peer's memory, of as many bytes as `into` has room for.
+    /// Makes a signalled read of a peer's memory, of as many bytes as `into` has room for.
     pub fn read(id: u64, address: RemoteAddr, rkey: Rkey, into: impl Into<Memory>) -> Self {
         Self::new(id, Operation::Read { address, rkey }, Data::Memory(into.into()))
     }
 
-    /// A signalled exchange of a peer's word for `swap`, if it is `compare`. What it was comes with
-    /// the completion.
+    /// Makes a signalled compare-and-swap, which replaces a word of the peer's by `swap` if it is
+    /// `compare`. The completion says what the word was before.
     pub fn compare_swap(id: u64, address: RemoteAddr, rkey: Rkey, compare: u64, swap: u64) -> Self {
         let operation = Operation::CompareSwap { address, rkey, compare, swap };
         Self::new(id, operation, Data::Memory(Memory::None))
     }
 
-    /// A signalled addition to a peer's word. What it was comes with the completion.
+    /// Makes a signalled fetch-and-add to a word of the peer's. The completion says what the word
+    /// was before.
     pub fn fetch_add(id: u64, address: RemoteAddr, rkey: Rkey, add: u64) -> Self {
         let operation = Operation::FetchAdd { address, rkey, add };
         Self::new(id, operation, Data::Memory(Memory::None))
     }
 
-    /// A signalled datagram.
+    /// Makes a signalled datagram to a queue pair at an address.
     pub fn datagram(
         id: u64,
         (to, qpn, qkey): (AddressId, Qpn, Qkey),
@@ -167,43 +171,43 @@ impl WorkRequest {
         Self::new(id, Operation::Datagram { to, qpn, qkey }, data.into())
     }
 
-    /// The same with an immediate.
+    /// Returns the request with immediate data.
     #[must_use]
     pub fn with_imm(self, imm: Imm) -> Self {
         Self { attached: Attachment::Imm(imm), ..self }
     }
 
-    /// The same, taking a key of the receiver's back.
+    /// Returns the request such that it invalidates a remote key of the receiver's.
     #[must_use]
     pub fn with_invalidate(self, rkey: Rkey) -> Self {
         Self { attached: Attachment::Invalidate(rkey), ..self }
     }
 
-    /// The same with metadata.
+    /// Returns the request with metadata.
     #[must_use]
     pub fn with_metadata(self, metadata: Metadata) -> Self {
         Self { attached: Attachment::Metadata(metadata), ..self }
     }
 
-    /// The same, its success told to nobody.
+    /// Returns the request such that a success has no completion.
     #[must_use]
     pub fn unsignalled(self) -> Self {
         Self { signalled: false, ..self }
     }
 
-    /// The same, hastened, for somebody waits for it.
+    /// Returns the request such that its completion is hastened, since the program waits for it.
     #[must_use]
     pub fn awaited(self) -> Self {
         Self { awaited: true, ..self }
     }
 
-    /// The same, waking the peer.
+    /// Returns the request such that its message wakes the peer.
     #[must_use]
     pub fn solicited(self) -> Self {
         Self { solicited: true, ..self }
     }
 
-    /// The same, behind all reads and atomic operations before it.
+    /// Returns the request such that it waits for all reads and atomic operations before it.
     #[must_use]
     pub fn fenced(self) -> Self {
         Self { fenced: true, ..self }
@@ -211,6 +215,7 @@ impl WorkRequest {
 }
 
 impl Operation {
+    /// The name of the operation in messages of errors.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Send => "a send",
@@ -222,7 +227,8 @@ impl Operation {
         }
     }
 
-    /// Whether it asks for something, which only an answer of its own completes.
+    /// Whether the operation is a read or an atomic operation, which only a response of its own
+    /// completes, and no acknowledgement.
     #[inline]
     pub(crate) const fn needs_response(&self) -> bool {
         matches!(self, Self::Read { .. } | Self::CompareSwap { .. } | Self::FetchAdd { .. })
@@ -230,7 +236,7 @@ impl Operation {
 }
 
 impl Attachment {
-    /// The immediate, if it is one.
+    /// The immediate data, if the attachment is immediate data.
     #[inline]
     pub const fn imm(&self) -> Option<Imm> {
         match *self {
@@ -239,7 +245,7 @@ impl Attachment {
         }
     }
 
-    /// The metadata, if it is some.
+    /// The metadata, if the attachment is metadata.
     #[inline]
     pub const fn metadata(&self) -> Option<&Metadata> {
         match self {

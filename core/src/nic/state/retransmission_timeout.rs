@@ -89,13 +89,13 @@ impl Rto {
     /// the round trip is only known to be from this to that long, and what was learned before is
     /// corrected no further than that.
     #[inline]
-    pub fn take_sample(&mut self, psn: Psn, now: Time, leaps: &ClockJumps) {
+    pub fn take_sample(&mut self, psn: Psn, now: Time, jumps: &ClockJumps) {
         self.timeout = self.settled;
         if let Some(sampled) = self.sampled_psn
             && psn.distance_from(sampled) >= 0
         {
             self.sampled_psn = None;
-            let [least, most] = [leaps.latest_time(self.sampled_at), self.sampled_at]
+            let [least, most] = [jumps.latest_time(self.sampled_at), self.sampled_at]
                 .map(|sent| nanos(now.since(sent)));
             self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
         }
@@ -154,15 +154,15 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_was_sent_within_a_leap_of_the_clock_teaches_no_more_than_is_known() {
+    fn a_sample_that_was_sent_within_a_jump_of_the_clock_teaches_no_more_than_is_known() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
-        let mut leaps = ClockJumps::default();
+        let mut jumps = ClockJumps::default();
         for round in 0..100 {
             // It may have been sent at once, or after the pause of a millisecond.
             let [sent, read, answered] = [0, 1000, 1020].map(|micros| at(round * 10_000 + micros));
             rto.start_sample(Psn::new(5), sent);
-            leaps.note(sent, read);
-            rto.take_sample(Psn::new(5), answered, &leaps);
+            jumps.note(sent, read);
+            rto.take_sample(Psn::new(5), answered, &jumps);
         }
         assert_eq!(rto.timeout(), Duration::from_micros(20) + SHORTEST);
         for _ in 0..100 {
