@@ -1,15 +1,15 @@
-//! Flows: whom a packet comes from, as far as the device knows.
+//! Flows: the origin of a packet, as far as the device knows.
 
 use crate::encap::{Outer, PathId};
 
-/// Whom a packet comes from, as far as the device knows.
+/// The origin of a packet, as far as the device knows.
 #[derive(Clone, Copy, Debug)]
 pub enum Flow<'a> {
-    /// By a link of its own, which leads nowhere else: whatever a lossless device receives.
+    /// A link that leads to one peer only: the packets of lossless devices come by links.
     Link(PathId),
-    /// By a network: the outer headers, and a number that is the same only if they are. It is the
-    /// one of [`Arrival::flow`](crate::encap::Arrival::flow), so a NIC is given the packets of one
-    /// [`Opener`] only.
+    /// A network, with the outer headers, and a number that is the same only if they are. The
+    /// number is that of [`Arrival::flow`](crate::encap::Arrival::flow), so a NIC is given the
+    /// packets of one [`Opener`](crate::encap::Opener) only.
     Network(u64, &'a Outer),
 }
 
@@ -24,7 +24,7 @@ impl Flow<'_> {
         }
     }
 
-    /// The link, if it is one.
+    /// The link, if the flow is one.
     #[inline]
     pub(crate) fn link(self) -> Option<PathId> {
         match self {

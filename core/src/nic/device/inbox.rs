@@ -6,50 +6,53 @@ use crate::payload::Payload;
 use crate::sync::AtomicU64;
 use crate::wire::{Behind, Bth, Glance, Malformed, OpcodeInfo, Packet};
 
-/// Where packets arrive.
+/// The receiver of what a device hands over: packets, and news of links and ports.
 pub trait Inbox {
     /// Takes a packet, whose payload lies where it arrived.
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>);
 
-    /// Takes a packet if it is what most are, which a glance at its header tells; otherwise, or if
-    /// no kind of packet is usual here, nothing is done. All that is behind that header is what
-    /// comes along: other headers, if there are any, and payload.
+    /// Takes a packet by the fast path if its header, at a glance, is that of the next packet of a
+    /// common kind. Otherwise nothing is done, and the packet is to be taken in the general way.
+    /// `behind` is all that follows the BTH: other headers, if there are any, and payload. Returns
+    /// whether the packet was taken.
     #[inline(always)]
     fn usual(&mut self, flow: Flow<'_>, bth: Glance, behind: impl Behind) -> bool {
         let _ = (flow, bth, behind);
         false
     }
 
-    /// Takes a packet of which it is known when this is compiled what it is: all that the table of
-    /// opcodes says, its row, is a constant.
+    /// Takes a packet whose opcode is known when this is compiled: its `row` of the table of
+    /// opcodes is a constant.
     #[inline]
     fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
         let _ = row;
         self.packet(flow, &packet);
     }
 
-    /// Hears of a packet, or a frame, that was not one.
+    /// Takes notice of a packet, or a frame, that was malformed.
     fn malformed(&mut self, why: Malformed);
 
-    /// Hears that whoever was at the other end of a link has left it, or has died: nothing comes by
-    /// it any more, and nothing that is under way there will be answered. It is told again when
-    /// something was sent there all the same: who connects along it later must not wait for ever.
+    /// Takes notice that the peer at the other end of a link has left it, or has died: nothing
+    /// comes by the link any more, and nothing that is under way there will be acknowledged. The
+    /// device reports this again when something was sent there all the same, so that nobody who
+    /// connects along the link later waits for ever.
     ///
-    /// The device answers once more how far the peer had come, until the next burst: so between the
-    /// two, what was delivered is [collected](crate::nic::Nic::collect).
+    /// Until the next burst, the device still reports how far the peer had come. So between the
+    /// two, what was delivered is to be [collected](crate::nic::Nic::collect).
     fn gone(&mut self, link: PathId);
 
-    /// Hears that the system of a host has said, by an ICMP message, that nobody is at the port
-    /// which a packet was sent to. `quoted` is how that packet began, from its BTH on, as far as
-    /// the message tells. Anybody can forge such a message, and one may be late: of a packet on a
-    /// connection it is a reason to ask the peers there at once, and no more. A [request for a
-    /// connection](crate::nic::Event::RequestBounced) has failed, if the message quotes enough of it.
+    /// Takes notice that the system of a host has said, by an ICMP message, that nobody is at the
+    /// port which a packet was sent to. `quoted` is how that packet began, from its BTH on, as far
+    /// as the message tells. Anybody can forge such a message, and one may be late: for a packet on
+    /// a connection it is a reason to ask the peers there for a sign of life at once, and no more.
+    /// A [request for a connection](crate::nic::Event::RequestBounced) has failed, if the message
+    /// quotes enough of it.
     fn port_closed(&mut self, at: Host, quoted: &[u8]) {
         let (_, _) = (at, quoted);
     }
 
-    /// Takes a frame apart, and takes its packets. `segment` is the size of each, where the device
-    /// says that it received a run.
+    /// Takes a frame apart, and takes its packets. `segment` is the size of each packet, where the
+    /// device says that it received a run.
     #[inline]
     fn frame(&mut self, opener: &mut Opener, frame: &[u8], segment: Option<u16>)
     where
@@ -90,7 +93,7 @@ pub trait Inbox {
     }
 }
 
-/// Apart, as what follows, so that what others need stands in nobody's way.
+/// Takes any packet of a frame. This is a function of its own, so that the fast path stays short.
 #[inline(never)]
 fn any_of_frame<I: Inbox>(inbox: &mut I, flow: u64, outer: &Outer, packet: &[u8]) {
     match Packet::begin(packet) {
@@ -99,6 +102,7 @@ fn any_of_frame<I: Inbox>(inbox: &mut I, flow: u64, outer: &Outer, packet: &[u8]
     }
 }
 
+/// Takes any packet of a record. This is a function of its own, so that the fast path stays short.
 #[inline(never)]
 fn any_of_record<I: Inbox>(
     inbox: &mut I,
@@ -112,8 +116,9 @@ fn any_of_record<I: Inbox>(
     }
 }
 
-/// What is done with a packet by the row that the table of opcodes has of it: a constant for those
-/// named, which most are, so that much of what follows is decided when this is compiled.
+/// Does something with the row of the table of opcodes for a packet's opcode. For the opcodes that
+/// are named, which are the most common, the row is a constant, so that much of what follows is
+/// decided when this is compiled.
 macro_rules! by_row {
     ($opcode:expr, [$($known:ident),+], $row:ident => $then:expr, $other:ident => $else:expr) => {
         match $opcode {
@@ -127,7 +132,7 @@ macro_rules! by_row {
 }
 pub(crate) use by_row;
 
-/// Takes a packet by its opcode. The headers of the usual ones are a few loads.
+/// Takes a packet by its opcode. Parsing the headers of the common opcodes takes a few loads.
 #[inline(always)]
 fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl Behind) {
     let taken = by_row!(

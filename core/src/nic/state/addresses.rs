@@ -3,10 +3,11 @@
 use crate::encap::Path;
 use crate::nic::identifiers::AddressId;
 
-/// Where datagrams go.
+/// The addresses that a NIC keeps for datagrams.
 pub(crate) struct Addresses {
-    /// Which NIC's they are.
+    /// The NIC that keeps the addresses.
     nic: u32,
+    /// For each place, how often it was used, and the address that is kept there.
     places: Vec<(u32, Option<Path>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What all queue pairs of a NIC share, and what each is handed to do its work.
+//! The state that all queue pairs of a NIC share, which each is handed to do its work.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,42 +24,45 @@ use crate::payload::Payload;
 use crate::time::Time;
 use crate::wire::{Packet, Psn, Qpn};
 
-/// How long a queue pair waits for room in a completion queue before it looks again by itself.
+/// How long a queue pair waits for a free slot of a completion queue before it looks again by
+/// itself.
 const STARVED_FOR: Duration = Duration::from_millis(5);
 
+/// The state that all queue pairs of a NIC share.
 pub(crate) struct Common {
-    /// The time when it was last told.
+    /// The time that was told last.
     pub now: Time,
-    /// Where it was told late.
+    /// The intervals in which no time was told though the NIC was used.
     pub clock_jumps: ClockJumps,
-    /// What tells its queues from those of others.
+    /// The number of this NIC, by which its identifiers differ from those of others.
     pub nic: u32,
+    /// Whether the device never loses, repeats or reorders packets.
     pub lossless: bool,
-    /// Whether long writes are sent as several.
+    /// Whether long writes are sent as several writes of one packet each.
     pub splits_writes: bool,
     pub keys: KeyTable,
     pub mapped: Mappings,
     pub completions: Vec<Option<Completions>>,
     pub counters: Counters,
-    /// A timer for each queue pair, and one for each peer, in turn.
+    /// The timers of queue pairs, which have even numbers, and of peers, which have odd ones.
     pub timers: Timers,
     pub peers: Peers,
     /// Places of queue pairs that may have something to send, each once.
     pub sendable: VecDeque<u32>,
-    /// Links whose peers have left, each once, until what they had delivered is collected.
+    /// Links whose peers have left, each once, until what those had delivered is collected.
     pub gone_links: Vec<PathId>,
-    /// Of those that wait for room in a completion queue.
+    /// Places of queue pairs that wait for a free slot of a completion queue.
     pub starved: Vec<u32>,
-    /// Of those that owe their peer an answer, each once; and [`DELIVERY_FAILURES`](crate::nic::DELIVERY_FAILURES) once
-    /// if there are notices.
+    /// Places of queue pairs that owe their peer an acknowledgement, a response or a keep-alive
+    /// packet, each once; and [`DELIVERY_FAILURES`] once if there are delivery failure notices.
     pub owing: VecDeque<u32>,
-    /// Of those that put an acknowledgement off, or did so lately, each once.
+    /// Places of queue pairs that delay an acknowledgement, or did so lately, each once.
     pub delaying: Vec<u32>,
     pub delivery_failures: DeliveryFailures,
-    /// Whether some of these found no room in the device.
+    /// Whether some of what is owed found no room in the device.
     pub device_was_full: bool,
     pub full_links: FullLinks,
-    /// Of those with requests under way on a lossless device.
+    /// Places of queue pairs with requests under way on a lossless device.
     pub awaiting_delivery: Vec<u32>,
     pub events: VecDeque<Event>,
     pub shared_receives: Vec<Option<SharedReceives>>,
@@ -69,48 +72,49 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Counts a queue pair as connected to a peer, which is then expected to be heard of.
-    pub fn join_peer(&mut self, peer: (Host, PeerKey), remote: Qpn, place: u32) -> PeerId {
-        let (host, first) = self.peers.join(peer, remote, place, self.now);
+    /// Counts a queue pair as connected to a peer, of which something is then expected to come.
+    pub fn join_peer(&mut self, key: (Host, PeerKey), remote: Qpn, place: u32) -> PeerId {
+        let (peer, first) = self.peers.join(key, remote, place, self.now);
         if first {
-            self.timers.arm(host.timer(), self.now + self.peers.limits.idle / 2);
+            self.timers.arm(peer.timer(), self.now + self.peers.limits.idle / 2);
         }
-        host
+        peer
     }
 
-    /// Counts it no more.
-    pub fn leave_peer(&mut self, host: &mut PeerId) {
-        let left = std::mem::replace(host, PeerId::NONE);
+    /// Counts a queue pair as connected to its peer no more.
+    pub fn leave_peer(&mut self, peer: &mut PeerId) {
+        let left = std::mem::replace(peer, PeerId::NONE);
         if self.peers.leave(left) {
             self.timers.disarm(left.timer());
         }
     }
 
+    /// The completion queue at a place, which is in use.
     #[inline]
     fn queue(&mut self, queue: u32) -> &mut Completions {
         in_use(&mut self.completions, queue)
     }
 
-    /// Promises a slot of a completion queue.
+    /// Reserves a slot of a completion queue, if one is free. Returns whether one was.
     #[inline]
     pub fn reserve(&mut self, queue: u32, purpose: Purpose) -> bool {
         self.queue(queue).reserve(purpose)
     }
 
-    /// Promises so many slots to requests that are to be sent, or as many as there are.
+    /// Reserves at most so many slots for requests that are to be sent. Returns how many.
     #[inline(always)]
     pub fn reserve_up_to(&mut self, queue: u32, most: usize) -> usize {
         self.queue(queue).reserve_up_to(most)
     }
 
-    /// Gives a promised slot back, to those that wait for one.
+    /// Gives a reserved slot back, and wakes the queue pairs that wait for one.
     #[inline]
     pub fn release(&mut self, queue: u32, purpose: Purpose) {
         self.queue(queue).release(purpose);
         self.wake_starved();
     }
 
-    /// Gives slots back that were promised to requests, and not needed in the same turn.
+    /// Gives slots back that were reserved for requests, and not needed in the same turn.
     #[cold]
     pub fn release_sends(&mut self, queue: u32, count: usize) {
         for _ in 0..count {
@@ -118,15 +122,15 @@ impl Common {
         }
     }
 
-    /// Enters a queue pair among those that wait for room in a completion queue. Each turn looks
-    /// again, and if there is none, the timer sees to one.
+    /// Enters a queue pair among those that wait for a slot of a completion queue. It looks again
+    /// in each turn, and at the latest when its timer expires.
     #[cold]
     pub fn wait_for_slots(&mut self, place: u32) {
         self.starved.push(place);
         self.timers.arm(timer_of(place), self.now + STARVED_FOR);
     }
 
-    /// Has those that wait for room look again.
+    /// Lets the queue pairs that wait for a slot of a completion queue look again.
     #[inline]
     pub fn wake_starved(&mut self) {
         if !self.starved.is_empty() {
@@ -134,7 +138,7 @@ impl Common {
         }
     }
 
-    /// Fills a promised slot with a success.
+    /// Fills a reserved slot with a success.
     #[inline]
     pub fn succeeded(&mut self, queue: u32, purpose: Purpose, urgent: bool, what: Completion) {
         self.counters.completed += 1;
@@ -142,7 +146,7 @@ impl Common {
         self.settle(queue);
     }
 
-    /// Fills a promised slot with a failure.
+    /// Fills a reserved slot with a failure.
     #[cold]
     pub fn failed(&mut self, queue: u32, purpose: Purpose, what: Completion) {
         self.counters.failed += 1;
@@ -150,13 +154,13 @@ impl Common {
         self.settle(queue);
     }
 
-    /// The completion queue at a place.
+    /// The identifier of the completion queue at a place.
     pub fn completion_queue(&self, place: u32) -> CompletionQueueId {
         CompletionQueueId { place, nic: self.nic }
     }
 
-    /// Sees to what the last completions of a queue called for: an event, if it was armed for them,
-    /// and a look by those that wait for room.
+    /// Does what the last completions of a queue require: raises an event, if the queue was armed
+    /// for them, and wakes the queue pairs that wait for a slot.
     #[inline(always)]
     pub fn settle(&mut self, queue: u32) {
         if self.queue(queue).needs_settling() {
@@ -166,40 +170,33 @@ impl Common {
 
     #[cold]
     fn settle_calls(&mut self, queue: u32) {
-        let (untold, freed) = self.queue(queue).take_settling();
-        if untold {
+        let (event_due, slots_freed) = self.queue(queue).take_settling();
+        if event_due {
             self.events.push_back(Event::Completion(self.completion_queue(queue)));
         }
-        if freed {
+        if slots_freed {
             self.wake_starved();
         }
     }
 
-    /// Enters an event, unless it was `told` and not taken yet. So there are at most as many as
+    /// Raises an event, unless one of its kind is `pending`. So there are at most as many events as
     /// completion queues and shared receive queues, five times as many as queue pairs, and 256 of
     /// requests that have bounced.
     #[cold]
-    pub fn raise(&mut self, event: Event, told: &mut bool) {
-        if !std::mem::replace(told, true) {
+    pub fn raise(&mut self, event: Event, pending: &mut bool) {
+        if !std::mem::replace(pending, true) {
             self.events.push_back(event);
         }
     }
 
-    /// Makes room on every list for so many queue pairs.
+    /// Makes room in every list for so many queue pairs.
     pub fn make_room(&mut self, pairs: usize) {
-        let Self {
-            sendable: active,
-            owing: answers,
-            starved,
-            delaying,
-            awaiting_delivery: flying,
-            ..
-        } = self;
-        active.reserve(pairs.saturating_sub(active.len()));
-        answers.reserve((pairs + 1).saturating_sub(answers.len()));
+        let Self { sendable, owing, starved, delaying, awaiting_delivery, .. } = self;
+        sendable.reserve(pairs.saturating_sub(sendable.len()));
+        owing.reserve((pairs + 1).saturating_sub(owing.len()));
         starved.reserve(pairs.saturating_sub(starved.len()));
         delaying.reserve(pairs.saturating_sub(delaying.len()));
-        flying.reserve(pairs.saturating_sub(flying.len()));
+        awaiting_delivery.reserve(pairs.saturating_sub(awaiting_delivery.len()));
     }
 
     /// Takes a queue pair off every list.
@@ -212,7 +209,7 @@ impl Common {
         self.awaiting_delivery.retain(|&other| other != place);
     }
 
-    /// Takes a packet for the connection manager of whoever runs the NIC.
+    /// Takes a packet to queue pair 1, which is for the connection manager.
     #[cold]
     pub fn receive_management<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
         match self.management.take(flow, packet) {
@@ -221,7 +218,7 @@ impl Common {
         }
     }
 
-    /// Owes a link the notice that a packet was not taken.
+    /// Notes that a link is to be sent the notice that a packet was not taken.
     #[cold]
     pub fn owe_delivery_failure(&mut self, link: PathId, number: Qpn, psn: Psn) {
         if self.delivery_failures.waiting.is_empty() {

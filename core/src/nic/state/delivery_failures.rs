@@ -1,13 +1,15 @@
-//! What a link is told of packets that no queue pair took.
+//! Delivery failures: what a link is told of packets that no queue pair took.
 //!
-//! A lossless device says that a packet was delivered, and its sender takes that for done. A queue
-//! pair refuses what it does not take. But a packet may come for one that is not there, or is not
-//! connected, or for a connection that it no longer has; and then nobody would say so. So the NIC
-//! tells the link: a notice names packets by their numbers, and the queue pair that they were for.
-//! The NIC over there breaks whoever has one of them under way.
+//! A lossless device says that a packet was delivered, and its sender takes the request for done. A
+//! queue pair refuses what it does not accept. But a packet may come for a queue pair that does not
+//! exist, or is not connected, or for a connection that it no longer has; and then nobody would
+//! refuse it. So the NIC tells the link: a delivery failure notice names packets by their sequence
+//! numbers, and the queue pair that they were for. The NIC at the other end breaks the queue pair
+//! that has one of them under way.
 //!
-//! A notice that waits is owed like an answer, and so it is there before the progress that it
-//! contradicts. On the wire it is an acknowledgement to queue pair 0, which no connection has.
+//! A notice that waits is owed like an acknowledgement. So it is sent before the device reports the
+//! progress that it contradicts. On the wire it is an acknowledgement to queue pair 0, which no
+//! connection has.
 
 use std::collections::VecDeque;
 
@@ -16,60 +18,63 @@ use crate::wire::{
     Aeth, AtomicValue, Bth, Extensions, Headers, Msn, Nak, Opcode, Psn, Qpn, Syndrome,
 };
 
-/// What stands among the places of those that owe an answer, and is none: the notices.
+/// An entry of the list of places that owe something, which stands for the delivery failure notices
+/// and is no place.
 pub(crate) const DELIVERY_FAILURES: u32 = u32::MAX;
 
-/// How many runs of packets are noted, of all links together.
+/// How many runs of packets are noted at most, of all links together.
 const MOST_RUNS: usize = 256;
 
-/// Where notices go.
+/// The queue pair number that notices are sent to.
 const NOBODY: Qpn = Qpn::new(0);
 
-/// Packets of one link that were delivered and not taken.
+/// Packets of one link that were delivered and that no queue pair took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FailedDelivery {
-    /// Those for a queue pair from `first` to `last`, which is less than half the circle away.
+    /// The packets for one queue pair from `first` to `last`, which are less than half of all
+    /// sequence numbers apart.
     Run { number: Qpn, first: Psn, last: Psn },
-    /// More than could be noted: whatever is under way may be among them.
+    /// More packets than could be noted: whatever is under way may be among them.
     Anything,
 }
 
-/// What links are yet to be told.
+/// The notices that links are yet to be sent.
 ///
 /// There are never more than [`MOST_RUNS`], and one for each link. A sender's packets follow each
-/// other, so each that sends in vain takes one run until the next turn. If there are more, then
-/// those of a link that brings another become one notice of anything: it breaks some that did
-/// nothing wrong, but nothing passes for done that was not taken. Links are the device's, which
-/// keeps more than this for each.
+/// other, so each queue pair that sends in vain takes one run until the next turn. If there are
+/// more, the runs of a link that brings another become one notice of anything: that breaks some
+/// connections which did nothing wrong, but nothing passes for done that was not taken. The device
+/// has the links, and keeps more than this for each.
 #[derive(Default)]
 pub(crate) struct DeliveryFailures {
     pub waiting: VecDeque<(PathId, FailedDelivery)>,
 }
 
 impl DeliveryFailures {
-    /// Whether a link is to be told something.
+    /// Whether a link is to be sent a notice.
     pub fn has_for(&self, link: PathId) -> bool {
         self.waiting.iter().any(|(other, _)| *other == link)
     }
 
+    /// Notes that a packet was not taken.
     pub fn add(&mut self, link: PathId, number: Qpn, psn: Psn) {
         let of_link = self.waiting.iter_mut().filter(|(other, _)| *other == link);
-        for (_, untaken) in of_link {
-            if untaken.takes_in(number, psn) {
+        for (_, failed) in of_link {
+            if failed.takes_in(number, psn) {
                 return;
             }
         }
-        let mut untaken = FailedDelivery::Run { number, first: psn, last: psn };
+        let mut failed = FailedDelivery::Run { number, first: psn, last: psn };
         if self.waiting.len() >= MOST_RUNS {
             self.waiting.retain(|(other, _)| *other != link);
-            untaken = FailedDelivery::Anything;
+            failed = FailedDelivery::Anything;
         }
-        self.waiting.push_back((link, untaken));
+        self.waiting.push_back((link, failed));
     }
 }
 
 impl FailedDelivery {
-    /// Whether a packet is among these, or joins them: the next of a run does.
+    /// Whether a packet is among these, or continues their run and was added.
     fn takes_in(&mut self, number: Qpn, psn: Psn) -> bool {
         let Self::Run { number: own, first, last } = self else { return true };
         let place = psn.distance_from(*first);
@@ -80,6 +85,7 @@ impl FailedDelivery {
         runs && place <= end + 1
     }
 
+    /// The headers of the notice.
     pub fn headers(self) -> Headers {
         let aeth = Aeth { syndrome: Syndrome::nak(Nak::RemoteOperation), msn: Msn::new(0) };
         match self {
@@ -98,10 +104,10 @@ impl FailedDelivery {
         }
     }
 
-    /// What a packet to nobody says, if it is a notice.
+    /// Returns what a packet to queue pair 0 says, if it is a notice.
     pub fn read(headers: &Headers) -> Option<Self> {
         let Headers { bth, extensions } = headers;
-        let (aeth, untaken) = match (bth.opcode(), *extensions) {
+        let (aeth, failed) = match (bth.opcode(), *extensions) {
             (Opcode::RcAcknowledge, Extensions::Aeth(aeth)) => (aeth, Self::Anything),
             (Opcode::RcAtomicAcknowledge, Extensions::AethAtomicAck(aeth, AtomicValue(run))) => {
                 let (first, last) = (Psn::new((run >> 32) as u32), Psn::new(run as u32));
@@ -114,7 +120,7 @@ impl FailedDelivery {
             _ => return None,
         };
         let refuses = aeth.syndrome == Syndrome::nak(Nak::RemoteOperation);
-        (refuses && bth.destination() == NOBODY).then_some(untaken)
+        (refuses && bth.destination() == NOBODY).then_some(failed)
     }
 }
 
@@ -122,8 +128,8 @@ impl FailedDelivery {
 mod tests {
     use super::*;
 
-    /// At most 256 notices wait. Those of a link that brings more become one, which stands for all of
-    /// them.
+    /// At most 256 notices wait. Those of a link that brings more become one, which stands for all
+    /// of them.
     #[test]
     fn a_link_that_sends_in_vain_without_end_pushes_out_no_notice_but_its_own() {
         let (flooder, honest) = (PathId(1), PathId(2));

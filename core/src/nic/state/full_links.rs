@@ -1,15 +1,17 @@
-//! The links of a lossless device that are full.
+//! Full links: the links of a lossless device that had no room for a packet in this turn.
 
 use std::collections::VecDeque;
 
 use crate::encap::PathId;
 
-/// The links that were found full in this turn, and who waits for them.
+/// The links that were found full in this turn, and the queue pairs that wait for them.
 #[derive(Default)]
 pub(crate) struct FullLinks {
     links: Vec<PathId>,
-    /// Places of queue pairs that had something to send, and were not tried, or stopped.
+    /// Places of queue pairs that had something to send, and were not tried because their link is
+    /// full.
     pub aside: VecDeque<u32>,
+    /// Places of queue pairs whose link was found full while they sent.
     pub stopped: Vec<u32>,
 }
 

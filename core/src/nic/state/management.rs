@@ -1,8 +1,9 @@
-//! Queue pair 1: the datagrams by which connections are managed.
+//! Queue pair 1, the general services interface: the management datagrams by which connections are
+//! made.
 //!
-//! They are not for a program's receives, but for the connection manager of whoever runs the NIC.
-//! They wait here for it, and what it sends waits here for the device: some of each, and what comes
-//! beyond is dropped, as it may be anywhere else on its way.
+//! These datagrams are not for a program's receives, but for the connection manager of whoever runs
+//! the NIC. They wait here for it, and what it sends waits here for the device. Each queue is
+//! bounded, and what comes beyond is dropped, as it may be anywhere else on its way.
 
 use std::collections::VecDeque;
 
@@ -19,19 +20,19 @@ use crate::wire::{
 /// The most datagrams that wait, each way.
 const MOST: usize = 256;
 
-/// Where a management datagram comes from, and where its answer goes.
+/// The way that a management datagram came, by which its answer goes back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Way {
-    /// A link of its own.
+    /// A link of the device's own, which leads to one peer.
     Link(PathId),
-    /// By a network, in these headers: of what was received, they lead here; turned around, they
-    /// lead back.
+    /// A network, with these outer headers: those of a received datagram lead here; turned around,
+    /// they lead back.
     Network(Outer),
 }
 
 impl Way {
-    /// The way back. What routers and switches did to the headers on their way here is undone, or
-    /// an answer would leave with the hops that were left, and marked congested.
+    /// Returns the way back. What routers and switches changed in the headers is undone, or an
+    /// answer would leave with the hops that were left, and marked congested.
     #[must_use]
     pub fn back(self) -> Self {
         match self {
@@ -40,7 +41,7 @@ impl Way {
         }
     }
 
-    /// Tells whether two ways end at the same device.
+    /// Whether two ways end at the same device.
     pub fn ends_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Link(own), Self::Link(others)) => own == others,
@@ -49,7 +50,8 @@ impl Way {
         }
     }
 
-    /// The way as one to send along; `id` tells it from others, where it has no number of its own.
+    /// Returns the path along this way. Its identifier is `id`, unless the way is a link, which has
+    /// its own.
     pub fn path(&self, id: PathId) -> Path {
         match self {
             Self::Link(link) => Path::link(*link),
@@ -58,7 +60,7 @@ impl Way {
     }
 }
 
-/// Headers as a sender makes them, of those that a receiver saw.
+/// Makes headers such as a sender sends, of those that a receiver saw.
 fn fresh(outer: Outer) -> Outer {
     // A peer may ask switches to mark its packets. This side does not act on marks, and asks for
     // none.
@@ -74,31 +76,32 @@ fn fresh(outer: Outer) -> Outer {
     }
 }
 
-/// The bits of a traffic class that tell of congestion, all of which are set where there was some.
+/// The bits of a traffic class for explicit congestion notification, all of which are set where
+/// there was congestion.
 const ECN: u8 = 3;
 
 /// A management datagram that was received.
 #[derive(Clone, Debug)]
 pub struct Management {
-    /// How it came.
+    /// The way that the datagram came.
     pub way: Way,
-    /// The queue pair that sent it.
+    /// The queue pair that sent the datagram.
     pub source: Qpn,
-    /// The datagram.
+    /// The bytes of the datagram.
     pub bytes: [u8; Mad::LEN],
 }
 
-/// Why a management datagram is not sent.
+/// The error that too many management datagrams wait to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{MOST} management datagrams wait to be sent already: transmit, and send it again")]
 pub struct TooMany;
 
-/// What waits.
+/// The management datagrams that wait, each way.
 pub(crate) struct Mailbox {
     arrived: VecDeque<Management>,
     leaving: VecDeque<(Path, [u8; Mad::LEN])>,
     next: Psn,
-    /// How many requests have bounced that nobody was told of.
+    /// How many events of bounced requests nobody has taken yet.
     bounced_pending: usize,
 }
 
@@ -114,7 +117,8 @@ impl Default for Mailbox {
 }
 
 impl Mailbox {
-    /// Takes a packet for queue pair 1. Whether it is a management datagram, and there was room.
+    /// Takes a packet to queue pair 1. Returns whether it is a management datagram, and there was
+    /// room.
     pub fn take<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) -> bool {
         let Extensions::Deth(Deth { qkey: Qkey::GSI, source, .. }) = packet.headers.extensions
         else {
@@ -133,11 +137,12 @@ impl Mailbox {
         true
     }
 
-    /// The request for a connection that a closed port has sent back, of which it is known how the
-    /// packet began: its BTH, and what is behind that. `None` if that was another datagram, or if
-    /// very many wait to be told already: the request is repeated.
+    /// Returns the request for a connection that a closed port has sent back, of which it is known
+    /// how the packet began: its BTH, and some of what is behind that. Returns `None` if the packet
+    /// was another datagram, or if very many events of this kind wait already; requests are
+    /// repeated in any case.
     pub fn bounced(&mut self, bth: Bth, behind: &[u8]) -> Option<QuotedRequest> {
-        /// The bytes of the header between the BTH and the datagram.
+        /// How many bytes the header between the BTH and the datagram has.
         const DETH: usize = 8;
         let datagram = behind.get(DETH..).filter(|_| bth.opcode() == Opcode::UdSendOnly)?;
         let request = Mad::quoted_request(datagram).filter(|_| self.bounced_pending < MOST)?;
@@ -145,7 +150,7 @@ impl Mailbox {
         Some(request)
     }
 
-    /// A request that had bounced was told of.
+    /// Notes that an event of a bounced request was taken.
     pub fn bounced_taken(&mut self) {
         self.bounced_pending -= 1;
     }
@@ -172,8 +177,8 @@ impl Mailbox {
         !self.leaving.is_empty()
     }
 
-    /// Gives the device what it has room for, going around `full` links where each has its own. How
-    /// many packets that were.
+    /// Gives the device what it has room for. If there are links, those in `full` are skipped.
+    /// Returns how many packets were sent.
     #[cold]
     pub fn transmit<O: Outbox>(&mut self, outbox: &mut O, mut full: Option<&mut FullLinks>) -> u64 {
         let mut sent = 0;

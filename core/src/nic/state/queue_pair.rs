@@ -1,4 +1,4 @@
-//! The state of a queue pair.
+//! The state of a queue pair: what its requester, its responder and its connection consist of.
 
 use std::sync::atomic::Ordering;
 
@@ -16,62 +16,73 @@ use crate::nic::state::responder::{InboundMessage, OwedAcknowledgement, Responde
 use crate::time::Time;
 use crate::wire::{Bth, CaGuid, Likeness, Msn, Opcode, PathMtu, Pkey, Psn, Qkey, Qpn, Service};
 
-/// What of a queue pair broke it.
+/// Which request or receive broke a queue pair, and so fails with the cause of the break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blamed {
+    /// No request or receive of this side's broke the queue pair.
     Nothing,
-    /// The unfinished request before which there are so many: all but the first stand behind some
-    /// whose answers were lost.
+    /// The unfinished request that stands behind so many others in the work queue. The others are
+    /// reads and atomic operations whose responses were lost.
     Request(usize),
     /// The receive that was being filled.
     Receive,
 }
 
-/// A queue pair. Its fields are what both of its sides need.
+/// A queue pair. Its own fields are those that both the requester and the responder need.
 pub(crate) struct QueuePair {
     pub shared: SharedWithProgram,
     pub state: State,
-    /// What [usual](Self::take_usual) packets are like in this state.
+    /// What the header of a packet for the [fast path](Self::receive_fast_path) is like in the
+    /// present state.
     pub ready_likeness: Likeness,
-    /// The same, or no packet's likeness while none can be a usual one.
+    /// The same as [`ready_likeness`](Self::ready_likeness), or no packet's likeness while the next
+    /// packet can't take the fast path.
     pub expected_likeness: Likeness,
-    /// Whether it is in the list of those that may have something to send.
+    /// Whether the queue pair is in the list of those that may have something to send.
     pub active: bool,
     pub mtu: PathMtu,
     pub domain: Domain,
     pub rights: Rights,
     pub pkey: Pkey,
-    /// What datagrams must name.
+    /// The Q_Key that datagrams must name.
     pub qkey: Qkey,
     pub peer_qpn: Qpn,
+    /// The place of the completion queue for requests.
     pub send_completions: u32,
+    /// The place of the completion queue for receives.
     pub receive_completions: u32,
     /// The peer's GUID, or zero if it is not known.
     pub peer_guid: CaGuid,
-    /// The peer, among those that are watched.
+    /// The peer's entry in the table of the keep-alive.
     pub peer_id: PeerId,
-    /// When it was last noted that something had come from there.
+    /// When it was last noted that something had come from the peer.
     pub heard_at: Time,
-    /// The question whether the peer is there, if it was [demanded](crate::nic::Nic::probe).
+    /// The probe that is under way, if the program has [asked](crate::nic::Nic::probe) for one.
     pub probe: Option<Probe>,
-    /// The number of the flow whose addresses were last found to be the peer's and ours, or 0,
-    /// which is none's.
+    /// The number of the flow whose addresses were last found to be those of the connection, or 0,
+    /// which is no flow's number.
     pub known_flow: u64,
     pub path: Option<Path>,
     pub requester: Requester,
     pub responder: Responder,
-    /// What broke it, and which of its requests did.
+    /// What broke the queue pair.
     pub cause: Cause,
+    /// Which request or receive broke the queue pair.
     pub blamed: Blamed,
-    /// Whether there are events of its breaking, and of its draining, that nobody has taken yet.
+    /// Whether there is an event of the break that nobody has taken yet.
     pub broken_pending: bool,
+    /// Whether there is an event of the end of draining that nobody has taken yet.
     pub drained_pending: bool,
+    /// Whether there is an event of the last receive that nobody has taken yet.
     pub last_receive_pending: bool,
+    /// Whether there is an event of a changed path that nobody has taken yet.
     pub path_changed_pending: bool,
+    /// Whether there is an event of an established connection that nobody has taken yet.
     pub established_pending: bool,
-    /// Whether something has come since it was connected.
+    /// Whether something has come from the peer since the queue pair was connected.
     pub has_received: bool,
-    /// Whether it takes no more receives from the queue that it shares, and that was said.
+    /// Whether an event has reported that the queue pair takes no more receives from its shared
+    /// receive queue.
     pub last_receive_reported: bool,
 }
 
@@ -127,11 +138,12 @@ impl QueuePair {
         self.shared.service
     }
 
-    /// Requests and receives that were posted and are not complete.
+    /// How many requests and receives were posted and are not complete.
     pub fn outstanding(&self) -> usize {
         self.requester.outstanding() + self.responder.outstanding()
     }
 
+    /// Enters a state, and shows it to the program's ends.
     pub(crate) fn enter(&mut self, state: State) {
         tracing::debug!(qpn = self.number().get(), from = ?self.state, to = ?state, "state");
         self.state = state;
@@ -140,19 +152,20 @@ impl QueuePair {
         self.shared.state.store(state as u8, Ordering::Release);
     }
 
-    /// Whether the program's ends are both gone, and so all that was ever posted is here.
+    /// Whether both of the program's ends are gone, and so all that was ever posted is in the
+    /// queues.
     pub fn is_deserted(&self) -> bool {
         self.requester.is_deserted() && self.responder.is_deserted()
     }
 
-    /// Whether a flow is known to lead to the peer, if there is one.
+    /// Whether a flow is known to be that of the connection.
     #[inline(always)]
     pub fn is_known_flow(&self, flow: Flow<'_>) -> bool {
         flow.number() == self.known_flow
     }
 
-    /// Whether a packet to a host, as it is quoted, is one of this queue pair's that may still be
-    /// under way, or its question whether the peer is there.
+    /// Whether a packet to a host, whose BTH is quoted, is one of this queue pair's that may still
+    /// be under way, or its keep-alive packet.
     pub fn may_have_sent(&self, to: Host, quoted: &Bth) -> bool {
         let leads_there = |path: &Path| path.outer().hosts().1 == to;
         self.service() == Service::Rc
@@ -162,26 +175,26 @@ impl QueuePair {
             && self.path.as_ref().is_some_and(leads_there)
     }
 
-    /// Whether its peer is still to be refused something.
+    /// Whether the peer is still owed a NAK.
     pub fn owes_nak(&self) -> bool {
         matches!(self.responder.owed, OwedAcknowledgement::Nak(_))
     }
 
-    /// Where its packets go, if it has a peer.
+    /// The link or path that the queue pair's packets take, if it has a peer.
     #[inline]
     pub fn link(&self) -> Option<PathId> {
         self.path.as_ref().map(Path::id)
     }
 
-    /// Whether its connection goes by a link of the device's.
+    /// Whether the queue pair's connection goes by a link of the device's.
     pub fn uses_link(&self, link: PathId) -> bool {
         let path = self.path.as_ref().filter(|_| self.state != State::Error);
         self.service() != Service::Ud && path.is_some_and(|path| path.id() == link)
     }
 
-    /// What usual packets are like in the state that it is in.
+    /// Returns what the header of a packet for the fast path is like in the present state.
     pub fn likeness(&self) -> Likeness {
-        // Two that are limited members of a partition may not talk.
+        // Two limited members of a partition may not communicate.
         let talks = self.pkey.same_partition(self.pkey);
         if self.service() != Service::Rc || self.state != State::ReadyToSend || !talks {
             return Likeness::NONE;
@@ -190,8 +203,8 @@ impl QueuePair {
         Likeness::of(&bth.with_pkey(self.pkey))
     }
 
-    /// Sees whether the next packet can be a usual one: whenever something may have come into its
-    /// way, or got out of it.
+    /// Determines whether the next packet can take the fast path. To be called whenever something
+    /// may have begun or ceased to prevent that.
     #[inline(always)]
     pub fn update_expected_likeness(&mut self) {
         let r = &self.responder;
@@ -200,25 +213,26 @@ impl QueuePair {
         self.expected_likeness = if clear { self.ready_likeness } else { Likeness::NONE };
     }
 
-    /// What the peer said of its receives.
+    /// Notes the credit of an acknowledgement: the last message that the peer has a receive for, if
+    /// the peer said so.
     #[inline]
     pub(crate) fn set_credit(&mut self, last: Option<Msn>) {
         self.requester.credit = last;
     }
 
-    /// Whether `psn` was sent and is not acknowledged.
+    /// Whether the packet `psn` was sent and is not acknowledged.
     #[inline]
     pub(crate) fn is_under_way(&self, psn: Psn) -> bool {
         let r = &self.requester;
         psn.distance_from(r.oldest_psn) >= 0 && psn.distance_from(r.unsent_psn) < 0
     }
 
-    /// Whether the peer asked to be given time to post a receive.
+    /// Whether the peer's RNR NAK asked to wait until it has posted a receive.
     pub(crate) fn waits_for_rnr_timer(&self) -> bool {
         self.requester.resume_at.is_some()
     }
 
-    /// The packet that comes after all that were acknowledged.
+    /// The first packet that is not acknowledged.
     #[inline]
     pub(crate) fn oldest_psn(&self) -> Psn {
         self.requester.oldest_psn

@@ -1,9 +1,9 @@
-//! The requester: what is sent, in which packets, and what is sent again.
+//! The state of a requester: its work queue, and which packets were sent and acknowledged.
 //!
-//! Requests stay in the work queue until they are complete, those sent at its head. A cursor says
-//! which packet of which request is next; to send again is to set it back. No request's sequence
-//! numbers are kept: they follow from the lengths, and from how many packets of the head are
-//! acknowledged.
+//! Requests stay in the work queue until they are complete; those that were sent stand at its head.
+//! A cursor says which packet of which request is sent next; to retransmit is to set the cursor
+//! back. The sequence numbers of requests are not kept, since they follow from the lengths, and
+//! from how many packets of the request at the head are acknowledged.
 
 use crate::nic::config::connection::Sending;
 use crate::nic::queues::completions::Completions;
@@ -14,69 +14,77 @@ use crate::nic::state::turns::{QUANTUM, RequesterTurn};
 use crate::time::{Time, nanos};
 use crate::wire::{Msn, PathMtu, Psn};
 
+/// The state of a queue pair's requester.
 pub(crate) struct Requester {
     pub work: Consumer<Posted>,
-    /// How many requests it holds.
+    /// How many requests the work queue holds.
     depth: usize,
-    /// The first packet that is not acknowledged, and how many of the same request stand before it.
+    /// The first packet that is not acknowledged.
     pub oldest_psn: Psn,
+    /// How many packets of the request at the head are acknowledged.
     pub head_acknowledged: u32,
     /// The packet at the cursor: the next to be sent.
     pub next_psn: Psn,
-    /// The packet that was never sent yet.
+    /// The first packet that was never sent.
     pub unsent_psn: Psn,
-    /// The cursor: how many requests stand before it, and how many packets of its own.
+    /// The cursor's request: how many requests of the work queue stand before it.
     pub cursor: usize,
+    /// The cursor's packet: how many packets of its request stand before it.
     pub cursor_packet: u32,
-    /// Requests at the head that were begun: their completions have a slot.
+    /// How many requests at the head were begun: their completions have slots.
     pub begun: usize,
-    /// How many reads, parts of reads, and atomic operations are under way.
+    /// How many reads, parts of reads, and atomic operations are outstanding.
     pub reads_outstanding: u32,
-    /// How many parts of reads were ever asked for beside the last of each, and packets of writes
-    /// sent apart, each of which the peer counts as a message; less the writes that were carried
-    /// out here, which it does not. Modulo 2³², as message numbers are modulo 2²⁴.
+    /// By how much the peer's message sequence number is ahead of the requests that are complete:
+    /// each part of a read except the last counts as a message for the peer, and so does each
+    /// packet except the last of a write that is split into several. Writes that were carried out
+    /// here do not, and are subtracted. Modulo 2³², while message sequence numbers are modulo 2²⁴.
     pub msn_offset: u32,
-    /// The answer that was found missing, and asked for again.
+    /// The response that was found missing, and requested again.
     pub rerequested: Option<Psn>,
-    /// Messages completed before the head.
+    /// How many messages were completed before the head.
     pub completed: Msn,
-    /// The last message that the peer has a receive for, as far as it said.
+    /// The last message that the peer has a receive for, if the peer said so.
     pub credit: Option<Msn>,
     pub policy: RetryPolicy,
-    /// How much of the window is open: all of it, but for a while after a time-out.
+    /// How much of the window is open: all of it, except for a while after a time-out.
     pub open_window: u32,
-    /// After a time-out, the one packet that is sent again to see what the peer has, and how much
-    /// of the window was open before.
+    /// After a time-out, the one packet that is sent again to find out what the peer has, and how
+    /// much of the window was open before.
     pub timeout_retry: Option<(Psn, u32)>,
-    /// Packets since an acknowledgement was last asked for.
+    /// How many packets were sent since an acknowledgement was last asked for.
     pub unasked: u32,
     pub tries: u8,
     pub rnr_tries: u8,
-    /// When the peer last took something, or else the oldest packet was sent first.
+    /// When the peer last acknowledged something; if nothing was outstanding then, when the oldest
+    /// packet was first sent.
     pub last_progress: Time,
     pub rto: Rto,
-    /// When to take what is under way for lost, and when that was decided.
+    /// When the retransmission timer expires.
     pub retry_at: Option<Time>,
+    /// When the retransmission timer was set.
     pub timer_set_at: Time,
-    /// When to come back to a peer that had no receive.
+    /// When to send again to a peer that had no receive.
     pub resume_at: Option<Time>,
-    /// Whether the device can't lose, and its tickets say what was delivered.
+    /// Whether the device is lossless, and its tickets say what was delivered.
     pub lossless: bool,
-    /// There, a packet in the middle of a message, and its ticket: a message longer than the window
-    /// could not go on before all of it had arrived.
+    /// On a lossless device, a packet in the middle of a message, and its ticket. Without it, a
+    /// message longer than the window could not go on before all that was sent of it had arrived.
     pub mid_message_ticket: Option<(u64, Psn)>,
+    /// Whether the queue pair is in the list of those with requests under way on a lossless device.
     pub awaits_delivery: bool,
-    /// Whether the last request that was begun is a write that is being [carried out here](mapped).
+    /// Whether the last request that was begun is a write that is being carried out here, in
+    /// [mapped](crate::nic::requester::mapped_writes) memory.
     pub writes_locally: bool,
-    /// Whether one that was carried out has nothing before it.
+    /// Whether a write that was carried out here has no request before it, and so can be completed.
     pub local_write_done: bool,
-    /// The number behind the last packet that was sent about the peer's memory.
+    /// The sequence number behind the last packet that was sent to access the peer's memory.
     pub last_memory_psn: Psn,
 }
 
-/// What stays of [`Sending`] once it has begun.
+/// The part of [`Sending`] that is still needed after the start.
 pub(crate) struct RetryPolicy {
-    /// In nanoseconds.
+    /// The shortest time without progress before giving up, in nanoseconds.
     pub patience: u64,
     pub window: u32,
     pub retries: u8,
@@ -162,7 +170,7 @@ impl Requester {
     }
 
     /// Whether a packet with this number may be under way: one that is not acknowledged, or a
-    /// question whether the peer is there, which has the number before those.
+    /// keep-alive packet, which has the number before the first of those.
     pub fn may_be_under_way(&self, psn: Psn) -> bool {
         psn.distance_from(self.oldest_psn.before()) >= 0 && psn.distance_from(self.unsent_psn) < 0
     }
@@ -171,34 +179,35 @@ impl Requester {
         self.work.is_deserted()
     }
 
-    /// The request at the head of the queue.
+    /// The request at the head of the work queue.
     #[inline]
     pub fn front(&mut self) -> Option<&mut Posted> {
         self.work.front()
     }
 
-    /// Drops it, with what is left in it.
+    /// Drops the request at the head of the work queue, with what is left in it.
     #[inline]
     pub fn drop_front(&mut self) {
         self.work.drop_front();
         self.advance_head(1);
     }
 
-    /// Counts so many requests as complete, which they were when they were dropped.
+    /// Counts so many requests as completed, which have left the work queue.
     #[inline(always)]
     pub fn count_completed(&mut self, count: usize) {
         self.completed = self.completed.add(count as u32);
         self.advance_head(count);
     }
 
+    /// Counts so many requests fewer before the cursor, since they have left the work queue.
     #[inline(always)]
     fn advance_head(&mut self, count: usize) {
         self.begun = self.begun.saturating_sub(count);
         self.cursor = self.cursor.saturating_sub(count);
     }
 
-    /// Whether no packet is marked that is still under way: that of one which an answer told of is
-    /// not waited for.
+    /// Whether no packet with a mid-message ticket is under way. One that a response has
+    /// acknowledged since is not.
     fn needs_mid_message_ticket(&self) -> bool {
         self.mid_message_ticket.is_none_or(|(_, psn)| psn.distance_from(self.oldest_psn) < 0)
     }
@@ -209,20 +218,20 @@ impl Requester {
         self.next_psn.distance_from(self.oldest_psn).max(0) as u32
     }
 
-    /// Whether anything is sent and not acknowledged, or was and is to be sent again.
+    /// Whether a request was begun and is not complete.
     #[inline]
     pub fn has_outstanding(&self) -> bool {
         self.begun > 0
     }
 
-    /// Sets the cursor back, or forth, to a packet of a request that was begun.
+    /// Sets the cursor to a packet of a request that was begun.
     pub fn move_cursor(&mut self, psn: Psn, mtu: PathMtu) {
         (self.mid_message_ticket, self.timeout_retry) = (None, None);
         (self.next_psn, (self.cursor, self.cursor_packet)) = (psn, self.position_of(psn, mtu));
     }
 
-    /// How many requests stand before a packet, of those that were begun, and how many packets of
-    /// its own.
+    /// Returns the position of a packet: how many of the requests that were begun stand before its
+    /// request, and how many packets of that request stand before it.
     pub fn position_of(&mut self, psn: Psn, mtu: PathMtu) -> (usize, u32) {
         let mut left = self.head_acknowledged + psn.distance_from(self.oldest_psn).max(0) as u32;
         for index in 0..self.begun {
@@ -235,7 +244,8 @@ impl Requester {
         (self.begun, 0)
     }
 
-    /// How many packets the request behind `index` others takes.
+    /// How many packets the request behind `index` others takes. A write that was carried out here
+    /// takes none.
     #[inline]
     fn packets_of(&mut self, index: usize, mtu: PathMtu) -> u32 {
         self.work.peek(index).map_or(1, |posted| match posted.written_locally.get() {
@@ -244,35 +254,37 @@ impl Requester {
         })
     }
 
-    /// Whether the request at the head is one that only an answer completes.
+    /// Whether the request at the head is completed only by a response of its own.
     #[inline]
     pub fn head_needs_response(&mut self) -> bool {
         self.work.front().is_some_and(|posted| posted.needs_response())
     }
 
-    /// How many messages behind those that are complete the peer has receives for, if it said so.
+    /// How many messages behind those that are complete the peer has receives for, if the peer said
+    /// so.
     #[inline(always)]
     pub fn receives_left(&self) -> Option<i32> {
         let complete = Psn::new(self.completed.get()).add(self.msn_offset);
         self.credit.map(|last| Psn::new(last.get()).distance_from(complete))
     }
 
-    /// Whether the peer has said that it has receives, and none for messages behind the one that
-    /// comes `index` others after those that are complete.
+    /// Whether the peer has said that it has no receives for messages behind the one that comes
+    /// `index` others after those that are complete.
     #[inline]
     pub fn exhausts_credit(&self, index: usize) -> bool {
         self.receives_left().is_some_and(|receives| index as i32 + 1 >= receives)
     }
 
-    /// Whether the peer has said that it has receives, and none for one more behind what is under
-    /// way. Most often that is known without a look at what is under way: not all of it takes one.
+    /// Whether the peer has said that it has no receive for one more message behind those under
+    /// way. Most often that is known without looking at those under way, not all of which take a
+    /// receive.
     #[inline]
     pub fn is_out_of_receives(&self) -> bool {
         self.cursor > 0 && self.exhausts_credit(self.cursor - 1) && self.has_used_receives()
     }
 
-    /// What is placed is no message to the peer, and has to count as one to be left out of those
-    /// that are complete.
+    /// Whether the messages under way take all receives that the peer has. A write that was carried
+    /// out here is no message to the peer, and is counted here since `msn_offset` subtracts it.
     #[inline(never)]
     fn has_used_receives(&self) -> bool {
         let under_way = self.work.seen_part(0..self.cursor);
@@ -281,8 +293,9 @@ impl Requester {
         self.receives_left().is_some_and(|receives| took.count() as i32 >= receives)
     }
 
-    /// How many more requests than that behind `index` others there are up to the next of those two
-    /// with which half of the queue, or all of it, is under way: room must be heard of.
+    /// How many more requests than the one behind `index` others stand before the next of two
+    /// limits: half of the queue under way, and all of it. At each limit an acknowledgement is
+    /// asked for, so that room in the queue is learned of.
     #[inline]
     pub fn requests_until_full(&self, index: usize) -> usize {
         let half = self.depth / 2;
@@ -296,8 +309,8 @@ impl Requester {
         len <= mtu.bytes() as u32 && self.next_psn == self.unsent_psn
     }
 
-    /// Uses a completion that was `promised` for the request at the cursor, which is to be begun;
-    /// if none is left, others are promised to all that wait.
+    /// Uses one of the `promised` completion slots for the request at the cursor, which is to be
+    /// begun. If none is left, slots are reserved for all requests that wait.
     #[inline(always)]
     pub fn take_completion_slot(
         &self,
@@ -312,27 +325,28 @@ impl Requester {
         Ok(())
     }
 
-    /// The part of a message of `len` bytes that goes into the packet at the cursor: where it
-    /// begins, and how long it is.
+    /// Returns the part of a message of `len` bytes that goes into the packet at the cursor: where
+    /// it begins, and how long it is.
     #[inline]
     pub fn part_at_cursor(&self, len: u32, mtu: u32) -> (u32, u32) {
         let offset = self.cursor_packet * mtu;
         (offset, (len - offset).min(mtu))
     }
 
-    /// The packet at the cursor, and the request that it is of.
+    /// Returns the packet at the cursor, and the request that it belongs to.
     pub fn at_cursor(&mut self) -> (Psn, Option<&Posted>) {
         (self.next_psn, self.work.peek(self.cursor))
     }
 
-    /// Moves the cursor behind what was sent, which is so many packets there or here.
+    /// Moves the cursor behind what was sent. `packets` is how many sequence numbers that takes,
+    /// with those of the response.
     #[inline(always)]
     pub fn advance_cursor(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
         let beyond = self.next_psn.add(packets);
         if ask && self.next_psn == self.unsent_psn {
             self.rto.start_sample(self.next_psn, now);
         }
-        // A part of a read that is asked for again may reach further than it did before.
+        // A part of a read that is requested again may reach further than it did before.
         if beyond.distance_from(self.unsent_psn) > 0 {
             self.unsent_psn = beyond;
         }

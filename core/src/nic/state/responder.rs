@@ -1,4 +1,4 @@
-//! The state of a responder: what the peer requests, and what it is owed.
+//! The state of a responder: which packet it expects, and what it owes to the peer.
 
 use crate::nic::config::connection::Connection;
 use crate::nic::identifiers::SharedReceiveQueueId;
@@ -9,18 +9,19 @@ use crate::planted::{Bug, planted};
 use crate::time::{Time, nanos};
 use crate::wire::{Credits, Msn, Nak, Psn, RemoteAddr, Rkey, RnrTimer, Syndrome, Verdict};
 
-/// What is owed to the peer.
+/// The acknowledgement that the peer is owed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OwedAcknowledgement {
+    /// No acknowledgement is owed.
     Nothing,
-    /// An acknowledgement of everything taken.
+    /// A positive acknowledgement of everything that was accepted.
     Ack,
-    /// A refusal of the packet that is expected, which acknowledges all before it.
+    /// A NAK of the packet that is expected, which acknowledges all packets before it.
     Nak(Syndrome),
 }
 
 impl OwedAcknowledgement {
-    /// Whether it refuses for good.
+    /// Whether it is a NAK that breaks the connection.
     pub fn is_fatal(self) -> bool {
         let Self::Nak(syndrome) = self else { return false };
         matches!(syndrome.verdict(), Verdict::Nak(nak) if nak != Nak::SequenceError)
@@ -29,59 +30,64 @@ impl OwedAcknowledgement {
 
 /// The message that is being received.
 pub(crate) enum InboundMessage {
+    /// No message has begun.
     Nothing,
-    /// A send, and how much of it is there.
-    Send {
-        receive: ReceiveRequest,
-        filled: u32,
-    },
-    /// A write: where the next packet goes, and how much is to come.
-    Write {
-        address: RemoteAddr,
-        rkey: Rkey,
-        left: u32,
-        total: u32,
-    },
+    /// A send, with its receive, and how many of its bytes have come.
+    Send { receive: ReceiveRequest, filled: u32 },
+    /// A write: where the next packet's bytes go, how many bytes are still to come, and how many
+    /// the message has.
+    Write { address: RemoteAddr, rkey: Rkey, left: u32, total: u32 },
 }
 
+/// The state of a queue pair's responder.
 pub(crate) struct Responder {
     pub receives: Receives,
-    /// A receive that was taken for a message of which the rest did not come: it is for the next.
-    /// Its completion has a slot.
+    /// A receive that was taken for a message of which the rest did not come: the next message
+    /// takes it. Its completion has a slot.
     pub kept_receive: Option<ReceiveRequest>,
+    /// The sequence number of the packet that is expected next.
     pub expected_psn: Psn,
+    /// The message sequence number: how many messages were received.
     pub msn: Msn,
     pub inbound: InboundMessage,
-    /// Whether the packet that is expected was refused, and nothing else is until it comes.
+    /// Whether the packet that is expected was refused. Until it comes, nothing more is refused.
     pub nak_sent: bool,
-    /// The packet behind the last that came since then, on a lossless device.
+    /// On a lossless device, the packet behind the last one that came since the expected one was
+    /// refused.
     pub psn_after_refused: Psn,
     pub owed: OwedAcknowledgement,
-    /// Packets taken since the last answer, and KiB of them.
+    /// How many packets were accepted since the last acknowledgement, with one more for each KiB of
+    /// them.
     pub unacknowledged: u16,
-    /// When to look whether the peer has fallen silent; how many packets there were at the look
-    /// before, and how many looks there were.
+    /// When to look whether the peer has fallen silent, and is to be acknowledged.
     pub look_at: Option<Time>,
+    /// The value of `unacknowledged` when it was last looked whether the peer has fallen silent.
     pub unacknowledged_at_look: u16,
+    /// After how many packets to send an acknowledgement that was not asked for.
     pub ack_every: u16,
+    /// How many times it was looked whether the peer has fallen silent since the last
+    /// acknowledgement.
     pub looks: u8,
     /// The time between two looks, in nanoseconds.
     pub look_interval: u64,
+    /// How long the peer is told to wait when no receive is posted.
     pub rnr_timer: RnrTimer,
+    /// Whether acknowledgements say how many receives are posted.
     sends_credits: bool,
-    /// Whether it has offered to take metadata.
+    /// Whether this side has offered to take metadata.
     pub takes_metadata: bool,
-    /// What is to be answered by more than an acknowledgement.
+    /// The responses to reads and atomic operations that are owed.
     pub resources: ResponderResources,
-    /// Whether it is in the list of those that owe their peer an answer.
+    /// Whether the queue pair is in the list of those that owe their peer a packet.
     pub is_owing: bool,
-    /// Whether it is in the list of those that put an acknowledgement off.
+    /// Whether the queue pair is in the list of those that delay an acknowledgement.
     pub is_delaying: bool,
-    /// Whether the peer is to be asked if it is there.
+    /// Whether a keep-alive packet is to be sent to the peer.
     pub keep_alive_due: bool,
 }
 
-/// How often to look whether a peer has fallen silent before it is answered in any case.
+/// How many times it is looked at most whether a peer has fallen silent, before it is acknowledged
+/// in any case.
 const MOST_LOOKS: u8 = 16;
 
 impl Responder {
@@ -122,9 +128,9 @@ impl Responder {
         self.takes_metadata = connection.metadata;
     }
 
-    /// Whether an acknowledgement that nobody asked for is to go: the peer is given one when it
-    /// falls silent. As long as it sends, it waits for none, and each would cost both sides a
-    /// packet in the midst of that.
+    /// Whether an acknowledgement that nobody asked for is to be sent now: when the peer has fallen
+    /// silent, or at the latest after so many looks. As long as the peer sends, it waits for no
+    /// acknowledgement, and each would cost both sides a packet in the midst of that.
     pub fn is_acknowledgement_due(&mut self, now: Time) -> bool {
         if self.look_at.is_none_or(|at| at > now) {
             return false;
@@ -151,7 +157,7 @@ impl Responder {
         self.receives.waiting() + usize::from(unfinished)
     }
 
-    /// The queue that it shares.
+    /// The shared receive queue that the receives come from, if they do.
     pub fn shared(&self) -> Option<SharedReceiveQueueId> {
         match self.receives {
             Receives::Shared(queue) => Some(queue),
@@ -159,7 +165,7 @@ impl Responder {
         }
     }
 
-    /// Whether its receives come from a queue that others draw from, too.
+    /// Whether the receives come from a shared receive queue.
     pub fn shares(&self) -> bool {
         self.receives.are_shared()
     }
@@ -178,12 +184,13 @@ impl Responder {
         self.receives.pop_own()
     }
 
-    /// Keeps a receive that was taken for the next message.
+    /// Keeps a receive that was taken, for the next message.
     pub fn keep_receive(&mut self, receive: ReceiveRequest) {
         self.kept_receive = Some(receive);
     }
 
-    /// Drops the message that is being received; what was taken for it is kept for the next.
+    /// Drops the message that is being received. The receive that was taken for it is kept for the
+    /// next message.
     pub fn drop_message(&mut self) {
         match std::mem::replace(&mut self.inbound, InboundMessage::Nothing) {
             InboundMessage::Send { .. } if planted(Bug::LosesTornReceives) => {}
@@ -192,24 +199,24 @@ impl Responder {
         }
     }
 
-    /// The receive of a message that did not arrive whole; its completion has a slot.
+    /// Takes the receive of a message that did not arrive whole. Its completion has a slot.
     pub fn take_unfinished(&mut self) -> Option<ReceiveRequest> {
         self.drop_message();
         self.kept_receive.take()
     }
 
-    /// Counts a packet as taken.
+    /// Counts the expected packet as accepted.
     #[inline]
     pub fn accept_packet(&mut self) {
         self.expected_psn = self.expected_psn.add(1);
         self.nak_sent = false;
-        // The refusal of a packet that has since come need not be sent any more.
+        // The RNR NAK of a packet that has since come need not be sent any more.
         if self.owed == OwedAcknowledgement::Nak(Syndrome::not_ready(self.rnr_timer)) {
             self.owed = OwedAcknowledgement::Ack;
         }
     }
 
-    /// An acknowledgement, and the credit that goes with it.
+    /// The syndrome of a positive acknowledgement, with the credit that goes with it.
     pub fn syndrome(&self) -> Syndrome {
         match self.sends_credits && !self.receives.are_shared() {
             true => Syndrome::ack_with(Credits::at_most(self.receives.waiting())),
@@ -217,7 +224,7 @@ impl Responder {
         }
     }
 
-    /// Notes that the peer has been told all that there is to tell.
+    /// Notes that the peer has been sent the acknowledgement of all that was accepted.
     #[inline]
     pub fn clear_owed(&mut self) {
         (self.owed, self.unacknowledged, self.look_at) = (OwedAcknowledgement::Nothing, 0, None);

@@ -1,22 +1,24 @@
-//! What the responder answers with more than an acknowledgement: reads and atomic operations.
+//! Responder resources: the responses to reads and atomic operations that the peer is owed, and the
+//! results of atomic operations.
 //!
-//! A read is not copied when it is asked for: its answers are made from memory when they are sent,
-//! a packet at a time, with the key looked at each time. So a read that comes again, whole or from
-//! its middle on, is carried out again. An atomic operation is carried out once, when it is
-//! asked for first, and its result remembered: as many as the peer may have under way.
+//! A read's data is not copied when the request comes: its responses are made from memory when they
+//! are sent, a packet at a time, and the key is checked each time. So a duplicate of a read, whole
+//! or from its middle on, is executed again. An atomic operation is executed once, when its request
+//! first comes, and its result is remembered: as many results as the peer may have operations
+//! outstanding.
 
 use std::collections::VecDeque;
 
 use crate::wire::{Psn, RemoteAddr, Rkey};
 
-/// Something to be sent that was asked for.
+/// A response that is to be sent.
 #[derive(Clone, Copy)]
 pub(crate) enum Response {
     /// What is left of a read.
     Read { psn: Psn, address: RemoteAddr, rkey: Rkey, left: u32, begun: bool },
     /// The result of an atomic operation.
     Atomic { psn: Psn, before: u64 },
-    /// That what was answered before is not to be had any more.
+    /// A NAK: what was read before may not be read any more.
     Refusal { psn: Psn },
 }
 
@@ -28,20 +30,23 @@ impl Response {
     }
 }
 
+/// A response that the peer is owed.
 #[derive(Clone, Copy)]
 pub(crate) struct OwedResponse {
     pub response: Response,
-    /// Whether all of it was sent before: the peer may have it, and go on.
+    /// Whether all of the response was sent before, and its request came again: the peer may have
+    /// it, and go on.
     pub repeated: bool,
 }
 
-/// What is owed to the peer, in the order of its sequence numbers, and what was.
+/// The responses that the peer is owed, in the order of their sequence numbers, and the results of
+/// the last atomic operations.
 #[derive(Default)]
 pub(crate) struct ResponderResources {
-    /// The most that the peer may ask for at a time.
+    /// The most reads and atomic operations that the peer may have outstanding.
     limit: usize,
     pub owed: VecDeque<OwedResponse>,
-    /// The results of the last atomic operations, each in the place of the one that it replaced.
+    /// The results of the last atomic operations, with their sequence numbers, the oldest first.
     atomic_results: VecDeque<(Psn, u64)>,
 }
 
@@ -50,8 +55,8 @@ impl ResponderResources {
         self.limit = most.into();
     }
 
-    /// Allocates the tables, with one more for what comes again while all are owed: when a peer
-    /// asks for the first time, for many never do.
+    /// Allocates the tables, with one more entry for a duplicate that comes while all entries are
+    /// owed. That happens when a peer first asks for something, since many never do.
     #[cold]
     fn allocate(&mut self) {
         self.owed.reserve(self.limit + 1);
@@ -68,8 +73,9 @@ impl ResponderResources {
         self.owed.is_empty()
     }
 
-    /// Whether the peer asks for more at a time than it may. What it asks for again, and perhaps
-    /// only because the network was slow, does not count: if it asks for more, it has that.
+    /// Whether the peer has as many reads and atomic operations outstanding as it may. Repeated
+    /// responses do not count, and are dropped to make room: a peer that requests more has received
+    /// them.
     #[inline]
     pub fn are_full(&mut self) -> bool {
         if self.owed.capacity() == 0 {
@@ -81,20 +87,22 @@ impl ResponderResources {
         self.owed.len() >= self.limit
     }
 
+    /// Adds the response to a new request.
     #[inline]
-    pub fn add(&mut self, answer: Response) {
-        self.owed.push_back(OwedResponse { response: answer, repeated: false });
+    pub fn add(&mut self, response: Response) {
+        self.owed.push_back(OwedResponse { response, repeated: false });
     }
 
-    /// Adds something that was asked for again. Whatever is owed behind it will be asked for again
-    /// as well: its peer has gone back.
-    pub fn add_repeated(&mut self, answer: Response, packets: u32) {
-        let (psn, mut again) = (answer.psn(), true);
-        // What ends before the first that is owed takes nothing from that: it is a late copy.
+    /// Adds the response to a request that came again. Whatever is owed behind it will be requested
+    /// again as well, since the peer has gone back.
+    pub fn add_repeated(&mut self, response: Response, packets: u32) {
+        let (psn, mut again) = (response.psn(), true);
+        // A duplicate that ends before the first response that is owed takes nothing from that: it
+        // is a late copy.
         let first = self.owed.front().map(|owed| owed.response.psn());
         if first.is_some_and(|first| first.distance_from(psn) >= packets as i32) {
             if self.owed.len() <= self.limit {
-                self.owed.push_front(OwedResponse { response: answer, repeated: again });
+                self.owed.push_front(OwedResponse { response, repeated: again });
             }
             return;
         }
@@ -102,16 +110,18 @@ impl ResponderResources {
             && let ahead = last.response.psn().distance_from(psn)
             && ahead >= 0
         {
-            // The rest of a read that was not all sent yet is none that was.
+            // What was not all sent yet does not count as sent before.
             again &= last.repeated || ahead >= packets as i32;
             self.owed.pop_back();
         }
-        // A read that was only begun ends where this one begins, and comes whole with it.
+        // A read of which only the beginning was sent ends where this one begins, and comes whole
+        // with it.
         if self.owed.len() <= self.limit {
-            self.owed.push_back(OwedResponse { response: answer, repeated: again });
+            self.owed.push_back(OwedResponse { response, repeated: again });
         }
     }
 
+    /// Remembers the result of an atomic operation.
     #[inline]
     pub fn remember(&mut self, psn: Psn, before: u64) {
         if self.atomic_results.len() >= self.limit {
@@ -120,7 +130,8 @@ impl ResponderResources {
         self.atomic_results.push_back((psn, before));
     }
 
-    /// The result of the atomic operation of this number: the last, for numbers come again.
+    /// The result of the last atomic operation with this sequence number. Numbers recur, so an
+    /// older one may be remembered as well.
     pub fn result(&self, psn: Psn) -> Option<u64> {
         let found = self.atomic_results.iter().rev().find(|(other, _)| *other == psn);
         found.map(|&(_, before)| before)
@@ -141,8 +152,9 @@ mod tests {
         assert!(owed + results <= 800, "{owed} and {results} bytes");
     }
 
-    /// Who does few atomic operations among many other requests comes back to a number while the
-    /// result from a whole circle before is remembered, and was once told that one.
+    /// A peer that does few atomic operations among many other requests comes back to a sequence
+    /// number while the result from a whole circle before is still remembered. It was once answered
+    /// with that older result.
     #[test]
     fn of_two_atomics_of_one_number_the_later_is_answered() {
         let mut answers = ResponderResources::default();

@@ -1,7 +1,9 @@
-//! How long to wait for an answer before sending again: learned from the path, as TCP does
-//! (RFC 6298), from packets that asked for an answer and were sent once (Karn's rule). What was
-//! acknowledged after a time-out for which one packet before it was sent again counts, too: it is
-//! how a path that has become slow is learned, though it may be that packet which was answered.
+//! The retransmission time-out (RTO): how long to wait for an acknowledgement before sending again.
+//!
+//! The time is learned from the path, as TCP does (RFC 6298), from packets that asked for an
+//! acknowledgement and were sent once (Karn's rule). What is acknowledged after a time-out for
+//! which one packet before it was sent again counts, too: so a path that has become slow is
+//! learned, though the acknowledgement may be that of the retransmission.
 
 use std::time::Duration;
 
@@ -9,31 +11,36 @@ use crate::nic::keep_alive::clock_jumps::ClockJumps;
 use crate::time::{Time, nanos};
 use crate::wire::Psn;
 
-/// With less than this beyond the round trip, a turn of the peer that came late would count as a
-/// loss.
+/// The shortest time beyond the round trip. With less, a turn of the peer that came late would
+/// count as a loss.
 const SHORTEST: Duration = Duration::from_micros(1500);
 
+/// The longest time-out.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// All in nanoseconds, half as long as durations: each queue pair has one.
+/// The retransmission time-out of a queue pair. All times are in nanoseconds, which take half as
+/// much room as durations, since each queue pair has them.
 pub(crate) struct Rto {
-    /// The time in force.
+    /// The time-out in force.
     timeout: u64,
-    /// What it is once an answer came again.
+    /// The time-out once an acknowledgement has ended the back-off.
     settled: u64,
-    /// What it was while nothing was known: a path that falls silent is a path unknown.
+    /// The time-out as long as nothing is known of the path. A path that falls silent counts as
+    /// unknown.
     initial: u64,
-    /// The least beyond the round trip.
+    /// The shortest time beyond the round trip.
     margin: u64,
-    /// The smoothed round trip and its deviation; none before the first.
+    /// The smoothed round trip and its deviation, once there was a sample.
     smoothed: Option<(u64, u64)>,
-    /// A packet whose answer will tell a round trip, and when it was sent.
+    /// The packet whose acknowledgement will tell a round trip.
     sampled_psn: Option<Psn>,
+    /// When the sampled packet was sent.
     sampled_at: Time,
 }
 
 impl Rto {
-    /// With this time to begin with, for a peer that delays its answers by so much at most.
+    /// Makes a time-out that begins with `initial`, for a peer that delays acknowledgements by at
+    /// most `peer_delay`.
     pub fn new(initial: Duration, peer_delay: Duration) -> Self {
         let within = |time: Duration| nanos(time.clamp(SHORTEST, LONGEST));
         let margin = within(peer_delay.saturating_mul(2));
@@ -54,7 +61,7 @@ impl Rto {
         Duration::from_nanos(self.timeout)
     }
 
-    /// A packet that asks for an answer was sent for the first time.
+    /// Notes that a packet which asks for an acknowledgement was sent for the first time.
     #[inline]
     pub fn start_sample(&mut self, psn: Psn, now: Time) {
         if self.sampled_psn.is_none() {
@@ -62,32 +69,34 @@ impl Rto {
         }
     }
 
-    /// A packet is sent again: its answer would not tell which of the two it answers.
+    /// Notes that a packet is sent again: its acknowledgement would not tell which of the two was
+    /// received.
     pub fn discard_sample_of(&mut self, psn: Psn) {
         self.sampled_psn.take_if(|sampled| *sampled == psn);
     }
 
-    /// All that waits for an answer is sent again.
+    /// Notes that everything unacknowledged is sent again.
     pub fn discard_sample(&mut self) {
         self.sampled_psn = None;
     }
 
-    /// Nothing was heard for the time in force. It grows to `most`, if that is any, unless the path
-    /// takes longer: who gives up after a while has to ask in its last part, too.
+    /// Doubles the time-out, since nothing was heard for that long. It grows up to `most`, unless
+    /// that is zero or the path takes longer: a requester that gives up after a while must send
+    /// again in the last part of that, too.
     pub fn back_off(&mut self, most: Duration) {
         let longest = nanos(LONGEST);
         let most = if most.is_zero() { longest } else { nanos(most).max(self.settled) };
         self.timeout = (self.timeout * 2).max(self.initial).min(most).min(longest);
     }
 
-    /// An answer came, though not one that acknowledges.
+    /// Ends the back-off, since something came from the peer, though it acknowledges nothing.
     pub fn end_back_off(&mut self) {
         self.timeout = self.settled;
     }
 
-    /// Everything up to `psn` was acknowledged. Where the clock leapt after the sample was sent,
-    /// the round trip is only known to be from this to that long, and what was learned before is
-    /// corrected no further than that.
+    /// Learns from an acknowledgement of everything up to `psn`. Where the clock jumped after the
+    /// sample was sent, the round trip is only known to lie between two values, and what was
+    /// learned before is corrected no further than into that interval.
     #[inline]
     pub fn take_sample(&mut self, psn: Psn, now: Time, jumps: &ClockJumps) {
         self.timeout = self.settled;
@@ -101,6 +110,7 @@ impl Rto {
         }
     }
 
+    /// Learns a round trip.
     fn learn(&mut self, round_trip: u64) {
         let (smoothed, deviation) = match self.smoothed {
             None => (round_trip, round_trip / 2),
@@ -110,8 +120,9 @@ impl Rto {
             }
         };
         self.smoothed = Some((smoothed, deviation));
-        // On a steady path the deviation vanishes. But packets that did not ask for an answer get
-        // one later than those that did, by as much as the peer delays it.
+        // On a steady path the deviation vanishes. But packets that did not ask for an
+        // acknowledgement are acknowledged later than those that did, by as much as the peer delays
+        // it.
         let margin = (4 * deviation).max(self.margin);
         self.settled = (smoothed + margin).min(nanos(LONGEST));
         self.timeout = self.settled;

@@ -1,42 +1,42 @@
-//! How the turns of a queue pair's requester and responder end.
+//! Turns of a queue pair's requester and responder: how long they may be, and how they end.
 
 use crate::nic::requests::failure::Cause;
 
-/// Packets that a queue pair sends before the next has its turn.
+/// How many packets a queue pair sends before the next one has its turn.
 pub(crate) const QUANTUM: u32 = 32;
 
-/// The most packets, there and back, that may be unacknowledged: half of all sequence numbers, or
-/// those before could not be told from those behind.
+/// The most packets, of requests and responses, that may be unacknowledged: half of all sequence
+/// numbers. With more, duplicates could not be told from new packets.
 pub(crate) const MOST_UNDER_WAY: u32 = (1 << 23) - 1;
 
-/// How a turn of sending ended.
+/// How a turn of sending requests ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RequesterTurn {
-    /// There is nothing to send until something happens.
+    /// No request can be sent until something happens.
     Idle,
-    /// There is more.
+    /// More requests can be sent.
     More,
-    /// A completion queue has no room.
+    /// The completion queue has no free slot for the next request.
     Starved,
-    /// The device has no room.
+    /// The device has no room for a packet.
     DeviceFull,
 }
 
 /// Why a packet was not sent.
 pub(crate) enum NotSent {
-    /// This is how the turn ends.
+    /// The turn ends in this way.
     TurnEnded(RequesterTurn),
-    /// The request can't be carried out.
+    /// The request can't be carried out, for this cause.
     Invalid(Cause),
 }
 
-/// How a turn of answering ended.
+/// How a turn of sending responses and acknowledgements ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ResponderTurn {
-    /// Nothing more is owed.
+    /// The peer is owed nothing more.
     AllSent,
-    /// There is more.
+    /// The peer is owed more responses.
     MoreOwed,
-    /// The device has no room.
+    /// The device has no room for a packet.
     DeviceFull,
 }
