@@ -1,4 +1,4 @@
-//! What the peer has acknowledged, and what may go on by that.
+//! Acknowledgements: what the peer has acknowledged, and what may go on by that.
 
 use crate::nic::config::state::State;
 use crate::nic::queues::completions::in_use;
@@ -10,9 +10,9 @@ use crate::planted::{Bug, planted};
 use crate::wire::Psn;
 
 impl QueuePair {
-    /// Takes everything up to and with `psn` as received by the peer, and completes what is
-    /// complete. It must be a packet that was sent. Reads and atomic operations are only complete
-    /// when they are answered: if one is not, its answer was lost, and it is asked for again.
+    /// Takes everything up to and with packet `psn`, which was sent, as received by the peer, and
+    /// completes the requests that are complete. Reads and atomic operations are only complete when
+    /// their responses have come: if one has not, it was lost, and is requested again.
     pub fn acknowledge_up_to(&mut self, psn: Psn, common: &mut Common) {
         let beyond = psn.add(1);
         let before = self.requester.oldest_psn;
@@ -22,12 +22,14 @@ impl QueuePair {
         let (mut missing, mut left, mut of_head) = (false, sent, r.head_acknowledged);
         let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.begun));
         while let Some(posted) = work.next() {
+            // A write that was carried out here has no packets.
             if posted.written_locally.get() {
                 // It has no packets.
             } else if left == 0 {
                 break;
             } else if posted.simple && posted.len <= mtu.bytes() as u32 {
-                // What most are, and never begun before.
+                // Most requests are of this kind, and the first packet of it is not acknowledged
+                // yet.
                 left -= 1;
             } else {
                 missing = posted.needs_response() && !planted(Bug::TakesReadsForAnswered);
@@ -39,7 +41,7 @@ impl QueuePair {
             }
             complete_next(posted, qpn, &mut slots);
         }
-        // In this order: who sees a completion finds the room that its request took.
+        // The order matters: a program that sees a completion finds the room that its request took.
         let (count, filled) = (work.leave(), slots.hand_over());
         queue.redeemed(count, filled);
         (r.oldest_psn, r.head_acknowledged) = match missing {
@@ -59,19 +61,20 @@ impl QueuePair {
         }
     }
 
-    /// Goes on behind what is acknowledged or answered now, up to `psn`.
+    /// Goes on behind what was acknowledged or answered now, up to `psn`: moves the cursor if need
+    /// be, learns the round trip, and sets the retransmission timer anew.
     pub fn restart_response_timer(&mut self, psn: Psn, common: &mut Common) {
         let r = &mut self.requester;
         if r.timeout_retry.is_some() {
             r.timeout_retry_answered(psn, self.state, self.mtu);
         }
-        // What is sent again may be acknowledged before it is reached.
+        // What is to be sent again may be acknowledged before the cursor reaches it.
         if r.next_psn.distance_from(r.oldest_psn) < 0 {
             r.move_cursor(r.oldest_psn, self.mtu);
         }
         r.rerequested = None;
         r.rto.take_sample(psn, common.now, &common.clock_jumps);
-        // What came from the peer ends the wait that it asked for.
+        // What came from the peer ends the wait that its RNR NAK asked for.
         r.resume_at = None;
         let waits = r.under_way() > 0 && !common.lossless;
         r.retry_at = waits.then(|| common.now + r.response_timeout(common));
@@ -82,7 +85,7 @@ impl QueuePair {
         self.continue_after_progress(common);
     }
 
-    /// The peer has taken something: whatever waited for that may go on.
+    /// Lets whatever waited for an acknowledgement go on.
     pub(crate) fn continue_after_progress(&mut self, common: &mut Common) {
         let r = &mut self.requester;
         (r.tries, r.rnr_tries) = (0, 0);
@@ -90,13 +93,13 @@ impl QueuePair {
         if self.state == State::Draining && !self.requester.has_outstanding() {
             common.raise(Event::Drained(self.number()), &mut self.drained_pending);
         }
-        // What is posted from now on rings.
+        // A request that is posted from now on rings the doorbell.
         if self.requester.at_cursor().1.is_some() {
             common.activate(self);
         }
     }
 
-    /// Asks again for the oldest answer, once.
+    /// Requests the oldest response again, once.
     #[cold]
     pub(crate) fn request_missing_response(&mut self, common: &mut Common) {
         let r = &mut self.requester;

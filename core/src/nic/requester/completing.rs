@@ -1,4 +1,4 @@
-//! How requests are completed.
+//! Completing: how requests leave the work queue, and their completions are made.
 
 use crate::nic::queues::completions::in_use;
 use crate::nic::queues::posted::Posted;
@@ -12,21 +12,22 @@ use crate::nic::state::queue_pair::QueuePair;
 use crate::wire::Qpn;
 
 impl Posted {
-    /// What says that this was done, and brought so many bytes.
+    /// Makes the completion of a request that succeeded, and brought so many bytes.
     #[inline(always)]
     fn completion(&self, qpn: Qpn, done: Done, len: u32, memory: Memory) -> Completion {
         let (id, attached) = (self.request.id, Attachment::Nothing);
         Completion { id, qpn, outcome: Ok(done), len, attached, memory }
     }
 
-    /// Says so of a request whose memory goes back; `before` is what an atomic operation found.
+    /// Makes the completion of a request whose memory goes back; `before` is what an atomic
+    /// operation found.
     #[inline(never)]
     fn complete(&mut self, qpn: Qpn, before: u64) -> Completion {
         let done = self.request.operation.done(before);
         let len = if done == Done::Read { self.len } else { 0 };
         let mut memory = self.request.data.take_memory();
         if let (Memory::Buf(buf), Done::Read) = (&mut memory, done) {
-            // It was all filled, so there is room.
+            // The buffer was filled, so there is room.
             let _ = buf.set_len(len as usize);
         }
         self.completion(qpn, done, len, memory)
@@ -34,7 +35,8 @@ impl Posted {
 }
 
 impl QueuePair {
-    /// Completes the request at the head of the queue; `before` is what an atomic operation found.
+    /// Completes the request at the head of the work queue; `before` is what an atomic operation
+    /// found.
     pub(crate) fn complete_head(&mut self, before: u64, common: &mut Common) {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
@@ -51,11 +53,10 @@ impl QueuePair {
     }
 }
 
-/// Completes a request that does not ask for anything, and goes past it: what memory it had is not
-/// in it any more. Who does this counts those that were
-/// [passed](crate::nic::Requester::count_completed) and
-/// [redeemed](crate::nic::Completions::redeemed), and [settles](Common::settle) with the queue
-/// then.
+/// Completes a request that needs no response, and goes past it. Its memory is taken out before.
+/// The caller then calls [`Requester::count_completed`] and
+/// [`Completions::redeemed`](crate::nic::queues::completions::Completions::redeemed), and settles
+/// the completion queue.
 #[inline(always)]
 pub(crate) fn complete_next(
     posted: Next<'_, Posted>,
@@ -65,6 +66,7 @@ pub(crate) fn complete_next(
     complete::<false>(posted, qpn, 0, slots);
 }
 
+/// Completes a request, and goes past it. `ASKED` says whether it may be one that needs a response.
 #[inline(always)]
 fn complete<const ASKED: bool>(
     mut posted: Next<'_, Posted>,

@@ -1,9 +1,9 @@
-//! Messages that are copied to where they leave when they are posted, and kept nowhere: on a device
-//! that loses nothing, what has left need not be sent again.
+//! Copied sends: messages that are copied into the device when they are posted, and not kept. On a
+//! lossless device, a packet that has left need not be sent again.
 //!
-//! Their requests are in the queue like others, so that they are counted, completed and flushed in
-//! their order, but without their bytes. Only a peer that has no receive for one asks for it again:
-//! then the connection is over, as if no retries were configured.
+//! Their entries are in the work queue like others, so that they are counted, completed and flushed
+//! in their order, but without their bytes. Only a peer that has no receive for such a message asks
+//! for it again: then the connection breaks, as if no retries were configured.
 
 use crate::encap::{Full, Path};
 use crate::nic::config::state::State;
@@ -23,7 +23,7 @@ impl Copied<'_> {
         self.bytes.iter().map(|bytes| bytes.len()).sum()
     }
 
-    /// Hands it to the device, as the one packet that it is.
+    /// Gives the message to the device, as one packet.
     #[inline(always)]
     fn push<O: Outbox>(&self, bth: Bth, path: &Path, outbox: &mut O) -> Result<u64, Full> {
         match (self.imm, self.bytes) {
@@ -34,7 +34,8 @@ impl Copied<'_> {
         }
     }
 
-    /// Apart, so that the shortest messages have the shortest way.
+    /// Gives a message with immediate data, or in two parts, to the device. This is a function of
+    /// its own, so that the path of the shortest messages stays short.
     #[inline(never)]
     fn push_other<O: Outbox>(&self, bth: Bth, path: &Path, outbox: &mut O) -> Result<u64, Full> {
         let (opcode, extensions) = match self.imm {
@@ -47,7 +48,8 @@ impl Copied<'_> {
 }
 
 impl Requester {
-    /// Whether one more message may leave now: nothing waits before it, and the peer has a receive.
+    /// Whether one more message may be sent now: no request waits before it, the window is open,
+    /// and the peer has a receive.
     #[inline(always)]
     fn can_send_copied(&mut self) -> bool {
         self.work.look();
@@ -59,26 +61,28 @@ impl Requester {
             && self.receives_left().is_none_or(|receives| receives > self.cursor as i32)
     }
 
-    /// Whether of anything behind so many requests, of those that were begun, the bytes are gone.
+    /// Whether the bytes of any request were not kept that was begun and stands behind `from`
+    /// others.
     pub fn has_copied(&self, from: usize) -> bool {
         self.work.seen_part(from..self.begun).any(|posted| posted.unkept)
     }
 }
 
 impl QueuePair {
-    /// What was delivered need not be in the queue any more. A device often tells of it one look
-    /// late, and so it is asked before there is no room at all.
+    /// Completes what was delivered, so that there is room in the work queue. A device often
+    /// reports deliveries one look late, and so it is asked before there is no room at all.
     #[inline(never)]
     fn complete_delivered_early<O: Outbox>(&mut self, common: &mut Common, outbox: &mut O) {
         let delivered = self.delivered_ticket(outbox);
-        // It stays among those that are collected from, whatever is left: it sends.
+        // The queue pair stays in the list of those with requests under way, whatever is left,
+        // since it is about to send.
         if self.complete_delivered(delivered, common) > 0 {
             self.continue_after_progress(common);
         }
     }
 
-    /// Sends a message of which nothing is kept, if it can be sent now and as one packet. Whether
-    /// it was.
+    /// Sends a message that is not kept, if it can be sent now and as one packet. Returns whether
+    /// it was sent.
     #[inline(always)]
     pub fn send_copied<O: Outbox>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Datagrams, the requester's side: each message is a packet, to whomever it names.
+//! Datagrams, the requester's side: each message is a packet to whichever queue pair it names.
 
 use crate::nic::config::state::State;
 use crate::nic::device::outbox::Outbox;
@@ -42,7 +42,7 @@ impl QueuePair {
         let solicited = posted.request.solicited;
         let bth = Bth::new(opcode, qpn, psn).with_pkey(pkey).with_solicited(solicited);
         let headers = Headers { bth, extensions };
-        let sent = push_datagram(common, outbox, self.domain, mtu, (to, headers), posted);
+        let sent = push_datagram(common, outbox, self.domain, mtu, to, headers, posted);
         let r = &mut self.requester;
         match sent {
             Ok(ticket) => {
@@ -54,7 +54,8 @@ impl QueuePair {
             }
             Err(stop) => {
                 match stop {
-                    // It is the first, for those before it are complete: it fails with its slot.
+                    // The datagram is the first of the queue, for those before it are complete: it
+                    // fails with its slot.
                     NotSent::Invalid(_) => r.begun += 1,
                     NotSent::TurnEnded(_) => common.release(self.send_completions, Purpose::Send),
                 }
@@ -70,7 +71,8 @@ fn push_datagram<O: Outbox>(
     outbox: &mut O,
     domain: Domain,
     mtu: PathMtu,
-    (to, headers): (AddressId, Headers),
+    to: AddressId,
+    headers: Headers,
     posted: &Posted,
 ) -> Result<u64, NotSent> {
     let most = mtu.bytes();

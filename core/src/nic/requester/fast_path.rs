@@ -1,8 +1,8 @@
-//! A stretch of plain sends, each of them one packet that is sent for the first time: what most of
-//! what is sent is.
+//! The requester's fast path: plain sends in a row, each of them one packet that is sent for the
+//! first time. Most packets that are sent are of this kind.
 //!
-//! What is the same for all of them is asked once. Where anything else stands in the way, the
-//! stretch ends, or does not begin, and what comes then is judged as [any packet](super::packets).
+//! What holds for all of the sends is checked once. Where anything else stands in the way, the row
+//! ends, or does not begin, and what comes then is sent in the [general way](super::sending).
 
 use crate::encap::{Full, Path};
 use crate::nic::config::state::State;
@@ -14,11 +14,12 @@ use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
 use crate::nic::state::turns::RequesterTurn;
-use crate::wire::{Bth, Extensions, Headers, Opcode, Pkey, Psn, Qpn};
+use crate::wire::{Bth, Extensions, Headers, Opcode, Psn};
 
 impl Requester {
-    /// How many requests from the cursor on the window has room for, and the peer receives; and how
-    /// many receives it has, as far as it said. None, if they are not to be begun now.
+    /// Returns how many requests from the cursor on the window has room for and the peer has
+    /// receives for, and how many receives the peer has, as far as it said. Returns zeros if no new
+    /// request is to be begun now.
     #[inline(always)]
     fn fast_path_limit(&self, most: usize) -> (usize, usize) {
         if self.cursor != self.begun || self.next_psn != self.unsent_psn {
@@ -26,7 +27,7 @@ impl Requester {
         }
         let window = self.open_window.saturating_sub(self.under_way()) as usize;
         let receives = match self.receives_left().map(|receives| receives.max(0) as usize) {
-            // With nothing before it, one may always go and ask.
+            // With nothing under way, one message may always be sent to ask.
             Some(receives) if self.cursor == 0 => receives.max(1),
             Some(receives) => receives.saturating_sub(self.cursor),
             None => usize::MAX,
@@ -35,23 +36,23 @@ impl Requester {
     }
 }
 
-/// Apart, and by itself from the beginning, so that what most sends are made of stays in registers.
+/// Gives a send with immediate data to the device. This is a function of its own, so that what most
+/// sends are made of stays in registers.
 #[inline(never)]
-fn push_with<O: Outbox>(
+fn push_immediate<O: Outbox>(
     request: &WorkRequest,
     bytes: &[u8],
-    (peer, pkey, psn, ask): (Qpn, Pkey, Psn, bool),
-    (path, outbox): (&Path, &mut O),
+    bth: Bth,
+    path: &Path,
+    outbox: &mut O,
 ) -> Result<u64, Full> {
     let (opcode, extensions) = send_headers(true, Some(request.attached));
-    let bth = Bth::new(opcode, peer, psn).with_pkey(pkey);
-    let bth = bth.with_ack_request(ask).with_solicited(request.solicited);
-    outbox.push(path, Headers { bth, extensions }, bytes)
+    outbox.push(path, Headers { bth: bth.with_opcode(opcode), extensions }, bytes)
 }
 
 impl QueuePair {
-    /// Sends the plain sends at the cursor, as many as there are and may be sent. How many, if the
-    /// device had room for all of them.
+    /// Sends the plain sends at the cursor, as many as there are and may be sent. Returns how many,
+    /// if the device had room for all of them.
     #[inline(always)]
     pub(crate) fn send_fast_path<const LOSSLESS: bool, O: Outbox>(
         &mut self,
@@ -71,8 +72,9 @@ impl QueuePair {
         let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, Psn::new(0)).with_pkey(self.pkey);
         let (each, half) = (r.policy.ask_each, r.open_window.div_ceil(2) as usize);
         let (mut sent, mut next, mut full) = (0, r.next_psn, false);
-        // With which of them an acknowledgement is to be asked for at the latest; behind which one
-        // was, and how many had not been asked about before these.
+        // `due` is the send with which an acknowledgement is asked for at the latest, `asked` is
+        // how many sends there were when one was last asked for, and `before` how many packets had
+        // been sent without asking before these sends.
         let last = receives.saturating_sub(1);
         let mut due = last
             .min(r.requests_until_full(r.cursor))
@@ -85,12 +87,11 @@ impl QueuePair {
                 break;
             };
             let ask = !LOSSLESS && (each | request.awaited | (sent >= due));
+            let bth = bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
             let pushed = if plain == Plain::Send {
-                let bth =
-                    bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
                 outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
             } else {
-                push_with(request, bytes, (self.peer_qpn, self.pkey, next, ask), (path, outbox))
+                push_immediate(request, bytes, bth, path, outbox)
             };
             let Ok(ticket) = pushed else {
                 full = true;

@@ -1,8 +1,8 @@
-//! What the peer's program says that it received.
+//! Implied acknowledgements: what the peer's program says that it received.
 //!
 //! Programs that answer each other know more than their NICs: an answer to a message says that the
-//! message came, and no packet has to say it again. What is known so is acknowledged by that, and
-//! as the queue does not fill, nothing is asked for.
+//! message came, and no packet has to say it again. What is known in this way is acknowledged, and
+//! since the work queue does not fill, no acknowledgement is asked for.
 
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
@@ -10,9 +10,9 @@ use crate::planted::{Bug, planted};
 use crate::wire::{Psn, Service};
 
 impl QueuePair {
-    /// Takes the first `count` requests that were posted since the connection began for received,
-    /// if they were sent. What is being sent again goes its own way, and only its answer completes
-    /// a read.
+    /// Takes the first `count` requests that were posted since the connection began for
+    /// acknowledged, if they were sent. Nothing is done while packets are sent again, or if one of
+    /// the requests is a read or an atomic operation, which only its response completes.
     pub fn acknowledged_by_program(&mut self, count: u32, common: &mut Common) {
         let (service, mtu) = (self.service(), self.mtu);
         let r = &mut self.requester;

@@ -1,7 +1,7 @@
-//! Writes into memory that is [mapped](crate::nic::mapped): they are carried out here, and done.
+//! Writes into [mapped](crate::nic::Nic::map) memory, which are carried out here, without a packet.
 //!
-//! Such a write has no packets, so it is no part of what is acknowledged or sent again. But it is
-//! complete when all before it is, as anything is.
+//! Such a write has no sequence numbers, so it is neither acknowledged nor sent again. It is
+//! complete when all requests before it are.
 
 use std::ops::Range;
 
@@ -25,16 +25,18 @@ use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{Psn, Rkey, Service};
 
-/// So many short ones in a row are worth waiting for.
+/// How many short writes in a row are worth waiting for.
 const SEVERAL: usize = 8;
 
-/// Copies a part of what is written, to where that begins in a region.
+/// Copies a part of a write's data to its place in a region, where the data begins at `start`.
 #[inline(always)]
 fn copy(
     data: &Data,
     part: Range<usize>,
-    (keys, domain): (&KeyTable, Domain),
-    (region, start): (&Region, usize),
+    keys: &KeyTable,
+    domain: Domain,
+    region: &Region,
+    start: usize,
 ) -> Result<(), Cause> {
     let (words, at) = (region.words(), start + part.start);
     match data.bytes() {
@@ -44,8 +46,8 @@ fn copy(
     Ok(())
 }
 
-/// Whether the packet before `beyond` is among those from `oldest` on, before `top`. It may be one
-/// from so long ago that its number seems to be yet to come.
+/// Whether the packet before `beyond` is one of those from `oldest` on, before `unsent`. It may be
+/// one from so long ago that its number seems to be yet to come.
 fn is_among(beyond: Psn, oldest: Psn, top: Psn) -> bool {
     (1..=top.distance_from(oldest)).contains(&beyond.distance_from(oldest))
 }
@@ -62,7 +64,7 @@ impl Requester {
         self.writes_locally && self.cursor + 1 == self.begun
     }
 
-    /// Whether something is under way that is about the peer's memory.
+    /// Whether a packet is under way that accesses the peer's memory.
     fn has_memory_access_under_way(&self) -> bool {
         is_among(self.last_memory_psn, self.oldest_psn, self.unsent_psn)
             && !planted(Bug::OvertakesReads)
@@ -75,14 +77,17 @@ impl Requester {
             && writes.take(SEVERAL).all(|posted| posted.plain == Some(Plain::Write))
     }
 
-    /// Carries out the plain writes at the cursor that are about one mapping, the key of which is
-    /// given, and a packet each at the most: the first is one. How many were.
+    /// Carries out the plain writes at the cursor that go to one mapping, by its key `rkey`, and
+    /// are at most one packet long. The write at the cursor is one of these. Returns how many were
+    /// carried out.
     fn write_batch(
         &mut self,
         most: usize,
         promised: &mut usize,
         completions: &mut Completions,
-        (mapping, rkey, mtu): (&Mapping, Rkey, usize),
+        mapping: &Mapping,
+        rkey: Rkey,
+        mtu: usize,
     ) -> Result<usize, RequesterTurn> {
         let most = most.min(self.work.seen_behind(self.cursor));
         if *promised < most {
@@ -91,7 +96,7 @@ impl Requester {
         if *promised == 0 {
             return Err(RequesterTurn::Starved);
         }
-        let written = self.copy_batch(most.min(*promised), (mapping, rkey, mtu));
+        let written = self.copy_batch(most.min(*promised), mapping, rkey, mtu);
         let (ticket, next) = (self.ticket_before(), self.next_psn);
         for posted in self.work.seen_part(self.cursor..self.cursor + written) {
             posted.written_locally.set(true);
@@ -105,13 +110,13 @@ impl Requester {
         Ok(written)
     }
 
-    /// Copies what they write.
+    /// Copies the data of the writes, and returns how many.
     ///
-    /// It goes to lines that the peer has read, and each has to be got from there. The processor
-    /// does so with many at a time, as long as little else is stored between them: so nothing is
-    /// noted here.
+    /// The data goes to cache lines that the peer has read, each of which has to be fetched from
+    /// there. The processor fetches many at a time, as long as little else is stored between them:
+    /// so nothing is noted here.
     #[inline(always)]
-    fn copy_batch(&self, most: usize, (mapping, of_all, mtu): (&Mapping, Rkey, usize)) -> usize {
+    fn copy_batch(&self, most: usize, mapping: &Mapping, batch_rkey: Rkey, mtu: usize) -> usize {
         let words = mapping.region().words();
         let mut written = 0;
         for posted in self.work.seen_part(self.cursor..self.cursor + most) {
@@ -123,7 +128,7 @@ impl Requester {
             let Some(bytes) = posted.request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {
                 break;
             };
-            let Some(at) = mapping.place(address, posted.len).filter(|_| rkey == of_all) else {
+            let Some(at) = mapping.place(address, posted.len).filter(|_| rkey == batch_rkey) else {
                 break;
             };
             bytes.copy_to_words(words, at);
@@ -132,15 +137,15 @@ impl Requester {
         written
     }
 
-    /// The ticket of the request before the cursor, with which what is carried out there is
-    /// complete.
+    /// The ticket of the request before the cursor: when that is delivered, a write that is carried
+    /// out at the cursor is complete.
     #[inline]
     fn ticket_before(&self) -> u64 {
         let before = self.cursor.checked_sub(1).and_then(|at| self.work.seen(at));
         before.map_or(0, |posted| posted.ticket.get())
     }
 
-    /// The write at the cursor is carried out.
+    /// Notes that the write at the cursor was carried out.
     fn finish_local_write(&mut self) {
         let ticket = self.ticket_before();
         if let Some(posted) = self.work.seen(self.cursor) {
@@ -156,10 +161,11 @@ impl Requester {
 
 impl QueuePair {
     /// Carries out the write at the cursor, and others behind it if they are short, or as many
-    /// packets' worth of it as may be now. How many; none, if it is to be sent.
+    /// packets' worth of it as may be now. Returns how many packets' worth, or 0 if the write is to
+    /// be sent.
     ///
-    /// It must not overtake anything that is about memory, and waits for that if it is worth it: if
-    /// it is long, or more of them stand behind it. Else it is sent behind it.
+    /// The write must not overtake anything that accesses memory. It waits for that if it is worth
+    /// it: if it is long, or more writes stand behind it. Otherwise it is sent behind that.
     #[inline(never)]
     pub(crate) fn write_mapped(
         &mut self,
@@ -172,14 +178,14 @@ impl QueuePair {
             return Err(RequesterTurn::Idle);
         };
         if posted.written_locally.get() {
-            // It is not sent again.
+            // A write that was carried out is not sent again.
             (r.cursor, r.cursor_packet) = (r.cursor + 1, 0);
             return Ok(1);
         }
-        let (request, len, placing) = (&posted.request, posted.len, r.is_writing_locally());
+        let (request, len, writing) = (&posted.request, posted.len, r.is_writing_locally());
         let Operation::Write { address, rkey } = request.operation else { return Ok(0) };
-        let was_sent = r.cursor < r.begun && !placing;
-        // Tickets say when it is complete.
+        let was_sent = r.cursor < r.begun && !writing;
+        // Only on a lossless device do tickets say when the write is complete.
         let plain = request.attached == Attachment::Nothing
             && self.shared.service == Service::Rc
             && r.lossless;
@@ -187,15 +193,15 @@ impl QueuePair {
             return Ok(0);
         }
         let mapping = common.mapped.find(path.id(), rkey);
-        let place = mapping.and_then(|mapping| Some((mapping, mapping.place(address, len)?)));
-        let Some((mapping, start)) = place else {
-            // What was mapped when it began is not any more: all of it is sent.
-            if placing {
+        let target = mapping.and_then(|mapping| Some((mapping, mapping.place(address, len)?)));
+        let Some((mapping, start)) = target else {
+            // The memory was mapped when the write began, and is not any more: all of it is sent.
+            if writing {
                 (r.writes_locally, r.cursor_packet) = (false, 0);
             }
             return Ok(0);
         };
-        if !placing {
+        if !writing {
             if r.has_memory_access_under_way() {
                 let worth_it = len > mtu.bytes() as u32 || r.has_writes_at_cursor();
                 return if worth_it { Err(RequesterTurn::Idle) } else { Ok(0) };
@@ -205,8 +211,8 @@ impl QueuePair {
             }
             let completions = in_use(&mut common.completions, self.send_completions);
             if posted.plain == Some(Plain::Write) && len <= mtu.bytes() as u32 {
-                let row = (mapping, rkey, mtu.bytes());
-                let written = r.write_batch(most, promised, completions, row)?;
+                let mtu = mtu.bytes();
+                let written = r.write_batch(most, promised, completions, mapping, rkey, mtu)?;
                 common.counters.written_here += written as u64;
                 return Ok(written);
             }
@@ -216,8 +222,7 @@ impl QueuePair {
         let (packet, bytes) = (r.cursor_packet, mtu.bytes() as u32);
         let packets = (mtu.packets(len) - packet).min(most as u32);
         let part = (packet * bytes) as usize..((packet + packets) * bytes).min(len) as usize;
-        let copied =
-            copy(&request.data, part, (&common.keys, self.domain), (mapping.region(), start));
+        let copied = copy(&request.data, part, &common.keys, self.domain, mapping.region(), start);
         if let Err(cause) = copied {
             return Err(self.end_turn(NotSent::Invalid(cause), common));
         }
@@ -229,7 +234,8 @@ impl QueuePair {
         Ok(packets as usize)
     }
 
-    /// Completes what was carried out in a turn with nothing before it, and says how the turn ends.
+    /// Completes the writes that were carried out in a turn with no request before them, and
+    /// returns how the turn ends.
     #[inline(never)]
     pub(crate) fn complete_local_writes(
         &mut self,
@@ -239,7 +245,8 @@ impl QueuePair {
         self.requester.local_write_done = false;
         self.complete_delivered(0, common);
         self.continue_after_progress(common);
-        // What stands behind may have waited for just that, or for room where it is told of.
+        // The requests behind may have waited for just these writes, or for room in the completion
+        // queue.
         match turn {
             RequesterTurn::Starved => RequesterTurn::More,
             RequesterTurn::Idle if self.requester.at_cursor().1.is_some() => RequesterTurn::More,

@@ -1,11 +1,11 @@
-//! The requester: what is sent, sent again, and completed.
+//! The requester: which requests are sent, in which packets, when they are sent again, and how they
+//! complete.
 
 pub(crate) mod acknowledgements;
 pub(crate) mod completing;
 pub(crate) mod copied_sends;
 pub(crate) mod datagrams;
 pub(crate) mod delivery;
-pub(crate) mod delivery_failures;
 pub(crate) mod fast_path;
 pub(crate) mod headers;
 pub(crate) mod implied_acknowledgements;

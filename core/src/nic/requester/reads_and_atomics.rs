@@ -1,4 +1,4 @@
-//! Reads and atomic operations: how they are asked for.
+//! Reads and atomic operations: how they are requested, and how their responses are counted.
 
 use crate::nic::device::outbox::Outbox;
 use crate::nic::requester::packets::{Any, Shape};
@@ -12,12 +12,12 @@ use crate::wire::{
     AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth,
 };
 
-/// The most packets of a read that are asked for at once, however wide the window is.
+/// The most packets of a read that are requested at once, however wide the window is.
 const LONGEST_PART: u32 = 1 << 21;
 
 impl Requester {
-    /// How many packets of a read are asked for at once: half a window, so that one half comes
-    /// while the other is asked for. Parts begin at multiples of this, also when they are asked for
+    /// How many packets of a read are requested at once: half a window, so that one half comes
+    /// while the other is requested. Parts begin at multiples of this, also when they are requested
     /// again from their middle on, so that no repetition reaches further than what it repeats.
     fn packets_per_read_part(&self) -> u32 {
         (self.policy.window / 2).clamp(1, LONGEST_PART)
@@ -25,7 +25,7 @@ impl Requester {
 }
 
 impl QueuePair {
-    /// Sends what asks for something, whatever it is.
+    /// Sends the request packet of a read or an atomic operation that need not be plain.
     #[inline(never)]
     pub(crate) fn send_any_read_or_atomic<O: Outbox>(
         &mut self,
@@ -35,9 +35,9 @@ impl QueuePair {
         self.send_read_or_atomic::<Any, O>(common, outbox)
     }
 
-    /// Sends the atomic operation or the part of a read at the cursor, which may be in the middle
-    /// of one that was answered so far; not if it is plain: that is asked for the first time, and
-    /// all of it is one packet.
+    /// Sends the request packet of the atomic operation, or the part of a read, at the cursor. The
+    /// part may begin in the middle of one that was partly answered. A plain one is requested for
+    /// the first time, and has one packet.
     #[inline(always)]
     pub(crate) fn send_read_or_atomic<S: Shape, O: Outbox>(
         &mut self,
@@ -85,9 +85,10 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(!first);
         let mark = r.mid_message_ticket;
-        // The answer is the acknowledgement, where there are any.
+        // The response is the acknowledgement, on devices that have any.
         r.advance_cursor(packets, !common.lossless, packets == left, ticket, common.now);
-        // Parts are no packets of a long message, which a device has to tell of.
+        // A part of a read is no packet in the middle of a message, of which a lossless device has
+        // to report the delivery.
         (r.mid_message_ticket, r.last_memory_psn) = (mark, r.next_psn);
         if first {
             r.reads_outstanding += 1;
@@ -102,8 +103,8 @@ impl QueuePair {
         self.requester.head_acknowledged as usize * self.mtu.bytes()
     }
 
-    /// Takes the oldest packet as answered. Whether the request at the head, of `len` bytes, is
-    /// complete by that, for which it must be one that asks.
+    /// Notes that the oldest packet was answered. Returns whether the request at the head, a read
+    /// or an atomic operation of `len` bytes, is complete by that.
     #[inline]
     pub fn oldest_response_received(&mut self, len: u32) -> bool {
         let r = &mut self.requester;
@@ -119,7 +120,7 @@ impl QueuePair {
     }
 }
 
-/// What an atomic operation is on the wire.
+/// Returns the opcode and the header of an atomic operation.
 #[inline(always)]
 fn atomic(operation: Operation) -> Option<(Opcode, AtomicEth)> {
     let (opcode, address, rkey, swap_or_add, compare) = match operation {

@@ -1,4 +1,4 @@
-//! The completer: what the peer answers.
+//! Responses: the acknowledgements and responses that come from the peer.
 
 use crate::nic::requests::failure::Cause;
 use crate::nic::requests::gather::scatter;
@@ -13,7 +13,7 @@ use crate::wire::{
 };
 
 impl QueuePair {
-    /// Takes an answer.
+    /// Takes an acknowledgement, or a response to a read or an atomic operation.
     #[inline(always)]
     pub fn receive_response<P: Payload>(
         &mut self,
@@ -41,8 +41,8 @@ impl QueuePair {
         }
     }
 
-    /// Whether what answers `psn` is the answer that comes next: everything before it has arrived
-    /// over there, and has been answered.
+    /// Whether the response to packet `psn` is the one that comes next: the peer has received
+    /// everything before it, and answered it.
     #[inline]
     fn is_next_response(&mut self, psn: Psn, common: &mut Common) -> bool {
         let before = psn.before();
@@ -54,9 +54,9 @@ impl QueuePair {
         next
     }
 
-    /// What an answer says of the peer's receives.
+    /// Takes the credit of a response: how many receives the peer has.
     #[inline]
-    fn heard_at(&mut self, aeth: Aeth) {
+    fn take_credits(&mut self, aeth: Aeth) {
         if let Verdict::Ack(credits) = aeth.syndrome.verdict() {
             let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
             self.set_credit(last);
@@ -78,15 +78,15 @@ impl QueuePair {
             return;
         }
         common.counters.answers_received += 1;
-        self.heard_at(aeth);
+        self.take_credits(aeth);
         if self.oldest_response_received(0) {
             self.complete_head(before, common);
         }
         self.restart_response_timer(psn, common);
     }
 
-    /// Takes a packet of what was read. Whether it calls itself first, middle or last is of no
-    /// matter: a peer that was asked for the rest of a read answers in either way.
+    /// Takes a packet of what was read. Whether its opcode says first, middle or last does not
+    /// matter: peers that were asked for the rest of a read answer with either.
     #[inline(always)]
     fn receive_read_response<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         let psn = packet.headers.bth.psn();
@@ -115,7 +115,7 @@ impl QueuePair {
         }
         common.counters.answers_received += 1;
         if let Extensions::Aeth(aeth) = packet.headers.extensions {
-            self.heard_at(aeth);
+            self.take_credits(aeth);
         }
         if self.oldest_response_received(len as u32) {
             self.complete_head(0, common);
@@ -123,7 +123,7 @@ impl QueuePair {
         self.restart_response_timer(psn, common);
     }
 
-    /// Takes an acknowledgement, or a refusal.
+    /// Takes an acknowledgement, positive or negative.
     #[inline]
     fn receive_acknowledge(&mut self, psn: Psn, aeth: Aeth, common: &mut Common) {
         match aeth.syndrome.verdict() {
@@ -133,7 +133,7 @@ impl QueuePair {
             }
             Verdict::Nak(Nak::SequenceError) => self.receive_sequence_nak(psn, common),
             Verdict::ReceiverNotReady(timer) => {
-                // While nothing is sent, it can only be the same refusal again.
+                // While nothing is sent, it can only be a duplicate of the same RNR NAK.
                 if self.waits_for_rnr_timer() {
                     common.counters.stray_answers += 1;
                 } else if self.nak_is_under_way(psn, common) {
@@ -152,10 +152,13 @@ impl QueuePair {
         }
     }
 
+    /// Takes a positive acknowledgement of packet `psn`. `last` is the last message that the peer
+    /// has a receive for, if it said so.
     #[inline]
     fn receive_ack(&mut self, psn: Psn, last: Option<Msn>, common: &mut Common) {
         if !self.is_under_way(psn) && !planted(Bug::BelievesAnyAcknowledgement) {
-            // The newest acknowledgement again brings news of receives; others bring nothing.
+            // A duplicate of the newest acknowledgement brings news of receives; others bring
+            // nothing.
             if psn.add(1) == self.oldest_psn() {
                 self.set_credit(last);
                 common.activate(self);
@@ -168,19 +171,23 @@ impl QueuePair {
         self.acknowledge_up_to(psn, common);
     }
 
-    /// A packet is missing over there: everything before it has arrived.
+    /// Takes a NAK which says that packet `psn` is missing at the peer, and everything before it
+    /// has arrived.
     fn receive_sequence_nak(&mut self, psn: Psn, common: &mut Common) {
-        // While it waits for a receive, nothing is missing that was not refused before.
+        // While the requester waits after an RNR NAK, nothing is missing that was not refused
+        // before.
         if !self.nak_is_under_way(psn, common) || self.waits_for_rnr_timer() {
             return;
         }
         common.counters.sequence_naks_received += 1;
-        // If answers from before are missing, these were asked for again, and all behind them.
+        // If responses from before the packet are missing, these were requested again, and so
+        // everything behind them is sent again already.
         if psn == self.oldest_psn() && !self.retries_exhausted(common) {
             self.retransmit_from(psn, common);
         }
     }
 
+    /// Takes a NAK of packet `psn` that breaks the queue pair.
     fn receive_fatal_nak(&mut self, psn: Psn, aeth: Aeth, nak: Nak, common: &mut Common) {
         if !self.nak_is_under_way(psn, common) {
             return;
@@ -196,16 +203,16 @@ impl QueuePair {
         self.break_with(cause, blamed, common);
     }
 
-    /// A refusal of packet `psn` says that everything before it has arrived. Whether it is about a
-    /// packet that is under way at all: what was missing may have come while the refusal waited to
-    /// be sent, which then speaks of a packet that is yet to be.
+    /// Acknowledges everything before packet `psn`, which a NAK of that packet implies. Returns
+    /// whether the packet is under way at all: a missing packet may have arrived while the NAK
+    /// waited to be sent, and the NAK then names a packet that was not sent yet.
     fn nak_is_under_way(&mut self, psn: Psn, common: &mut Common) -> bool {
         let before = psn.before();
         if self.is_under_way(before) {
             self.acknowledge_up_to(before, common);
         }
-        let about_something = self.is_under_way(psn);
-        common.counters.stray_answers += u64::from(!about_something);
-        about_something
+        let under_way = self.is_under_way(psn);
+        common.counters.stray_answers += u64::from(!under_way);
+        under_way
     }
 }

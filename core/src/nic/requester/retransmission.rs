@@ -1,4 +1,4 @@
-//! Retransmission: what is sent again, and when.
+//! Retransmission: what is sent again, and when; and when the peer is given up.
 
 use std::time::Duration;
 
@@ -15,10 +15,16 @@ use crate::wire::{PathMtu, Psn, RnrTimer};
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 impl Requester {
-    /// What was sent again after a time-out is answered. If the peer has more than that, it was
-    /// slow, and nothing lost (as RFC 5682 has it of TCP): it goes on where it was. If something
-    /// was after all, what is sent now will be refused; where nothing may be sent, that is not
-    /// waited for.
+    /// How long to wait for an acknowledgement: not so long that the peer is taken for gone before
+    /// several tries were made.
+    pub fn response_timeout(&self, common: &Common) -> Duration {
+        self.rto.timeout().min(common.peers.limits.busy / 4)
+    }
+
+    /// Takes the answer to the packet that was sent again after a time-out. If the peer has more
+    /// than that packet, it was slow and nothing was lost (as RFC 5682 has it for TCP): the
+    /// requester goes on where it was. If something was lost after all, the peer refuses what is
+    /// sent now; where nothing may be sent, that can't be waited for.
     #[cold]
     pub fn timeout_retry_answered(&mut self, psn: Psn, state: State, mtu: PathMtu) {
         let Some((probe, open)) = self.timeout_retry.take() else { return };
@@ -31,12 +37,12 @@ impl Requester {
             }
             self.move_cursor(back, mtu);
         }
-        // What comes behind it is sent again, too.
+        // What comes behind the packet is sent again, too.
         self.rto.discard_sample();
     }
 
-    /// Whether the time-out that has passed began before what it is for was sent, since the clock
-    /// was not read between: then it begins anew when it was.
+    /// Whether the time-out that has passed began before its packets were sent, since the clock was
+    /// not read in between. Then the timer is set anew from when they may have been sent.
     #[cold]
     fn response_timer_was_early(&mut self, common: &Common) -> bool {
         let from = common.clock_jumps.latest_time(self.timer_set_at);
@@ -49,8 +55,8 @@ impl Requester {
         at > common.now
     }
 
-    /// Whether there is something at the cursor, and neither waits for what is under way nor for
-    /// the peer's receives.
+    /// Whether a request stands at the cursor, and waits neither for what is under way nor for the
+    /// peer's receives.
     fn can_continue(&mut self) -> bool {
         let (asking, most) = (self.reads_outstanding, u32::from(self.policy.reads));
         let Some(posted) = self.work.peek(self.cursor) else { return false };
@@ -62,7 +68,7 @@ impl Requester {
 }
 
 impl QueuePair {
-    /// Sends again from `psn` on.
+    /// Sends everything from `psn` on again.
     pub fn retransmit_from(&mut self, psn: Psn, common: &mut Common) {
         let (from, _) = self.requester.position_of(psn, self.mtu);
         if self.requester.has_copied(from) {
@@ -72,6 +78,7 @@ impl QueuePair {
         self.requester.rto.discard_sample();
     }
 
+    /// Sets the cursor back to a packet.
     fn set_cursor_back(&mut self, psn: Psn, common: &mut Common) {
         if planted(Bug::GoesBackToTheNewest) {
             return self.requester.move_cursor(self.requester.unsent_psn, self.mtu);
@@ -80,8 +87,8 @@ impl QueuePair {
         common.activate(self);
     }
 
-    /// Sends the oldest packet again. It asks whether the peer is there, and what it has: to send
-    /// all of the window again at once would often be for nothing.
+    /// Sends the oldest packet again. Its acknowledgement says whether the peer is there, and what
+    /// it has: to send all of the window again at once would often be for nothing.
     fn retransmit_oldest(&mut self, common: &mut Common) {
         let oldest = self.requester.oldest_psn;
         let open =
@@ -92,16 +99,17 @@ impl QueuePair {
         self.requester.rto.discard_sample_of(oldest);
     }
 
-    /// The request that a packet is of, which need not be the first that is unfinished: answers to
-    /// reads and atomic operations before it may have been lost.
+    /// Returns the request that a packet belongs to. It need not be the first that is unfinished,
+    /// since responses to reads and atomic operations before it may have been lost.
     pub fn blamed_request(&mut self, psn: Psn) -> Blamed {
         Blamed::Request(self.requester.position_of(psn, self.mtu).0)
     }
 
-    /// Counts a try that failed. Whether it was the last: the tries are used up, and the patience
-    /// is over, which counts from when the peer last took something. What comes from the peer
-    /// meanwhile, and acknowledges nothing that is under way, does not prolong it: a peer that
-    /// lives and takes nothing would be waited for without end.
+    /// Counts a try that failed, and breaks the queue pair if it was the last: if the retries are
+    /// used up, and the patience is over, which counts from when the peer last acknowledged
+    /// something. What comes from the peer meanwhile, and acknowledges nothing that is under way,
+    /// does not prolong the patience: otherwise a peer that lives and acknowledges nothing would be
+    /// waited for without end. Returns whether the queue pair broke.
     pub fn retries_exhausted(&mut self, common: &mut Common) -> bool {
         let r = &mut self.requester;
         let (tries, RetryPolicy { retries, patience, .. }) = (r.tries, &r.policy);
@@ -111,7 +119,7 @@ impl QueuePair {
         if tries < *retries || patient {
             return false;
         }
-        // Whether something has come since the last try.
+        // Something may have come from the peer since the last try.
         let cause = match self.heard_at > r.timer_set_at {
             true => Cause::NoProgress { tries: r.tries },
             false => Cause::NoAnswer { tries: r.tries },
@@ -120,27 +128,28 @@ impl QueuePair {
         true
     }
 
-    /// Waits as a peer without receives asked for, unless that was once too often.
+    /// Waits as long as the RNR NAK of packet `psn` asks for, unless that was once too often.
     pub fn wait_for_rnr_timer(&mut self, psn: Psn, wait: RnrTimer, common: &mut Common) {
         let r = &mut self.requester;
         let (from, _) = r.position_of(psn, self.mtu);
         let patient = r.policy.rnr_retries >= 7 || r.rnr_tries < r.policy.rnr_retries;
-        // All that is not acknowledged is sent again.
+        // Everything that is not acknowledged would be sent again.
         if !patient || r.has_copied(0) {
             let cause = Cause::ReceiverNotReady { tries: r.rnr_tries.saturating_add(1), wait };
             return self.break_with(cause, Blamed::Request(from), common);
         }
         r.rnr_tries = r.rnr_tries.saturating_add(1);
-        // It is a refusal, but an answer: the peer is there.
+        // An RNR NAK is a sign of life.
         r.tries = 0;
         r.rto.end_back_off();
         let at = common.now + wait.delay();
         (r.resume_at, r.retry_at) = (Some(at), None);
-        // Which is where it was refused, unless answers from before are missing.
+        // The oldest packet is the refused one, unless responses from before it are missing.
         self.retransmit_from(self.requester.oldest_psn, common);
         self.arm_by(at, common);
     }
 
+    /// Does what the time has come for: sends again after an RNR NAK's wait, or after a time-out.
     pub fn requester_timer_expired(&mut self, common: &mut Common) {
         if self.requester.resume_at.is_some_and(|at| at <= common.now) {
             self.requester.resume_at = None;
@@ -164,24 +173,15 @@ impl QueuePair {
                     self.requester.rerequested = None;
                     let patience = Duration::from_nanos(self.requester.policy.patience);
                     self.requester.rto.back_off((patience / 8).min(LONGEST_PAUSE));
-                    // The timer is set again when that is sent.
+                    // The timer is set again when the packet is sent.
                     self.retransmit_oldest(common);
                 }
             }
         }
     }
-}
 
-impl Requester {
-    /// How long to wait for an answer: not so long that the peer is taken for gone before several
-    /// tries were made.
-    pub fn response_timeout(&self, common: &Common) -> Duration {
-        self.rto.timeout().min(common.peers.limits.busy / 4)
-    }
-}
-
-impl QueuePair {
-    /// Sees to it that what was sent is not forgotten.
+    /// Sees to it that what was sent is completed or sent again: sets the retransmission timer, or
+    /// on a lossless device enters the queue pair in the list of those that await deliveries.
     #[inline(always)]
     pub fn start_response_timer(&mut self, common: &mut Common) {
         let r = &mut self.requester;
@@ -195,7 +195,7 @@ impl QueuePair {
             if r.tries == 0 {
                 r.last_progress = common.now;
             } else if r.tries >= LEAST_QUESTIONS {
-                // The peer is taken for gone when it has been silent for so long, and not later.
+                // The peer is taken for gone when it has been silent for this long, and not later.
                 let since = common.peers.silent_since(self.peer_id, r.last_progress);
                 at = at.min(common.clock_jumps.patience_end(common.peers.limits.busy, since));
             }

@@ -1,4 +1,4 @@
-//! Which requests are sent in a turn, and in which packets.
+//! Sending: which requests are sent in a turn, and in which packets.
 
 use crate::nic::config::state::State;
 use crate::nic::device::outbox::Outbox;
@@ -15,7 +15,7 @@ use crate::planted::{Bug, planted};
 use crate::wire::{Bth, Opcode, Service};
 
 impl QueuePair {
-    /// Sends some of what may be sent.
+    /// Takes a turn of sending: at `most` so many packets of what may be sent.
     #[inline(always)]
     pub fn send<O: Outbox>(
         &mut self,
@@ -27,7 +27,7 @@ impl QueuePair {
             return RequesterTurn::Idle;
         }
         let datagrams = self.service() == Service::Ud;
-        // Once a turn: what is posted meanwhile rings.
+        // Once a turn is enough, since a request that is posted meanwhile rings the doorbell.
         self.requester.work.look();
         let (mut turn, mut promised, mut left) = (RequesterTurn::More, 0, most as usize);
         while left > 0 {
@@ -52,12 +52,13 @@ impl QueuePair {
         }
     }
 
-    /// How a turn ends in which something was not sent.
+    /// Returns how the turn ends in which a packet was not sent. A request that can't be carried
+    /// out breaks the queue pair.
     #[cold]
     pub(crate) fn end_turn(&mut self, stop: NotSent, common: &mut Common) -> RequesterTurn {
         match stop {
             NotSent::TurnEnded(turn) => turn,
-            // Those before it come first, and it is looked at again when they are complete.
+            // The requests before it come first. It is looked at again when they are complete.
             NotSent::Invalid(_) if self.requester.cursor > 0 => RequesterTurn::Idle,
             NotSent::Invalid(cause) => {
                 self.break_with(cause, Blamed::Request(0), common);
@@ -67,8 +68,8 @@ impl QueuePair {
     }
 
     /// Sends what is at the cursor, if it may be sent: a packet, or several plain sends, at `most`
-    /// so many. Completions are `promised` to all requests that wait, as one after another is
-    /// begun.
+    /// so many. `promised` counts completion slots that are reserved for requests that wait, and
+    /// are used as these are begun. Returns how many packets were sent.
     #[inline(always)]
     fn send_next<O: Outbox>(
         &mut self,
@@ -102,7 +103,8 @@ impl QueuePair {
         sent.map(|()| 1)
     }
 
-    /// Apart, so that the way of most is short.
+    /// Sends what is at the cursor if it is of a less common kind. This is a function of its own,
+    /// so that the common path stays short.
     #[inline(never)]
     fn send_next_uncommon<O: Outbox>(
         &mut self,
@@ -121,11 +123,13 @@ impl QueuePair {
         }
         let r = &mut self.requester;
         let Some(posted) = r.work.seen(r.cursor) else { return Err(RequesterTurn::Idle) };
-        let once = r.is_first_and_only_packet(posted.len, self.mtu);
+        let single = r.is_first_and_only_packet(posted.len, self.mtu);
         let sent = match posted.plain {
-            Some(Plain::Write) if once => self.send_kind::<PlainWrite, O>(promised, common, outbox),
-            Some(Plain::Read) if once => self.send_kind::<PlainRead, O>(promised, common, outbox),
-            Some(Plain::Atomic) if once => {
+            Some(Plain::Write) if single => {
+                self.send_kind::<PlainWrite, O>(promised, common, outbox)
+            }
+            Some(Plain::Read) if single => self.send_kind::<PlainRead, O>(promised, common, outbox),
+            Some(Plain::Atomic) if single => {
                 self.send_kind::<PlainAtomic, O>(promised, common, outbox)
             }
             _ => self.send_kind_out_of_line::<Any, O>(promised, common, outbox),
@@ -133,7 +137,8 @@ impl QueuePair {
         sent.map(|()| 1)
     }
 
-    /// Apart, too.
+    /// Does what [`send_kind`](Self::send_kind) does. This is a function of its own, so that the
+    /// common path stays short.
     #[inline(never)]
     fn send_kind_out_of_line<S: Shape, O: Outbox>(
         &mut self,
@@ -144,9 +149,9 @@ impl QueuePair {
         self.send_kind::<S, O>(promised, common, outbox)
     }
 
-    /// Sends it as what it is. Most packets are plain: the whole of a
-    /// [plain](crate::nic::WorkRequest::plain) request, sent for the first time. What follows from
-    /// that is not asked then.
+    /// Sends a packet of the request at the cursor, which is of the kind `S`. Most packets are
+    /// plain: all of a [plain](crate::nic::WorkRequest) request, sent for the first time. Then much
+    /// need not be checked.
     #[inline(always)]
     fn send_kind<S: Shape, O: Outbox>(
         &mut self,
@@ -157,23 +162,25 @@ impl QueuePair {
         let plain = S::PLAIN.is_some();
         let (r, mtu) = (&mut self.requester, self.mtu.bytes() as u32);
         let under_way = match plain {
-            // The cursor is not behind what is acknowledged.
+            // On a first transmission the cursor is not behind what is acknowledged.
             true => r.next_psn.distance_from(r.oldest_psn) as u32,
             false => r.under_way(),
         };
         if under_way >= r.open_window {
             return Err(RequesterTurn::Idle);
         }
-        let (at, again) = (r.cursor, !plain && r.next_psn != r.unsent_psn);
-        let (Some(path), Some(posted)) = (&self.path, r.work.seen(at)) else {
+        let (cursor, again) = (r.cursor, !plain && r.next_psn != r.unsent_psn);
+        let (Some(path), Some(posted)) = (&self.path, r.work.seen(cursor)) else {
             return Err(RequesterTurn::Idle);
         };
         let request = &posted.request;
-        let asks = S::PLAIN.map_or_else(|| posted.needs_response(), Plain::needs_response);
-        let begins = at == r.begun;
-        // What was begun before the peer said how many receives it has, and then refused, has to
-        // wait for one as well. But with nothing under way, a request may always go and ask.
-        if !(plain && asks)
+        let needs_response =
+            S::PLAIN.map_or_else(|| posted.needs_response(), Plain::needs_response);
+        let begins = cursor == r.begun;
+        // A request that was begun before the peer said how many receives it has, and was then
+        // refused, has to wait for a receive as well. But with nothing under way, a request may
+        // always be sent to ask.
+        if !(plain && needs_response)
             && r.credit.is_some()
             && (begins || again)
             && r.cursor_packet == 0
@@ -187,7 +194,7 @@ impl QueuePair {
             if self.state == State::Draining || fenced && r.reads_outstanding > 0 {
                 return Err(RequesterTurn::Idle);
             }
-            if asks && r.reads_outstanding >= r.policy.reads.into() {
+            if needs_response && r.reads_outstanding >= r.policy.reads.into() {
                 return Err(match r.policy.reads {
                     0 => self.end_turn(NotSent::Invalid(Cause::NoReads), common),
                     _ => RequesterTurn::Idle,
@@ -198,7 +205,7 @@ impl QueuePair {
                 in_use(&mut common.completions, self.send_completions),
             )?;
         }
-        if asks {
+        if needs_response {
             r.begun += usize::from(begins);
             let asked = match plain {
                 true => self.send_read_or_atomic::<S, O>(common, outbox),
@@ -208,11 +215,11 @@ impl QueuePair {
         }
         let service = if plain { Service::Rc } else { self.shared.service };
         let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, r.next_psn).with_pkey(self.pkey);
-        let part = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
-        let apart = !plain && common.splits_write(request, service);
-        let reaches = request.accesses_memory();
+        let (offset, len) = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
+        let splits = !plain && common.splits_write(request, service);
+        let accesses_memory = request.accesses_memory();
         let request = OutgoingRequest { r, common, posted, domain: self.domain };
-        let pushed = push::<S, O>(request, part, (path, service, bth), outbox);
+        let pushed = push::<S, O>(request, offset, len, path, service, bth, outbox);
         r.begun += usize::from(begins);
         let PushedPacket { ticket, asked, ends } = match pushed {
             Ok(pushed) => pushed,
@@ -221,10 +228,10 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
         r.advance_cursor(1, asked, ends, ticket, common.now);
-        if plain || reaches {
+        if plain || accesses_memory {
             r.last_memory_psn = r.next_psn;
         }
-        r.msn_offset = r.msn_offset.wrapping_add(u32::from(apart && !again && !ends));
+        r.msn_offset = r.msn_offset.wrapping_add(u32::from(splits && !again && !ends));
         match service == Service::Rc {
             true => self.start_response_timer(common),
             false => self.complete_unreliable(ends, common),
@@ -232,7 +239,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Takes what was sent for arrived: nobody will say.
+    /// Takes what was sent on an unreliable service for complete, since no acknowledgement comes.
     #[inline(never)]
     pub(crate) fn complete_unreliable(&mut self, ends: bool, common: &mut Common) {
         let r = &mut self.requester;
