@@ -1,4 +1,5 @@
-//! What a device hands over: packets, links that are gone, and closed ports.
+//! Arrival: what the NIC does with what a device hands over, which are packets, links that are
+//! gone, and closed ports.
 
 use std::time::Duration;
 
@@ -11,19 +12,20 @@ use crate::nic::requests::event::Event;
 use crate::payload::Payload;
 use crate::wire::{Behind, Bth, Glance, Malformed, OpcodeInfo, Packet, Qpn, Service};
 
-/// The least time between two messages of a closed port that are looked at.
+/// The shortest time between two messages of a closed port that are looked at.
 const BETWEEN_CLOSED: Duration = Duration::from_millis(1);
 
 impl Nic {
+    /// Hands a packet to its queue pair, or drops it.
     #[inline(always)]
     fn dispatch<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>, info: OpcodeInfo) {
         let Self { common, pairs, numbers, .. } = self;
         common.counters.received += 1;
         let bth = packet.headers.bth;
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
-            return self.no_such_queue_pair((flow, *packet));
+            return self.no_such_queue_pair(flow, *packet);
         };
-        // Datagrams come from anywhere.
+        // Datagrams may come from anywhere.
         if pair.service() != Service::Ud && !pair.belongs_to_connection(flow, common) {
             common.counters.strangers += 1;
             return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
@@ -68,7 +70,8 @@ impl Inbox for Nic {
         self.dispatch(flow, &packet, row);
     }
 
-    /// What is under way there is over when it is known what was delivered before.
+    /// Notes that a link is gone. What is under way there is given up when it is known what was
+    /// delivered before.
     #[cold]
     fn gone(&mut self, link: PathId) {
         if !self.common.gone_links.contains(&link) {
@@ -76,12 +79,12 @@ impl Inbox for Nic {
         }
     }
 
-    /// Has all peers at the host asked at once. A message that quotes no packet of this NIC's that
-    /// is under way changes nothing: whoever forges one would have to know 24 bits of a queue pair
-    /// number and the sequence number of the moment. Of those that come within a millisecond, one
-    /// is looked at, since that takes a walk along all queue pairs.
+    /// Asks all peers at the host for a sign of life at once. A message that quotes no packet of
+    /// this NIC's that is under way changes nothing: whoever forges one would have to know 24 bits
+    /// of a queue pair number and the sequence number of the moment. Of the messages that come
+    /// within a millisecond, one is looked at, since that takes a walk along all queue pairs.
     ///
-    /// Of what is quoted of a management datagram, an [event](Event::RequestBounced) tells.
+    /// If a management datagram is quoted, an [event](Event::RequestBounced) tells of it.
     #[cold]
     fn port_closed(&mut self, at: Host, quoted: &[u8]) {
         let Some((bth, behind)) = quoted.split_first_chunk() else { return };

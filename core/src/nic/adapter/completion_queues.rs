@@ -8,6 +8,7 @@ use crate::nic::queues::completions::{Completions, Notify};
 use crate::nic::requests::event::Event;
 use crate::nic::state::common::Common;
 
+/// Checks whether a queue may have so many entries.
 pub(crate) fn check_depth(entries: usize) -> Result<(), ResourceError> {
     match (1..=DEEPEST).contains(&entries) {
         true => Ok(()),
@@ -19,7 +20,7 @@ impl Nic {
     /// Makes a completion queue of `capacity` entries.
     ///
     /// # Errors
-    /// When that is none.
+    /// When the capacity is zero or too large.
     pub fn completion_queue(
         &mut self,
         capacity: usize,
@@ -31,7 +32,7 @@ impl Nic {
     /// receive queues that end there.
     ///
     /// # Errors
-    /// When the capacity is zero.
+    /// When the capacity is zero or too large.
     pub fn growing_completion_queue(
         &mut self,
         capacity: usize,
@@ -55,21 +56,22 @@ impl Nic {
         Ok((self.common.completion_queue(place as u32), programs))
     }
 
-    /// Takes a completion queue down; its program may still poll what is in it.
+    /// Takes a completion queue down. Its program may still poll what is in it.
     ///
     /// # Errors
-    /// When there is none, or it is in use.
+    /// When there is no such queue, or it is in use.
     pub fn drop_completion_queue(&mut self, queue: CompletionQueueId) -> Result<(), ResourceError> {
         let found = self.completions(queue)?;
         match found.senders + found.receivers + found.shared {
             0 => self.common.completions[queue.place as usize] = None,
             users => return Err(ResourceError::InUse { queue, users }),
         }
-        // Its number is the next one's: an event of it would be taken for that's.
+        // The next queue gets the same number, and would be taken for the subject of the event.
         self.common.events.retain(|event| *event != Event::Completion(queue));
         Ok(())
     }
 
+    /// The NIC's end of a completion queue.
     pub(crate) fn completions(
         &mut self,
         queue: CompletionQueueId,
@@ -79,7 +81,7 @@ impl Nic {
         found.and_then(Option::as_mut).ok_or(ResourceError::NoSuchCompletionQueue(queue))
     }
 
-    /// Whether a completion queue has slots enough for so many more queues to end there.
+    /// Checks whether a completion queue has slots enough for so many more queues to end there.
     pub(super) fn check_room(
         &mut self,
         queue: CompletionQueueId,
@@ -94,15 +96,15 @@ impl Nic {
         }
     }
 
-    /// Asks for an event when the next completion comes to a queue, or the next of those that the
-    /// peer or a failure makes urgent. Whether there are completions already, for which there will
-    /// be none: look at the queue once more afterwards, before sleeping.
+    /// Asks for an event when the next completion comes to a queue, or only when the next one comes
+    /// that is a failure or solicited by the peer. Returns whether there are completions already,
+    /// for which there will be no event: look at the queue once more afterwards, before sleeping.
     ///
     /// # Errors
     /// When there is no such queue.
     pub fn arm(&mut self, queue: CompletionQueueId, notify: Notify) -> Result<bool, ResourceError> {
         let queue = self.completions(queue)?;
-        // Whoever asked for any is not to miss one because another asked for less.
+        // A caller that asked for any completion must not miss one because another asked for fewer.
         if queue.armed != Some(Notify::Any) {
             queue.armed = Some(notify);
         }

@@ -1,4 +1,4 @@
-//! The addresses of datagrams, and management datagrams.
+//! Addresses for datagrams, and management datagrams.
 
 use crate::encap::Path;
 use crate::nic::adapter::nic::Nic;
@@ -9,19 +9,19 @@ use crate::nic::state::management::{Management, TooMany};
 use crate::wire::cm::Mad;
 
 impl Nic {
-    /// Keeps an address to send datagrams to: the way there.
+    /// Keeps an address for datagrams: the path there.
     ///
     /// # Errors
-    /// When there are as many as configured.
+    /// When as many addresses are kept as configured.
     pub fn address(&mut self, path: Path) -> Result<AddressId, ResourceError> {
         let Common { addresses, most_addresses, .. } = &mut self.common;
         addresses.add(path, *most_addresses).ok_or(ResourceError::AddressesFull(*most_addresses))
     }
 
-    /// Forgets an address. Datagrams that are still to be sent there break their queue pair.
+    /// Drops an address. Datagrams that are still to be sent there break their queue pair.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no such address is kept.
     pub fn drop_address(&mut self, address: AddressId) -> Result<(), ResourceError> {
         self.common.addresses.remove(address).map(drop).ok_or(ResourceError::NoSuchAddress(address))
     }

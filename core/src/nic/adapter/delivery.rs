@@ -1,4 +1,4 @@
-//! What a lossless device has delivered, and links that are gone.
+//! Delivery on lossless devices: what was delivered, and links that are gone.
 
 use crate::encap::PathId;
 use crate::nic::adapter::nic::Nic;
@@ -26,19 +26,21 @@ impl Nic {
         }
     }
 
-    /// Whether a link was [gone](Inbox::gone) in the last burst: then what it has delivered is to
-    /// be [collected](Self::collect) before the next one.
+    /// Whether a link was [gone](crate::nic::Inbox::gone) in the last burst. Then what it has
+    /// delivered is to be [collected](Self::collect) before the next burst.
     #[inline]
     pub fn has_gone(&self) -> bool {
         !self.common.gone_links.is_empty()
     }
 
-    /// The links that were [gone](Inbox::gone) in the last burst, until what they have delivered is
-    /// [collected](Self::collect). Whoever keeps something for a link drops it now.
+    /// The links that were [gone](crate::nic::Inbox::gone) in the last burst, until what they have
+    /// delivered is [collected](Self::collect). A caller that keeps something for such a link drops
+    /// it now.
     pub fn links_gone(&self) -> &[PathId] {
         &self.common.gone_links
     }
 
+    /// Breaks the connections by links that are gone.
     #[cold]
     fn break_gone(&mut self) {
         let Self { common, pairs, .. } = self;

@@ -1,4 +1,5 @@
-//! Packets that no queue pair took: how the link is told of them.
+//! Delivery failures: how a link is told of packets that no queue pair took, and what is done when
+//! a notice comes.
 
 use crate::encap::{Path, PathId};
 use crate::nic::adapter::nic::Nic;
@@ -12,11 +13,10 @@ use crate::payload::Payload;
 use crate::wire::{OpcodeInfo, Packet, Psn, Qpn, Service};
 
 impl Common {
-    /// Sends the notices, as their turn among the answers has come, but for those whose link is
-    /// full.
+    /// Sends the notices when it is their turn among what is owed, except those whose link is full.
     ///
-    /// They go behind the refusals by their link: who is refused by its own peer is to hear of that
-    /// first, for that says why.
+    /// They go behind the NAKs by their link: a queue pair that is refused by its own peer is to be
+    /// told by that NAK, which says why.
     #[cold]
     pub fn send_delivery_failures<O: Outbox>(
         &mut self,
@@ -24,20 +24,20 @@ impl Common {
         outbox: &mut O,
     ) {
         for _ in 0..self.delivery_failures.waiting.len() {
-            let Some((link, untaken)) = self.delivery_failures.waiting.pop_front() else { break };
+            let Some((link, failed)) = self.delivery_failures.waiting.pop_front() else { break };
             let refuses = |&place: &u32| {
                 let pair = pairs.get(place as usize).and_then(Option::as_deref);
                 pair.is_some_and(|pair| pair.owes_nak() && pair.link() == Some(link))
             };
             let path = Path::link(link);
             if self.owing.iter().any(refuses) {
-                self.delivery_failures.waiting.push_back((link, untaken));
+                self.delivery_failures.waiting.push_back((link, failed));
             } else if self.full_links.has(link)
-                || outbox.push(&path, untaken.headers(), &[][..]).is_err()
+                || outbox.push(&path, failed.headers(), &[][..]).is_err()
             {
                 self.device_was_full = true;
                 self.full_links.add(link);
-                self.delivery_failures.waiting.push_back((link, untaken));
+                self.delivery_failures.waiting.push_back((link, failed));
             } else {
                 self.counters.sent += 1;
                 self.counters.notices_sent += 1;
@@ -50,17 +50,17 @@ impl Common {
 }
 
 impl Nic {
-    /// Takes a packet for a queue pair that there is not.
+    /// Takes a packet for a queue pair that does not exist.
     #[cold]
-    pub(crate) fn no_such_queue_pair<P: Payload>(&mut self, (flow, packet): (Flow<'_>, Packet<P>)) {
+    pub(crate) fn no_such_queue_pair<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>) {
         let (link, headers) = (flow.link(), &packet.headers);
         let info = headers.bth.opcode().info();
         if headers.bth.destination() == Qpn::GSI {
             return self.common.receive_management(flow, &packet);
         }
         match (link, FailedDelivery::read(headers)) {
-            (Some(link), Some(untaken)) if self.common.lossless => {
-                self.receive_delivery_failure(link, untaken);
+            (Some(link), Some(failed)) if self.common.lossless => {
+                self.receive_delivery_failure(link, failed);
             }
             _ => {
                 self.common.counters.no_such_queue_pair += 1;
@@ -69,8 +69,8 @@ impl Nic {
         }
     }
 
-    /// Sees to it that a packet which was dropped before any queue pair had a look at it does not
-    /// pass for taken.
+    /// Sees to it that a packet which was dropped before any queue pair took it does not pass for
+    /// delivered.
     #[cold]
     pub(crate) fn reject_undelivered(
         &mut self,
@@ -88,15 +88,15 @@ impl Nic {
         }
     }
 
-    /// Breaks those that a notice is about.
-    fn receive_delivery_failure(&mut self, link: PathId, untaken: FailedDelivery) {
+    /// Breaks the queue pairs that a notice is about.
+    fn receive_delivery_failure(&mut self, link: PathId, failed: FailedDelivery) {
         let Self { common, pairs, .. } = self;
         let mut concerned = false;
-        // Whoever has something under way is among these.
+        // Every queue pair with something under way is in this list.
         for index in 0..common.awaiting_delivery.len() {
             let place = common.awaiting_delivery[index] as usize;
             let pair =
-                pairs[place].as_deref_mut().filter(|pair| pair.has_failed_delivery(link, untaken));
+                pairs[place].as_deref_mut().filter(|pair| pair.has_failed_delivery(link, failed));
             if let Some(pair) = pair {
                 concerned = true;
                 pair.break_with(Cause::NoAnswer { tries: 1 }, Blamed::Request(0), common);

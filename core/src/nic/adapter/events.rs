@@ -1,20 +1,20 @@
-//! Events.
+//! Events: how the program takes them.
 
 use crate::nic::adapter::nic::{Nic, find};
 use crate::nic::requests::event::Event;
 
 impl Nic {
-    /// Whether there is an event.
+    /// Whether an event waits to be taken.
     #[inline]
     pub fn has_events(&self) -> bool {
         !self.common.events.is_empty()
     }
 
-    /// The next event, if there is one.
+    /// Takes the next event, if there is one.
     pub fn event(&mut self) -> Option<Event> {
         let event = self.common.events.pop_front()?;
         let Self { common, pairs, numbers, .. } = self;
-        let told = match event {
+        let pending = match event {
             Event::Completion(queue) => {
                 let found =
                     common.completions.get_mut(queue.place as usize).and_then(Option::as_mut);
@@ -43,8 +43,8 @@ impl Nic {
                 None
             }
         };
-        if let Some(told) = told {
-            *told = false;
+        if let Some(pending) = pending {
+            *pending = false;
         }
         Some(event)
     }

@@ -1,22 +1,22 @@
-//! Going around links that are full.
+//! Sending past full links.
 //!
-//! A device that loses nothing has room for each link of its own, and a peer may stop reading: then
-//! what is for it waits, and nothing else does. Within a turn, what a link had no room for once is
-//! not tried again, so that nothing overtakes it; and each that waits is tried in turn, since one
-//! packet may find room where another did not.
+//! A lossless device has room for each link of its own, and a peer may stop reading: then what is
+//! for it waits, and nothing else does. Within a turn, what a link once had no room for is not
+//! tried again, so that nothing overtakes it. Each queue pair that waits is tried in turn, since
+//! one packet may find room where another did not.
 //!
-//! All of this is apart from the way of most, whose links are not full.
+//! All of this is apart from the common path, on which no link is full.
 
 use crate::encap::PathId;
 use crate::nic::adapter::nic::Nic;
-use crate::nic::adapter::sending::serve;
+use crate::nic::adapter::sending::send_or_flush;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::state::delivery_failures::DELIVERY_FAILURES;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::turns::{QUANTUM, ResponderTurn};
 
 impl Nic {
-    /// Responses first, where some found no room in the last turn, and then sends.
+    /// Sends first what is owed, some of which found no room in the last turn, and then requests.
     #[cold]
     #[inline(never)]
     pub(crate) fn send_after_full<O: Outbox>(&mut self, outbox: &mut O) {
@@ -39,8 +39,8 @@ impl Nic {
         self.send_past_full_links(outbox);
     }
 
-    /// Has all send whose links are not full. Those that were stopped go behind those that were not
-    /// tried: nobody keeps a link to itself.
+    /// Lets all queue pairs send whose links are not full. Those that were stopped are then listed
+    /// behind those that were not tried, so that no queue pair keeps a link to itself.
     fn send_past_full_links<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         while let Some(place) = common.sendable.pop_front() {
@@ -50,7 +50,7 @@ impl Nic {
                 common.full_links.aside.push_back(place);
                 continue;
             }
-            if serve(pair, common, outbox) {
+            if send_or_flush(pair, common, outbox) {
                 continue;
             }
             common.full_links.stopped.push(place);
@@ -65,8 +65,8 @@ impl Nic {
         common.sendable.extend(common.full_links.stopped.drain(..));
     }
 
-    /// Goes on answering when the device, or the link of the first that is to be answered, was
-    /// found full.
+    /// Goes on sending what is owed when the device, or the link of the first queue pair that owes
+    /// something, was found full.
     #[cold]
     #[inline(never)]
     pub(crate) fn answer_past_full_links<O: Outbox>(&mut self, outbox: &mut O) {
@@ -99,19 +99,23 @@ impl Nic {
         }
     }
 
-    /// Whose peers are still to be refused something, or links to be told of packets that nobody
-    /// took: until then, a lossless device does not tell them how far this NIC has come.
+    /// Returns a function that tells of a link whether its peer is still owed a NAK, or the link a
+    /// delivery failure notice. Until both are sent, a lossless device does not report there how
+    /// far this NIC has come.
     #[inline]
     pub fn owes(&self) -> impl Fn(PathId) -> bool {
         let any = self.common.owing.iter().any(|&place| self.owes_nak(place));
         move |link| any && self.owes_nak_by(link)
     }
 
+    /// Whether the queue pair at a place owes its peer a NAK, or the place stands for delivery
+    /// failure notices.
     fn owes_nak(&self, place: u32) -> bool {
         let pair = self.pairs.get(place as usize).and_then(Option::as_deref);
         place == DELIVERY_FAILURES || pair.is_some_and(QueuePair::owes_nak)
     }
 
+    /// Whether a NAK or a delivery failure notice is owed by a link.
     #[cold]
     fn owes_nak_by(&self, link: PathId) -> bool {
         let mut places = self.common.owing.iter().filter(|&&place| self.owes_nak(place));

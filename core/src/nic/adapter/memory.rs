@@ -1,4 +1,4 @@
-//! Protection domains, registrations, and mapped memory.
+//! Memory: protection domains, registrations, and mapped memory.
 
 use bytes::Bytes;
 
@@ -12,13 +12,13 @@ use crate::nic::protection::segment::{Domain, Lkey};
 use crate::wire::{RemoteAddr, Rkey};
 
 impl Nic {
-    /// A new protection domain.
+    /// Makes a new protection domain.
     pub fn domain(&mut self) -> Domain {
         self.domains += 1;
         Domain(self.domains)
     }
 
-    /// Registers memory, and gives its keys and its address.
+    /// Registers memory, and returns its keys and its address.
     ///
     /// # Errors
     /// When the table is full.
@@ -40,17 +40,17 @@ impl Nic {
         self.common.keys.lend(&mut self.random, domain, bytes)
     }
 
-    /// Takes a registration back: when this returns, no peer and no request reaches the memory by
-    /// its keys any more. The region is an empty one where bytes were [lent](Self::lend).
+    /// Removes a registration: when this returns, no peer and no request reaches the memory by its
+    /// keys any more. The region is an empty one where bytes were [lent](Self::lend).
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such registration.
     pub fn deregister(&mut self, lkey: Lkey) -> Result<Region, KeyError> {
         self.common.keys.deregister(lkey)
     }
 
-    /// Gives a registration a new remote key, also after a peer has taken the old one back; that is
-    /// of no use any more.
+    /// Gives a registration a new remote key, even after a peer has invalidated the old one, which
+    /// is of no use any more.
     ///
     /// # Errors
     /// When there is no such registration.
@@ -58,16 +58,17 @@ impl Nic {
         self.common.keys.renew(&mut self.random, lkey)
     }
 
-    /// Says that memory of a peer's is mapped here, which is at the end of a link and gave it this
-    /// key and address. From now on a plain write there, by a reliable connection on that link, is
-    /// carried out here: no packet is sent, and the peer's NIC is not asked. It is complete when
-    /// all before it is, and overtakes nothing of it but sends. On a device that may lose packets
-    /// this has no effect.
+    /// Notes that memory of the peer at the end of a link is mapped here, to which the peer gave
+    /// this key and address. From now on a plain write to it, by a reliable connection on that
+    /// link, is carried out here: no packet is sent, and the peer's NIC is not asked. The write is
+    /// complete when all requests before it are, and overtakes only sends. On a device that is not
+    /// lossless this has no effect.
     pub fn map(&mut self, link: PathId, rkey: Rkey, base: RemoteAddr, region: Region) -> MappingId {
         self.common.mapped.add(link, rkey, base, region)
     }
 
-    /// Takes that back: what is written there is sent again. The memory, if it was not before.
+    /// Ends a mapping, so that writes to the memory are sent again. Returns the memory, unless the
+    /// mapping was ended before.
     pub fn unmap(&mut self, mapping: MappingId) -> Option<Region> {
         self.common.mapped.remove(mapping)
     }

@@ -1,4 +1,4 @@
-//! The NIC: its tables, how they are made, and how they grow.
+//! The NIC's tables: how they are made, and how they grow.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,12 +25,12 @@ use crate::nic::timers::Timers;
 use crate::time::Time;
 use crate::wire::{Psn, Qpn};
 
-/// A network adapter in software. See the [module](self).
+/// A network adapter in software. See the [module](crate::nic).
 pub struct Nic {
     pub(super) common: Common,
     pub(super) pairs: Vec<Option<Box<QueuePair>>>,
-    /// Places in about the order in which they were left. One of the older half is taken at random:
-    /// so nobody can tell which, and a number is long out of use before it is used again.
+    /// Free places, in about the order in which they were left. One of the older half is taken at
+    /// random: nobody can tell which, and a number is long out of use before it is used again.
     pub(super) free_places: VecDeque<u32>,
     /// How many queue pairs there may be. The tables grow up to that.
     pub(super) most_pairs: usize,
@@ -38,9 +38,10 @@ pub struct Nic {
     pub(super) random: Random,
     pub(super) doorbells: Arc<Doorbells>,
     pub(super) domains: u32,
-    /// What those have instead of a receive queue who share one.
+    /// The empty ring that queue pairs with a shared receive queue have instead of a receive queue
+    /// of their own.
     pub(super) no_receives: EmptyRing<ReceiveRequest>,
-    /// Places whose timers went off, while they are seen to.
+    /// The numbers of timers that have expired, while they are handled.
     pub(super) fired_timers: Vec<u32>,
     /// From when on a message that a port is closed is looked at again.
     pub(super) port_closed_again: Time,
@@ -52,6 +53,7 @@ impl fmt::Debug for Nic {
     }
 }
 
+/// Returns the queue pair of a number, if there is one.
 #[inline]
 pub(crate) fn find(
     pairs: &mut [Option<Box<QueuePair>>],
@@ -62,14 +64,14 @@ pub(crate) fn find(
 }
 
 impl Nic {
-    /// A NIC with empty tables.
+    /// Makes a NIC with empty tables.
     ///
     /// # Errors
-    /// When the numbering can't be.
+    /// When the numbering is not possible.
     pub fn new(config: Config, seed: Seed) -> Result<Self, NumberingError> {
         let mut random = Random::new(seed);
         let numbers = QpnLayout::new(config.numbering, config.queue_pairs)?;
-        // Errors show it, so it tells nothing of the numbers.
+        // Errors show this number, so it must tell nothing about queue pair numbers.
         let nic = random.u32();
         let most = config.queue_pairs.clamp(1, numbers.capacity());
         let mut made = Self {
@@ -116,15 +118,13 @@ impl Nic {
     }
 }
 
-/// The places of queue pairs that a NIC begins with.
-///
-/// So many, since places are drawn at random, and their bits are among those that strangers have to
-/// guess.
+/// How many places for queue pairs a NIC begins with. There are this many, since places are drawn
+/// at random, and their bits are among those that strangers have to guess.
 pub(crate) const FIRST_PLACES: usize = 2048;
 
 impl Nic {
-    /// Makes room for twice as many queue pairs if less than a quarter of the places are free, as
-    /// far as there may be more of them.
+    /// Makes room for twice as many queue pairs if less than a quarter of the places are free, up
+    /// to the most that there may be.
     pub(crate) fn grow_if_crowded(&mut self) {
         let places = self.pairs.len();
         if self.free_places.len() < places / 4 || self.free_places.is_empty() {
@@ -134,14 +134,14 @@ impl Nic {
 
     /// Makes the tables hold `places` queue pairs, if they hold fewer.
     pub(crate) fn grow(&mut self, places: usize) {
-        let Self { common, pairs, free_places: free, numbers, doorbells, fired_timers, .. } = self;
+        let Self { common, pairs, free_places, numbers, doorbells, fired_timers, .. } = self;
         let before = pairs.len();
         if places <= before {
             return;
         }
         pairs.resize_with(places, || None);
         let fresh = before as u32..places as u32;
-        free.extend(fresh.filter(|&place| numbers.can_number(place)));
+        free_places.extend(fresh.filter(|&place| numbers.can_number(place)));
         doorbells.use_up_to(places);
         common.timers.grow(2 * places);
         fired_timers.reserve(places.saturating_sub(fired_timers.len()));
@@ -153,7 +153,7 @@ impl Nic {
         self.most_pairs
     }
 
-    /// How many objects there are of each kind.
+    /// How many objects of each kind there are.
     pub fn objects(&self) -> Objects {
         let common = &self.common;
         Objects {
@@ -166,12 +166,12 @@ impl Nic {
         }
     }
 
-    /// A first sequence number that nobody can guess.
+    /// Draws a first sequence number that nobody can guess.
     pub fn first_psn(&mut self) -> Psn {
         Psn::new(self.random.u32())
     }
 
-    /// What has been counted so far.
+    /// The counters of everything that the NIC has done so far.
     pub fn counters(&self) -> &Counters {
         &self.common.counters
     }

@@ -28,7 +28,7 @@ impl Nic {
     ///
     /// # Errors
     /// When the table is full, a completion queue does not exist or is too small, or a depth is
-    /// none.
+    /// zero or too large.
     pub fn queue_pair(&mut self, config: &QueuePairConfig) -> Result<QueuePairEnds, ResourceError> {
         let queues = (config.send_completions, config.receive_completions);
         check_depth(config.send_depth)?;
@@ -57,9 +57,10 @@ impl Nic {
                 (receive, Receives::Own(ring))
             }
         };
-        let queues = (queues.0.place, queues.1.place);
-        let sides = (Requester::new(sends, config.send_depth), Responder::new(receives));
-        let pair = QueuePair::new(shared, config.domain, queues, sides.0, sides.1);
+        let requester = Requester::new(sends, config.send_depth);
+        let (responder, domain) = (Responder::new(receives), config.domain);
+        let (sends, receives) = (queues.0.place, queues.1.place);
+        let pair = QueuePair::new(shared, domain, sends, receives, requester, responder);
         self.pairs[place as usize] = Some(Box::new(pair));
         Ok(QueuePairEnds { qpn, send, receive })
     }
@@ -83,8 +84,9 @@ impl Nic {
     /// posted is flushed first.
     ///
     /// # Errors
-    /// When there is none, or one of its ends is still there; then nothing is changed. Or when its
-    /// completion queues have no room for what must be flushed; then it is in the error state.
+    /// When there is no such queue pair, or one of its ends is still there; then nothing is
+    /// changed. Or when its completion queues have no room for what must be flushed; then the queue
+    /// pair is in the error state.
     pub fn drop_queue_pair(&mut self, qpn: Qpn) -> Result<(), ResourceError> {
         let place = self.numbers.place(qpn);
         let Some(pair) = find(&mut self.pairs, self.numbers, qpn) else {
@@ -116,14 +118,14 @@ impl Nic {
     /// Changes the state of a queue pair. See [`reset`](Self::reset) for the way back.
     ///
     /// # Errors
-    /// When there is none, or no way from its state.
+    /// When there is no such queue pair, or no transition from its state.
     pub fn change(&mut self, qpn: Qpn, change: Change) -> Result<(), ChangeError> {
         let Self { pairs, common, numbers, .. } = self;
         let pair = find(pairs, *numbers, qpn).ok_or(ChangeError::NoSuchQueuePair(qpn))?;
         pair.change(change, common)
     }
 
-    /// Has the packets of a connected queue pair go along another path, to the same peer.
+    /// Has the packets of a connected queue pair take another path, to the same peer.
     ///
     /// # Errors
     /// When there is no such queue pair, it has no peer, or the path leads elsewhere.
@@ -142,7 +144,7 @@ impl Nic {
     /// borrowed, so that nobody posts what nobody would complete.
     ///
     /// # Errors
-    /// When requests are outstanding, or the ends are not this NIC's, or not of one queue pair.
+    /// When requests are outstanding, or the ends are not of this NIC, or not of one queue pair.
     pub fn reset(
         &mut self,
         send: &mut SendQueue,

@@ -1,4 +1,4 @@
-//! What is sent in a turn.
+//! Sending: what a NIC sends in a turn, and in what order.
 
 use crate::nic::adapter::nic::{Nic, find};
 use crate::nic::config::state::State;
@@ -11,10 +11,15 @@ use crate::nic::state::delivery_failures::DELIVERY_FAILURES;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::turns::{QUANTUM, RequesterTurn, ResponderTurn};
 
-/// Has a queue pair, which is taken off the list, send or flush what it can, and enters it where it
-/// belongs then. Not if the device has no room: whether it had.
+/// Has a queue pair, which was taken off its list, send or flush what it can, and enters it in the
+/// list where it belongs then. If the device has no room, the queue pair is entered nowhere, and
+/// `false` is returned.
 #[inline]
-pub(crate) fn serve<O: Outbox>(pair: &mut QueuePair, common: &mut Common, outbox: &mut O) -> bool {
+pub(crate) fn send_or_flush<O: Outbox>(
+    pair: &mut QueuePair,
+    common: &mut Common,
+    outbox: &mut O,
+) -> bool {
     let turn = match pair.state {
         State::Error => pair.flush(common),
         _ => pair.send(common, outbox, QUANTUM),
@@ -30,7 +35,7 @@ pub(crate) fn serve<O: Outbox>(pair: &mut QueuePair, common: &mut Common, outbox
 }
 
 impl Nic {
-    /// Whether there is anything for [`transmit`](Self::transmit) to do.
+    /// Whether [`transmit`](Self::transmit) may have anything to do.
     #[inline]
     pub fn has_work(&self) -> bool {
         let common = &self.common;
@@ -40,8 +45,8 @@ impl Nic {
             || self.doorbells.any()
     }
 
-    /// Posts a request, and sends it at once: for whoever has the NIC in hand, and needs no
-    /// doorbell to call it. What else there is to do is left to the next turn.
+    /// Posts a request, and sends it at once: for a program that has the NIC in hand, and need not
+    /// ring the doorbell. Everything else is left to the next turn.
     ///
     /// # Errors
     /// As [`SendQueue::post`].
@@ -57,7 +62,7 @@ impl Nic {
         Ok(())
     }
 
-    /// Sends what was posted to a queue and not rung for, as [`post`](Self::post) does.
+    /// Sends what was posted to a queue without ringing the doorbell, as [`post`](Self::post) does.
     #[inline]
     pub fn posted<O: Outbox>(&mut self, queue: &SendQueue, outbox: &mut O) {
         let ours = queue.rings(&self.doorbells);
@@ -67,23 +72,24 @@ impl Nic {
                 if let Some(path) = &pair.path {
                     outbox.prepare(path.id());
                 }
-                if !serve(pair, &mut self.common, outbox) {
+                if !send_or_flush(pair, &mut self.common, outbox) {
                     self.common.sendable.push_back(pair.shared.place);
                 }
                 outbox.flush();
             }
-            // Others, or requests before this one, have their turn first.
+            // Other queue pairs, or requests before this one, have their turn first.
             Some(_) => self.transmit(outbox),
             None => queue.ring(),
         }
     }
 
-    /// Sends a message at once, of which nothing is kept, and nothing has to be lent to the NIC: on
-    /// a device that loses nothing, if nothing else waits to be sent on this connection, and it
-    /// goes into one packet. Whether it was sent; if not, it is to be posted as others are.
+    /// Sends a message at once and keeps nothing of it, so that no memory has to be lent to the
+    /// NIC. That is possible on a lossless device, if no other request waits to be sent on this
+    /// connection, and the message is one packet. Returns whether the message was sent; if not, it
+    /// is to be posted as others are.
     ///
-    /// A peer without a receive for it can't be sent it again: that ends the connection, with
-    /// [`Cause::ReceiverNotReady`].
+    /// The message can't be sent again to a peer without a receive for it: that ends the
+    /// connection, with [`Cause::ReceiverNotReady`](crate::nic::Cause::ReceiverNotReady).
     #[inline(always)]
     pub fn send_copied<O: Outbox>(
         &mut self,
@@ -103,10 +109,10 @@ impl Nic {
         sent
     }
 
-    /// The peer's program has said, by a message that came of it, that it received the first
-    /// `count` of all requests that were posted to a queue since the connection began: they are
-    /// acknowledged by that, and the peer's NIC need not say so. A peer that says what is not so
-    /// loses what it did not receive.
+    /// Takes requests for acknowledged since the peer's program has said, by a message that
+    /// followed from them, that it received the first `count` of all requests that were posted to a
+    /// queue since the connection began. The peer's NIC need not acknowledge them. A peer that says
+    /// what is not so loses what it did not receive.
     #[inline]
     pub fn proved(&mut self, queue: &SendQueue, count: u32) {
         if queue.rings(&self.doorbells)
@@ -116,8 +122,8 @@ impl Nic {
         }
     }
 
-    /// Sends management datagrams, what was posted, as far as it may be sent, and then what is owed
-    /// to peers: that can wait, and for data somebody does.
+    /// Sends management datagrams, then the requests that were posted, as far as they may be sent,
+    /// and then what is owed to peers: acknowledgements can wait, and for data somebody does.
     #[inline]
     pub fn transmit<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, doorbells, .. } = self;
@@ -127,8 +133,8 @@ impl Nic {
             }
         });
         common.wake_starved();
-        // Before data, so that what tells a peer that a connection stands, and its private data, is
-        // not overtaken by the first message.
+        // Management datagrams go before data, so that the one that tells a peer that the
+        // connection is established, and its private data, is not overtaken by the first message.
         if common.management.has_work() {
             let full = common.lossless.then_some(&mut common.full_links);
             common.counters.sent += common.management.transmit(outbox, full);
@@ -147,19 +153,20 @@ impl Nic {
         outbox.flush();
     }
 
+    /// Lets the queue pairs send that may have something to send.
     #[inline]
     fn send<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;
         while let Some(place) = common.sendable.pop_front() {
             let Some(pair) = pairs[place as usize].as_deref_mut() else { continue };
-            if !serve(pair, common, outbox) {
+            if !send_or_flush(pair, common, outbox) {
                 return self.send_past_full(place, outbox);
             }
         }
     }
 
-    /// Sends what queue pairs owe their peers. Each has one turn, so that a long answer keeps
-    /// nobody waiting.
+    /// Sends what queue pairs owe their peers. Each has one turn, so that a long response keeps no
+    /// other queue pair waiting.
     #[inline]
     pub fn answer<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;

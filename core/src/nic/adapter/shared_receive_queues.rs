@@ -13,11 +13,11 @@ use crate::nic::requests::work_request::ReceiveRequest;
 use crate::nic::state::common::Common;
 
 impl Nic {
-    /// Makes a receive queue of `depth` that queue pairs of one domain draw from, all of which have
-    /// their receives completed in one queue.
+    /// Makes a receive queue of `depth` entries that queue pairs of one domain draw from, all of
+    /// which have their receives completed in one completion queue.
     ///
     /// # Errors
-    /// When the depth is none, or there is no such completion queue.
+    /// When the depth is zero or too large, or there is no such completion queue.
     pub fn shared_receive_queue(
         &mut self,
         domain: Domain,
@@ -48,7 +48,7 @@ impl Nic {
     /// Takes a shared receive queue down, and drops the receives that are in it.
     ///
     /// # Errors
-    /// When there is none, or queue pairs draw from it.
+    /// When there is no such queue, or queue pairs draw from it.
     pub fn drop_shared_receive_queue(
         &mut self,
         queue: SharedReceiveQueueId,
@@ -89,6 +89,7 @@ impl Nic {
         Ok(())
     }
 
+    /// The NIC's end of a shared receive queue.
     pub(crate) fn shared_receives(
         &mut self,
         queue: SharedReceiveQueueId,
@@ -98,7 +99,8 @@ impl Nic {
         found.and_then(Option::as_mut).ok_or(ResourceError::NoSuchSharedQueue(queue))
     }
 
-    /// Whether a queue pair may draw from the shared queue that it names.
+    /// Checks whether a queue pair may draw from the shared receive queue that its configuration
+    /// names.
     pub(super) fn check_shared(&mut self, config: &QueuePairConfig) -> Result<(), ResourceError> {
         let Some(queue) = config.shared_receives else {
             return check_depth(config.receive_depth);

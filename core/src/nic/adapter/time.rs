@@ -1,6 +1,7 @@
-//! The time: what it has come for, and when it is next.
+//! The time: how the NIC is told of it, what is done when timers expire, and when the next one
+//! does.
 
-use crate::nic::adapter::keep_alive::look_after;
+use crate::nic::adapter::keep_alive::look_after_peer;
 use crate::nic::adapter::nic::Nic;
 use crate::nic::config::state::State;
 use crate::nic::identifiers::{PeerId, timer_of};
@@ -10,9 +11,9 @@ use crate::nic::state::responder::OwedAcknowledgement;
 use crate::time::Time;
 
 impl Nic {
-    /// Tells the time, and does what the time has come for: what waited too long for an answer is
-    /// sent again or given up. So whoever may find answers that have come already
-    /// [tells](Self::tell) the time, takes those in, and calls this afterwards.
+    /// Tells the time, and does what the time has come for: what has waited too long for an
+    /// acknowledgement is sent again or given up. So if packets may have come already,
+    /// [tell](Self::tell) the time, take these in, and call this afterwards.
     pub fn advance(&mut self, now: Time) {
         self.tell(now);
         let Self { common, pairs, fired_timers, .. } = self;
@@ -24,7 +25,7 @@ impl Nic {
         common.timers.expire(common.now, fired_timers);
         for timer in fired_timers.drain(..) {
             match PeerId::of_timer(timer) {
-                Ok(host) => look_after(host, pairs, common),
+                Ok(peer) => look_after_peer(peer, pairs, common),
                 Err(place) => {
                     if let Some(pair) = pairs[place as usize].as_deref_mut() {
                         pair.timer_expired(common);
@@ -35,24 +36,24 @@ impl Nic {
     }
 
     /// Tells the time, and does nothing yet. Packets are sent and received at the time that was
-    /// told last: let that not be much older than what matters to time-outs, or [say](Self::leap)
-    /// so afterwards.
+    /// told last. That time should not be much older than what matters to time-outs; if it was,
+    /// [say](Self::leap) so afterwards.
     #[inline]
     pub fn tell(&mut self, now: Time) {
         self.common.now = self.common.now.max(now);
     }
 
     /// [Tells](Self::tell) the time where it was not told for a while, in which requests may have
-    /// been posted and packets taken in, nobody knows when. Their time-outs count from now.
+    /// been posted and packets taken in at unknown times. Their time-outs count from now.
     pub fn leap(&mut self, now: Time) {
         let common = &mut self.common;
         common.clock_jumps.note(common.now, now);
         self.tell(now);
     }
 
-    /// Has all packets acknowledged at once that were taken and are not yet, for a program that is
-    /// about to sleep. Otherwise the timers of those acknowledgements, a fraction of a millisecond
-    /// later, would wake it, and each acknowledgement would wake its peer.
+    /// Has all packets acknowledged at once that were accepted and are not acknowledged yet, for a
+    /// program that is about to sleep. Otherwise the timers of those acknowledgements, a fraction
+    /// of a millisecond later, would wake it, and each acknowledgement would wake its peer.
     pub fn acknowledge(&mut self) {
         let Self { common, pairs, .. } = self;
         while let Some(place) = common.delaying.pop() {
@@ -61,8 +62,9 @@ impl Nic {
             if pair.responder.look_at.take().is_some() {
                 common.owe(pair, OwedAcknowledgement::Ack);
             }
-            // A timer stays armed when its deadline moves to later, and would go off for nothing.
-            // That of a queue pair with something to do may be for a turn without any deadline.
+            // A timer stays armed when its deadline moves to later, and would expire for nothing.
+            // But the timer of a queue pair with something to do may be for a turn without any
+            // deadline.
             if !pair.active && pair.state != State::Error {
                 common.timers.disarm(timer_of(place));
                 pair.arm(common);
@@ -77,10 +79,10 @@ impl Nic {
 }
 
 impl QueuePair {
-    /// Does what the time has come for, and says when to be called again.
+    /// Does what the time has come for, and arms the timer again.
     pub fn timer_expired(&mut self, common: &mut Common) {
         if self.active {
-            // It may be for want of room that it is.
+            // The queue pair may wait for a slot of a completion queue.
             common.wake_starved();
         }
         if self.state == State::Error {

@@ -89,7 +89,7 @@ pub trait Inbox {
         {
             return;
         }
-        any_of_record(self, link, record, (first, len));
+        any_of_record(self, link, record, first, len);
     }
 }
 
@@ -108,7 +108,8 @@ fn any_of_record<I: Inbox>(
     inbox: &mut I,
     link: PathId,
     record: &[AtomicU64],
-    (first, len): (u64, usize),
+    first: u64,
+    len: usize,
 ) {
     match bare::begin(record, first, len) {
         Ok(bth) => by_opcode(inbox, Flow::Link(link), bth, bare::Rest { record, len }),

@@ -1,4 +1,4 @@
-//! How a queue pair breaks, and how its requests and receives are flushed.
+//! Breaking: how a queue pair breaks, and how its requests and receives are flushed.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::nic::state::turns::RequesterTurn;
 use crate::planted::{Bug, planted};
 use crate::wire::{Nak, Syndrome};
 
-/// After how long a broken queue pair is flushed once more.
+/// How long after a queue pair broke it is flushed once more.
 const FLUSHED_AGAIN: Duration = Duration::from_millis(1);
 
 impl QueuePair {
-    /// Breaks the queue pair: what is posted is flushed, by and by, as its completions find room.
+    /// Breaks the queue pair: what is posted is flushed as its completion queues have free slots.
     #[cold]
     pub fn break_with(&mut self, cause: Cause, blamed: Blamed, common: &mut Common) {
         if self.state == State::Error {
@@ -31,18 +31,19 @@ impl QueuePair {
         self.requester.stop();
         common.leave_peer(&mut self.peer_id);
         (self.responder.look_at, self.responder.keep_alive_due, self.probe) = (None, false, None);
-        // What was asked for before a request was refused is answered before the refusal.
+        // What was requested before a refused request is answered before the NAK is sent.
         if !self.responder.owed.is_fatal() {
             self.drop_responses(common);
         }
-        // A program that posts a receive at this moment may see the state before, and not ring; and
-        // what it posts may not be seen yet when it is first flushed. Later, one of them is.
+        // A program that posts a receive at this moment may still see the state before, and not
+        // ring the doorbell; and the receive may not be seen yet when the queue pair is first
+        // flushed. Later, one of the two is seen.
         common.timers.arm(timer_of(self.shared.place), common.now + FLUSHED_AGAIN);
         common.raise(Event::Broken(self.number(), cause), &mut self.broken_pending);
         common.activate(self);
     }
 
-    /// Flushes what there is room to tell of.
+    /// Flushes as many requests and receives as there are free slots for their completions.
     pub fn flush(&mut self, common: &mut Common) -> RequesterTurn {
         match self.flush_sends(common) & self.flush_receives(common) {
             true => RequesterTurn::Idle,
@@ -50,7 +51,7 @@ impl QueuePair {
         }
     }
 
-    /// Why the next of these was not carried out: it is blamed once, if at all.
+    /// Returns the failure of the next request or receive. One is blamed at most, and only once.
     fn failure_of(&mut self, which: Blamed) -> Failure {
         match (self.blamed, which) {
             (Blamed::Request(before @ 1..), Blamed::Request(_)) => {
@@ -65,6 +66,7 @@ impl QueuePair {
         Failure::Flushed(self.cause)
     }
 
+    /// Flushes requests. Returns whether all of them were flushed.
     fn flush_sends(&mut self, common: &mut Common) -> bool {
         let (queue, qpn) = (self.send_completions, self.number());
         while self.requester.outstanding() > 0 {
@@ -81,6 +83,7 @@ impl QueuePair {
         true
     }
 
+    /// Flushes receives. Returns whether all of them were flushed.
     fn flush_receives(&mut self, common: &mut Common) -> bool {
         let (queue, qpn, cause) = (self.receive_completions, self.number(), self.cause);
         if let Some(receive) = self.responder.take_unfinished() {
@@ -110,8 +113,8 @@ impl QueuePair {
         true
     }
 
-    /// Drops what is owed to the peer. One whose device can't lose would wait for it for ever: it
-    /// is told.
+    /// Drops the responses that the peer is owed. On a lossless device the peer would wait for them
+    /// for ever, and so it is sent a NAK.
     pub fn drop_responses(&mut self, common: &mut Common) {
         let first = self.responder.resources.owed.front().map(|owed| owed.response.psn());
         self.responder.resources.clear();

@@ -1,4 +1,5 @@
-//! What happens to a queue pair as a whole: its transitions, its end, its peer.
+//! What happens to a queue pair as a whole: its transitions, how it breaks, when it has its turn,
+//! and its peer.
 
 pub(crate) mod breaking;
 pub(crate) mod peer;

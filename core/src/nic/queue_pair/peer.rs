@@ -1,4 +1,4 @@
-//! What comes from a queue pair's peer, and what does not.
+//! The peer: whether packets come from it, and when something came.
 
 use crate::nic::device::flow::Flow;
 use crate::nic::requests::event::Event;
@@ -6,7 +6,8 @@ use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 
 impl QueuePair {
-    /// Something came while it was not ready to send.
+    /// Notes that a packet has come before the queue pair is ready to send: the peer knows that the
+    /// connection is established.
     #[cold]
     pub fn note_established(&mut self, common: &mut Common) {
         if !std::mem::replace(&mut self.has_received, true) {
@@ -14,7 +15,7 @@ impl QueuePair {
         }
     }
 
-    /// Whether a packet came by the way that leads to the peer.
+    /// Whether a packet came by the path that leads to the peer.
     #[inline]
     pub fn belongs_to_connection(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
         let qpn = self.number();
@@ -42,7 +43,7 @@ impl QueuePair {
         }
     }
 
-    /// Notes that something came from the peer: once for all that came at a time.
+    /// Notes that something came from the peer, once for all that came at the same time.
     #[inline(always)]
     pub fn note_heard(&mut self, common: &mut Common) {
         if self.heard_at != common.now {

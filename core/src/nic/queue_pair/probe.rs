@@ -1,8 +1,9 @@
 //! Probes: whether the peer of one queue pair is still there, asked on demand.
 //!
-//! The keep-alive of [`hosts`](super::hosts) judges a peer, that is a host and a GUID, and anything
-//! that comes from that peer on any connection satisfies it. A probe judges the other end of a
-//! single queue pair: what comes by another connection of the same peer does not answer for it.
+//! The [keep-alive](crate::nic::keep_alive::peers) judges a peer, that is a host and a GUID, and
+//! anything that comes from that peer on any connection satisfies it. A probe judges the other end
+//! of a single queue pair: what comes by another connection of the same peer does not answer for
+//! it.
 
 use crate::encap::Full;
 use crate::nic::device::outbox::Outbox;
@@ -15,6 +16,7 @@ use crate::planted::{Bug, planted};
 use crate::wire::{Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth, Rkey, Service};
 
 impl QueuePair {
+    /// Begins a probe, unless one is under way.
     pub fn probe(&mut self, common: &mut Common) {
         let answers = !common.lossless && self.service() == Service::Rc && self.state.requests();
         if answers && self.probe.is_none_or(|probe| self.is_answered(probe)) {
@@ -23,13 +25,14 @@ impl QueuePair {
         }
     }
 
-    /// Whether a probe was answered. That is only found when the probe is looked at, since what
-    /// comes by the queue pair does not look for probes.
+    /// Whether a probe was answered. That is only found when the probe's timer expires, since a
+    /// packet that comes does not look for probes.
     fn is_answered(&self, probe: Probe) -> bool {
         probe.asked > 0 && self.heard_at > probe.since
     }
 
-    /// Ends a probe that was answered, asks once more, or finds the peer silent: if it is time.
+    /// Ends a probe that was answered, sends its next keep-alive packet, or breaks the queue pair,
+    /// if it is time for that.
     pub fn probe_timer_expired(&mut self, common: &mut Common) {
         let Some(mut probe) = self.probe else { return };
         if self.is_answered(probe) || !self.state.requests() {
@@ -50,7 +53,7 @@ impl QueuePair {
             return self.break_with(cause, Blamed::Request(0), common);
         }
         probe.asked = probe.asked.saturating_add(1);
-        // The judgement comes when the time is over, and not an interval later.
+        // The peer is given up when the time is over, and not an interval later.
         let (next, end) = (common.now + busy / QUESTIONS_PER_PROBE, probe.since + busy);
         probe.again = if common.now < end { next.min(end) } else { next };
         self.probe = Some(probe);
@@ -61,8 +64,9 @@ impl QueuePair {
         self.arm_by(probe.again, common);
     }
 
-    /// Sends a write of nothing, with the number before all that are not acknowledged. The peer
-    /// takes it for a copy of one that it took long ago, and acknowledges that again.
+    /// Sends a keep-alive packet: a write of no bytes, with the sequence number before all that are
+    /// not acknowledged. The peer takes it for a duplicate of a request that it executed long ago,
+    /// and acknowledges that again.
     #[cold]
     pub fn send_keep_alive<O: Outbox>(
         &mut self,

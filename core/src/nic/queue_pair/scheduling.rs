@@ -1,4 +1,4 @@
-//! The lists on which a queue pair waits for its turn, and its timer.
+//! Scheduling: the lists in which a queue pair waits for its turn, and its timer.
 
 use crate::nic::identifiers::timer_of;
 use crate::nic::state::common::Common;
@@ -7,7 +7,7 @@ use crate::nic::state::responder::{OwedAcknowledgement, Responder};
 use crate::time::Time;
 
 impl Common {
-    /// Enters a queue pair among those that may have something to send.
+    /// Enters a queue pair in the list of those that may have something to send.
     #[inline]
     pub fn activate(&mut self, pair: &mut QueuePair) {
         if !pair.active {
@@ -16,19 +16,23 @@ impl Common {
         }
     }
 
-    /// Notes that a queue pair owes its peer an answer. A refusal says all that an acknowledgement
-    /// does, and more.
+    /// Notes that a queue pair owes its peer an acknowledgement. A NAK says all that a positive
+    /// acknowledgement does, and more.
     #[inline]
-    pub fn owe(&mut self, pair: &mut QueuePair, answer: OwedAcknowledgement) {
+    pub fn owe(&mut self, pair: &mut QueuePair, acknowledgement: OwedAcknowledgement) {
         match pair.responder.owed {
-            OwedAcknowledgement::Nothing | OwedAcknowledgement::Ack => pair.responder.owed = answer,
-            OwedAcknowledgement::Nak(_) if answer.is_fatal() => pair.responder.owed = answer,
+            OwedAcknowledgement::Nothing | OwedAcknowledgement::Ack => {
+                pair.responder.owed = acknowledgement
+            }
+            OwedAcknowledgement::Nak(_) if acknowledgement.is_fatal() => {
+                pair.responder.owed = acknowledgement
+            }
             OwedAcknowledgement::Nak(_) => {}
         }
         self.list_owing(pair);
     }
 
-    /// Enters a queue pair among those that put an acknowledgement off.
+    /// Enters a queue pair in the list of those that delay an acknowledgement.
     #[inline]
     pub fn list_delaying(&mut self, responder: &mut Responder, place: u32) {
         if !std::mem::replace(&mut responder.is_delaying, true) {
@@ -36,7 +40,7 @@ impl Common {
         }
     }
 
-    /// Enters a queue pair among those that owe their peer an answer.
+    /// Enters a queue pair in the list of those that owe their peer a packet.
     #[inline]
     pub fn list_owing(&mut self, pair: &mut QueuePair) {
         if !std::mem::replace(&mut pair.responder.is_owing, true) {
@@ -46,17 +50,17 @@ impl Common {
 }
 
 impl QueuePair {
-    /// Has the timer go off at the next moment that matters.
+    /// Arms the timer for the next moment at which something is to be done.
     #[inline]
     pub fn arm(&self, common: &mut Common) {
-        let (r, asks_at) = (&self.requester, self.probe.map(|probe| probe.again));
-        let times = [self.responder.look_at, r.retry_at, r.resume_at, asks_at];
+        let (r, probe_at) = (&self.requester, self.probe.map(|probe| probe.again));
+        let times = [self.responder.look_at, r.retry_at, r.resume_at, probe_at];
         if let Some(at) = times.into_iter().flatten().min() {
             common.timers.arm(timer_of(self.shared.place), at);
         }
     }
 
-    /// Makes sure that the timer goes off at `at` at the latest.
+    /// Makes sure that the timer expires at `at` at the latest.
     #[inline]
     pub fn arm_by(&self, at: Time, common: &mut Common) {
         common.timers.arm(timer_of(self.shared.place), at);

@@ -1,4 +1,4 @@
-//! The transitions between a queue pair's states.
+//! Transitions between a queue pair's states, and what each changes.
 
 use crate::encap::Path;
 use crate::nic::config::connection::{Change, Connection};
@@ -16,7 +16,7 @@ use crate::time::Time;
 use crate::wire::{CaGuid, Service};
 
 impl QueuePair {
-    /// Goes to another state, if there is a way.
+    /// Makes a transition to another state, if the state diagram has it.
     pub fn change(&mut self, change: Change, common: &mut Common) -> Result<(), ChangeError> {
         let qpn = self.number();
         let to = match &change {
@@ -46,7 +46,7 @@ impl QueuePair {
                     return Err(ChangeError::Window(sending.window));
                 }
                 self.requester.start(sending, common.lossless && self.service() == Service::Rc);
-                self.join_host(common);
+                self.watch_peer(common);
             }
             Change::Drain | Change::Resume => {}
             Change::Error => {
@@ -62,23 +62,24 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Has the peer watched. Not before it can be asked: who only receives waits for as long
-    /// as it takes.
-    fn join_host(&mut self, common: &mut Common) {
+    /// Has the keep-alive watch the peer. That begins when the peer can be asked for a sign of
+    /// life: a queue pair that only receives waits for its peer without limit.
+    fn watch_peer(&mut self, common: &mut Common) {
         if common.lossless || self.service() != Service::Rc || self.peer_id != PeerId::NONE {
             return;
         }
         if let Some(path) = &self.path {
-            let (_, peer) = path.outer().hosts();
-            let of = match self.peer_guid {
+            let (_, host) = path.outer().hosts();
+            let key = match self.peer_guid {
                 CaGuid(0) => PeerKey::Of(self.shared.place),
                 guid => PeerKey::Guid(guid),
             };
-            self.peer_id = common.join_peer((peer, of), self.peer_qpn, self.shared.place);
+            self.peer_id = common.join_peer((host, key), self.peer_qpn, self.shared.place);
             self.heard_at = Time::ZERO;
         }
     }
 
+    /// Notes the peer, and how this side responds to it.
     fn connect(&mut self, connection: Connection) {
         self.has_received = false;
         self.peer_qpn = connection.peer;
@@ -89,7 +90,7 @@ impl QueuePair {
         self.path = Some(connection.path);
     }
 
-    /// Goes back to the reset state, which there is a way to from every other. Whoever calls it
+    /// Goes back to the reset state, to which there is a transition from every other. The caller
     /// sees to it that nobody posts meanwhile.
     pub fn reset(&mut self, common: &mut Common) -> Result<(), ChangeError> {
         let (qpn, outstanding) = (self.number(), self.outstanding());
@@ -107,8 +108,9 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Forgets the peer, and what it is owed, which must not be said to the next. But where nothing
-    /// is lost, it would take what was refused for done, so that the link is to tell it.
+    /// Forgets the peer, and what it is owed, which must not be sent to the next peer. But on a
+    /// lossless device the peer would take a refused packet for done, and so its link is sent a
+    /// delivery failure notice.
     pub fn leave_peer(&mut self, common: &mut Common) {
         let place = self.shared.place;
         common.owing.retain(|&other| other != place);
@@ -123,23 +125,23 @@ impl QueuePair {
         }
     }
 
-    /// Takes back what nobody has heard of yet: it was of a connection that is no more.
+    /// Removes the events that nobody has taken yet: they are about a connection that is no more.
     pub fn forget_events(&mut self, common: &mut Common) {
-        let told = [
+        let pending = [
             &mut self.broken_pending,
             &mut self.drained_pending,
             &mut self.last_receive_pending,
             &mut self.path_changed_pending,
             &mut self.established_pending,
         ];
-        let any = told.into_iter().fold(false, |any, told| std::mem::take(told) | any);
+        let any = pending.into_iter().fold(false, |any, pending| std::mem::take(pending) | any);
         if any {
             let qpn = self.number();
             common.events.retain(|event| event.queue_pair() != Some(qpn));
         }
     }
 
-    /// Has packets go along another path from now on.
+    /// Has packets take another path from now on.
     pub fn redirect(&mut self, path: Path, common: &mut Common) {
         (self.path, self.known_flow) = (Some(path), 0);
         common.activate(self);

@@ -14,7 +14,8 @@ fn show(
     f: &mut fmt::Formatter<'_>,
     name: &str,
     shared: &SharedWithProgram,
-    (room, depth): (usize, usize),
+    room: usize,
+    depth: usize,
 ) -> fmt::Result {
     f.debug_struct(name)
         .field("qpn", &shared.qpn)
@@ -26,13 +27,13 @@ fn show(
 
 impl fmt::Debug for SendQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        show(f, "SendQueue", &self.shared, (self.ring.room(), self.ring.depth()))
+        show(f, "SendQueue", &self.shared, self.ring.room(), self.ring.depth())
     }
 }
 
 impl fmt::Debug for ReceiveQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        show(f, "ReceiveQueue", &self.shared, (self.ring.room(), self.ring.depth()))
+        show(f, "ReceiveQueue", &self.shared, self.ring.room(), self.ring.depth())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the peer is told of its requests.
+//! Acknowledgements: when the peer is owed one, and how it is sent.
 
 use crate::nic::device::outbox::Outbox;
 use crate::nic::state::common::Common;
@@ -9,8 +9,8 @@ use crate::planted::{Bug, planted};
 use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode, Service};
 
 impl QueuePair {
-    /// Sends some of the answers that are owed: first what earlier requests asked for, then whether
-    /// later ones were taken.
+    /// Sends some of what the peer is owed: first the responses to reads and atomic operations,
+    /// then the acknowledgement of what came behind these.
     #[inline]
     pub fn send_owed<O: Outbox>(
         &mut self,
@@ -52,7 +52,7 @@ impl QueuePair {
         ResponderTurn::AllSent
     }
 
-    /// Counts a packet as taken, and sees to its acknowledgement.
+    /// Counts a packet as accepted, and sees to its acknowledgement.
     #[inline(always)]
     pub fn count_accepted(
         &mut self,
@@ -65,7 +65,8 @@ impl QueuePair {
         self.owe_acknowledgement(len, asked, service, common);
     }
 
-    /// Sees to the acknowledgement of a packet that was taken.
+    /// Sees to the acknowledgement of a packet of `len` bytes that was accepted. It is sent soon if
+    /// the packet `asked` for it or many packets are unacknowledged, and is delayed otherwise.
     #[inline(always)]
     pub fn owe_acknowledgement(
         &mut self,

@@ -12,11 +12,11 @@ use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Ipv4, Ipv6, Packet};
 
-/// The bytes in front of a datagram in its receive, in which its network header stands.
+/// How many bytes stand in front of a datagram in its receive, for its network header.
 pub const DATAGRAM_HEADER: usize = 40;
 
-/// What stands in front of a datagram in its receive: the GRH or IPv6 header, or an IPv4 header in
-/// the last half. On a link of its own a packet has neither.
+/// Returns the bytes in front of a datagram in its receive: the GRH or IPv6 header, or an IPv4
+/// header in the last half. A packet that comes by a link has neither.
 fn network_header(flow: Flow<'_>) -> [u8; DATAGRAM_HEADER] {
     let mut bytes = [0; DATAGRAM_HEADER];
     match flow {

@@ -1,8 +1,8 @@
-//! What most packets are: a send or a write of one packet, the next that is expected.
+//! The responder's fast path: a send or a write of one packet that is the next expected one. Most
+//! packets that are received are of this kind.
 //!
-//! That takes a few comparisons to find out, in front of everything else that a packet is judged
-//! by: nothing that is rare stands in the way then, and no more than what follows from them is
-//! left out.
+//! A few comparisons tell, before everything else that a packet is checked for. So nothing that is
+//! rare stands in the way, and nothing is left out but what follows from these comparisons.
 
 use crate::nic::device::flow::Flow;
 use crate::nic::requests::work_request::Attachment;
@@ -13,7 +13,7 @@ use crate::payload::Payload;
 use crate::wire::{Behind, Glance, Imm, Opcode, Reth, Service};
 
 impl QueuePair {
-    /// Takes a packet that is a usual one. Whether it is.
+    /// Takes a packet if it is one for the fast path. Returns whether it was.
     #[inline(always)]
     pub fn receive_fast_path(
         &mut self,
@@ -37,6 +37,7 @@ impl QueuePair {
         }
     }
 
+    /// Takes a send of one packet.
     #[inline(always)]
     fn fast_path_send(
         &mut self,
@@ -50,12 +51,13 @@ impl QueuePair {
             return false;
         }
         self.count_received(common);
-        let taken = self.execute_whole_send(payload, attached, bth.solicited(), common);
-        self.finish_fast_path(taken, len, bth, common);
+        let executed = self.execute_whole_send(payload, attached, bth.solicited(), common);
+        self.finish_fast_path(executed, len, bth, common);
         true
     }
 
-    /// Apart, as the next one, so that each has the registers for itself.
+    /// Takes a send of one packet with immediate data. This is a function of its own, as the next
+    /// one is, so that each has the registers for itself.
     #[inline(never)]
     fn fast_path_send_immediate(
         &mut self,
@@ -68,6 +70,7 @@ impl QueuePair {
         self.fast_path_send(bth, payload, Attachment::Imm(imm), common)
     }
 
+    /// Takes a write of one packet.
     #[inline(never)]
     fn fast_path_write(&mut self, bth: Glance, behind: impl Behind, common: &mut Common) -> bool {
         let Some((reth, payload)) = behind.split() else { return false };
@@ -76,8 +79,8 @@ impl QueuePair {
             return false;
         }
         self.count_received(common);
-        let taken = self.execute_whole_write(Reth::from_bytes(reth), payload, &common.keys);
-        self.finish_fast_path(taken, len, bth, common);
+        let executed = self.execute_whole_write(Reth::from_bytes(reth), payload, &common.keys);
+        self.finish_fast_path(executed, len, bth, common);
         true
     }
 
@@ -87,17 +90,18 @@ impl QueuePair {
         self.note_heard(common);
     }
 
+    /// Sees to the acknowledgement of a packet that was executed, or to its NAK.
     #[inline(always)]
     fn finish_fast_path(
         &mut self,
-        taken: Result<(), Refusal>,
+        executed: Result<(), Refusal>,
         len: usize,
         bth: Glance,
         common: &mut Common,
     ) {
-        match taken {
+        match executed {
             Ok(()) => {
-                // Nothing was refused, and so there is no refusal to be taken back.
+                // On the fast path no NAK is owed, and so there is none to take back.
                 self.responder.expected_psn = bth.psn().add(1);
                 self.owe_acknowledgement(len, bth.ack_request(), Service::Rc, common);
             }

@@ -1,4 +1,5 @@
-//! The responder: what the peer requests.
+//! The responder: which requests of the peer's are executed, and how they are acknowledged and
+//! answered.
 
 pub(crate) mod acknowledgements;
 pub(crate) mod datagrams;

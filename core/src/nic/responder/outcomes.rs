@@ -1,4 +1,4 @@
-//! What becomes of a request of the peer's.
+//! Outcomes: what becomes of a request of the peer's, and of the receive that it takes.
 
 use crate::nic::protection::registration::KeyError;
 use crate::nic::requests::completion::Done;
@@ -6,7 +6,7 @@ use crate::nic::requests::failure::Cause;
 use crate::nic::requests::work_request::Attachment;
 use crate::wire::{Nak, RemoteAddr};
 
-/// What a receive's completion says of its message.
+/// A received message, as the completion of its receive describes it.
 pub(crate) struct ReceivedMessage {
     pub done: Done,
     pub len: u32,
@@ -14,29 +14,35 @@ pub(crate) struct ReceivedMessage {
     pub solicited: bool,
 }
 
-/// How a requester is told that its request was taken.
+/// How the peer's requester learns that its request was executed.
 pub(crate) enum Reply {
+    /// The peer is sent an acknowledgement.
     Acknowledgement,
+    /// The peer is sent a response with data, which acknowledges the request, too.
     Response,
 }
 
-/// Why a request is not taken.
+/// Why a request is refused.
 pub(crate) enum Refusal {
+    /// No receive is posted: the peer is sent an RNR NAK, and tries again.
     NotReady,
-    /// For good: what the peer is told, and what is noted here.
+    /// The request breaks the connection: the peer is sent this NAK, and the queue pair breaks with
+    /// this cause.
     Fatal(Nak, Cause),
 }
 
 impl Refusal {
+    /// Refuses a request that is invalid.
     pub const INVALID: Self = Self::Fatal(Nak::InvalidRequest, Cause::InvalidRequest);
 
+    /// Refuses an access to memory that is not allowed.
     pub fn access(why: KeyError) -> Self {
         Self::Fatal(Nak::RemoteAccess, Cause::Access(why))
     }
 
-    /// Refuses the access to so many bytes at an address, and logs which.
+    /// Refuses the access to `len` bytes at an address, and logs which.
     #[cold]
-    pub fn access_to((address, len): (RemoteAddr, u64), why: KeyError) -> Self {
+    pub fn access_to(address: RemoteAddr, len: u64, why: KeyError) -> Self {
         tracing::debug!(%why, address = %format_args!("{:#x}", address.0), len, "refused access");
         Self::access(why)
     }

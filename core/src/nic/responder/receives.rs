@@ -1,4 +1,4 @@
-//! The receives that messages take.
+//! The receives that messages take, and how these are completed.
 
 use crate::nic::identifiers::SharedReceiveQueueId;
 use crate::nic::protection::key_table::KeyTable;
@@ -16,7 +16,7 @@ use crate::planted::{Bug, planted};
 use crate::wire::Qpn;
 
 impl Receives {
-    /// Takes the next receive, with a promise of its completion in a queue.
+    /// Takes the next receive, and reserves a slot of a completion queue for it.
     pub fn take(&mut self, queue: u32, common: &mut Common) -> Result<ReceiveRequest, Refusal> {
         let completions = in_use(&mut common.completions, queue);
         if !completions.reserve(Purpose::Receive) {
@@ -36,13 +36,14 @@ impl Receives {
 }
 
 impl Common {
+    /// Takes the next receive of a shared receive queue.
     fn take_shared(&mut self, id: SharedReceiveQueueId) -> Option<ReceiveRequest> {
         let taken = self.shared_receives.get_mut(id.place as usize)?.as_mut()?.ring.pop()?;
         self.raise_if_low(id);
         Some(taken)
     }
 
-    /// Tells, once, that a shared queue has fewer receives than it is to tell at.
+    /// Raises the event, once, that a shared receive queue has fewer receives than its limit.
     #[inline]
     pub fn raise_if_low(&mut self, id: SharedReceiveQueueId) {
         if let Some(Some(queue)) = self.shared_receives.get(id.place as usize)
@@ -56,16 +57,16 @@ impl Common {
     fn raise_low(&mut self, id: SharedReceiveQueueId) {
         let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) else { return };
         queue.low_limit = if planted(Bug::TellsLowAgain) { queue.low_limit } else { 0 };
-        let mut told = queue.event_pending;
-        self.raise(Event::ReceivesLow(id), &mut told);
+        let mut pending = queue.event_pending;
+        self.raise(Event::ReceivesLow(id), &mut pending);
         if let Some(Some(queue)) = self.shared_receives.get_mut(id.place as usize) {
-            queue.event_pending = told;
+            queue.event_pending = pending;
         }
     }
 }
 
 impl QueuePair {
-    /// The receive that the next message takes, with a promise of its completion.
+    /// Takes the receive for the next message. Its completion has a slot.
     #[inline]
     pub fn take_receive(&mut self, common: &mut Common) -> Result<ReceiveRequest, Refusal> {
         let r = &mut self.responder;
@@ -75,7 +76,7 @@ impl QueuePair {
         }
     }
 
-    /// Completes a receive, whose completion was promised.
+    /// Completes a receive whose completion has a slot.
     #[inline]
     pub fn complete_receive(
         &mut self,
@@ -90,7 +91,7 @@ impl QueuePair {
 }
 
 impl Responder {
-    /// Counts a message as received, and says so.
+    /// Counts a message as received, and makes the completion of its receive.
     #[inline(always)]
     fn completion(
         &mut self,
@@ -105,7 +106,7 @@ impl Responder {
         if let (Memory::Buf(buf), Done::Received | Done::ReceivedDatagram { .. }) =
             (&mut memory, done)
         {
-            // It was filled so far, so there is room.
+            // The buffer was filled so far, so there is room.
             let _ = buf.set_len(len as usize);
         }
         if let Attachment::Invalidate(rkey) = attached {

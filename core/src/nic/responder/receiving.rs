@@ -1,4 +1,5 @@
-//! Which requests of the peer's are taken, refused, or passed over.
+//! Receiving requests: the check of their sequence numbers, and which are executed, refused, or
+//! dropped.
 
 use crate::nic::config::state::State;
 use crate::nic::requests::failure::Cause;
@@ -13,7 +14,7 @@ use crate::wire::{
 };
 
 impl QueuePair {
-    /// Takes a request.
+    /// Takes a request packet of the peer's.
     #[inline(always)]
     pub fn receive_request<P: Payload>(
         &mut self,
@@ -25,7 +26,8 @@ impl QueuePair {
         self.update_expected_likeness();
     }
 
-    /// Takes it, refuses it or passes it over.
+    /// Checks the sequence number of a request packet, and executes the request, refuses it, or
+    /// drops it.
     #[inline(always)]
     fn check_sequence<P: Payload>(
         &mut self,
@@ -43,9 +45,9 @@ impl QueuePair {
                 return;
             }
         } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
-            return self.receive_duplicate((packet.headers, info), common);
+            return self.receive_duplicate(packet.headers, info, common);
         } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.receive_beyond_gap((packet.headers, info), common);
+            return self.receive_beyond_gap(packet.headers, info, common);
         }
         match self.execute(packet, info, common) {
             Ok(Reply::Acknowledgement) => {
@@ -62,7 +64,7 @@ impl QueuePair {
         }
     }
 
-    /// Whether requests are taken in a state that is not the usual one.
+    /// Whether requests are accepted in a state other than [`State::ReadyToSend`].
     #[cold]
     fn accepts_requests(&mut self, psn: Psn, common: &mut Common) -> bool {
         if self.state == State::ReadyToReceive {
@@ -70,7 +72,7 @@ impl QueuePair {
         }
         if !self.state.responds() {
             common.counters.wrong_state += 1;
-            // Whoever sends on an unreliable connection does not ask what became of it.
+            // On an unreliable connection the sender does not ask what became of its packet.
             if common.lossless && self.service() == Service::Rc {
                 self.reject_undelivered(psn, common);
             }
@@ -95,9 +97,9 @@ impl QueuePair {
         }
     }
 
-    /// A request came again.
+    /// Takes a duplicate request, whose packet was accepted before.
     #[cold]
-    fn receive_duplicate(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
+    fn receive_duplicate(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
         common.counters.duplicates += 1;
         if common.lossless {
             return self.reject_undelivered(headers.bth.psn(), common);
@@ -111,10 +113,10 @@ impl QueuePair {
         }
     }
 
-    /// Refuses a packet that a device which can't lose has delivered, and that is not taken: its
-    /// sender would take it for done. If it is the one that is expected, who sent it has it under
-    /// way, and understands a refusal of that. Any other is of a connection that is no more, for on
-    /// such a device nothing comes twice or out of turn: its sender has to be found by its link.
+    /// Refuses a packet that a lossless device has delivered and that is not accepted, since its
+    /// sender would take it for done. If it is the expected one, its sender has it under way, and
+    /// understands a NAK of it. Any other packet is of a connection that is no more, for on such a
+    /// device nothing comes twice or out of order: its sender has to be found by its link.
     #[cold]
     fn reject_undelivered(&mut self, psn: Psn, common: &mut Common) {
         if psn == self.responder.expected_psn {
@@ -124,9 +126,9 @@ impl QueuePair {
         }
     }
 
-    /// A packet came from beyond a gap.
+    /// Takes a packet from beyond a gap in the sequence numbers.
     #[cold]
-    fn receive_beyond_gap(&mut self, (headers, info): (Headers, OpcodeInfo), common: &mut Common) {
+    fn receive_beyond_gap(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
         common.counters.out_of_sequence += 1;
         if common.lossless {
             return self.receive_after_refused(headers, info, common);
@@ -138,13 +140,13 @@ impl QueuePair {
         }
     }
 
-    /// Where nothing is lost, packets that come too early are what the peer had sent behind a
-    /// refused one before it heard of that, each of them the next of the one before; or not the
-    /// peer's.
+    /// Takes a packet that comes too early on a lossless device. Either the peer sent it behind a
+    /// refused one before it received the NAK, and then each of these packets follows the one
+    /// before. Or it is not of the peer's present connection.
     fn receive_after_refused(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
         let (psn, r) = (headers.bth.psn(), &mut self.responder);
         if r.nak_sent && psn == r.psn_after_refused {
-            // A read takes as many numbers as it asks for packets.
+            // A read takes as many sequence numbers as it requests packets.
             let reads = info.operation == Operation::ReadRequest;
             r.psn_after_refused = psn.add(match headers.extensions {
                 Extensions::Reth(reth) if reads => self.mtu.packets(reth.length.0),
@@ -155,6 +157,7 @@ impl QueuePair {
         }
     }
 
+    /// Refuses the expected packet by an RNR NAK, since no receive is posted.
     fn refuse_without_receive(&mut self, common: &mut Common) {
         self.responder.nak_sent = true;
         self.responder.psn_after_refused = self.responder.expected_psn.add(1);
@@ -162,7 +165,7 @@ impl QueuePair {
         common.owe(self, OwedAcknowledgement::Nak(Syndrome::not_ready(self.responder.rnr_timer)));
     }
 
-    /// Does as the expected packet says, or nothing at all.
+    /// Executes the expected request packet, or does nothing at all if it is refused.
     #[inline(always)]
     fn execute<P: Payload>(
         &mut self,

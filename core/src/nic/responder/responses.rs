@@ -1,4 +1,4 @@
-//! The responses to reads and atomic operations, as they are sent.
+//! Responses to reads and atomic operations, as they are sent.
 
 use crate::encap::Full;
 use crate::nic::device::outbox::Outbox;
@@ -9,15 +9,15 @@ use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
 use crate::nic::state::responder::OwedAcknowledgement;
-use crate::nic::state::responder_resources::{OwedResponse, Response};
+use crate::nic::state::responder_resources::{OwedResponse, ReadResponse, Response};
 use crate::nic::state::turns::ResponderTurn;
 use crate::payload::WordBytes;
 use crate::wire::{
-    Aeth, AtomicValue, Bth, Extensions, Headers, Nak, Opcode, Psn, RemoteAddr, Rkey, Syndrome,
+    Aeth, AtomicValue, Bth, Extensions, Headers, Nak, Opcode, Psn, RemoteAddr, Syndrome,
 };
 
 impl QueuePair {
-    /// Sends some of what was asked for.
+    /// Sends some of the responses that are owed, at `most` so many packets.
     pub fn send_responses<O: Outbox>(
         &mut self,
         common: &mut Common,
@@ -25,24 +25,21 @@ impl QueuePair {
         most: u32,
     ) -> ResponderTurn {
         for _ in 0..most {
-            let Some(&OwedResponse { response: answer, repeated: again }) =
-                self.responder.resources.owed.front()
+            let Some(&OwedResponse { response, repeated }) = self.responder.resources.owed.front()
             else {
                 break;
             };
-            let sent = match answer {
+            let sent = match response {
                 Response::Atomic { psn, before } => self.send_atomic_response(psn, before, outbox),
-                Response::Read { psn, address, rkey, left, begun } => {
-                    self.send_read_response(psn, (address, rkey, left), begun, &common.keys, outbox)
-                }
+                Response::Read(read) => self.send_read_response(read, &common.keys, outbox),
                 Response::Refusal { psn } => self.send_access_nak(psn, outbox),
             };
             match sent {
-                Ok(rest) => self.response_sent(answer.psn(), rest, common),
+                Ok(rest) => self.response_sent(response.psn(), rest, common),
                 Err(ResponseError::DeviceFull) => return ResponderTurn::DeviceFull,
-                Err(ResponseError::Refused(_)) if again => self.refuse_repeated(common),
+                Err(ResponseError::Refused(_)) if repeated => self.refuse_repeated(common),
                 Err(ResponseError::Refused(why)) => {
-                    self.refuse_accepted_read(answer.psn(), why, common);
+                    self.refuse_accepted_read(response.psn(), why, common);
                 }
             }
         }
@@ -52,6 +49,7 @@ impl QueuePair {
         }
     }
 
+    /// Notes that a packet of the first response was sent, of which `rest` is left.
     fn response_sent(&mut self, psn: Psn, rest: Option<Response>, common: &mut Common) {
         common.counters.sent += 1;
         common.counters.answers_sent += 1;
@@ -60,15 +58,15 @@ impl QueuePair {
             (Some(rest), Some(front)) => front.response = rest,
             _ => drop(r.resources.owed.pop_front()),
         }
-        // The last packet that was taken is answered, and so are all before it.
+        // The response acknowledges its own packet, and all before it.
         if r.owed == OwedAcknowledgement::Ack && psn.add(1) == r.expected_psn {
             r.clear_owed();
         }
     }
 
-    /// Refuses to read again. The peer may have been answered the first time, and its request only
-    /// have been under way for long: then the memory is rightly taken back, the peer passes over
-    /// the refusal, and nothing is broken.
+    /// Refuses to answer a duplicate of a read. The peer may have received the first response,
+    /// while its duplicate request was under way for long. Then the memory was rightly revoked, the
+    /// peer ignores the NAK, and nothing breaks.
     #[cold]
     fn refuse_repeated(&mut self, common: &mut Common) {
         if let Some(front) = self.responder.resources.owed.front_mut() {
@@ -77,7 +75,7 @@ impl QueuePair {
         }
     }
 
-    /// Refuses a read after it was taken: the memory was taken from it meanwhile.
+    /// Refuses a read after it was accepted, since its key was revoked meanwhile.
     #[cold]
     fn refuse_accepted_read(&mut self, psn: Psn, why: KeyError, common: &mut Common) {
         self.responder.resources.owed.clear();
@@ -87,10 +85,12 @@ impl QueuePair {
         self.break_with(Cause::Access(why), Blamed::Nothing, common);
     }
 
+    /// The AETH of a response.
     fn aeth(&self) -> Aeth {
         Aeth { syndrome: self.responder.syndrome(), msn: self.responder.msn }
     }
 
+    /// Sends the NAK of a read that may not be repeated.
     fn send_access_nak<O: Outbox>(
         &self,
         psn: Psn,
@@ -103,6 +103,7 @@ impl QueuePair {
         Ok(None)
     }
 
+    /// Sends the result of an atomic operation.
     fn send_atomic_response<O: Outbox>(
         &self,
         psn: Psn,
@@ -116,16 +117,15 @@ impl QueuePair {
         Ok(None)
     }
 
-    /// Sends the next packet of a read: what is left of it then.
+    /// Sends the next packet of the response to a read. Returns what is left of the response.
     fn send_read_response<O: Outbox>(
         &self,
-        psn: Psn,
-        (address, rkey, left): (RemoteAddr, Rkey, u32),
-        begun: bool,
+        read: ReadResponse,
         keys: &KeyTable,
         outbox: &mut O,
     ) -> Result<Option<Response>, ResponseError> {
         let path = self.path.as_ref().ok_or(ResponseError::DeviceFull)?;
+        let ReadResponse { psn, address, rkey, left, begun } = read;
         let len = left.min(self.mtu.bytes() as u32);
         let rest = left - len;
         let opcode = match (begun, rest > 0) {
@@ -156,13 +156,16 @@ impl QueuePair {
         };
         let address = RemoteAddr(address.0.wrapping_add(u64::from(len)));
         let (psn, begun) = (psn.add(1), true);
-        Ok((rest > 0).then_some(Response::Read { psn, address, rkey, left: rest, begun }))
+        let read = ReadResponse { psn, address, rkey, left: rest, begun };
+        Ok((rest > 0).then_some(Response::Read(read)))
     }
 }
 
-/// Why an answer was not sent.
+/// Why a response was not sent.
 enum ResponseError {
+    /// The device has no room for a packet.
     DeviceFull,
+    /// The memory may not be read any more.
     Refused(KeyError),
 }
 

@@ -18,6 +18,7 @@ use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Nak, OpcodeInfo, Packet};
 
 impl QueuePair {
+    /// Executes a packet of a send.
     #[inline(always)]
     pub fn execute_send<P: Payload>(
         &mut self,
@@ -64,8 +65,8 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Takes a message of one packet, as most are: it is filled in where its receive stands in the
-    /// queue, and completed at once.
+    /// Executes a send of one packet, as most are: the message is put into its receive where that
+    /// stands in the queue, and is completed at once.
     #[inline(always)]
     pub fn execute_whole_send<P: Payload>(
         &mut self,
@@ -89,7 +90,7 @@ impl QueuePair {
         let len = match fill_whole(&mut receive.memory, payload, &common.keys, domain) {
             Ok(len) => len,
             Err(refusal) => {
-                // It is the receive's fault, or may be.
+                // The receive is to blame, or may be.
                 queue.reserve(Purpose::Receive);
                 r.kept_receive = Some(receive.take());
                 if let Some(id) = shared {
@@ -103,7 +104,8 @@ impl QueuePair {
             common.keys.invalidate(rkey);
         }
         receive.move_to(slot, |ReceiveRequest { id, mut memory }| {
-            // Not before it is moved: what was just stored in a part would be waited for.
+            // The length is set only after the receive was moved: the move would wait for a part
+            // that was just stored.
             if let Memory::Buf(buf) = &mut memory {
                 let _ = buf.set_len(len as usize);
             }
@@ -121,7 +123,8 @@ impl QueuePair {
     }
 }
 
-/// Puts a message into a receive, of whose buffer the length is still to be set. How long it is.
+/// Puts a whole message into a receive, the length of whose buffer is still to be set. Returns how
+/// many bytes the message has.
 #[inline(always)]
 fn fill_whole<P: Payload>(
     memory: &mut Memory,
@@ -129,8 +132,8 @@ fn fill_whole<P: Payload>(
     keys: &KeyTable,
     domain: Domain,
 ) -> Result<u32, Refusal> {
-    // Of the kind that is known, nothing has to be asked twice.
-    let Memory::Buf(buf) = memory else { return fill_segments(memory, (payload, domain), keys) };
+    // For a buffer, the kind of memory need not be asked again.
+    let Memory::Buf(buf) = memory else { return fill_segments(memory, payload, keys, domain) };
     let capacity = buf.capacity() as u64;
     let Some(to) = buf.capacity_mut().get_mut(..payload.len()) else {
         return Err(too_long(capacity));
@@ -139,16 +142,19 @@ fn fill_whole<P: Payload>(
     Ok(payload.len() as u32)
 }
 
+/// Puts a whole message into a receive that consists of segments.
 #[inline(never)]
 fn fill_segments<P: Payload>(
     memory: &mut Memory,
-    (payload, domain): (P, Domain),
+    payload: P,
     keys: &KeyTable,
+    domain: Domain,
 ) -> Result<u32, Refusal> {
     fill(memory, 0, payload, keys, domain)
 }
 
-/// Puts a packet's payload behind what is filled of a receive. How much is filled then.
+/// Puts a packet's payload behind the bytes of a receive that are filled. Returns how many are
+/// filled then.
 #[inline]
 fn fill<P: Payload>(
     memory: &mut Memory,
@@ -167,7 +173,7 @@ fn fill<P: Payload>(
     Ok(end as u32)
 }
 
-/// A message came that is too long for a receive with so much room.
+/// Refuses a message that is too long for a receive with so much room.
 #[cold]
 fn too_long(room: u64) -> Refusal {
     let cause = Cause::TooLong { room: u32::try_from(room).unwrap_or(u32::MAX) };

@@ -1,17 +1,19 @@
-//! Unreliable connections, the responder's side: what is lost or refused is passed over in silence.
+//! Unreliable connections, the responder's side: packets that are lost or refused are dropped
+//! without a NAK.
 
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::planted::{Bug, planted};
 use crate::wire::Bth;
 
-/// So many packets a network may hold back.
+/// How many packets a network may hold back.
 const LATE: i32 = 1 << 12;
 
 impl QueuePair {
-    /// Whether a packet that is not the expected one is taken: if it begins a message, and is no
-    /// late copy of one that was taken or given up. What was begun before is dropped. One from far
-    /// behind is no late copy, but from far ahead, after a long silence.
+    /// Whether a packet that is not the expected one is accepted: it must begin a message, and be
+    /// no late copy of a packet that was accepted or given up. The message that was begun before is
+    /// dropped. A packet from far behind is no late copy, but comes from far ahead, after a long
+    /// silence.
     #[cold]
     pub fn resynchronises(&mut self, bth: Bth, ahead: i32, common: &mut Common) -> bool {
         if (-LATE..0).contains(&ahead) && !planted(Bug::TakesLateCopies) {
@@ -30,8 +32,8 @@ impl QueuePair {
         begins
     }
 
-    /// Drops the message that a packet is of, which can't be taken. Its other packets are no
-    /// beginning, and so are passed over as well.
+    /// Drops the message that a packet belongs to, which can't be executed. Its other packets do
+    /// not begin a message, and so are dropped as well.
     #[cold]
     pub fn drop_unreliable_message(&mut self, bth: Bth, common: &mut Common) {
         common.counters.passed_over += 1;

@@ -1,4 +1,4 @@
-//! What the peer writes into this side's memory.
+//! Writes of the peer's into this side's memory.
 
 use crate::memory::Region;
 use crate::nic::protection::key_table::KeyTable;
@@ -17,6 +17,7 @@ use crate::planted::{Bug, planted};
 use crate::wire::{Extensions, Metadata, Nak, Packet, RemoteAddr, Reth, Rkey};
 
 impl QueuePair {
+    /// Executes a packet of a write.
     #[inline]
     pub(crate) fn execute_write<P: Payload>(
         &mut self,
@@ -56,10 +57,10 @@ impl QueuePair {
         if planted(Bug::MisplacesTheLastPacket) && reth.is_none() && info.ends() {
             address = RemoteAddr(address.0 - u64::from(len));
         }
-        // Key and bounds are looked at with every packet: the key may have been revoked since.
+        // Key and bounds are checked with every packet, since the key may have been revoked since.
         let domain = self.domain;
-        // Nothing is written before the receive is there that the completion takes, and none is
-        // taken for what may not be written.
+        // Nothing is written before the receive that the message completes was taken, and no
+        // receive is taken for what may not be written.
         let receive = match attached {
             Attachment::Nothing => None,
             _ => {
@@ -88,7 +89,8 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Metadata, if this side has offered to take it: if not, its opcodes are none here.
+    /// Returns metadata as an attachment, if this side has offered to take it. If not, the request
+    /// is invalid.
     #[inline]
     fn offered_metadata(&self, data: Metadata) -> Result<Attachment, Refusal> {
         match self.responder.takes_metadata {
@@ -97,7 +99,7 @@ impl QueuePair {
         }
     }
 
-    /// Takes a write of one packet, as most are, that brings nothing with it.
+    /// Executes a write of one packet without an attachment, as most are.
     #[inline(always)]
     pub(crate) fn execute_whole_write<P: Payload>(
         &mut self,
@@ -116,7 +118,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Where a write that is allowed begins, if it is one of anything.
+    /// Returns where a write begins, if it is allowed, and writes any bytes.
     #[inline(always)]
     fn write_target<'a>(
         &self,
@@ -131,7 +133,7 @@ impl QueuePair {
         written(keys, self.domain, rkey, address, length.0)
     }
 
-    /// Whether the queue pair is one on which the peer may do that at all.
+    /// Checks whether the queue pair allows its peer to do this at all.
     #[inline]
     pub fn check_rights(&self, rights: Rights) -> Result<(), Refusal> {
         match self.rights.include(rights) {
@@ -141,8 +143,8 @@ impl QueuePair {
     }
 }
 
-/// The memory that so much is to be written to. Writing nothing touches none, and no key is looked
-/// at.
+/// Returns the memory that `len` bytes are to be written to. A write of no bytes touches no memory,
+/// and its key is not checked.
 #[inline]
 fn written(
     keys: &KeyTable,
@@ -155,5 +157,5 @@ fn written(
         return Ok(None);
     }
     let found = keys.remote(domain, rkey, Rights::REMOTE_WRITE, address, u64::from(len));
-    found.map(Some).map_err(|why| Refusal::access_to((address, len.into()), why))
+    found.map(Some).map_err(|why| Refusal::access_to(address, len.into(), why))
 }

@@ -90,7 +90,8 @@ impl QueuePair {
     pub fn new(
         shared: SharedWithProgram,
         domain: Domain,
-        (send_completions, receive_completions): (u32, u32),
+        send_completions: u32,
+        receive_completions: u32,
         requester: Requester,
         responder: Responder,
     ) -> Self {
