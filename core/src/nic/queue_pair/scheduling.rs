@@ -22,10 +22,10 @@ impl Common {
     pub fn owe(&mut self, pair: &mut QueuePair, acknowledgement: OwedAcknowledgement) {
         match pair.responder.owed {
             OwedAcknowledgement::Nothing | OwedAcknowledgement::Ack => {
-                pair.responder.owed = acknowledgement
+                pair.responder.owed = acknowledgement;
             }
             OwedAcknowledgement::Nak(_) if acknowledgement.is_fatal() => {
-                pair.responder.owed = acknowledgement
+                pair.responder.owed = acknowledgement;
             }
             OwedAcknowledgement::Nak(_) => {}
         }

@@ -117,7 +117,7 @@ impl Completions {
     pub fn reserve_up_to(&mut self, most: usize) -> usize {
         let taken = self.reserved + self.receivers.saturating_sub(self.receiving);
         if self.ring.known_room() < taken + most {
-            self.ring.look();
+            self.ring.refresh();
         }
         let count = self.ring.known_room().saturating_sub(taken).min(most);
         self.reserved += count;
@@ -147,7 +147,7 @@ impl Completions {
     #[inline]
     fn has_more_than(&mut self, taken: usize) -> bool {
         self.ring.known_room() > taken || {
-            self.ring.look();
+            self.ring.refresh();
             self.ring.known_room() > taken
         }
     }
@@ -175,7 +175,7 @@ impl Completions {
     /// filled.
     #[inline(always)]
     pub fn redeem_several(&mut self) -> WriteBatch<'_, Completion> {
-        self.ring.several()
+        self.ring.write_batch()
     }
 
     /// Notes that so many reservations for requests are no more, and that so many of their slots

@@ -20,7 +20,7 @@ impl QueuePair {
         let queue = in_use(&mut common.completions, self.send_completions);
         let (mtu, sent) = (self.mtu, beyond.distance_from(before).max(0) as u32);
         let (mut missing, mut left, mut of_head) = (false, sent, r.head_acknowledged);
-        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.begun));
+        let (mut slots, mut work) = (queue.redeem_several(), r.work.read_batch(r.begun));
         while let Some(posted) = work.next() {
             // A write that was carried out here has no packets.
             if posted.written_locally.get() {
@@ -42,7 +42,7 @@ impl QueuePair {
             complete_next(posted, qpn, &mut slots);
         }
         // The order matters: a program that sees a completion finds the room that its request took.
-        let (count, filled) = (work.leave(), slots.hand_over());
+        let (count, filled) = (work.finish(), slots.finish());
         queue.redeemed(count, filled);
         (r.oldest_psn, r.head_acknowledged) = match missing {
             true => (before.add(sent - left), of_head),

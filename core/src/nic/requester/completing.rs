@@ -40,10 +40,10 @@ impl QueuePair {
     pub(crate) fn complete_head(&mut self, before: u64, common: &mut Common) {
         let (qpn, r) = (self.number(), &mut self.requester);
         let queue = in_use(&mut common.completions, self.send_completions);
-        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(1));
+        let (mut slots, mut work) = (queue.redeem_several(), r.work.read_batch(1));
         let Some(posted) = work.next() else { return };
         complete::<true>(posted, qpn, before, &mut slots);
-        let (count, filled) = (work.leave(), slots.hand_over());
+        let (count, filled) = (work.finish(), slots.finish());
         queue.redeemed(count, filled);
         r.count_completed(count);
         common.counters.completed += 1;

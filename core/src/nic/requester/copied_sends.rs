@@ -52,7 +52,7 @@ impl Requester {
     /// and the peer has a receive.
     #[inline(always)]
     fn can_send_copied(&mut self) -> bool {
-        self.work.look();
+        self.work.refresh();
         self.cursor == self.begun
             && self.next_psn == self.unsent_psn
             && self.work.seen_behind(self.cursor) == 0
@@ -64,7 +64,7 @@ impl Requester {
     /// Whether the bytes of any request were not kept that was begun and stands behind `from`
     /// others.
     pub fn has_copied(&self, from: usize) -> bool {
-        self.work.seen_part(from..self.begun).any(|posted| posted.unkept)
+        self.work.seen_range(from..self.begun).any(|posted| posted.unkept)
     }
 }
 
@@ -111,7 +111,7 @@ impl QueuePair {
         };
         let beyond: Psn = r.next_psn.add(1);
         slot.fill(Posted::unkept(message.signalled, ticket, beyond));
-        r.work.look();
+        r.work.refresh();
         (r.next_psn, r.unsent_psn) = (beyond, beyond);
         (r.cursor, r.begun) = (r.cursor + 1, r.begun + 1);
         common.counters.sent += 1;

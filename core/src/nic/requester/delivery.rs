@@ -42,7 +42,7 @@ impl QueuePair {
         let mut oldest = r.oldest_psn;
         // A request was delivered when its last packet was. All requests before the cursor were
         // sent.
-        let (mut slots, mut work) = (queue.redeem_several(), r.work.passing(r.cursor));
+        let (mut slots, mut work) = (queue.redeem_several(), r.work.read_batch(r.cursor));
         while let Some(posted) = work.next()
             && posted.ticket.get() <= delivered
             && !posted.needs_response()
@@ -51,7 +51,7 @@ impl QueuePair {
             complete_next(posted, qpn, &mut slots);
         }
         // The order matters: a program that sees a completion finds the room that its request took.
-        let (count, filled) = (work.leave(), slots.hand_over());
+        let (count, filled) = (work.finish(), slots.finish());
         queue.redeemed(count, filled);
         if count > 0 {
             (r.oldest_psn, r.head_acknowledged) = (oldest, 0);

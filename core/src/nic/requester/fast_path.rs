@@ -80,7 +80,7 @@ impl QueuePair {
             .min(r.requests_until_full(r.cursor))
             .min((half - 1).saturating_sub(r.unasked as usize));
         let (mut asked, mut before) = (0, r.unasked);
-        for posted in r.work.seen_part(r.cursor..r.cursor + most.min(*promised)) {
+        for posted in r.work.seen_range(r.cursor..r.cursor + most.min(*promised)) {
             let request = &posted.request;
             let Some(plain @ (Plain::Send | Plain::SendImm)) = posted.plain else { break };
             let Some(bytes) = request.data.bytes().filter(|bytes| bytes.len() <= mtu) else {

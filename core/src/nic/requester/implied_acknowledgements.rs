@@ -29,7 +29,7 @@ impl QueuePair {
             return;
         }
         let mut packets = 0;
-        for posted in r.work.seen_part(0..more as usize) {
+        for posted in r.work.seen_range(0..more as usize) {
             if posted.needs_response() {
                 return;
             }

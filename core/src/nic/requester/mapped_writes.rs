@@ -72,7 +72,7 @@ impl Requester {
 
     /// Whether several plain writes follow each other from the cursor on.
     fn has_writes_at_cursor(&self) -> bool {
-        let writes = self.work.seen_part(self.cursor..self.cursor + SEVERAL);
+        let writes = self.work.seen_range(self.cursor..self.cursor + SEVERAL);
         self.work.seen_behind(self.cursor) >= SEVERAL
             && writes.take(SEVERAL).all(|posted| posted.plain == Some(Plain::Write))
     }
@@ -98,7 +98,7 @@ impl Requester {
         }
         let written = self.copy_batch(most.min(*promised), mapping, rkey, mtu);
         let (ticket, next) = (self.ticket_before(), self.next_psn);
-        for posted in self.work.seen_part(self.cursor..self.cursor + written) {
+        for posted in self.work.seen_range(self.cursor..self.cursor + written) {
             posted.written_locally.set(true);
             posted.sent(ticket, next);
         }
@@ -119,7 +119,7 @@ impl Requester {
     fn copy_batch(&self, most: usize, mapping: &Mapping, batch_rkey: Rkey, mtu: usize) -> usize {
         let words = mapping.region().words();
         let mut written = 0;
-        for posted in self.work.seen_part(self.cursor..self.cursor + most) {
+        for posted in self.work.seen_range(self.cursor..self.cursor + most) {
             let (Some(Plain::Write), &Operation::Write { address, rkey }) =
                 (posted.plain, &posted.request.operation)
             else {

@@ -28,7 +28,7 @@ impl QueuePair {
         }
         let datagrams = self.service() == Service::Ud;
         // Once a turn is enough, since a request that is posted meanwhile rings the doorbell.
-        self.requester.work.look();
+        self.requester.work.refresh();
         let (mut turn, mut promised, mut left) = (RequesterTurn::More, 0, most as usize);
         while left > 0 {
             let sent = match datagrams {

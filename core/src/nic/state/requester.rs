@@ -287,7 +287,7 @@ impl Requester {
     /// out here is no message to the peer, and is counted here since `msn_offset` subtracts it.
     #[inline(never)]
     fn has_used_receives(&self) -> bool {
-        let under_way = self.work.seen_part(0..self.cursor);
+        let under_way = self.work.seen_range(0..self.cursor);
         let took = under_way
             .filter(|posted| posted.request.takes_receive() || posted.written_locally.get());
         self.receives_left().is_some_and(|receives| took.count() as i32 >= receives)
