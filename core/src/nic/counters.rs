@@ -45,7 +45,7 @@ pub struct Counters {
     pub passed_over: u64,
     /// Datagrams dropped because they named another Q_Key than the queue pair's.
     pub wrong_qkey: u64,
-    /// Management datagrams received.
+    /// Management datagrams that were received.
     pub management: u64,
     /// Management datagrams dropped because too many waited for the connection manager already.
     pub management_dropped: u64,
@@ -55,9 +55,10 @@ pub struct Counters {
     pub rnr_naks_sent: u64,
     /// NAKs sent because a request was invalid or not allowed.
     pub fatal_naks_sent: u64,
-    /// Acknowledgements sent.
+    /// Acknowledgements that were sent.
     pub acks_sent: u64,
-    /// Responses sent: packets of what peers read, and results of their atomic operations.
+    /// Response packets that were sent, with data that peers read, or results of their atomic
+    /// operations.
     pub answers_sent: u64,
     /// Keep-alive packets sent, which ask a silent peer for a sign of life.
     pub questions_sent: u64,
@@ -67,9 +68,10 @@ pub struct Counters {
     /// Delivery failure notices sent, each of which told a link of packets that no queue pair took.
     pub notices_sent: u64,
 
-    /// Acknowledgements received.
+    /// Acknowledgements that were received.
     pub acks_received: u64,
-    /// Responses received: packets of what was read, and results of atomic operations.
+    /// Response packets that were received, with data that was read, or results of atomic
+    /// operations.
     pub answers_received: u64,
     /// Responses found missing because a later one came.
     pub answers_missed: u64,

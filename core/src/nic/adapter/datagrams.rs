@@ -18,7 +18,8 @@ impl Nic {
         addresses.add(path, *most_addresses).ok_or(ResourceError::AddressesFull(*most_addresses))
     }
 
-    /// Drops an address. Datagrams that are still to be sent there break their queue pair.
+    /// Drops an address that was kept for datagrams. Datagrams that are still to be sent there
+    /// break their queue pair.
     ///
     /// # Errors
     /// When no such address is kept.

@@ -40,8 +40,8 @@ impl Nic {
         self.common.keys.lend(&mut self.random, domain, bytes)
     }
 
-    /// Removes a registration: when this returns, no peer and no request reaches the memory by its
-    /// keys any more. The region is an empty one where bytes were [lent](Self::lend).
+    /// Removes a registration of memory: when this returns, no peer and no request reaches the
+    /// memory by its keys any more. The region is an empty one where bytes were [lent](Self::lend).
     ///
     /// # Errors
     /// When there is no such registration.

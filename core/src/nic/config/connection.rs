@@ -14,7 +14,8 @@ use crate::wire::{CaGuid, PathMtu, Pkey, Psn, Qkey, Qpn, RnrTimer};
 pub enum Change {
     /// Lets the queue pair take receives, and says what its peer may do with this side's memory.
     Init {
-        /// What the peer may do, as far as the registration of the memory allows it, too.
+        /// The rights of the peer, which hold as far as the registration of the memory allows it,
+        /// too.
         rights: Rights,
         /// The partition that the queue pair belongs to.
         pkey: Pkey,
@@ -98,7 +99,7 @@ impl Connection {
 /// How a queue pair sends, and how it retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
-    /// This side's first sequence number.
+    /// The first sequence number of this side.
     pub first: Psn,
     /// The most packets that are unacknowledged at a time.
     pub window: u32,

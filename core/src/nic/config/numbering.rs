@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::wire::Qpn;
 
-/// Which queue pair numbers belong to a NIC.
+/// Determines the queue pair numbers that belong to a NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Numbering {
     /// The tag of the process that the NIC belongs to.

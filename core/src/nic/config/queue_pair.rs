@@ -9,8 +9,8 @@ use crate::wire::Service;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Transport {
-    /// A reliable connection: every message arrives once, in order, or both sides are told that it
-    /// did not.
+    /// A reliable connection, on which every message arrives once, in order, or both sides are told
+    /// that it did not.
     Reliable,
     /// An unreliable connection, without acknowledgements: a message arrives whole or is lost, and
     /// it is complete when it is sent. It carries sends and writes only.

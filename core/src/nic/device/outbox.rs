@@ -4,8 +4,8 @@ use crate::encap::{Full, Path, PathId};
 use crate::payload::Payload;
 use crate::wire::Headers;
 
-/// Where packets leave: they are encoded in the device's own memory, and merged into runs where the
-/// device can.
+/// The sender of packets: they are encoded in the device's own memory, and merged into runs where
+/// the device can.
 pub trait Outbox {
     /// Encodes a packet behind those that wait, and returns its ticket. On a lossless device,
     /// tickets say what was [delivered](Self::delivered): those of one path rise with every packet.

@@ -39,7 +39,7 @@ pub struct KeepAlive {
     pub busy: Duration,
 }
 
-/// Which limit of [`KeepAlive`] has decided that a peer is gone.
+/// The limit of [`KeepAlive`] that has decided that a peer is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Silence {
     /// The limit [`KeepAlive::idle`] was exceeded.

@@ -33,7 +33,7 @@ use crate::planted::{Bug, planted};
 use crate::time::Time;
 use crate::wire::{CaGuid, Qpn};
 
-/// Which of a host's peers this is.
+/// The key of a peer among those of a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum PeerKey {
     /// The peer with this GUID.
@@ -57,7 +57,7 @@ pub(crate) enum SuspicionReason {
 }
 
 impl SuspicionReason {
-    /// Which limit decides about a peer that is suspected for this reason.
+    /// The limit that decides about a peer which is suspected for this reason.
     fn limit(self) -> Silence {
         match self {
             Self::Replaced => Silence::Busy,
@@ -82,7 +82,7 @@ enum Suspicion {
     Again(Time),
 }
 
-/// What is known of a peer.
+/// A peer in the table, and when it was last heard of.
 struct WatchedPeer {
     key: (Host, PeerKey),
     /// The peer's queue pair in the first of the connections to it, whose number has its process
@@ -102,10 +102,10 @@ struct WatchedPeer {
     users: u32,
 }
 
-/// What is to be done about a peer when its timer has expired.
+/// The step that is due for a peer when its timer has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KeepAliveStep {
-    /// Nothing is to be done until this time.
+    /// The peer is to be left alone until this time.
     Wait(Time),
     /// The peer is to be asked for a sign of life, by the first queue pair from this place on that
     /// is connected to it, and looked at again at this time.

@@ -24,14 +24,14 @@ struct KeyTableEntry {
     /// The key for peers, or `None` after that key was invalidated.
     rkey: Option<u32>,
     base: u64,
-    /// The memory. It is empty if bytes were lent instead: whatever writes, or does not know of
-    /// lent bytes, then finds that nothing lies within bounds.
+    /// The registered memory. It is empty if bytes were lent instead: whatever writes, or does not
+    /// know of lent bytes, then finds that nothing lies within bounds.
     region: Region,
     /// Bytes that peers may read and nobody may write.
     lent: Option<Bytes>,
 }
 
-/// All registrations of a NIC, by their keys.
+/// The table of a NIC's registrations, by their keys.
 pub(crate) struct KeyTable {
     entries: Vec<Option<KeyTableEntry>>,
     free: Vec<u32>,
@@ -130,8 +130,8 @@ impl KeyTable {
         }
     }
 
-    /// Removes a registration. From now on no peer and no request reaches the memory by it. If
-    /// bytes were lent, they are dropped, and an empty region is returned.
+    /// Removes a registration from the table. From now on no peer and no request reaches the memory
+    /// by it. If bytes were lent, they are dropped, and an empty region is returned.
     pub fn deregister(&mut self, lkey: Lkey) -> Result<Region, KeyError> {
         let slot = &mut self.entries[(lkey.0 & self.mask) as usize];
         if let Some(entry) = slot.as_ref().filter(|_| planted(Bug::KeepsRevoked)) {

@@ -15,7 +15,7 @@ pub(crate) struct Mapping {
     region: Region,
 }
 
-/// All memory that is mapped, in the order of links and keys.
+/// The memory that is mapped, in the order of links and keys.
 #[derive(Default)]
 pub(crate) struct Mappings {
     list: Vec<Mapping>,

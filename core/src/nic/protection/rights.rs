@@ -22,7 +22,7 @@ use thiserror::Error;
 pub struct Rights(u8);
 
 impl Rights {
-    /// No rights: the memory can only be read by the program's own requests, which is always
+    /// The right to nothing but reads of the memory by the program's own requests, which are always
     /// allowed.
     pub const NONE: Self = Self(0);
 
@@ -54,7 +54,7 @@ impl Rights {
         (Self::REMOTE_INVALIDATE, "remote-invalidate"),
     ];
 
-    /// Whether all `others` are among these rights.
+    /// Whether these rights include all `others`.
     #[inline]
     pub const fn include(self, others: Self) -> bool {
         self.0 & others.0 == others.0

@@ -66,7 +66,7 @@ impl QueuePair {
         Failure::Flushed(self.cause)
     }
 
-    /// Flushes requests. Returns whether all of them were flushed.
+    /// Flushes the requests that were posted. Returns whether all of them were flushed.
     fn flush_sends(&mut self, common: &mut Common) -> bool {
         let (queue, qpn) = (self.send_completions, self.number());
         while self.requester.outstanding() > 0 {
@@ -83,7 +83,7 @@ impl QueuePair {
         true
     }
 
-    /// Flushes receives. Returns whether all of them were flushed.
+    /// Flushes the receives that were posted. Returns whether all of them were flushed.
     fn flush_receives(&mut self, common: &mut Common) -> bool {
         let (queue, qpn, cause) = (self.receive_completions, self.number(), self.cause);
         if let Some(receive) = self.responder.take_unfinished() {

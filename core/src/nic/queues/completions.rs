@@ -5,7 +5,7 @@ use crate::nic::queues::completion::CompletionQueue;
 use crate::nic::requests::completion::Completion;
 use crate::nic::ring::{Producer, Slot, WriteBatch, ring};
 
-/// Which completions cause an event.
+/// Selects the completions that cause an event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Notify {
     /// Any completion causes the event.
@@ -14,7 +14,7 @@ pub enum Notify {
     Solicited,
 }
 
-/// What a slot of a completion queue is reserved for.
+/// The purpose for which a slot of a completion queue is reserved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// A request that is to be sent, and will hold the slot until it is acknowledged.
@@ -38,9 +38,9 @@ pub(crate) struct Completions {
     reserved: usize,
     /// How many of the reserved slots are for messages that are being received.
     receiving: usize,
-    /// Which completions the program has armed the queue for, if any.
+    /// The completions that the program has armed the queue for, if any.
     pub armed: Option<Notify>,
-    /// Whether there is an event of this queue that nobody has taken yet.
+    /// Whether an event of this queue waits to be taken.
     pub event_pending: bool,
     /// Whether an event is to be raised when the queue is
     /// [settled](crate::nic::state::common::Common::settle).
@@ -92,7 +92,7 @@ impl Completions {
         (self.ring.depth(), needs)
     }
 
-    /// Whether there are completions that the program has not taken.
+    /// Whether the queue holds completions that the program has not taken.
     pub fn has_some(&self) -> bool {
         self.ring.room() < self.ring.depth()
     }

@@ -73,7 +73,7 @@ impl Doorbells {
         }
     }
 
-    /// Whether some bell may have been rung. A ring of this very moment is perhaps not seen yet.
+    /// Whether a bell may have been rung. A ring of this very moment is perhaps not seen yet.
     #[inline]
     pub fn any(&self) -> bool {
         self.in_use().iter().any(|summary| summary.load(Ordering::Relaxed) != 0)

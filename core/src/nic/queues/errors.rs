@@ -72,6 +72,6 @@ pub enum PostError {
 pub struct Refused<R: std::fmt::Debug> {
     /// Why the request was not posted.
     pub why: PostError,
-    /// The request, unchanged.
+    /// The request, which is unchanged.
     pub request: Box<R>,
 }

@@ -26,7 +26,7 @@ pub(crate) struct SharedReceives {
     pub users: usize,
     /// The number of receives below which an event is raised, once.
     pub low_limit: usize,
-    /// Whether there is an event of this queue that nobody has taken yet.
+    /// Whether an event of this queue waits to be taken.
     pub event_pending: bool,
 }
 

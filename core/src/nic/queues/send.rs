@@ -120,8 +120,8 @@ impl SendQueue {
         if self.shared.is_from(State::TAKING_SENDS) { self.ring.slot() } else { None }
     }
 
-    /// Says why a request is refused. The request is passed within another value, so that the
-    /// compiler need not keep it in memory before it is known to be refused.
+    /// Refuses a request, and determines why. The request is passed within another value, so that
+    /// the compiler need not keep it in memory before it is known to be refused.
     #[cold]
     fn refuse(&self, (request, _): (WorkRequest, Option<u64>)) -> Refused<WorkRequest> {
         let (qpn, state) = (self.shared.qpn, self.shared.state());

@@ -6,7 +6,7 @@ use crate::nic::ring::{Consumer, Producer, ring};
 
 /// The program's end of a receive queue that several queue pairs draw from.
 pub struct SharedReceiveQueue {
-    /// The receives. The ring has room for a few at first, and grows when there are more.
+    /// The ring of receives, which has room for a few at first, and grows when there are more.
     pub(crate) ring: Producer<ReceiveRequest>,
     /// The most receives that the queue may hold.
     most: usize,

@@ -54,7 +54,7 @@ impl QueuePair {
 }
 
 /// Completes a request that needs no response, and goes past it. Its memory is taken out before.
-/// The caller then calls [`Requester::count_completed`] and
+/// The caller then calls [`Requester::count_completed`](crate::nic::state::requester::Requester::count_completed) and
 /// [`Completions::redeemed`](crate::nic::queues::completions::Completions::redeemed), and settles
 /// the completion queue.
 #[inline(always)]

@@ -48,7 +48,7 @@ impl Copied<'_> {
 }
 
 impl Requester {
-    /// Whether one more message may be sent now: no request waits before it, the window is open,
+    /// Whether a further message may be sent now: no request waits before it, the window is open,
     /// and the peer has a receive.
     #[inline(always)]
     fn can_send_copied(&mut self) -> bool {

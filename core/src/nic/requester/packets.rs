@@ -15,7 +15,8 @@ use crate::nic::state::turns::{NotSent, RequesterTurn};
 use crate::payload::Payload;
 use crate::wire::{Bth, DmaLength, Extensions, Headers, Opcode, Reth, Service};
 
-/// What is known of a packet when the code that sends it is compiled: how it is plain, if it is.
+/// The shape of a packet as far as it is known when the code that sends it is compiled: how the
+/// packet is plain, if it is.
 pub(crate) trait Shape {
     const PLAIN: Option<Plain>;
 }

@@ -5,7 +5,7 @@ use crate::nic::requests::memory::Memory;
 use crate::nic::requests::work_request::{Attachment, Operation};
 use crate::wire::Qpn;
 
-/// Says what became of a request. Each request that was posted has a completion in the end, except
+/// The outcome of a request. Each request that was posted has a completion in the end, except
 /// unsignalled ones that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Completion {
@@ -13,17 +13,17 @@ pub struct Completion {
     pub id: u64,
     /// The queue pair that the request was posted to.
     pub qpn: Qpn,
-    /// What was done, or why the request failed.
+    /// The success, with what was done, or the failure, with its cause.
     pub outcome: Result<Done, Failure>,
     /// How many bytes a message received has, or the peer wrote, or were read; otherwise 0.
     pub len: u32,
-    /// What a received message brought with it.
+    /// The attachment of a received message.
     pub attached: Attachment,
     /// The memory that was lent to the NIC with the request.
     pub memory: Memory,
 }
 
-/// What a successful request did.
+/// The success of a request: what it did.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Done {
     /// The peer has received the message.

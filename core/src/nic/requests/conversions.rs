@@ -113,7 +113,7 @@ impl From<&'static str> for Data {
 }
 
 impl Data {
-    /// Copies bytes: into the request if they are few, or else into a buffer.
+    /// Copies bytes into the request if they are few, or else into a buffer.
     #[inline]
     fn copied(bytes: &[u8]) -> Self {
         match Inline::new(bytes) {

@@ -10,7 +10,7 @@ use crate::wire::RnrTimer;
 /// posted is flushed, and the queue pair is of use again only after a reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Failure {
-    /// This request broke the queue pair.
+    /// The request itself broke the queue pair.
     #[error("{0}")]
     Broke(Cause),
     /// The queue pair was broken before, or told to stop. How much of the request reached the peer
@@ -19,7 +19,7 @@ pub enum Failure {
     Flushed(Cause),
 }
 
-/// What broke a queue pair.
+/// The cause of a queue pair's break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Cause {
     /// The program told the queue pair to go to the error state.
@@ -28,7 +28,7 @@ pub enum Cause {
     /// Memory of the program's own that a request names may not be used in this way.
     #[error("segment {segment} of the request: {why}")]
     LocalProtection {
-        /// Which of the request's segments may not be used.
+        /// The index of the segment that may not be used.
         segment: u16,
         /// Why the segment may not be used.
         why: KeyError,
@@ -60,8 +60,8 @@ pub enum Cause {
         /// How often the packet was sent.
         tries: u8,
     },
-    /// Nothing at all has come from the peer, for as long as [`KeepAlive`](crate::nic::KeepAlive)
-    /// allows.
+    /// The peer was silent for as long as [`KeepAlive`](crate::nic::KeepAlive) allows: nothing at
+    /// all has come from it.
     #[error(
         "the peer has been silent for {millis} ms {limit}: it has ended, was stopped, or is not reached \
          any more"
@@ -69,7 +69,7 @@ pub enum Cause {
     PeerSilent {
         /// For how many milliseconds the peer was silent.
         millis: u32,
-        /// Which limit of the keep-alive was exceeded.
+        /// The limit of the keep-alive that was exceeded.
         limit: Silence,
     },
     /// The link of a lossless device that led to the peer is gone.

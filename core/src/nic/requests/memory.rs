@@ -23,7 +23,7 @@ pub enum Memory {
     None,
     /// A part of registered memory.
     Segment(Segment),
-    /// A buffer: its filled bytes are sent, or its whole capacity is received into.
+    /// A buffer, whose filled bytes are sent, or whose whole capacity is received into.
     Buf(Buf),
     /// Several segments, gathered or scattered in their order.
     List(Box<[Segment]>),

@@ -6,7 +6,7 @@ use crate::nic::identifiers::AddressId;
 use crate::nic::requests::memory::{Data, Memory};
 use crate::wire::{Imm, Metadata, Qkey, Qpn, RemoteAddr, Rkey};
 
-/// What a request does, and with which memory of the peer's.
+/// The operation of a request, and the memory of the peer's that it is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// Puts the data into the peer's next receive, and completes that receive.
@@ -29,7 +29,7 @@ pub enum Operation {
     },
     /// Replaces a word of the peer's memory if it has the expected value.
     CompareSwap {
-        /// Which word is compared: an address that is a multiple of 8.
+        /// The address of the word that is compared, a multiple of 8.
         address: RemoteAddr,
         /// The remote key of the peer's registration.
         rkey: Rkey,
@@ -40,7 +40,7 @@ pub enum Operation {
     },
     /// Adds to a word of the peer's memory, wrapping around.
     FetchAdd {
-        /// Which word is added to: an address that is a multiple of 8.
+        /// The address of the word that is added to, a multiple of 8.
         address: RemoteAddr,
         /// The remote key of the peer's registration.
         rkey: Rkey,
@@ -59,7 +59,8 @@ pub enum Operation {
     },
 }
 
-/// What goes with a message into the completion of the receive that it takes.
+/// An attachment of a message, which goes into the completion of the receive that the message
+/// takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Attachment {
     /// No attachment goes with the message.
@@ -97,7 +98,7 @@ pub struct WorkRequest {
     pub operation: Operation,
     /// The data to send, or the memory to put what is read into.
     pub data: Data,
-    /// What goes with the message into the receiver's completion.
+    /// The attachment that goes with the message into the receiver's completion.
     pub attached: Attachment,
     /// Whether a success has a completion. A failure always has one.
     pub signalled: bool,
@@ -111,7 +112,7 @@ pub struct WorkRequest {
     pub fenced: bool,
 }
 
-/// A receive: memory of the program's for a message that is to come.
+/// A receive request: memory of the program's for a message that is to come.
 pub struct ReceiveRequest {
     /// A number of the program's own, returned with the completion.
     pub id: u64,

@@ -44,7 +44,7 @@ fn several_values_are_whole_and_their_slots_are_used_again() {
                 for value in pushed..pushed + room {
                     batch.slot().fill(Some(Box::new(value)));
                 }
-                pushed += batch.hand_over();
+                pushed += batch.finish();
             }
             pushed
         });

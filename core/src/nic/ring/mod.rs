@@ -103,7 +103,7 @@ pub(crate) struct Consumer<T> {
     head: usize,
     /// The writer's tail, as last seen, or where the block of slots ends that is being read.
     tail: usize,
-    /// Which block is being read.
+    /// The block that is being read.
     block: usize,
 }
 

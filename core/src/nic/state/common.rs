@@ -59,7 +59,7 @@ pub(crate) struct Common {
     /// Places of queue pairs that delay an acknowledgement, or did so lately, each once.
     pub delaying: Vec<u32>,
     pub delivery_failures: DeliveryFailures,
-    /// Whether some of what is owed found no room in the device.
+    /// Whether the device had no room for a part of what is owed.
     pub device_was_full: bool,
     pub full_links: FullLinks,
     /// Places of queue pairs with requests under way on a lossless device.

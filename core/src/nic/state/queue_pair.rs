@@ -16,7 +16,7 @@ use crate::nic::state::responder::{InboundMessage, OwedAcknowledgement, Responde
 use crate::time::Time;
 use crate::wire::{Bth, CaGuid, Likeness, Msn, Opcode, PathMtu, Pkey, Psn, Qkey, Qpn, Service};
 
-/// Which request or receive broke a queue pair, and so fails with the cause of the break.
+/// The request or receive that broke a queue pair, and so fails with the cause of the break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blamed {
     /// No request or receive of this side's broke the queue pair.
@@ -28,14 +28,15 @@ pub(crate) enum Blamed {
     Receive,
 }
 
-/// A queue pair. Its own fields are those that both the requester and the responder need.
+/// The state of a queue pair. Its own fields are those that both the requester and the responder
+/// need.
 pub(crate) struct QueuePair {
     pub shared: SharedWithProgram,
     pub state: State,
-    /// What the header of a packet for the [fast path](Self::receive_fast_path) is like in the
-    /// present state.
+    /// The likeness that the header of a packet for the [fast path](Self::receive_fast_path) has in
+    /// the present state.
     pub ready_likeness: Likeness,
-    /// The same as [`ready_likeness`](Self::ready_likeness), or no packet's likeness while the next
+    /// A copy of [`ready_likeness`](Self::ready_likeness), or no packet's likeness while the next
     /// packet can't take the fast path.
     pub expected_likeness: Likeness,
     /// Whether the queue pair is in the list of those that may have something to send.
@@ -65,19 +66,19 @@ pub(crate) struct QueuePair {
     pub path: Option<Path>,
     pub requester: Requester,
     pub responder: Responder,
-    /// What broke the queue pair.
+    /// The cause of the queue pair's break.
     pub cause: Cause,
-    /// Which request or receive broke the queue pair.
+    /// The request or receive that broke the queue pair.
     pub blamed: Blamed,
-    /// Whether there is an event of the break that nobody has taken yet.
+    /// Whether an event of the break waits to be taken.
     pub broken_pending: bool,
-    /// Whether there is an event of the end of draining that nobody has taken yet.
+    /// Whether an event of the end of draining waits to be taken.
     pub drained_pending: bool,
-    /// Whether there is an event of the last receive that nobody has taken yet.
+    /// Whether an event of the last receive waits to be taken.
     pub last_receive_pending: bool,
-    /// Whether there is an event of a changed path that nobody has taken yet.
+    /// Whether an event of a changed path waits to be taken.
     pub path_changed_pending: bool,
-    /// Whether there is an event of an established connection that nobody has taken yet.
+    /// Whether an event of an established connection waits to be taken.
     pub established_pending: bool,
     /// Whether something has come from the peer since the queue pair was connected.
     pub has_received: bool,

@@ -27,9 +27,9 @@ pub(crate) struct Requester {
     pub next_psn: Psn,
     /// The first packet that was never sent.
     pub unsent_psn: Psn,
-    /// The cursor's request: how many requests of the work queue stand before it.
+    /// The position of the cursor's request: how many requests of the work queue stand before it.
     pub cursor: usize,
-    /// The cursor's packet: how many packets of its request stand before it.
+    /// The position of the cursor's packet: how many packets of its request stand before it.
     pub cursor_packet: u32,
     /// How many requests at the head were begun: their completions have slots.
     pub begun: usize,

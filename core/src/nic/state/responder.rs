@@ -21,7 +21,7 @@ pub(crate) enum OwedAcknowledgement {
 }
 
 impl OwedAcknowledgement {
-    /// Whether it is a NAK that breaks the connection.
+    /// Whether the acknowledgement is a NAK that breaks the connection.
     pub fn is_fatal(self) -> bool {
         let Self::Nak(syndrome) = self else { return false };
         matches!(syndrome.verdict(), Verdict::Nak(nak) if nak != Nak::SequenceError)
@@ -34,8 +34,8 @@ pub(crate) enum InboundMessage {
     Nothing,
     /// A send, with its receive, and how many of its bytes have come.
     Send { receive: ReceiveRequest, filled: u32 },
-    /// A write: where the next packet's bytes go, how many bytes are still to come, and how many
-    /// the message has.
+    /// A write, with where the next packet's bytes go, how many bytes are still to come, and how
+    /// many the message has.
     Write { address: RemoteAddr, rkey: Rkey, left: u32, total: u32 },
 }
 

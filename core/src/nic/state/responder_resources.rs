@@ -14,15 +14,15 @@ use crate::wire::{Psn, RemoteAddr, Rkey};
 /// A response that is to be sent.
 #[derive(Clone, Copy)]
 pub(crate) enum Response {
-    /// What is left of a read.
+    /// The remaining packets of the response to a read.
     Read(ReadResponse),
     /// The result of an atomic operation.
     Atomic { psn: Psn, before: u64 },
-    /// A NAK: what was read before may not be read any more.
+    /// A NAK, since what was read before may not be read any more.
     Refusal { psn: Psn },
 }
 
-/// What is left to be sent of the response to a read.
+/// The remaining packets of the response to a read.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadResponse {
     /// The sequence number of the next packet of the response.
@@ -50,8 +50,8 @@ impl Response {
 #[derive(Clone, Copy)]
 pub(crate) struct OwedResponse {
     pub response: Response,
-    /// Whether all of the response was sent before, and its request came again: the peer may have
-    /// it, and go on.
+    /// Whether the response was sent before, all of it, and its request came again: the peer may
+    /// have it, and go on.
     pub repeated: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::wire::Psn;
 /// count as a loss.
 const SHORTEST: Duration = Duration::from_micros(1500);
 
-/// The longest time-out.
+/// The longest time-out that may be reached.
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// The retransmission time-out of a queue pair. All times are in nanoseconds, which take half as
