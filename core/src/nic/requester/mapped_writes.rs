@@ -23,7 +23,7 @@ use crate::nic::state::requester::Requester;
 use crate::nic::state::turns::{NotSent, RequesterTurn};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
-use crate::wire::{Psn, Rkey, Service};
+use crate::wire::{PathMtu, Psn, Rkey, Service};
 
 /// How many short writes in a row are worth waiting for.
 const SEVERAL: usize = 8;
@@ -145,6 +145,25 @@ impl Requester {
         before.map_or(0, |posted| posted.ticket.get())
     }
 
+    /// Copies at most so many packets' worth of the write at the cursor to its place in a region,
+    /// where the write begins at `start`. Returns how many packets' worth.
+    fn copy_at_cursor(
+        &self,
+        most: usize,
+        mtu: PathMtu,
+        keys: &KeyTable,
+        domain: Domain,
+        region: &Region,
+        start: usize,
+    ) -> Result<u32, Cause> {
+        let Some(posted) = self.work.seen(self.cursor) else { return Ok(0) };
+        let (packet, bytes, len) = (self.cursor_packet, mtu.bytes() as u32, posted.len);
+        let packets = (mtu.packets(len) - packet).min(most as u32);
+        let part = (packet * bytes) as usize..((packet + packets) * bytes).min(len) as usize;
+        copy(&posted.request.data, part, keys, domain, region, start)?;
+        Ok(packets)
+    }
+
     /// Notes that the write at the cursor was carried out.
     fn finish_local_write(&mut self) {
         let ticket = self.ticket_before();
@@ -219,13 +238,11 @@ impl QueuePair {
             r.take_completion_slot(promised, completions)?;
             (r.begun, r.writes_locally) = (r.begun + 1, true);
         }
-        let (packet, bytes) = (r.cursor_packet, mtu.bytes() as u32);
-        let packets = (mtu.packets(len) - packet).min(most as u32);
-        let part = (packet * bytes) as usize..((packet + packets) * bytes).min(len) as usize;
-        let copied = copy(&request.data, part, &common.keys, self.domain, mapping.region(), start);
-        if let Err(cause) = copied {
-            return Err(self.end_turn(NotSent::Invalid(cause), common));
-        }
+        let (keys, region) = (&common.keys, mapping.region());
+        let packets = match r.copy_at_cursor(most, mtu, keys, self.domain, region, start) {
+            Ok(packets) => packets,
+            Err(cause) => return Err(self.end_turn(NotSent::Invalid(cause), common)),
+        };
         r.cursor_packet += packets;
         if r.cursor_packet == mtu.packets(len) || planted(Bug::EndsMappedWritesEarly) {
             r.finish_local_write();

@@ -8,11 +8,26 @@ use crate::nic::requester::packets::{
 };
 use crate::nic::requests::failure::Cause;
 use crate::nic::requests::plain::Plain;
+use crate::nic::requests::work_request::WorkRequest;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
+use crate::nic::state::requester::Requester;
 use crate::nic::state::turns::{NotSent, RequesterTurn};
 use crate::planted::{Bug, planted};
 use crate::wire::{Bth, Opcode, Service};
+
+impl Requester {
+    /// Whether the request at the cursor has to wait until the peer has a receive for it. A request
+    /// that was begun before the peer said how many receives it has, and was then refused, has to
+    /// wait as well. But with nothing under way, a request may always be sent to ask.
+    #[inline(always)]
+    fn must_wait_for_receive(&self, request: &WorkRequest) -> bool {
+        self.credit.is_some()
+            && self.cursor_packet == 0
+            && request.takes_receive()
+            && self.is_out_of_receives()
+    }
+}
 
 impl QueuePair {
     /// Takes a turn of sending: at `most` so many packets of what may be sent.
@@ -177,16 +192,7 @@ impl QueuePair {
         let needs_response =
             S::PLAIN.map_or_else(|| posted.needs_response(), Plain::needs_response);
         let begins = cursor == r.begun;
-        // A request that was begun before the peer said how many receives it has, and was then
-        // refused, has to wait for a receive as well. But with nothing under way, a request may
-        // always be sent to ask.
-        if !(plain && needs_response)
-            && r.credit.is_some()
-            && (begins || again)
-            && r.cursor_packet == 0
-            && request.takes_receive()
-            && r.is_out_of_receives()
-        {
+        if !(plain && needs_response) && (begins || again) && r.must_wait_for_receive(request) {
             return Err(RequesterTurn::Idle);
         }
         if begins {

@@ -25,15 +25,7 @@ impl QueuePair {
         common: &mut Common,
     ) -> Result<(), Refusal> {
         let info = packet.headers.bth.opcode().info();
-        let (reth, attached) = match packet.headers.extensions {
-            Extensions::None => (None, Attachment::Nothing),
-            Extensions::Reth(reth) => (Some(reth), Attachment::Nothing),
-            Extensions::RethImm(reth, imm) => (Some(reth), Attachment::Imm(imm)),
-            Extensions::Imm(imm) => (None, Attachment::Imm(imm)),
-            Extensions::RethMetadata(reth, data) => (Some(reth), self.offered_metadata(data)?),
-            Extensions::Metadata(data) => (None, self.offered_metadata(data)?),
-            _ => return Err(Refusal::INVALID),
-        };
+        let (reth, attached) = self.write_extensions(packet.headers.extensions)?;
         let write = match (reth, &self.responder.inbound) {
             (Some(reth), InboundMessage::Nothing)
                 if info.ends() && attached == Attachment::Nothing =>
@@ -87,6 +79,23 @@ impl QueuePair {
             self.responder.msn = self.responder.msn.add(1);
         }
         Ok(())
+    }
+
+    /// Returns the RETH and the attachment of a packet of a write, as far as it has them.
+    #[inline(always)]
+    fn write_extensions(
+        &self,
+        extensions: Extensions,
+    ) -> Result<(Option<Reth>, Attachment), Refusal> {
+        Ok(match extensions {
+            Extensions::None => (None, Attachment::Nothing),
+            Extensions::Reth(reth) => (Some(reth), Attachment::Nothing),
+            Extensions::RethImm(reth, imm) => (Some(reth), Attachment::Imm(imm)),
+            Extensions::Imm(imm) => (None, Attachment::Imm(imm)),
+            Extensions::RethMetadata(reth, data) => (Some(reth), self.offered_metadata(data)?),
+            Extensions::Metadata(data) => (None, self.offered_metadata(data)?),
+            _ => return Err(Refusal::INVALID),
+        })
     }
 
     /// Returns metadata as an attachment, if this side has offered to take it. If not, the request
