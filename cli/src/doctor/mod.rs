@@ -8,7 +8,7 @@ mod line;
 mod words;
 
 use anyhow::{Context, bail};
-use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces, shared_memory};
+use doorbell_transports::discover::{Interface, Machine, Probe, Remark, interfaces, shared_memory};
 use serde_json::{Value, json};
 
 use crate::out;
@@ -30,8 +30,8 @@ struct Findings {
     /// How long a cache line takes from one processor to another, in nanoseconds.
     line: Option<f64>,
     /// Devices that need no interface.
-    here: Vec<Trial>,
-    interfaces: Vec<(Interface, Vec<Trial>)>,
+    here: Vec<Probe>,
+    interfaces: Vec<(Interface, Vec<Probe>)>,
     remarks: Vec<Remark>,
 }
 
@@ -42,16 +42,16 @@ impl Findings {
         let line = line::crossing();
         remarks.extend(line.and_then(line::remark));
         let tried = |interface: Interface| {
-            let trials = interface.trials();
-            (interface, trials)
+            let probes = interface.probes();
+            (interface, probes)
         };
         let interfaces =
             interfaces().context("listing interfaces")?.into_iter().map(tried).collect();
         Ok(Self { machine, line, here: vec![shared_memory()], interfaces, remarks })
     }
 
-    fn trials(&self) -> impl Iterator<Item = &Trial> {
-        self.here.iter().chain(self.interfaces.iter().flat_map(|(_, trials)| trials))
+    fn probes(&self) -> impl Iterator<Item = &Probe> {
+        self.here.iter().chain(self.interfaces.iter().flat_map(|(_, probes)| probes))
     }
 }
 
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         true => format!("{}\n", json(&findings)),
         false => words::of(&findings),
     })?;
-    if !findings.trials().any(|trial| trial.outcome.is_ok()) {
+    if !findings.probes().any(|probe| probe.outcome.is_ok()) {
         bail!("no device works here; what is said of each tells what to do");
     }
     Ok(())
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn json(findings: &Findings) -> Value {
     let Findings { machine, line, here, interfaces, remarks } = findings;
-    let interfaces: Vec<_> = interfaces.iter().map(|(it, trials)| interface(it, trials)).collect();
+    let interfaces: Vec<_> = interfaces.iter().map(|(it, probes)| interface(it, probes)).collect();
     json!({
         "kernel": machine.kernel,
         "processors": machine.processors,
@@ -80,12 +80,12 @@ fn json(findings: &Findings) -> Value {
         "wmem_max": machine.send_buffer,
         "rdma": machine.rdma,
         "remarks": remarks.iter().map(remark).collect::<Vec<_>>(),
-        "devices": here.iter().map(trial).collect::<Vec<_>>(),
+        "devices": here.iter().map(probe).collect::<Vec<_>>(),
         "interfaces": interfaces,
     })
 }
 
-fn interface(interface: &Interface, trials: &[Trial]) -> Value {
+fn interface(interface: &Interface, probes: &[Probe]) -> Value {
     let addresses = interface.addresses.iter().map(|(address, bits)| format!("{address}/{bits}"));
     json!({
         "name": interface.name,
@@ -98,15 +98,15 @@ fn interface(interface: &Interface, trials: &[Trial]) -> Value {
         "segmentation": interface.offloads.segmentation,
         "checksum": interface.offloads.checksum,
         "remarks": interface.remarks().iter().map(remark).collect::<Vec<_>>(),
-        "devices": trials.iter().map(trial).collect::<Vec<_>>(),
+        "devices": probes.iter().map(probe).collect::<Vec<_>>(),
     })
 }
 
-fn trial(trial: &Trial) -> Value {
-    match &trial.outcome {
-        Err(why) => json!({ "device": trial.device, "works": false, "why": why.to_string() }),
+fn probe(probe: &Probe) -> Value {
+    match &probe.outcome {
+        Err(why) => json!({ "device": probe.device, "works": false, "why": why.to_string() }),
         Ok(can) => json!({
-            "device": trial.device,
+            "device": probe.device,
             "works": true,
             "mtu": can.mtu.bytes(),
             "run": can.run,
