@@ -1,4 +1,4 @@
-//! Where a device is reached, as text and as a value.
+//! Addresses of devices, as text and as values.
 
 use std::fmt;
 use std::io;
@@ -11,18 +11,18 @@ use thiserror::Error;
 use crate::holder::{Holder, running_as};
 use crate::host_name::HostName;
 
-/// Where a device is reached. As text it begins with the device's name:
+/// The address at which a device is reached. As text it begins with the device's name:
 ///
 /// | | |
 /// |---|---|
-/// | `shm:job/0` | whoever joined shared memory as `job/0` |
+/// | `shm:job/0` | the device that joined shared memory as `job/0` |
 /// | `udp:192.0.2.1`, `udp:[2001:db8::1]:5000` | a socket, at RoCE's port 4791 or another |
 /// | `packet:02:00:5e:10:00:01` | an interface of this Ethernet, by RoCE v1 |
 /// | `packet-v2:192.0.2.7`, `packet-v2:fe80::5e:1` | a neighbour, by RoCE v2 |
 /// | `fabric:3` | a station of a simulated network |
 ///
-/// The name of a host, as in `udp:node7:5000`, is no address before it is looked up, which takes a
-/// while: reading one as an address is an error that has the [`HostName`] in it.
+/// The name of a host, as in `udp:node7:5000`, is no address: it must be looked up, which takes a while.
+/// Reading one as an address is an error that has the [`HostName`] in it.
 ///
 /// ```
 /// use doorbell_transports::Address;
@@ -34,69 +34,69 @@ use crate::host_name::HostName;
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Address {
-    /// A name in this machine's shared memory.
+    /// The name of a device of this machine's shared memory.
     Shm(Box<str>),
-    /// A UDP socket.
+    /// The IP address and the port of a UDP socket.
     Udp(SocketAddr),
-    /// An Ethernet address, spoken to by RoCE v1.
+    /// The Ethernet address of an interface, for RoCE v1.
     Packet(Mac),
-    /// A neighbour's address, spoken to by RoCE v2.
+    /// The IP address of a neighbour, for RoCE v2.
     PacketV2(IpAddr),
-    /// A station of a simulated network.
+    /// The number of a station of a simulated network.
     Fabric(u32),
 }
 
-/// Text that is no address.
+/// The error of text that is no address.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum AddressError {
-    /// It does not begin with the name of a device.
+    /// The text does not begin with the name of a device.
     #[error(
         "`{0}` names no device: an address is shm:NAME, udp:HOST[:PORT], packet:MAC, packet-v2:IP \
          or fabric:N"
     )]
     Device(String),
-    /// A host is named, whose address must be looked up first.
+    /// The text names a host, whose address must be looked up first.
     #[error("`udp:{0}` names a host, and its address has to be looked up first")]
     Name(HostName),
-    /// What follows the device's name is not what it must be.
+    /// The text behind the device's name has not the form of an address.
     #[error("`{found}` is no address for {device}: it takes {takes}")]
     Form {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// What it takes.
+        /// The form of its addresses.
         takes: &'static str,
-        /// What was there.
+        /// The text behind the device's name.
         found: String,
     },
 }
 
-/// A peer that can't be reached.
+/// The error of a peer that can't be reached.
 #[derive(Debug, Error)]
 pub enum ReachError {
     /// The address is for another kind of device.
     #[error("{address} can't be reached by a {device} device: that reaches {takes}")]
     Kind {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// This device's name.
+        /// The name of this device.
         device: &'static str,
-        /// The form of the addresses that it reaches.
+        /// The form of the addresses that this device reaches.
         takes: &'static str,
     },
-    /// The address can be no peer's.
+    /// The address can't be a peer's.
     #[error("{address} can't be the address of a peer: {why}")]
     NoPeers {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// What is wrong with it.
+        /// The reason, in words.
         why: &'static str,
     },
-    /// Nobody answered.
+    /// No device answered at the address.
     #[error("nobody at {address} answers ({why}): {}", whether_there(.address))]
     Nobody {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// What was tried.
+        /// The step at which no answer came, in words.
         why: &'static str,
     },
     /// The peer is there, and refused a link.
@@ -113,35 +113,35 @@ pub enum ReachError {
          the same user, so run both as one", running_as(.own)
     )]
     Stranger {
-        /// The address.
+        /// The address of the peer.
         address: Address,
         /// The user and the process that have the name.
         holder: Holder,
         /// The user of this process, if the user has a number of its own.
         own: Option<u32>,
     },
-    /// A router stands in between.
+    /// The peer is behind a router.
     #[error(
         "{address} is no neighbour of {own}: {device} speaks to its own network only, and uses no \
          gateway; `udp` goes wherever IP does"
     )]
     Beyond {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// The device's own, and which network it is in.
+        /// The device's own address, and the network that it is in.
         own: String,
-        /// This device's name.
+        /// The name of this device.
         device: &'static str,
     },
-    /// One of the two is at RoCE's own port, and the other is not.
+    /// Exactly one of the two devices is at RoCE's own port.
     #[error(
         "{address} can't be reached from port {own}: what answers RoCE's own port, 4791, goes to \
          that port; open both devices there, or neither"
     )]
     Port {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// This device's port.
+        /// The port of this device.
         own: u16,
     },
     /// The way there is too narrow for this device's packets.
@@ -151,32 +151,32 @@ pub enum ReachError {
          it anew"
     )]
     Narrow {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// What the way takes.
+        /// The MTU of the way to the peer.
         mtu: u32,
-        /// What it should take.
+        /// The MTU that the way should have.
         least: u32,
     },
     /// The device has as many peers as it allows.
     #[error("{address} would be one peer more than the {most} that this device keeps")]
     TooMany {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// The most peers.
+        /// The most peers of this device.
         most: usize,
     },
-    /// The system refused.
+    /// The system refused a step on the way to the peer.
     #[error("reaching {address} failed")]
     System {
-        /// The address.
+        /// The address of the peer.
         address: Address,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
 
-/// What to look at when nobody answers at an address.
+/// Returns the question that an error asks when nobody answers at an address.
 fn whether_there(address: &Address) -> &'static str {
     match address {
         Address::Shm(_) => {
@@ -199,7 +199,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// An IP address and a port, which is RoCE's where none is named.
+/// Reads an IP address and a port, which is RoCE's own unless another is given.
 pub(crate) fn socket(text: &str) -> Option<SocketAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let port = UdpPort::ROCE_V2.0;

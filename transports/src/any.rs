@@ -1,4 +1,4 @@
-//! A device picked by name while a program runs.
+//! Devices that a program picks by name while it runs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,23 +20,25 @@ use crate::open::OpenError;
 use crate::packet::Packet;
 use crate::packet_v2::{Network, NetworkError, PacketV2, Settings};
 use crate::shm::Shm;
-use crate::sys::process::PeerProcess;
+use crate::sys::unix::PeerProcess;
 use crate::udp::Udp;
 
-/// Which device, and on what, as text: the form of `--device` and of configuration files.
+/// A device to be opened, and on what. As text, this is the form of `--device` and of configuration
+/// files.
 ///
 /// | | |
 /// |---|---|
 /// | `shm:job/0` | shared memory, joined by that name |
 /// | `shm` | shared memory, joined by a name that nobody else has |
 /// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at an address of this machine's, RoCE v2 |
-/// | `udp:node7:5000`, `udp:localhost` | the same at an address that a host name stands for |
-/// | `udp:0.0.0.0:5000`, `udp:[::]` | the same at the address by which other machines come |
+/// | `udp:node7:5000`, `udp:localhost` | a UDP socket at the address that a host name stands for |
+/// | `udp:0.0.0.0:5000`, `udp:[::]` | a UDP socket at the address by which other machines come |
 /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
-/// | `packet-v2:eth0` | the same by RoCE v2, with an IPv6 address of its own |
-/// | `packet-v2:eth0,192.0.2.7/24` | the same with that address, in a network of 24 bits |
+/// | `packet-v2:eth0` | raw Ethernet on that interface, RoCE v2, with an IPv6 address of its own |
+/// | `packet-v2:eth0,192.0.2.7/24` | the same with this address, in a network of 24 bits |
 ///
-/// A UDP port that is not named is RoCE's own, 4791; of port 0, the system chooses one. The
+/// Without a port, a UDP socket is opened at RoCE's own, 4791; with port 0, at one that the system
+/// chooses. The
 /// [module](crate::udp#wildcards) says which address a wildcard stands for, and
 /// [`Udp::open_named`] which one a host name does.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,15 +47,15 @@ pub enum Spec {
     Packet(Box<str>),
     /// Raw Ethernet on an interface, by RoCE v2.
     PacketV2(Box<str>, Option<Network>),
-    /// Shared memory, by a name; by one that nobody else has, where none is given.
+    /// Shared memory, joined by a name: without one, by a name that no other device has.
     Shm(Option<Box<str>>),
-    /// A UDP socket at an address, RoCE v2.
+    /// A UDP socket at an address, by RoCE v2.
     Udp(SocketAddr),
-    /// A UDP socket at an address that this machine has by a host name, RoCE v2.
+    /// A UDP socket at the address that a host name of this machine stands for, by RoCE v2.
     UdpNamed(HostName),
 }
 
-/// Text that names no device.
+/// The error of text that names no device.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SpecError {
     /// The text does not begin with the name of a device.
@@ -62,22 +64,22 @@ pub enum SpecError {
          packet-v2:INTERFACE[,IP/PREFIX], where HOST is an IP address or a name of this machine's"
     )]
     Device(String),
-    /// What follows the name of the device is missing, or not what it must be.
+    /// The text behind the device's name is missing, or has not the right form.
     #[error("`{found}` names no device: behind `{device}:` goes {takes}")]
     Form {
         /// The name of the device.
         device: &'static str,
-        /// What has to follow it.
+        /// The form of the text that has to follow the name.
         takes: &'static str,
-        /// The whole text.
+        /// The whole text that was read.
         found: String,
     },
-    /// The address that follows the interface's name is none.
+    /// The text behind the interface's name is no address in a network.
     #[error("`{found}` names no device: {why}")]
     Network {
-        /// The whole text.
+        /// The whole text that was read.
         found: String,
-        /// What is wrong with the address.
+        /// The error of reading the address.
         why: NetworkError,
     },
 }
@@ -121,11 +123,11 @@ impl FromStr for Spec {
 }
 
 impl Spec {
-    /// Opens the device, for the queue pairs that `numbering` calls this process's. This blocks the
-    /// thread while a host name is looked up; an address is not.
+    /// Opens the device, for the queue pairs that `numbering` calls this process's. If the device is given
+    /// by a host name, this blocks the thread while the name is looked up.
     ///
     /// # Errors
-    /// As the device's own `open`.
+    /// As the `open` of the device.
     pub fn open(&self, numbering: Numbering) -> Result<AnyDevice, OpenError> {
         match self {
             Self::Packet(interface) => Packet::open(interface, numbering).map(AnyDevice::Packet),
@@ -141,21 +143,21 @@ impl Spec {
     }
 }
 
-/// Any of the devices: a branch before each call, and nothing else.
+/// Any of the devices of this crate. Each call takes a branch to the device's own.
 #[allow(clippy::large_enum_variant, reason = "few are made, and none is moved about")]
 pub enum AnyDevice {
     /// Raw Ethernet, by RoCE v1.
     Packet(Packet),
     /// Raw Ethernet, by RoCE v2.
     PacketV2(PacketV2),
-    /// Shared memory.
+    /// Shared memory, by its name.
     Shm(Shm),
-    /// A UDP socket, RoCE v2.
+    /// A UDP socket, by RoCE v2.
     Udp(Udp),
 }
 
 impl AnyDevice {
-    /// The same device, but that it sends a frame a packet.
+    /// Makes the device send each packet in a frame of its own.
     #[must_use]
     pub fn without_offload(self) -> Self {
         match self {
@@ -167,7 +169,7 @@ impl AnyDevice {
     }
 }
 
-/// Does the same with whichever it is.
+/// Makes the same call on whichever device it is.
 macro_rules! each {
     ($any:expr, $device:ident => $do:expr) => {
         match $any {
@@ -206,7 +208,8 @@ impl Outbox for AnyDevice {
     }
 }
 
-/// [`Shm::push`] is compiled into each of its callers, of which a NIC over any device has many.
+/// Calls [`Shm::push`], which is compiled into each of its callers. Of those, a NIC over any device has
+/// many, so this is compiled once.
 #[inline(never)]
 fn push_apart(
     device: &mut Shm,

@@ -1,10 +1,10 @@
-//! How many frames to take at once.
+//! Bursts: how many frames a device takes in one turn.
 
-/// One frame first, and twice as many each time that all of them were there.
+/// The number of frames that a device takes in one turn: one at first, and twice as many each time that
+/// all of them were there.
 ///
-/// To look for another frame is to fetch a cache line that the other processor has, or to make a
-/// system call, and whoever waits for the first one waits for that, too. In a stream the frame is
-/// there already.
+/// A look for another frame fetches a cache line that the other processor has, or makes a system call,
+/// and the NIC gets the first frame only after that look. In a stream, the next frame is there already.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
     allowed: usize,
@@ -14,12 +14,13 @@ impl Burst {
     /// The most frames of one turn.
     pub const MOST: usize = 64;
 
-    /// One that begins with a single frame.
+    /// Makes a burst that begins with a single frame.
     pub const fn new() -> Self {
         Self { allowed: 1 }
     }
 
-    /// Takes frames by `take`, which says whether there was one; returns how many there were.
+    /// Takes frames by calls of `take`, which returns whether there was a frame. Returns how many frames
+    /// there were.
     #[inline]
     pub fn take(&mut self, mut take: impl FnMut() -> bool) -> usize {
         let mut taken = 0;

@@ -1,22 +1,22 @@
-//! The system's time, as devices tell it.
+//! The system's monotonic clock, as devices tell it.
 
 use std::time::Instant;
 
 use doorbell_core::time::Time;
 
-/// Nanoseconds since it was made.
+/// A clock that counts nanoseconds since it was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// Makes a clock that begins now.
     pub fn new() -> Self {
         Self { start: Instant::now() }
     }
 
-    /// The time.
+    /// Returns the time since the clock was made.
     #[inline]
     pub fn now(&self) -> Time {
         Time::ZERO + self.start.elapsed()

@@ -1,4 +1,4 @@
-//! How devices are shown: what they are, and where peers reach them.
+//! How devices are shown in debug output: their type, and the address at which peers reach them.
 
 use std::fmt;
 

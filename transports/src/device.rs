@@ -1,4 +1,4 @@
-//! What a device is.
+//! The trait of devices, and what a device tells of itself.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,16 +11,16 @@ use thiserror::Error;
 
 use crate::address::{Address, ReachError};
 use crate::grant::{Grant, GrantError, SharedMemory};
-use crate::sys::process::PeerProcess;
+use crate::sys::unix::PeerProcess;
 
-/// How packets leave a NIC, and how they come to it.
+/// A device, by which packets leave a NIC and come to it.
 ///
-/// To send is [`Outbox`]: packets are encoded in the device's own memory, share a frame where the
-/// device knows how, and leave with [`flush`](Outbox::flush). To receive is
+/// Packets are sent by [`Outbox`]: they are encoded in the device's own memory, share a frame where the
+/// device knows how, and leave with [`flush`](Outbox::flush). They are received by
 /// [`receive`](Self::receive), which lends each packet to an [`Inbox`] as headers, copied once, and
-/// a payload that can only be copied from: who else may write that memory is the device's business.
+/// a payload that can only be copied from: the device alone knows who else may write that memory.
 ///
-/// A turn of whoever drives a NIC over a device is
+/// A driver of a NIC over a device takes turns, each of which is
 ///
 /// ```
 /// # use doorbell_core::nic::Nic;
@@ -31,7 +31,7 @@ use crate::sys::process::PeerProcess;
 ///     nic.advance(device.now());
 ///     let found = device.receive(nic) > 0;
 ///     if lossless {
-///         // Which opens windows: what may be sent now is not to wait until something is found again.
+///         // This opens windows. What may be sent now need not wait until a packet comes again.
 ///         nic.collect(device);
 ///     }
 ///     nic.transmit(device);
@@ -42,158 +42,163 @@ use crate::sys::process::PeerProcess;
 /// }
 /// ```
 ///
-/// which says whether anything came or went. To sleep is to [`arm`](Self::arm), to take turns until
-/// nothing does, to wait until [`readiness`](Self::readiness) is readable, and to
-/// [`disarm`](Self::disarm). That nothing comes is not enough: of a long answer, a NIC sends a part
-/// a turn. And that the NIC has work is no reason to stay awake: it may wait for room at a peer
-/// that sleeps.
+/// and returns whether anything came or went. A driver that wants to sleep [arms](Self::arm) the device,
+/// takes turns until nothing comes or goes, waits until [`readiness`](Self::readiness) is readable, and
+/// [disarms](Self::disarm) the device. It is not enough that nothing comes: the NIC sends a long answer
+/// in parts, one a turn. And a NIC that has work is no reason to stay awake: it may wait for room at a
+/// peer that sleeps.
 pub trait Device: Outbox + Send + 'static {
-    /// What it can do, which does not change while it is open.
+    /// Returns what the device can do, which does not change while it is open.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Hands what has arrived to `inbox`: one frame first, more at a time while they keep coming.
-    /// How many frames it was; what else a device must do while nothing arrives, it does when
-    /// there are none.
+    /// Hands the packets that have arrived to `inbox`: those of one frame first, and of more frames at a
+    /// time while they keep coming. Returns how many frames there were. A call that finds none is when
+    /// a device does its other work.
     ///
-    /// The first look at a frame that comes alone costs a cache line's way or a system call, and
-    /// whoever waits for it waits for every other look, too. [`Burst`](crate::Burst) is for that.
+    /// Each look for a frame costs a cache line's way or a system call, which the frame before has to
+    /// wait for. [`Burst`](crate::Burst) decides how many looks a call makes.
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize;
 
-    /// What has been received so far is answered for, but on those links where the NIC still
-    /// [owes](doorbell_core::nic::Nic::owes) an answer: a lossless device tells its peers that it
-    /// was taken. Others do nothing.
+    /// Tells the device that everything received so far is answered for, except on links where the NIC
+    /// still [owes](doorbell_core::nic::Nic::owes) an answer. A lossless device tells its peers that
+    /// their packets were taken. Other devices do nothing.
     #[inline]
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         let _ = owes;
     }
 
-    /// The time. All that stands above goes by this clock, so that it runs on a simulated one, too.
+    /// Returns the time by the device's clock. The NIC and its driver use no other clock, so that they
+    /// run in simulated time, too.
     fn now(&self) -> Time;
 
-    /// Where peers reach this device.
+    /// Returns the address at which peers reach this device.
     fn address(&self) -> &Address;
 
-    /// The way to a peer, or `None` while it is being looked for: ask again when something was
-    /// received, or the readiness told.
+    /// Finds the way to a peer. `None` means that the way is being looked for: ask again when something
+    /// was received, or the readiness was readable.
     ///
     /// # Errors
-    /// When the address is not of this device's kind, or nobody is there.
+    /// When the address is not of this device's kind, or no peer answers there.
     fn reach(&mut self, peer: &Address) -> Result<Option<Way>, ReachError>;
 
-    /// What becomes readable, while [armed](Self::arm), when there is something to receive or to
-    /// do. It stays the same, and nothing else ever makes it readable: so it may stay registered.
+    /// Returns a descriptor that becomes readable, while the device is [armed](Self::arm), when there is
+    /// something to receive or to do. The descriptor stays the same, and nothing else ever makes it
+    /// readable: so it may stay registered with a reactor.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// Called before sleeping, until the time when the NIC has something to do: from here on, that
-    /// or a frame makes the descriptor readable. What came before may not: look again.
+    /// Prepares the device for a sleep of its driver. From here on, a frame makes the
+    /// [readiness](Self::readiness) readable, and so does the time `until`, when the NIC has something
+    /// to do. Frames that came before may not: look again before the sleep.
     ///
     /// # Errors
-    /// When the system refuses; then nothing would wake who sleeps.
+    /// When the system refuses; then nothing would wake the driver.
     fn arm(&mut self, until: Option<Time>) -> io::Result<()>;
 
-    /// Called after waking: frames cost their sender nothing more for waking.
+    /// Tells the device that its driver is awake, so that frames no longer cost their sender time for
+    /// waking it.
     fn disarm(&mut self);
 
-    /// What keeps it from working at this moment, if something does: an interface that is down, or
-    /// gone. It goes on trying. This asks the system, and so nothing has to be remembered, and
-    /// taken back, where packets are sent.
+    /// Returns what keeps the device from working at this moment, if something does: an interface that is
+    /// down, or gone. The device goes on trying. This asks the system each time, so that nothing has to
+    /// be remembered, and taken back, where packets are sent.
     fn trouble(&mut self) -> Option<Trouble> {
         None
     }
 
-    /// What it has counted.
+    /// Returns what the device has counted.
     fn statistics(&mut self) -> Statistics;
 
-    /// Lets the peer at the end of a link map memory, by a number of the caller's choosing. It
-    /// can't be taken back.
+    /// Lets the peer at the end of a link map memory. The peer is told `tag`, a number of the caller's
+    /// choosing. A grant can't be taken back.
     ///
     /// # Errors
-    /// When the device is not one whose peers can [map](Capabilities::mapping) memory, the link is
-    /// no more, or the peer has many grants that it has not taken yet.
+    /// When peers of this device can't [map](Capabilities::mapping) memory, the link does not exist any
+    /// more, or the peer has many grants that it has not taken yet.
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         let (_, _, _) = (to, tag, memory);
         Err(GrantError::Unsupported { device: self.capabilities().name })
     }
 
-    /// The process at the other end of a link, as the kernel tells. `None` where devices have no
-    /// links, the link is no more, or the kernel does not tell.
+    /// Returns the process at the other end of a link, as the kernel tells. `None` if the device has no
+    /// such link, or the kernel does not tell.
     fn peer_process(&mut self, link: PathId) -> Option<PeerProcess> {
         let _ = link;
         None
     }
 
-    /// The next grant of a peer's, mapped here. One that came wakes whoever sleeps, as frames do.
+    /// Takes the next grant of a peer, mapped into this process. A grant that comes wakes a driver that
+    /// sleeps, as frames do.
     fn granted(&mut self) -> Option<Grant> {
         None
     }
 }
 
-/// What a device can do.
+/// The capabilities of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Capabilities {
-    /// What it is called: the word that a program picks it by.
+    /// The name of the device, by which a program picks it.
     pub name: &'static str,
-    /// The largest path MTU whose packets fit, with everything around them.
+    /// The largest path MTU whose packets fit, with all headers around them.
     pub mtu: PathMtu,
-    /// How many packets share a frame at most; one, if they can't.
+    /// The most packets that share a frame; 1 if they can't share one.
     pub run: u32,
-    /// Whether the interface itself cuts such frames into packets, as far as it tells: whether or
-    /// not it does, they arrive as packets.
+    /// True if the interface itself cuts such frames into packets, as far as it tells. If it does not, the
+    /// system does.
     pub segmentation: bool,
-    /// Whether checksums of outer headers are the interface's work.
+    /// True if the interface computes the checksums of outer headers.
     pub checksum: bool,
-    /// Whether nothing is lost, repeated or reordered, and the device tells how far its peers have
-    /// come.
+    /// True if nothing is lost, repeated or reordered, and the device tells how far its peers have come.
     pub lossless: bool,
-    /// Whether peers can map memory that they are granted.
+    /// True if peers can map memory that they are granted.
     pub mapping: bool,
-    /// How much memory the device takes at most, in bytes, with as many peers as it allows.
+    /// The most bytes of memory that the device takes, with as many peers as it allows.
     pub memory: usize,
-    /// Whether the device is part of a simulated network, where time passes only as the program
-    /// lets it pass: no thread of Doorbell's own runs a NIC over such a device.
+    /// True if the device is part of a simulated network, where time passes only as the program lets it
+    /// pass. No thread of Doorbell's own runs a NIC over such a device.
     pub simulated: bool,
 }
 
-/// What keeps an open device from working.
+/// The trouble of an open device: the reason why it does not work at present.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{what}: {found}; {advice}")]
 pub struct Trouble {
-    /// What of it.
+    /// The part of the device that has the trouble.
     pub what: String,
-    /// What the system says.
+    /// The state of that part, as the system tells.
     pub found: String,
-    /// What to do.
+    /// The advice to the user: how to end the trouble.
     pub advice: &'static str,
 }
 
-/// What a device has counted since it was opened.
+/// Counts of a device since it was opened.
 ///
-/// What is wrong with packets is counted by the NIC, which knows them; a device counts frames.
+/// A device counts frames. Faults of packets are counted by the NIC, which knows packets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct Statistics {
-    /// Frames sent.
+    /// How many frames were sent.
     pub frames_sent: u64,
-    /// Packets in them.
+    /// How many packets were in the frames that were sent.
     pub packets_sent: u64,
-    /// Their bytes, with everything around them.
+    /// How many bytes were sent, with all headers.
     pub bytes_sent: u64,
-    /// Frames received.
+    /// How many frames were received.
     pub frames_received: u64,
-    /// Their bytes.
+    /// How many bytes were in the frames that were received.
     pub bytes_received: u64,
-    /// Frames that the system did not take for sending.
+    /// How many frames the system refused to send.
     pub refused: u64,
-    /// Frames that came while there was no room for them.
+    /// How many frames came while there was no room for them.
     pub overrun: u64,
-    /// Frames that were not for a NIC here, or from nobody known; and peers that were turned away.
+    /// How many frames came that were not for a NIC here, or from no known peer; and how many peers were
+    /// turned away.
     pub strangers: u64,
-    /// Links that were taken down since what a peer wrote there made no sense.
+    /// How many links were taken down because what a peer wrote there made no sense.
     pub broken: u64,
-    /// Notices that a frame which was sent found nobody.
+    /// How many messages came that a frame which was sent could not be delivered.
     pub unreachable: u64,
-    /// How often somebody slept.
+    /// How often a driver of the device slept.
     pub sleeps: u64,
 }

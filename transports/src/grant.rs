@@ -1,4 +1,4 @@
-//! Memory that a process lets its peers map.
+//! Shared memory that a process lets its peers map, and grants of peers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,10 +11,10 @@ use doorbell_core::encap::PathId;
 use doorbell_core::memory::Region;
 use thiserror::Error;
 
-use crate::sys::memfd::{Sealed, Words};
-use crate::sys::unix::Passed;
+use crate::sys::unix::PassedFd;
+use crate::sys::unix::{Sealed, Words};
 
-/// Pieces of memory are multiples of so many bytes, a page, so that none shares a page with another.
+/// The bytes of a page. Pieces of memory are multiples of a page, so that no two share one.
 const PIECE: usize = 4096;
 
 /// Memory that can be granted to peers on the same machine, who then read and write it as their
@@ -23,32 +23,32 @@ const PIECE: usize = 4096;
 /// Its [region](Self::region) can be registered with a NIC like any other, and peers elsewhere
 /// reach it that way.
 ///
-/// **A grant can't be taken back.** Who has mapped the memory has it until he drops his
-/// [`Grant`], whatever becomes of this process or of the link: so it is lent to processes that are
-/// trusted like oneself, and is [private](Region::assume_private) by agreement with them only.
+/// **A grant can't be taken back.** A peer that has mapped the memory has it until it drops its
+/// [`Grant`], whatever becomes of this process or of the link. So memory should be granted only to
+/// processes that are trusted like this one, and is [private](Region::assume_private) by agreement with
+/// them only.
 pub struct SharedMemory {
     sealed: Arc<Sealed>,
-    /// Where the memory begins in `sealed`.
+    /// The offset in `sealed` at which the memory begins.
     at: usize,
     region: Region,
 }
 
 impl SharedMemory {
-    /// So many zeros, for as long as any process has them mapped.
+    /// Makes `len` bytes of zeros, which live for as long as any process has them mapped.
     ///
     /// # Errors
-    /// When the machine has not so much memory, or this process may make no file of that size
-    /// (`ulimit -f`). (That others have taken it all is for the kernel to
-    /// find out, as ever.)
+    /// When the machine has not so much memory, or not so much left, or this process may make no file of
+    /// that size (`ulimit -f`).
     pub fn new(len: usize) -> io::Result<Self> {
         let sealed = Sealed::new(len)?;
         let region = sealed.map(true)?.region(0, len);
         Ok(Self { sealed: Arc::new(sealed), at: 0, region })
     }
 
-    /// Room for so many zeros, which the machine need not have yet: for memory of which only a part
-    /// will be used. Whoever uses a part [provides](Self::provide) it first, or an access to that
-    /// part may end the process with `SIGBUS` when the machine has no memory left.
+    /// Reserves addresses for `len` bytes of zeros, which the machine need not have yet: for memory of
+    /// which only a part will be used. A part must be [provided](Self::provide) before it is used, or an
+    /// access to that part may end the process with `SIGBUS` when the machine has no memory left.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -78,7 +78,7 @@ impl SharedMemory {
         Ok((0..count).map(piece).collect())
     }
 
-    /// The descriptor of the memory; `None` of a piece of longer memory.
+    /// Returns the descriptor of the memory; `None` if this is a piece of longer memory.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (self.sealed.len() == self.len()).then(|| self.sealed.as_fd())
     }
@@ -97,17 +97,17 @@ impl SharedMemory {
         self.sealed.fill(self.at + part.start..self.at + part.end)
     }
 
-    /// The memory.
+    /// Returns the memory as a region, to be registered with a NIC.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes the memory has.
     pub fn len(&self) -> usize {
         self.region.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether the memory has no bytes.
     pub fn is_empty(&self) -> bool {
         self.region.is_empty()
     }
@@ -119,52 +119,52 @@ impl fmt::Debug for SharedMemory {
     }
 }
 
-/// Memory of a peer's that is mapped here, until the last handle to its region is dropped.
+/// Memory of a peer that is mapped into this process, until the last handle to its region is dropped.
 #[derive(Debug)]
 pub struct Grant {
-    /// The link that it came by.
+    /// The link by which the grant came.
     pub from: PathId,
-    /// What the peer calls it.
+    /// The number that the peer has chosen for the grant.
     pub tag: u128,
-    /// The memory.
+    /// The memory that is mapped.
     pub memory: Region,
 }
 
-/// Memory that could not be granted.
+/// The error of memory that could not be granted.
 #[derive(Debug, Error)]
 pub enum GrantError {
-    /// The device does not reach memory of peers.
+    /// Peers of the device can't map memory.
     #[error("{device} can't grant memory: that takes a device whose peers can map it, such as shm")]
     Unsupported {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
     },
-    /// Peers may not write there, which who maps it could.
+    /// The memory is registered such that peers may not write it, but a peer that maps memory could.
     #[error("peers may not write this memory, and who maps it does: register it with REMOTE_WRITE")]
     NotWritable,
-    /// It is another NIC's than the connection.
+    /// The memory is registered with another NIC than the connection's.
     #[error(
         "this memory is registered with another NIC than the connection's: grant it by one of that"
     )]
     OtherNic,
-    /// There is no such link, or not any more.
+    /// The link does not exist, or not any more.
     #[error("{0:?} leads to nobody: its peer has left, or it is not a path of this device's")]
     NoLink(PathId),
     /// The memory is a piece of longer memory, all of which the peer would get.
     #[error("a piece of memory that was reserved with others can't be granted by itself")]
     Piece,
-    /// The peer has to take others first.
+    /// The peer has to take other grants first.
     #[error("the peer has {most} grants that its program has yet to take; grant again afterwards")]
     Waiting {
-        /// The most that may wait.
+        /// The most grants that may wait at the peer.
         most: usize,
     },
-    /// The system refused.
+    /// The system refused to send the grant.
     #[error("sending a grant failed")]
     System(#[from] io::Error),
 }
 
-/// A grant that the program has yet to take.
+/// A grant that has arrived, and that the program has not taken yet.
 struct Arrived {
     from: PathId,
     tag: u128,
@@ -182,21 +182,22 @@ impl Arrived {
     }
 }
 
-/// The grants that a device's program has yet to take.
+/// The grants that a device's program has not taken yet.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct UntakenGrants {
     grants: VecDeque<Arrived>,
     /// The number of bytes that all waiting grants map.
     bytes: u64,
 }
 
-impl Waiting {
-    /// The most bytes that grants of all peers may map while they wait: a quarter of what a process can address, which grants
-    /// use up though nobody has paid for the memory.
+impl UntakenGrants {
+    /// The most bytes that grants of all peers may map while they wait: a quarter of what a process can
+    /// address. Grants use up addresses even where no memory was provided.
     pub const MOST: u64 = 1 << 45;
 
-    /// Maps what a peer has passed, if that is a grant, and there is room for so many bytes.
-    pub fn add(&mut self, from: PathId, tag: u128, passed: Passed, len: u64) -> io::Result<()> {
+    /// Maps the memory of a grant, if a peer has passed `len` bytes of sealed memory, and there is room for
+    /// so many.
+    pub fn add(&mut self, from: PathId, tag: u128, passed: PassedFd, len: u64) -> io::Result<()> {
         let sealed = Sealed::received(passed, len)?;
         if len > Self::MOST - self.bytes {
             let why = format!("{} bytes are granted already, and not taken", self.bytes);
@@ -218,7 +219,7 @@ impl Waiting {
         Some(first.take())
     }
 
-    /// Forgets those that came by a link.
+    /// Forgets the grants that came by a link.
     pub fn forget(&mut self, link: PathId) {
         self.grants.retain(|grant| grant.from != link);
         self.bytes = self.grants.iter().map(|grant| grant.len as u64).sum();

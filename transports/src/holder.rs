@@ -1,4 +1,4 @@
-//! The user and the process that have a name.
+//! Who has a name: a user, and a process.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use std::fmt;
 /// kernel tells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Holder {
-    /// The number of the user. None of one who has no number in this process's user namespace, and
-    /// where the kernel does not tell.
+    /// The number of the user. `None` if the user has no number in this process's user namespace, or the
+    /// kernel does not tell.
     pub user: Option<u32>,
-    /// The number of the process. None of a process of another PID namespace, and where the kernel
-    /// does not tell.
+    /// The number of the process. `None` if the process is of another PID namespace, or the kernel does
+    /// not tell.
     pub process: Option<u32>,
 }
 
@@ -27,7 +27,8 @@ impl fmt::Display for Holder {
     }
 }
 
-/// As whom a process runs, whose user has this number or none of its own.
+/// Returns the part of an error that says as which user a process runs. `None` is a user without a
+/// number of its own.
 pub(crate) fn running_as(own: &Option<u32>) -> String {
     own.map_or_else(
         || {

@@ -1,8 +1,9 @@
-//! Which IP addresses can be one host's.
+//! IP addresses of hosts: which ones a host can have, and lists of them in errors.
 
 use std::net::IpAddr;
 
-/// Why an IP address is no host's address, if it is none: packets can't be sent to one peer there.
+/// Returns why an IP address can be no single host's, or `None` if it can. Packets can't be sent to one
+/// peer at such an address.
 pub(crate) fn not_a_hosts(address: IpAddr) -> Option<&'static str> {
     let (unspecified, multicast) = (address.is_unspecified(), address.is_multicast());
     match address {
@@ -17,4 +18,9 @@ pub(crate) fn not_a_hosts(address: IpAddr) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Writes addresses with commas in between.
+pub(crate) fn list(addresses: &[IpAddr]) -> String {
+    addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,17 +1,12 @@
-//! Names of hosts, and how their addresses are looked up.
+//! Names of hosts, with ports.
 
 use std::fmt;
-use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 use doorbell_core::wire::UdpPort;
 use thiserror::Error;
 
-use crate::address::Address;
-use crate::sys::interface;
-
-/// The name of a host, and a port: RoCE's own, 4791, where none is named. As text `node7` or
+/// The name of a host, and a port, which is RoCE's own, 4791, unless another is given. As text `node7` or
 /// `node7:5000`.
 ///
 /// ```
@@ -29,7 +24,7 @@ pub struct HostName {
     port: u16,
 }
 
-/// Text that can be no host's name.
+/// The error of text that can be no host's name.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
     "`{0}` can be no host's name: that has letters, digits and hyphens between dots, does not \
@@ -37,98 +32,15 @@ pub struct HostName {
 )]
 pub struct HostNameError(String);
 
-/// A host's name for which there is no address.
-#[derive(Debug, Error)]
-pub enum LookUpError {
-    /// The system's resolver gave no address.
-    #[error(
-        "looking up the host name `{name}` failed: check its spelling (`getent ahosts {name}` asks \
-         as this does), or give an IP address instead{}", an_interface(.name, .interface)
-    )]
-    Failed {
-        /// The name.
-        name: Box<str>,
-        /// The addresses of the interface that has this name, if one has.
-        interface: Option<Vec<IpAddr>>,
-        /// What the resolver said.
-        source: io::Error,
-    },
-    /// The host has addresses of the other family only.
-    #[error(
-        "the host `{name}` has no {} address, only {}, and this device is open at {own}: open it \
-         at an {} address, or at a wildcard of that family (`udp:{}`)",
-        family(*.own), list(.found), other_family(*.own), other_wildcard(*.own)
-    )]
-    OtherFamily {
-        /// The name.
-        name: Box<str>,
-        /// The addresses that it has.
-        found: Vec<IpAddr>,
-        /// The address of the device that was to reach it.
-        own: IpAddr,
-    },
-    /// The device reaches no peers by the names of their hosts.
-    #[error(
-        "`udp:{host}` names a host, and only `udp` devices reach hosts by name: this one is {own}"
-    )]
-    NotUdp {
-        /// The name.
-        host: HostName,
-        /// The address of the device that was to reach it.
-        own: Address,
-    },
-}
-
 impl HostName {
-    /// The host's name, without the port.
+    /// Returns the host's name, without the port.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The port.
+    /// Returns the port on the host.
     pub fn port(&self) -> u16 {
         self.port
-    }
-
-    /// The addresses that the system's resolver has for the host, in the resolver's order. This
-    /// blocks the thread, for as long as the resolver takes: seconds, if a name server is silent.
-    ///
-    /// # Errors
-    /// When the resolver has no address.
-    pub fn look_up(&self) -> Result<Vec<SocketAddr>, LookUpError> {
-        let failed = |source| {
-            let interface = interface::addresses_of(&self.name);
-            LookUpError::Failed { name: self.name.clone(), interface, source }
-        };
-        let found = (&*self.name, self.port).to_socket_addrs().map_err(failed)?;
-        let mut addresses = Vec::new();
-        for address in found {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        match addresses.is_empty() {
-            true => Err(failed(io::Error::new(io::ErrorKind::NotFound, "it has no IP address"))),
-            false => Ok(addresses),
-        }
-    }
-
-    /// The first address of the host that a device at the address `own` can send to: one of the
-    /// same family. This blocks the thread as [`look_up`](Self::look_up) does.
-    ///
-    /// # Errors
-    /// When the resolver has no address, or none of that family; when `own` is not a UDP socket's.
-    pub fn look_up_for(&self, own: &Address) -> Result<Address, LookUpError> {
-        let &Address::Udp(socket) = own else {
-            return Err(LookUpError::NotUdp { host: self.clone(), own: own.clone() });
-        };
-        let found = self.look_up()?;
-        let fits = found.iter().find(|address| address.is_ipv4() == socket.is_ipv4());
-        fits.map(|&address| Address::Udp(address)).ok_or_else(|| LookUpError::OtherFamily {
-            name: self.name.clone(),
-            found: found.iter().map(SocketAddr::ip).collect(),
-            own: socket.ip(),
-        })
     }
 }
 
@@ -151,8 +63,8 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Whether text is in the form of host names. What ends in a number is an address that was
-/// mistyped: resolvers take `192.0.2` for one, too, and complete it.
+/// Returns whether text has the form of a host name. Text that ends in a number is taken for a mistyped
+/// address: resolvers take `192.0.2` for an address, too, and complete it.
 fn is_name(text: &str) -> bool {
     let labels = || text.strip_suffix('.').unwrap_or(text).split('.');
     let is_label = |label: &str| {
@@ -167,32 +79,6 @@ fn is_name(text: &str) -> bool {
         }
     };
     text.len() <= 253 && labels().all(is_label) && !labels().next_back().is_some_and(is_number)
-}
-
-/// Addresses between commas.
-pub(crate) fn list(addresses: &[IpAddr]) -> String {
-    addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn family(address: IpAddr) -> &'static str {
-    if address.is_ipv4() { "IPv4" } else { "IPv6" }
-}
-
-fn other_family(address: IpAddr) -> &'static str {
-    if address.is_ipv4() { "IPv6" } else { "IPv4" }
-}
-
-fn other_wildcard(address: IpAddr) -> &'static str {
-    if address.is_ipv4() { "[::]:0" } else { "0.0.0.0:0" }
-}
-
-/// What to say of a name that is an interface's.
-fn an_interface(name: &str, addresses: &Option<Vec<IpAddr>>) -> String {
-    match addresses.as_deref() {
-        None => String::new(),
-        Some([]) => format!("; `{name}` is an interface here, without an IP address"),
-        Some(addresses) => format!("; `{name}` is an interface here, with {}", list(addresses)),
-    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! How Doorbell's packets move: devices between a NIC and the world.
 //!
-//! A [`Device`] carries packets both ways; what stands above it does not know which one it is.
+//! A [`Device`] carries packets both ways. The NIC above does not know which device it is.
 //!
 //! # A device of your own
 //!
-//! This is all of one: packets as RoCE v1 has them, in frames that are datagrams of a pair of
-//! sockets within a process. Frames may be lost, so it promises nothing and remembers nothing.
+//! This is a whole device: it sends packets of RoCE v1, in frames that are datagrams of a pair of sockets
+//! within a process. Frames may be lost, so the device promises nothing and remembers nothing.
 //!
 //! ```
 #![doc = include_str!("../tests/in_memory/mod.rs")]
 //!
-//! // Two NICs joined by it; these are turns of a program that polls.
+//! // Two NICs over the two ends of such a pair, and turns of a program that polls.
 //! use doorbell_core::nic::{Config, Nic, Seed};
 //!
 //! let (mut here, mut there) = InMemory::pair()?;
@@ -24,11 +24,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Who writes one has three promises to keep. What [`receive`](Device::receive) lends must be what
-//! arrived: memory that others still write is copied from, never lent. What arrives between a
+//! A device has three promises to keep. What [`receive`](Device::receive) lends must be what arrived:
+//! memory that others still write is copied from, never lent. A frame that arrives between a
 //! [look](Device::receive) that found nothing and the sleep must end the sleep: arm first, and look
-//! once more. And nothing from outside may make it panic. The suite in `doorbell-kit`
-//! (`conformance!`) holds a device to them, this one, too. One that loses nothing has a fourth, which
+//! once more. And nothing from outside may make the device panic. The suite in `doorbell-kit`
+//! (`conformance!`) tests devices for these promises. A device that loses nothing has a fourth, which
 //! [`Outbox::delivered`](doorbell_core::nic::Outbox::delivered) describes.
 
 #![deny(unsafe_code)]
@@ -45,6 +45,7 @@ mod grant;
 mod holder;
 mod host;
 mod host_name;
+mod look_up;
 mod open;
 pub mod packet;
 pub mod packet_v2;
@@ -65,17 +66,18 @@ pub use clock::Clock;
 pub use device::{Capabilities, Device, Statistics, Trouble};
 pub use grant::{Grant, GrantError, SharedMemory};
 pub use holder::Holder;
-pub use host_name::{HostName, HostNameError, LookUpError};
+pub use host_name::{HostName, HostNameError};
+pub use look_up::LookUpError;
 pub use open::OpenError;
-pub use sys::process::PeerProcess;
+pub use sys::epoll_timer::EpollTimer;
 pub use sys::random;
-pub use sys::sentry::Sentry;
+pub use sys::unix::PeerProcess;
 
-/// For crates of this workspace that stand on transports: what they use of it and writers of
-/// devices have no use for. It is no part of the interface, and changes without notice.
+/// Items for the other crates of this workspace, for which writers of devices have no use. They are no
+/// part of the public interface, and change without notice.
 #[doc(hidden)]
 pub mod floor {
-    pub use crate::sharing::floor::sharing_message_again;
-    pub use crate::shm::floor::{LINK_BYTES, RingEnds, shm_message_again};
+    pub use crate::sharing::message::sharing_message_again;
+    pub use crate::shm::fuzz::{LINK_BYTES, RingEnds, shm_message_again};
     pub use crate::sys::limit::{Room, addresses, descriptors, is_limit, naming_limits};
 }

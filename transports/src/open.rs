@@ -1,4 +1,4 @@
-//! What can be wrong with opening a device.
+//! Errors of opening a device.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,32 +6,33 @@ use std::net::IpAddr;
 use thiserror::Error;
 
 use crate::holder::Holder;
-use crate::host_name::{LookUpError, list};
+use crate::host::list;
+use crate::look_up::LookUpError;
 use crate::sys::interface;
 
-/// A device that can't be opened.
+/// The error of a device that can't be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// There is no such interface.
+    /// No interface has the given name.
     #[error(
         "{device}: no interface `{interface}`; `ip link` lists what there is: {}", .there.join(", ")
     )]
     NoInterface {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// What it was to be opened on.
+        /// The name of the interface.
         interface: Box<str>,
-        /// The interfaces that there are.
+        /// The interfaces that exist here.
         there: Vec<String>,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
-    /// The interface is of another kind.
+    /// The interface is no Ethernet.
     #[error("{device}: interface `{interface}` is no Ethernet; `udp` works wherever IP does")]
     NotEthernet {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The interface.
+        /// The name of the interface.
         interface: Box<str>,
     },
     /// Frames for addresses other than its own do not arrive at the interface.
@@ -40,23 +41,23 @@ pub enum OpenError {
          `packet:{interface}` uses that one"
     )]
     OwnOnly {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The interface.
+        /// The name of the interface.
         interface: Box<str>,
-        /// Its driver.
+        /// The name of its driver.
         driver: String,
     },
-    /// The address is nobody's here, or stands for many.
+    /// No interface of this machine has the address.
     #[error(
         "{device}: {address} is no address of this machine's; `ip address` lists what there is: \
          {}{}",
         list(.there), brackets(*.address)
     )]
     NoAddress {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The address.
+        /// The address that was given.
         address: IpAddr,
         /// The addresses that this machine has.
         there: Vec<IpAddr>,
@@ -67,9 +68,9 @@ pub enum OpenError {
          `ip address` lists what there is", if .wildcard.is_ipv4() { "IPv4" } else { "IPv6" }
     )]
     NoFamily {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The wildcard.
+        /// The wildcard that was given.
         wildcard: IpAddr,
     },
     /// The host name by which a device was to be opened is not known.
@@ -82,31 +83,31 @@ pub enum OpenError {
         list(.found), list(.there)
     )]
     ElsewhereNamed {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The host name.
+        /// The host name that was given.
         name: Box<str>,
-        /// The addresses that the resolver has for it.
+        /// The addresses that the resolver has for the name.
         found: Vec<IpAddr>,
         /// The addresses that this machine has.
         there: Vec<IpAddr>,
     },
-    /// The name by which shared memory was to be joined can be none.
+    /// Text that can be no name of a device of shared memory.
     #[error("{device}: `{}` can't be a name: {why}", .name.escape_debug())]
     Name {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The name.
+        /// The name that was given.
         name: Box<str>,
-        /// What is wrong with it.
+        /// The reason why the text can be no name.
         why: String,
     },
-    /// The interface is down.
+    /// The interface is not up.
     #[error("{device}: interface `{interface}` is down; `ip link set {interface} up` takes it up")]
     Down {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The interface.
+        /// The name of the interface.
         interface: Box<str>,
     },
     /// The interface's MTU leaves no room for the smallest packets.
@@ -115,49 +116,49 @@ pub enum OpenError {
          smallest packets fit; `ip link set {interface} mtu {least}` sets it"
     )]
     SmallMtu {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The interface.
+        /// The name of the interface.
         interface: Box<str>,
-        /// Its MTU.
+        /// The MTU of the interface.
         mtu: u32,
-        /// The least that would do.
+        /// The least MTU that the smallest packets fit.
         least: u32,
     },
-    /// The system does not let this process do it.
+    /// The system does not allow this process to open the device.
     #[error("{device}: {what} is not allowed; {advice}")]
     Privilege {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// What was tried.
+        /// The step of opening the device that failed.
         what: String,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
-        /// What to do.
+        /// The advice to the user, in words.
         advice: &'static str,
     },
-    /// The address or the name is taken.
+    /// The address or the name is another process's.
     #[error("{device}: {what} is taken{}; {advice}", by_whom(.by))]
     Taken {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// The address or the name.
+        /// The address or the name that is taken.
         what: String,
         /// The user and the process that have the address or the name, where that can be told.
         by: Option<Holder>,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
-        /// What to do.
+        /// The advice to the user, in words.
         advice: &'static str,
     },
-    /// The system refused.
+    /// The system refused a step of opening the device.
     #[error("{device} failed: {what}")]
     System {
-        /// The device.
+        /// The name of the device.
         device: &'static str,
-        /// What was tried.
+        /// The step of opening the device that failed.
         what: String,
-        /// What it said.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
@@ -167,7 +168,7 @@ fn by_whom(holder: &Option<Holder>) -> String {
     holder.as_ref().map_or_else(String::new, |holder| format!(" by {holder}"))
 }
 
-/// What to say of an IPv6 address that no interface has.
+/// Returns the part of an error about the form of an IPv6 address that no interface has.
 fn brackets(address: IpAddr) -> &'static str {
     match address {
         IpAddr::V4(_) => "",
@@ -176,7 +177,7 @@ fn brackets(address: IpAddr) -> &'static str {
 }
 
 impl OpenError {
-    /// An interface that could not be looked up.
+    /// Makes the error of an interface that could not be looked up.
     pub(crate) fn interface(device: &'static str, interface: &str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => {
@@ -189,7 +190,7 @@ impl OpenError {
         }
     }
 
-    /// A raw socket on an interface that could not be opened.
+    /// Makes the error of a raw socket on an interface that could not be opened.
     pub(crate) fn raw(device: &'static str, interface: &str, source: io::Error) -> Self {
         let what = format!("a raw socket on `{interface}`");
         match source.kind() {

@@ -1,4 +1,4 @@
-//! Addresses, serialised as the text that they are displayed as and read from.
+//! Serialising addresses, as the text that they are displayed as and read from.
 
 use std::borrow::Cow;
 

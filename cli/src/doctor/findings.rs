@@ -1,7 +1,7 @@
 //! The checks of this machine, and what they find.
 
 use anyhow::Context;
-use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces, shared_memory};
+use doorbell_transports::discover::{Interface, Machine, Probe, Remark, interfaces, shared_memory};
 
 use super::line;
 
@@ -11,8 +11,8 @@ pub struct Findings {
     /// How long a cache line takes from one processor to another, in nanoseconds.
     pub line: Option<f64>,
     /// Devices that need no interface.
-    pub here: Vec<Trial>,
-    pub interfaces: Vec<(Interface, Vec<Trial>)>,
+    pub here: Vec<Probe>,
+    pub interfaces: Vec<(Interface, Vec<Probe>)>,
     pub remarks: Vec<Remark>,
 }
 
@@ -23,15 +23,15 @@ impl Findings {
         let line = line::crossing();
         remarks.extend(line.and_then(line::remark));
         let tried = |interface: Interface| {
-            let trials = interface.trials();
-            (interface, trials)
+            let probes = interface.probes();
+            (interface, probes)
         };
         let interfaces =
             interfaces().context("listing interfaces")?.into_iter().map(tried).collect();
         Ok(Self { machine, line, here: vec![shared_memory()], interfaces, remarks })
     }
 
-    pub fn trials(&self) -> impl Iterator<Item = &Trial> {
-        self.here.iter().chain(self.interfaces.iter().flat_map(|(_, trials)| trials))
+    pub fn probes(&self) -> impl Iterator<Item = &Probe> {
+        self.here.iter().chain(self.interfaces.iter().flat_map(|(_, probes)| probes))
     }
 }

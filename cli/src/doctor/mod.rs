@@ -9,7 +9,7 @@ mod line;
 mod words;
 
 use anyhow::bail;
-use doorbell_transports::discover::{Interface, Remark, Trial};
+use doorbell_transports::discover::{Interface, Probe, Remark};
 use serde_json::{Value, json};
 
 use crate::out;
@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         true => format!("{}\n", json(&findings)),
         false => words::of(&findings),
     })?;
-    if !findings.trials().any(|trial| trial.outcome.is_ok()) {
+    if !findings.probes().any(|probe| probe.outcome.is_ok()) {
         bail!("no device works here; what is said of each tells what to do");
     }
     Ok(())
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn json(findings: &Findings) -> Value {
     let Findings { machine, line, here, interfaces, remarks } = findings;
-    let interfaces: Vec<_> = interfaces.iter().map(|(it, trials)| interface(it, trials)).collect();
+    let interfaces: Vec<_> = interfaces.iter().map(|(it, probes)| interface(it, probes)).collect();
     json!({
         "kernel": machine.kernel,
         "processors": machine.processors,
@@ -51,12 +51,12 @@ fn json(findings: &Findings) -> Value {
         "wmem_max": machine.send_buffer,
         "rdma": machine.rdma,
         "remarks": remarks.iter().map(remark).collect::<Vec<_>>(),
-        "devices": here.iter().map(trial).collect::<Vec<_>>(),
+        "devices": here.iter().map(probe).collect::<Vec<_>>(),
         "interfaces": interfaces,
     })
 }
 
-fn interface(interface: &Interface, trials: &[Trial]) -> Value {
+fn interface(interface: &Interface, probes: &[Probe]) -> Value {
     let addresses = interface.addresses.iter().map(|(address, bits)| format!("{address}/{bits}"));
     json!({
         "name": interface.name,
@@ -69,15 +69,15 @@ fn interface(interface: &Interface, trials: &[Trial]) -> Value {
         "segmentation": interface.offloads.segmentation,
         "checksum": interface.offloads.checksum,
         "remarks": interface.remarks().iter().map(remark).collect::<Vec<_>>(),
-        "devices": trials.iter().map(trial).collect::<Vec<_>>(),
+        "devices": probes.iter().map(probe).collect::<Vec<_>>(),
     })
 }
 
-fn trial(trial: &Trial) -> Value {
-    match &trial.outcome {
-        Err(why) => json!({ "device": trial.device, "works": false, "why": why.to_string() }),
+fn probe(probe: &Probe) -> Value {
+    match &probe.outcome {
+        Err(why) => json!({ "device": probe.device, "works": false, "why": why.to_string() }),
         Ok(can) => json!({
-            "device": trial.device,
+            "device": probe.device,
             "works": true,
             "mtu": can.mtu.bytes(),
             "run": can.run,

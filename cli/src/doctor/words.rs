@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use doorbell_transports::Capabilities;
-use doorbell_transports::discover::{Interface, Machine, Remark, Trial};
+use doorbell_transports::discover::{Interface, Machine, Probe, Remark};
 
 use super::findings::Findings;
 use super::line;
@@ -12,12 +12,12 @@ pub fn of(findings: &Findings) -> String {
     let mut lines = Vec::new();
     lines.push(machine(&findings.machine, findings.line));
     lines.extend(findings.remarks.iter().map(remark));
-    lines.extend(findings.here.iter().map(trial));
-    for (it, trials) in &findings.interfaces {
+    lines.extend(findings.here.iter().map(probe));
+    for (it, probes) in &findings.interfaces {
         lines.push(String::new());
         lines.push(interface(it));
         lines.extend(it.remarks().iter().map(remark));
-        lines.extend(trials.iter().map(trial));
+        lines.extend(probes.iter().map(probe));
     }
     lines.join("\n") + "\n"
 }
@@ -53,10 +53,10 @@ fn interface(interface: &Interface) -> String {
     format!("{name}: {}", facts.join(", "))
 }
 
-fn trial(trial: &Trial) -> String {
-    match &trial.outcome {
-        Ok(can) => format!("  + {}: {}", trial.device, abilities(can)),
-        Err(why) => format!("  - {}: {why}", trial.device),
+fn probe(probe: &Probe) -> String {
+    match &probe.outcome {
+        Ok(can) => format!("  + {}: {}", probe.device, abilities(can)),
+        Err(why) => format!("  - {}: {why}", probe.device),
     }
 }
 

@@ -5,45 +5,45 @@ use std::net::{IpAddr, SocketAddr};
 
 use doorbell_core::wire::{Mac, PathMtu, UdpPort};
 
-use super::Remark;
-use super::trial::Trial;
+use super::probe::Probe;
+use super::remark::Remark;
 use crate::sys;
 use crate::sys::ethtool::{self, SEGMENTATION};
 
-/// The port that standard peers speak to.
+/// RoCE's own port, which standard peers send to.
 const ROCE_V2: u16 = UdpPort::ROCE_V2.0;
 
-/// A network interface.
+/// A network interface, as devices see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interface {
-    /// Its name.
+    /// The name of the interface.
     pub name: String,
-    /// Its Ethernet address, if it is of that kind.
+    /// The interface's Ethernet address, if it has one.
     pub mac: Option<Mac>,
     /// The most bytes of a frame behind its Ethernet header.
     pub mtu: u32,
-    /// Whether it was taken up.
+    /// True if the interface was taken up.
     pub up: bool,
-    /// Whether it has a carrier.
+    /// True if the interface has a carrier.
     pub running: bool,
-    /// Whether its frames have Ethernet's form.
+    /// True if the interface's frames have Ethernet's form.
     pub ethernet: bool,
-    /// Whether it leads back to this machine.
+    /// True if the interface leads back to this machine.
     pub loopback: bool,
-    /// Its addresses, and the bits that their networks have.
+    /// The interface's IP addresses, each with how many of its bits are the network's.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Its driver, where that has a name.
+    /// The name of the interface's driver, where it has one.
     pub driver: Option<String>,
-    /// What it does for who sends.
+    /// The work that the interface does for senders.
     pub offloads: Offloads,
 }
 
-/// What an interface does for who sends.
+/// The work that an interface does for senders.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Offloads {
-    /// It cuts runs of UDP into packets.
+    /// True if the interface cuts runs of UDP into packets.
     pub segmentation: bool,
-    /// It computes the checksums of UDP.
+    /// True if the interface computes the checksums of UDP.
     pub checksum: bool,
 }
 
@@ -58,7 +58,7 @@ impl Offloads {
     }
 }
 
-/// The interfaces of this thread's network namespace.
+/// Lists the interfaces of this thread's network namespace.
 ///
 /// # Errors
 /// When the system does not list them.
@@ -66,7 +66,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     sys::interface::all()?.into_iter().filter_map(|found| described(found).transpose()).collect()
 }
 
-/// What can be learnt of an interface; nothing if it has gone meanwhile.
+/// Describes an interface of the system's list; `None` if it has gone meanwhile.
 fn described(found: pnet_datalink::NetworkInterface) -> io::Result<Option<Interface>> {
     let asked = match sys::interface::Interface::named(&found.name) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -87,14 +87,15 @@ fn described(found: pnet_datalink::NetworkInterface) -> io::Result<Option<Interf
 }
 
 impl Interface {
-    /// Opens each device on it for a moment: raw ones on the interface, sockets on its addresses.
-    pub fn trials(&self) -> Vec<Trial> {
+    /// Opens each device on the interface for a moment: raw devices on the interface itself, UDP sockets
+    /// at its addresses.
+    pub fn probes(&self) -> Vec<Probe> {
         let sockets = self.sockets().map(|it| format!("udp:{}", SocketAddr::new(it, ROCE_V2)));
         let raw = ["packet", "packet-v2"].map(|device| format!("{device}:{}", self.name));
-        sockets.chain(raw).map(Trial::of).collect()
+        sockets.chain(raw).map(Probe::of).collect()
     }
 
-    /// The first address of each family that others can be told.
+    /// Returns the first address of each family that other machines can be told.
     fn sockets(&self) -> impl Iterator<Item = IpAddr> {
         let of = |wanted: fn(&IpAddr) -> bool| {
             self.addresses.iter().map(|(address, _)| *address).find(wanted)
@@ -106,7 +107,7 @@ impl Interface {
         [of(IpAddr::is_ipv4), of(global)].into_iter().flatten()
     }
 
-    /// What of it keeps devices from being as fast as they could.
+    /// Lists what of the interface keeps devices from being as fast as they could be.
     pub fn remarks(&self) -> Vec<Remark> {
         let mut remarks = Vec::new();
         let Self { name, mtu, .. } = self;

@@ -1,39 +1,40 @@
-//! What the machine has, whatever the interface.
+//! What the machine has for devices, on any interface.
 
 use std::fs;
 
-use super::Remark;
+use super::remark::Remark;
 
-/// What the machine has for devices.
+/// The properties of a machine that devices depend on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
-    /// The kernel's version.
+    /// The version of the kernel.
     pub kernel: String,
-    /// The processors that this process may use.
+    /// The number of processors that this process may use.
     pub processors: usize,
-    /// Whether this process may open raw sockets: it has the capability `CAP_NET_RAW`.
+    /// True if this process may open raw sockets, by the capability `CAP_NET_RAW`.
     pub raw_sockets: bool,
-    /// Whether it may have buffers of any size: it has `CAP_NET_ADMIN`.
+    /// True if this process may have socket buffers of any size, by the capability `CAP_NET_ADMIN`.
     pub large_buffers: bool,
-    /// The most bytes of a socket's receive buffer otherwise (`net.core.rmem_max`).
+    /// The most bytes of a socket's receive buffer without that capability (`net.core.rmem_max`).
     pub receive_buffer: Option<u64>,
-    /// The most bytes of a socket's send buffer otherwise (`net.core.wmem_max`).
+    /// The most bytes of a socket's send buffer without that capability (`net.core.wmem_max`).
     pub send_buffer: Option<u64>,
-    /// Whether users may make namespaces of their own, where they are root.
+    /// True if users may make namespaces of their own, in which they are root.
     pub user_namespaces: bool,
-    /// RDMA devices of the kernel's: hardware, or its own software RoCE, which takes port 4791.
+    /// The kernel's RDMA devices: hardware, or its own software RoCE, which takes port 4791.
     pub rdma: Vec<String>,
 }
 
-/// The place of a capability in the masks that the kernel prints.
+/// The bit of `CAP_NET_ADMIN` in the masks that the kernel prints.
 const NET_ADMIN: u32 = 12;
+/// The bit of `CAP_NET_RAW` in the masks that the kernel prints.
 const NET_RAW: u32 = 13;
 
-/// What a device's socket buffers are to hold; with less, bursts are lost.
+/// How many bytes a device's socket buffers should hold. With less, bursts are lost.
 const WANTED: u64 = 2 << 20;
 
 impl Machine {
-    /// Looks at this one.
+    /// Looks at the machine on which this process runs.
     pub fn here() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let number = |path: &str| text(path).trim().parse().ok();
@@ -53,7 +54,7 @@ impl Machine {
         }
     }
 
-    /// What of it keeps devices from working, or from being as fast as they could.
+    /// Lists what of the machine keeps devices from working, or from being as fast as they could be.
     pub fn remarks(&self) -> Vec<Remark> {
         let mut remarks = Vec::new();
         let mut remark = |when: bool, found: String, advice: &str| {
@@ -90,7 +91,7 @@ impl Machine {
     }
 }
 
-/// The capabilities of a process, as a mask.
+/// Reads the capabilities of a process, as a mask, from its `status` file.
 fn effective_capabilities(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

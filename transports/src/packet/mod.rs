@@ -1,15 +1,15 @@
-//! Raw Ethernet by RoCE v1: a frame a packet, sent as it is encoded, received by a ring that the
-//! kernel fills and this process polls.
+//! Raw Ethernet by RoCE v1. Each packet is a frame, sent as soon as it is encoded, and received by a
+//! ring that the kernel fills and this process polls.
 //!
-//! The interface's own address is used, so this works where a foreign one never arrives (macvlan).
-//! A filter in the kernel passes a process the frames of its own queue pairs and of queue pair 1. A
-//! busy one that is alone on the interface does without, until a frame comes that is another's;
-//! while it does not poll, such frames may fill its ring.
+//! The device uses the interface's own address, so it works on interfaces that pass frames for no other
+//! address (macvlan). A filter in the kernel passes a process the frames of its own queue pairs and of
+//! queue pair 1. A busy device that is alone on the interface has no filter, until a frame of another
+//! process comes; while it does not poll, such frames may fill its ring.
 //!
-//! Of several processes on an interface the kernel asks the one that was opened last first, which
-//! the others pay for with each frame. So a busy device may open its socket anew, at any time, in a
-//! thread that lives for some milliseconds: whoever forbids himself that with a filter of system
-//! calls is to let `socket`, `setsockopt` and `clone` fail, not kill.
+//! The kernel asks the packet sockets of an interface one after the other whether a frame is theirs, the
+//! one that was opened last first, and each takes time. So a busy device may open its socket anew, at
+//! any time, in a thread that lives for some milliseconds. A program with a filter of system calls
+//! should let `socket`, `setsockopt` and `clone` fail rather than kill it.
 
 mod filter;
 
@@ -22,16 +22,16 @@ use doorbell_core::wire::{EtherType, Mac};
 use crate::address::{Address, ReachError};
 use crate::clock::Clock;
 use crate::open::OpenError;
-use crate::raw::{Intake, Link, Peers, Raw, Recipe};
+use crate::raw::{BoundInterface, Intake, Peers, Raw, Recipe};
 use crate::sys::packet::PacketSocket;
 
-/// What it is called.
+/// The name of the device, which addresses and errors begin with.
 const NAME: &str = "packet";
 
 /// An interface spoken to by RoCE v1.
 pub type Packet = Raw<Stations>;
 
-/// Peers whose addresses are their interfaces'.
+/// Peers that are known by the Ethernet addresses of their interfaces.
 #[derive(Debug)]
 pub struct Stations {
     own: Mac,
@@ -41,10 +41,10 @@ impl Packet {
     /// Opens an interface for the queue pairs that `numbering` calls this process's.
     ///
     /// # Errors
-    /// When it is not there, not up, no Ethernet, or its MTU is too small; when raw sockets are not
-    /// allowed.
+    /// When the interface is missing, not up, no Ethernet, or its MTU is too small; when raw sockets
+    /// are not allowed.
     pub fn open(interface: &str, numbering: Numbering) -> Result<Self, OpenError> {
-        let (link, found) = Link::find(NAME, interface)?;
+        let (bound, found) = BoundInterface::find(NAME, interface)?;
         let opened = || -> io::Result<_> {
             let own = filter::own(numbering);
             let intake = Intake::open(Recipe {
@@ -55,10 +55,10 @@ impl Packet {
                 runs: false,
                 addresses: vec![],
             })?;
-            // Another would be some more lines of the kernel's memory on each frame's way: 10 ns.
+            // Another socket would put more of the kernel's cache lines on each frame's way: 10 ns.
             let singles = intake.socket().clone();
             let (own, address) = (found.mac, Address::Packet(found.mac));
-            Raw::new(NAME, address, Stations { own }, link, intake, singles, 1)
+            Raw::new(NAME, address, Stations { own }, bound, intake, singles, 1)
         };
         opened().map_err(|source| OpenError::raw(NAME, interface, source))
     }

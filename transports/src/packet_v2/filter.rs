@@ -1,23 +1,24 @@
-//! Which frames of the protocol that its socket is bound to are a device's.
+//! The filter that passes a device its own frames, among those of its protocol.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use doorbell_core::wire::{Ethernet, IpProtocol, Ipv4, Ipv6, Mac, UdpPort};
 
-use super::question::{
-    ADVERTISEMENT, EVERYBODY, ICMPV6, Own, SOLICITATION, group_mac, solicited_node,
+use super::discovery::{
+    ADVERTISEMENT, EVERYBODY, ICMPV6, SOLICITATION, Station, group_mac, solicited_node,
 };
 use crate::sys::filter::Test;
 
-/// RoCE that is sent to its address, and over IPv6 what neighbours ask and tell. What rules out
-/// most frames of others comes first, for every frame of the protocol is looked at.
+/// Returns tests for RoCE that is sent to the device's address and, over IPv6, for questions and answers
+/// of neighbours. The test that rules out most frames of others comes first, since every frame of the
+/// protocol is looked at.
 ///
-/// Queue pairs are not looked at: the address is one process's alone, and of a frame that holds a
-/// run only the first packet is seen.
-pub(super) fn own(own: Own) -> Vec<Vec<Test>> {
+/// Queue pairs are not looked at: one process alone has the address, and a filter sees only the first
+/// packet of a run.
+pub(super) fn own(own: Station) -> Vec<Vec<Test>> {
     match own.ip {
         IpAddr::V4(_) => {
-            // Five words of header, and no options.
+            // The header has five words, and no options.
             let form = Test::half(Ethernet::LEN, 0xFF00, 0x4500);
             let protocol = Test::half(Ethernet::LEN + 8, 0x00FF, IpProtocol::UDP.0.into());
             let [first, rest] = Test::to(own.mac);
@@ -35,8 +36,9 @@ pub(super) fn own(own: Own) -> Vec<Vec<Test>> {
     }
 }
 
-/// What is sent to one's own address, to those who are asked for it, or to everybody. The first two
-/// bytes of groups are the same; those of stations need not be looked at.
+/// Returns a test for frames to the device's own address, to the group that is asked for it, or to
+/// everybody. The first two bytes are the same of all groups, and those of stations need not be looked
+/// at.
 fn asked_or_told(own: Mac, ip: Ipv6Addr) -> Test {
     let ends = [own, group_mac(solicited_node(ip)), group_mac(EVERYBODY)];
     Test::word(2, &ends.map(|Mac([_, _, a, b, c, d])| (!0, u32::from_be_bytes([a, b, c, d]))))

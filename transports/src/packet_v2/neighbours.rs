@@ -1,4 +1,4 @@
-//! Who is where on this Ethernet.
+//! The neighbours of a device: the Ethernet addresses at which IP addresses are.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,23 +11,31 @@ use doorbell_core::nic::Way;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{Ethernet, Mac, UdpPort};
 
+use super::discovery::{self, Heard, ICMPV6, Station, Whom};
 use super::network::Network;
-use super::question::{self, Heard, ICMPV6, Own, Whom};
-use super::{ARP_SLOTS, NAME};
 use crate::address::{Address, ReachError};
 use crate::clock::Clock;
 use crate::device::Trouble;
 use crate::raw::Peers;
 use crate::sys::packet::{PacketSocket, ReceiveRing};
 
+/// The name of the device, which addresses and errors begin with.
+pub(super) const NAME: &str = "packet-v2";
+
+/// The size of a slot in the ring for ARP: room for a frame, and for what the kernel says of it.
+pub(super) const ARP_SLOT: usize = 256;
+/// The number of slots in the ring for ARP.
+pub(super) const ARP_SLOTS: usize = 64;
+
 /// The most neighbours that are remembered.
 pub const MOST: usize = 1024;
-/// How often an address is asked for before nobody has it, and how long each answer is waited for.
+/// How often an address is asked for, before nobody is taken to have it.
 const TRIES: u32 = 3;
+/// How long the answer to each question is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A protocol of its own that neighbours speak over IPv4, with a socket for it. Over IPv6 their
-/// frames come among the others: another socket would look at each of those.
+/// The socket for ARP, by which neighbours ask and tell over IPv4. Over IPv6 their frames come by the
+/// device's own socket: another socket would have to look at each frame of the protocol.
 pub(super) struct Arp {
     pub socket: PacketSocket,
     pub ring: ReceiveRing,
@@ -46,82 +54,88 @@ impl fmt::Debug for Neighbours {
     }
 }
 
-/// Who was asked for, by their IP addresses.
+/// The neighbours that were asked for, by their IP addresses.
 struct Table {
-    own: Own,
+    own: Station,
     entries: HashMap<IpAddr, Neighbour>,
-    /// How many of them are being asked for.
+    /// How many neighbours are being asked for at present.
     asked: usize,
-    /// Whether one of them has moved while it may have been spoken to.
+    /// True once a neighbour has moved to another Ethernet address, to which paths may not lead.
     moved: bool,
-    /// Who has the same IP address as this device.
-    double: Option<Mac>,
+    /// The Ethernet address of another station that has the same IP address as this device.
+    rival: Option<Mac>,
 }
 
+/// The state of a neighbour that was asked for.
 #[derive(Clone, Copy, Debug)]
 enum Neighbour {
+    /// The neighbour was asked for so many times, and its answer is waited for.
     Asked { tries: u32, until: Time },
+    /// The neighbour is at this Ethernet address.
     Known(Mac),
+    /// The neighbour has not answered.
     Silent,
 }
 
 impl Neighbours {
     pub(super) fn new(mac: Mac, network: Network, arp: Option<Arp>) -> Self {
-        let (own, entries) = (Own { mac, ip: network.own() }, HashMap::new());
-        Self { network, arp, table: Table { own, entries, asked: 0, moved: false, double: None } }
+        let (own, entries) = (Station { mac, ip: network.own() }, HashMap::new());
+        Self { network, arp, table: Table { own, entries, asked: 0, moved: false, rival: None } }
     }
 
-    /// Who has the same IP address as this device, as far as was heard.
-    pub(super) fn double(&self) -> Option<Mac> {
-        self.table.double
+    /// Returns the Ethernet address of another station with the same IP address, if one was heard.
+    pub(super) fn rival(&self) -> Option<Mac> {
+        self.table.rival
     }
 
-    /// Asks everybody who has this device's own address.
+    /// Asks all stations whether one has this device's own address.
     pub(super) fn probe(&self, socket: &PacketSocket) {
         self.table.ask(self.table.own.ip, Whom::Group, socket);
     }
 
-    /// Tells everybody that this device has it.
+    /// Tells all stations that this device has its address.
     pub(super) fn announce(&self, socket: &PacketSocket) {
-        let _ = socket.send(question::tell(self.table.own, None).bytes());
+        let _ = socket.send(discovery::tell(self.table.own, None).bytes());
     }
 
-    /// The headers of what goes from the device to itself.
+    /// Returns the headers of what goes from the device to itself.
     pub(super) fn to_self(&self) -> Outer {
         self.table.outer(self.table.own.ip, self.table.own.mac)
     }
 }
 
 impl Table {
-    // A question that the interface refuses is asked again like one that nobody heard.
+    /// Asks for an address. If the interface refuses the frame, it is asked again like a question that
+    /// nobody answered.
     fn ask(&self, about: IpAddr, whom: Whom, socket: &PacketSocket) {
-        let _ = socket.send(question::ask(self.own, about, whom).bytes());
+        let _ = socket.send(discovery::ask(self.own, about, whom).bytes());
     }
 
+    /// Learns from a frame that is about neighbours, and answers a question for the own address.
     fn hear(&mut self, frame: &[u8], socket: &PacketSocket) {
-        let Some(heard) = question::hear(frame) else { return };
+        let Some(heard) = discovery::hear(frame) else { return };
         let (ip, mac) = match heard {
             Heard::Asked { ip, mac, .. } => (ip, mac),
             Heard::Told { ip, mac } => (Some(ip), mac),
         };
-        // One's own words may come back.
+        // The device's own frames may come back.
         if mac == self.own.mac {
             return;
         }
         match ip {
-            Some(ip) if ip == self.own.ip => self.double = Some(mac),
+            Some(ip) if ip == self.own.ip => self.rival = Some(mac),
             Some(ip) => self.learn(ip, mac),
             None => {}
         }
         if let Heard::Asked { about, ip, mac } = heard
             && about == self.own.ip
         {
-            let asker = ip.map(|ip| (ip, mac));
-            let _ = socket.send(question::tell(self.own, asker).bytes());
+            let asker = ip.map(|ip| Station { mac, ip });
+            let _ = socket.send(discovery::tell(self.own, asker).bytes());
         }
     }
 
-    /// Notes where a neighbour is, if anybody here wants to know.
+    /// Records where a neighbour is, if it was asked for.
     fn learn(&mut self, ip: IpAddr, mac: Mac) {
         let Some(neighbour) = self.entries.get_mut(&ip) else { return };
         match std::mem::replace(neighbour, Neighbour::Known(mac)) {
@@ -131,7 +145,7 @@ impl Table {
         }
     }
 
-    /// Asks again for those who have not answered in time.
+    /// Asks again for neighbours that have not answered in time.
     #[cold]
     fn insist(&mut self, now: Time, socket: &PacketSocket) {
         let mut again = Vec::new();
@@ -153,7 +167,8 @@ impl Table {
         }
     }
 
-    /// Room for one more, in which somebody may stand who did not answer.
+    /// Makes room for another neighbour, by forgetting those that did not answer. Returns whether there
+    /// is room.
     fn make_room(&mut self) -> bool {
         if self.entries.len() >= MOST {
             self.entries.retain(|_, neighbour| !matches!(neighbour, Neighbour::Silent));
@@ -161,15 +176,15 @@ impl Table {
         self.entries.len() < MOST
     }
 
-    /// The headers of what goes to a neighbour.
+    /// Returns the headers of what goes to a neighbour.
     fn outer(&self, ip: IpAddr, mac: Mac) -> Outer {
-        let Own { mac: own_mac, ip: own } = self.own;
+        let Station { mac: own_mac, ip: own } = self.own;
         let from = SocketAddr::new(own, flow(own, ip).0);
         let outer = Outer::v2((own_mac, mac), from, SocketAddr::new(ip, UdpPort::ROCE_V2.0));
         outer.expect("neighbours' addresses are of one kind")
     }
 
-    /// Addresses a frame to where its neighbour is now.
+    /// Changes the destination of a frame to the Ethernet address that its neighbour has now.
     #[cold]
     fn find(&self, path: &Path, frame: &mut [u8]) {
         let to = match path.outer() {
@@ -183,8 +198,8 @@ impl Table {
     }
 }
 
-/// The source port that two hosts use, by which what is in between spreads flows: the same in both
-/// directions, as the answers take it over.
+/// Returns the source port between two hosts, by which routers and switches spread flows. It is the same
+/// in both directions, as answers take it over.
 fn flow(one: IpAddr, other: IpAddr) -> UdpPort {
     let bytes = |ip| match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -199,8 +214,8 @@ fn flow(one: IpAddr, other: IpAddr) -> UdpPort {
 
 impl Peers for Neighbours {
     const RUNS: bool = true;
-    const MEMORY: usize = MOST * size_of::<(IpAddr, Neighbour)>()
-        + ReceiveRing::memory(super::ARP_SLOT, super::ARP_SLOTS);
+    const MEMORY: usize =
+        MOST * size_of::<(IpAddr, Neighbour)>() + ReceiveRing::memory(ARP_SLOT, ARP_SLOTS);
 
     fn reach(
         &mut self,
@@ -251,7 +266,7 @@ impl Peers for Neighbours {
 
     #[inline]
     fn take(&mut self, frame: &[u8], socket: &PacketSocket) -> bool {
-        /// Where the next header of IPv6 stands. Over IPv4 nothing but RoCE passes the filter.
+        /// The offset of the next header in IPv6. Over IPv4, only RoCE passes the filter.
         const NEXT: usize = Ethernet::LEN + 6;
         let about_peers = self.arp.is_none() && frame.get(NEXT) == Some(&ICMPV6.0);
         if about_peers {
@@ -294,7 +309,7 @@ impl Peers for Neighbours {
     }
 
     fn trouble(&mut self) -> Option<Trouble> {
-        self.table.double.map(|mac| Trouble {
+        self.table.rival.map(|mac| Trouble {
             what: format!("address {}", self.network.own()),
             found: format!("{mac} has it, too"),
             advice: "give one of them another, and open its device anew",

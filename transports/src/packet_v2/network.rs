@@ -1,4 +1,4 @@
-//! An address of one's own, and whom it makes a neighbour.
+//! The address of a device, and the network whose hosts are its neighbours.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::host::not_a_hosts;
 
-/// An address and how many of its bits are the network's, as text `192.0.2.7/24`.
+/// The address of a device, and how many of its bits are the network's. As text `192.0.2.7/24`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Network {
     own: IpAddr,
@@ -24,17 +24,17 @@ pub struct Network {
 pub struct NetworkError(String);
 
 impl Network {
-    /// The link-local network, which every interface is on.
+    /// Makes the link-local network of an address, which every interface is on.
     pub(super) fn link_local(own: Ipv6Addr) -> Self {
         Self { own: own.into(), prefix: 64 }
     }
 
-    /// One's own address.
+    /// Returns the device's own address.
     pub fn own(&self) -> IpAddr {
         self.own
     }
 
-    /// Why no host of this network can have an address, if none can.
+    /// Returns why no host of this network can have an address, or `None` if one can.
     pub(super) fn not_a_neighbours(&self, address: IpAddr) -> Option<&'static str> {
         if let (IpAddr::V4(own), IpAddr::V4(ip)) = (self.own, address)
             && self.prefix < 31
@@ -52,7 +52,7 @@ impl Network {
         not_on_ethernet(address)
     }
 
-    /// Whether a host is a neighbour, and not behind a router.
+    /// Returns whether a host is a neighbour, and not behind a router.
     pub(super) fn holds(&self, host: IpAddr) -> bool {
         match (self.own, host) {
             (IpAddr::V4(own), IpAddr::V4(host)) => {
@@ -67,12 +67,12 @@ impl Network {
     }
 }
 
-/// Whether the first `prefix` of `bits` bits are the same.
+/// Returns whether the first `prefix` of `bits` bits are the same.
 fn same(a: u128, b: u128, bits: u8, prefix: u8) -> bool {
     (a ^ b).checked_shr(u32::from(bits - prefix)).unwrap_or(0) == 0
 }
 
-/// Why an address can't be that of a host on an Ethernet, if it can't.
+/// Returns why an address can't be that of a host on an Ethernet, or `None` if it can.
 fn not_on_ethernet(address: IpAddr) -> Option<&'static str> {
     let loopback = "it is a loopback address, which no Ethernet carries";
     not_a_hosts(address).or_else(|| address.is_loopback().then_some(loopback))

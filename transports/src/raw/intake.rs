@@ -1,19 +1,19 @@
-//! Where a raw device's frames come in.
+//! The intake of a raw device: the sockets by which its frames come in.
 //!
-//! The kernel asks the socket that was bound last first whether a frame is its own. So a device
-//! that is busy, and finds that others were opened behind it, makes another socket in its turn and
-//! takes frames by that one: those who are asked before it are then others who are just as busy, or
-//! came since. A thread that lives for some milliseconds does what takes long: it looks, makes the
-//! socket and its ring, and closes the old ones.
+//! The kernel asks the socket that was bound last first whether a frame is its own. So a busy device
+//! that finds other sockets in front of its own opens another socket, and takes frames by that one.
+//! Sockets in front of the new one then belong to devices that are just as busy, or were opened since.
+//! A thread that lives for some milliseconds does what takes long: it looks at the order of sockets,
+//! makes the socket and its ring, and closes the old ones.
 //!
-//! No frame is lost by that, or comes twice or in another order, as long as no ring overruns. While
-//! both sockets are bound, all frames come by the old one, and are taken from it. Then the old one
-//! is left, and what the new one has of those is passed over.
+//! By such a change no frame is lost, comes twice, or comes in another order, as long as no ring
+//! overruns. While both sockets are bound, all frames come by the old one, and are taken from it. Then
+//! the old socket is closed, and the frames that the new one has, too, are passed over.
 //!
-//! A filter in the kernel, too, costs a frame 40 nanoseconds, however short it is. So a device that
-//! is busy, and finds no other on its interface, does without, where the protocol is RoCE's own:
-//! until it sees a frame that is not its own, or finds another device, or sleeps. Each frame is
-//! checked here, also behind a filter: what came before it was attached is in the ring still.
+//! A filter in the kernel costs a frame 40 nanoseconds, however short the filter is. So a busy device
+//! that finds no other on its interface has no filter, where the protocol is RoCE's own: until it sees
+//! a frame that is not its own, or finds another device, or sleeps. Each frame is checked here, even
+//! behind a filter, since frames that came before the filter was attached are still in the ring.
 
 #[cfg(test)]
 mod tests;
@@ -26,140 +26,146 @@ use std::time::Duration;
 
 use doorbell_core::time::Time;
 
-use super::LONGEST;
-use super::doubles::Doubles;
-use super::order::{self, Standing};
+use super::duplicates::Duplicates;
+use super::frame::LONGEST;
+use super::ring_socket::{NextFrame, Recipe, RingSocket};
 use super::schedule::Schedule;
-use super::source::{Recipe, Source};
+use super::socket_order::{self, SocketPlace};
 use crate::sys::packet::PacketSocket;
 use crate::sys::{thread as own_thread, virtio};
 
-/// How long both sockets are bound: what the new one was not asked for has come by the old one
-/// then. It takes microseconds, and where a driver hands frames up by the batch, one or two
-/// milliseconds.
+/// How long both sockets are bound. Frames that the new socket was not asked for have come by the old
+/// one then. That takes microseconds, or one or two milliseconds where a driver hands frames up by the
+/// batch.
 const OVERLAP: Duration = Duration::from_millis(10);
-/// How often whoever sleeps looks whether a thread is done, or the overlap over.
+/// How often a driver that sleeps is woken to look whether a thread is done, or the overlap is over.
 const STEP: Duration = Duration::from_millis(5);
-/// The stack of a thread that reads a table and makes some calls.
+/// The bytes of stack of a thread that reads a table and makes some calls.
 const STACK: usize = 128 << 10;
 
-/// Where frames come in.
+/// The sockets by which a device's frames come in.
 pub struct Intake {
-    source: Source,
-    /// A frame too long for the ring's slots, where frames may hold a run.
+    source: RingSocket,
+    /// Memory for a frame too long for the ring's slots, where frames may hold a run.
     long: Option<Box<[u8]>>,
     recipe: Recipe,
-    /// Frames that sockets lost which are no more, and those that are not its own.
+    /// How many frames were lost by sockets that are closed.
     lost: u64,
+    /// How many frames came that are not the device's.
     strangers: u64,
     schedule: Schedule,
-    /// Whether the kernel passes only its own frames.
+    /// True if the kernel passes only the device's own frames.
     filters: bool,
-    step: Step,
-    /// What the new source may have that was taken from the old one.
+    stage: Stage,
+    /// While frames may come by two sockets: the old socket, and what was taken from it.
     overlap: Option<Overlap>,
 }
 
-/// How far the way to the front is.
+/// The stages of a change to a socket in front of the others.
 #[derive(Default)]
-enum Step {
+enum Stage {
     #[default]
     Rest,
-    /// It is looked who is asked before, and if anybody is, a new source is made.
-    Looking(JoinHandle<Found>),
-    /// Both sources are bound.
+    /// A thread looks which sockets are in front and, if any are, makes a new socket.
+    Looking(JoinHandle<LookOutcome>),
+    /// The old socket and the new one are both bound.
     Overlap { until: Time },
-    /// What the old one had at the end of that is taken.
+    /// The frames that the old socket had at the end of the overlap are taken.
     Ending,
-    /// A source is dropped, and what the new one has that was taken from it is passed over.
+    /// A thread closes the old socket, and frames of the new socket are passed over that were taken from
+    /// the old one.
     Leaving(Option<JoinHandle<()>>),
 }
 
-/// What was found of those who are asked before.
-enum Found {
-    /// There is nobody else.
+/// The outcome of a look at the order of sockets.
+enum LookOutcome {
+    /// The device's socket is the only one.
     Alone,
-    /// There is nobody before.
+    /// The device's socket is in front of all others.
     First,
-    /// There is somebody, or it can't be told. A new source, if there was one to be had.
-    Behind(Option<Source>),
+    /// The device's socket may be behind another. With a new socket, if one could be made.
+    Behind(Option<RingSocket>),
 }
 
+/// The state of the intake while frames come by two sockets.
 struct Overlap {
-    /// From which frames are taken, as long as it is there.
-    old: Option<Source>,
-    doubles: Doubles,
-    /// Of the frames that were there when the last step was taken, how many are left at most.
+    /// The old socket, from which frames are taken as long as it is there.
+    old: Option<RingSocket>,
+    duplicates: Duplicates,
+    /// The most frames that are left of those that were there when the present stage began.
     rest: usize,
 }
 
 impl Intake {
-    /// Receives what a recipe says.
+    /// Opens a socket by a recipe, and receives by it.
     pub fn open(recipe: Recipe) -> io::Result<Self> {
         let source = recipe.make()?;
         recipe.begin(&source)?;
         let long = recipe.runs.then(|| vec![0; virtio::LEN + LONGEST].into());
-        let (schedule, step, overlap) = (Schedule::new(), Step::Rest, None);
+        let (schedule, stage, overlap) = (Schedule::new(), Stage::Rest, None);
         let (lost, strangers, filters) = (0, 0, true);
-        Ok(Self { source, long, recipe, lost, strangers, schedule, filters, step, overlap })
+        Ok(Self { source, long, recipe, lost, strangers, schedule, filters, stage, overlap })
     }
 
-    /// The socket by which frames come from now on, and leave.
+    /// Returns the socket by which frames leave, and come from now on.
     #[inline]
     pub fn socket(&self) -> &PacketSocket {
         &self.source.socket
     }
 
-    /// The socket by which the next frame comes: another one when this has [gone on](Self::go_on).
+    /// Returns the socket by which the next frame comes. It may be another one after
+    /// [`go_on`](Self::go_on).
     pub fn listening(&self) -> BorrowedFd<'_> {
         let old = self.overlap.as_ref().and_then(|overlap| overlap.old.as_ref());
         old.unwrap_or(&self.source).socket.as_fd()
     }
 
-    /// The most memory that it takes, which is while there are two sources.
+    /// Returns the most memory that the intake takes, which is while there are two sockets.
     pub fn memory(&self) -> usize {
-        let Source { socket, shape, .. } = &self.source;
+        let RingSocket { socket, shape, .. } = &self.source;
         let queues = 2 * (socket.sending() + self.long.as_ref().map_or(0, |_| socket.queue()));
         let long = self.long.as_ref().map_or(0, |long| long.len());
-        2 * shape.memory() + queues + long + Doubles::MEMORY + STACK
+        2 * shape.memory() + queues + long + Duplicates::MEMORY + STACK
     }
 
-    /// How many frames came while there was no room for them, since this was last asked.
+    /// Returns how many frames came while there was no room for them, since the last call.
     pub fn overrun(&mut self) -> u64 {
         self.source.overrun() + mem::take(&mut self.lost)
     }
 
-    /// How many frames came that are not its own, since this was last asked.
+    /// Returns how many frames came that are not the device's, since the last call.
     pub fn strangers(&mut self) -> u64 {
         mem::take(&mut self.strangers)
     }
 
-    /// Passes the next frame to `take`, and the size of its packets if it is a run. Whether there
-    /// was one.
+    /// Passes the next frame to `take`, and the size of its packets if the frame is a run. Returns
+    /// whether there was a frame.
     #[inline]
     pub fn next(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
         if self.overlap.is_some() {
             return self.next_of_two(take);
         }
         let next = self.source.next(&mut self.long, &self.recipe.own, take);
-        if next == Some(false) {
+        if next == Some(NextFrame::Anothers) {
             self.sees_another();
         }
         next.is_some()
     }
 
-    /// A frame is not its own: others may follow.
+    /// Counts a frame that is not the device's, and attaches the filter, since others may follow.
     #[cold]
     fn sees_another(&mut self) {
         self.strangers += 1;
         self.filter(true);
     }
 
+    /// Passes the next frame to `take` while frames come by two sockets.
     #[cold]
     fn next_of_two(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
-        let Some(Overlap { old, doubles, rest }) = &mut self.overlap else { return false };
-        // Also while the old one is taken from, or the new one would overrun.
-        while self.source.head().is_some_and(|head| doubles.pass(head)) {
+        let Some(Overlap { old, duplicates, rest }) = &mut self.overlap else { return false };
+        // Frames of the new socket are passed over even while frames are taken from the old one, or the
+        // new ring would overrun.
+        while self.source.head().is_some_and(|head| duplicates.pass(head)) {
             self.source.next(&mut self.long, &None, |_, _| ());
         }
         self.source.give_back();
@@ -169,87 +175,88 @@ impl Intake {
         };
         let Some(head) = source.head() else {
             *rest = 0;
-            // Or whoever sleeps would be woken for a slot that was read.
+            // Slots that were read would wake a driver that sleeps.
             source.give_back();
             return false;
         };
         if notes {
-            doubles.note(head);
+            duplicates.note(head);
         }
         *rest = rest.saturating_sub(1);
         let next = source.next(&mut self.long, &self.recipe.own, take);
-        self.strangers += u64::from(next == Some(false));
+        self.strangers += u64::from(next == Some(NextFrame::Anothers));
         next.is_some()
     }
 
-    /// Whether it may be time to [go on](Self::go_on) to the front, so many frames having been
-    /// taken.
+    /// Counts frames that were taken, and returns whether [`go_on`](Self::go_on) is to be called.
     #[inline]
     pub fn is_due(&mut self, taken: usize) -> bool {
         self.schedule.is_due(taken)
     }
 
-    /// When it is time to go on, if nothing comes.
+    /// Returns the time when [`go_on`](Self::go_on) is to be called, if no frame comes.
     pub fn next_step(&self, now: Time) -> Option<Time> {
-        (!matches!(self.step, Step::Rest)).then(|| now + STEP)
+        (!matches!(self.stage, Stage::Rest)).then(|| now + STEP)
     }
 
-    /// Takes a step to the front, if it is time. Not while somebody sleeps on what is
-    /// [listened](Self::listening) to. The [socket](Self::socket) may be another then.
+    /// Goes on with a change to a socket in front of the others, if it is time. Must not be called while
+    /// a driver sleeps on the [listening](Self::listening) socket. The [socket](Self::socket) may be
+    /// another one afterwards.
     #[cold]
     pub fn go_on(&mut self, now: Time) {
-        self.step = match mem::take(&mut self.step) {
-            Step::Rest if self.schedule.begins(now) => self.look(),
-            Step::Looking(found) if found.is_finished() => match found.join() {
+        self.stage = match mem::take(&mut self.stage) {
+            Stage::Rest if self.schedule.begins(now) => self.look(),
+            Stage::Looking(found) if found.is_finished() => match found.join() {
                 Ok(found) => self.change(found, now),
-                Err(_) => Step::Rest,
+                Err(_) => Stage::Rest,
             },
-            Step::Overlap { until } if now >= until => {
+            Stage::Overlap { until } if now >= until => {
                 self.counts_rest();
-                Step::Ending
+                Stage::Ending
             }
-            Step::Ending if self.has_no_rest() => self.leave(),
-            Step::Leaving(left) if self.has_no_rest() && has_ended(&left) => {
+            Stage::Ending if self.has_no_rest() => self.leave(),
+            Stage::Leaving(left) if self.has_no_rest() && has_ended(&left) => {
                 self.overlap = None;
-                Step::Rest
+                Stage::Rest
             }
-            step => step,
+            stage => stage,
         };
-        if matches!(self.step, Step::Rest) {
+        if matches!(self.stage, Stage::Rest) {
             self.schedule.rests();
         }
     }
 
-    /// Has somebody look who is asked before, and make a new source then.
-    fn look(&self) -> Step {
+    /// Starts a thread that looks at the order of sockets, and makes a new socket if others are in
+    /// front.
+    fn look(&self) -> Stage {
         let (own, recipe) = (self.source.socket.clone(), self.recipe.clone());
         let shape = self.source.shape;
-        let look = move || match order::standing(&own, recipe.index, recipe.protocol) {
-            Ok(Standing::Alone) => Found::Alone,
-            Ok(Standing::First) => Found::First,
-            // Where there is no other source to be had, the one there is does.
-            Ok(Standing::Behind) => Found::Behind(recipe.make_like(shape).ok()),
-            Err(_) => Found::Behind(None),
+        let look = move || match socket_order::place_of(&own, recipe.index, recipe.protocol) {
+            Ok(SocketPlace::Alone) => LookOutcome::Alone,
+            Ok(SocketPlace::First) => LookOutcome::First,
+            // If no other socket can be made, the device keeps the one that it has.
+            Ok(SocketPlace::Behind) => LookOutcome::Behind(recipe.make_like(shape).ok()),
+            Err(_) => LookOutcome::Behind(None),
         };
-        aside(look).map_or(Step::Rest, Step::Looking)
+        aside(look).map_or(Stage::Rest, Stage::Looking)
     }
 
-    /// Goes on with a new source, if there is one.
-    fn change(&mut self, found: Found, now: Time) -> Step {
-        self.schedule.found(matches!(found, Found::Behind(_)));
-        self.filter(!matches!(found, Found::Alone));
-        let Found::Behind(Some(new)) = found else { return Step::Rest };
+    /// Goes on with a new socket, if there is one.
+    fn change(&mut self, found: LookOutcome, now: Time) -> Stage {
+        self.schedule.found(matches!(found, LookOutcome::Behind(_)));
+        self.filter(!matches!(found, LookOutcome::Alone));
+        let LookOutcome::Behind(Some(new)) = found else { return Stage::Rest };
         if self.recipe.begin(&new).is_err() {
-            return Step::Leaving(aside(move || drop(new)));
+            return Stage::Leaving(aside(move || drop(new)));
         }
         let old = Some(mem::replace(&mut self.source, new));
         self.filters = true;
-        self.overlap = Some(Overlap { old, doubles: Doubles::default(), rest: 0 });
-        Step::Overlap { until: now + OVERLAP }
+        self.overlap = Some(Overlap { old, duplicates: Duplicates::default(), rest: 0 });
+        Stage::Overlap { until: now + OVERLAP }
     }
 
-    /// Has the kernel pass only its own frames, or all that are not others' in any case. If the
-    /// kernel refuses, the next occasion will do.
+    /// Attaches the filter that passes only the device's own frames, or removes it where the device can
+    /// do without. If the kernel refuses, the next call tries again.
     pub fn filter(&mut self, own: bool) {
         let own = own || self.recipe.own.is_none();
         if self.filters == own {
@@ -257,30 +264,30 @@ impl Intake {
         }
         let changed = match own {
             true => self.source.socket.filter(&self.recipe.filter),
-            false => self.source.socket.filter_no_more(),
+            false => self.source.socket.remove_filter(),
         };
         if changed.is_ok() {
             self.filters = own;
         }
     }
 
-    /// Leaves the old source: closing it takes milliseconds.
-    fn leave(&mut self) -> Step {
+    /// Has a thread close the old socket, which takes milliseconds.
+    fn leave(&mut self) -> Stage {
         self.counts_rest();
         let old = self.overlap.as_mut().and_then(|overlap| overlap.old.take());
-        Step::Leaving(old.and_then(|mut old| {
+        Stage::Leaving(old.and_then(|mut old| {
             self.lost += old.overrun();
             aside(move || drop(old))
         }))
     }
 
-    /// There are no more frames than a ring holds.
+    /// Counts the frames that the present stage must see to at most: as many as a ring holds.
     fn counts_rest(&mut self) {
         let slots = self.source.shape.slots;
         self.overlap.iter_mut().for_each(|overlap| overlap.rest = slots);
     }
 
-    /// Whether all of them were taken, or passed over.
+    /// Returns whether all frames of the present stage were taken, or passed over.
     fn has_no_rest(&self) -> bool {
         self.overlap.as_ref().is_none_or(|overlap| overlap.rest == 0)
     }
@@ -288,10 +295,10 @@ impl Intake {
 
 impl Drop for Intake {
     fn drop(&mut self) {
-        // When the device is gone, so are its threads and all that it had open.
-        match mem::take(&mut self.step) {
-            Step::Looking(found) => drop(found.join()),
-            Step::Leaving(Some(left)) => drop(left.join()),
+        // When the device is dropped, its threads end, and all that they had open is closed.
+        match mem::take(&mut self.stage) {
+            Stage::Looking(found) => drop(found.join()),
+            Stage::Leaving(Some(left)) => drop(left.join()),
             _ => {}
         }
     }
@@ -301,8 +308,8 @@ fn has_ended(thread: &Option<JoinHandle<()>>) -> bool {
     thread.as_ref().is_none_or(JoinHandle::is_finished)
 }
 
-/// Has something done beside. If there is no thread to be had, it is forgotten, with all that it
-/// has.
+/// Has a thread of its own do some work. If no thread can be started, the work is dropped, with all
+/// that it owns.
 fn aside<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<JoinHandle<R>> {
     let thread = thread::Builder::new().name("doorbell-front".into()).stack_size(STACK);
     let anywhere = move || {

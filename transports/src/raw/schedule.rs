@@ -1,20 +1,21 @@
-//! When a device looks whether others are asked before it.
+//! When a device looks whether the kernel asks other sockets first.
 
 use std::time::Duration;
 
 use doorbell_core::time::Time;
 
-/// After so many frames: who is not busy does not mind.
+/// After how many frames a device looks. A device that is not busy need not look.
 const FRAMES: u32 = 4096;
-/// And after this time; after each look that found somebody, twice the time that it was, for that
-/// one may be as busy.
+/// How long a device waits between two looks. After each look that found another socket in front, the
+/// pause is doubled, since that one may be as busy.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between two looks.
 const LONGEST: Duration = Duration::from_secs(64);
 
-/// Counts frames, and then the time.
+/// Decides by counting frames, and then by the time, when a device looks.
 pub struct Schedule {
-    /// How many frames there are until something is to be done. None while something is under way:
-    /// then it is looked at in each turn.
+    /// How many frames may be taken until something may be to be done. Zero while something is under
+    /// way, which each turn looks after.
     left: u32,
     next: Time,
     pause: Duration,
@@ -25,14 +26,14 @@ impl Schedule {
         Self { left: FRAMES, next: Time::ZERO, pause: PAUSE }
     }
 
-    /// Whether something may be to be done, so many frames having been taken.
+    /// Counts frames that were taken, and returns whether something may be to be done.
     #[inline]
     pub fn is_due(&mut self, taken: usize) -> bool {
         self.left = self.left.saturating_sub(taken as u32);
         self.left == 0
     }
 
-    /// Begins a look, if it is time.
+    /// Returns whether it is time to look, and begins a look if it is.
     pub fn begins(&mut self, now: Time) -> bool {
         let due = now >= self.next;
         if due {
@@ -43,17 +44,17 @@ impl Schedule {
         due
     }
 
-    /// The look has found that somebody is asked before, or nobody.
+    /// Records whether the look has found another socket in front.
     pub fn found(&mut self, somebody: bool) {
         self.pause = if somebody { (2 * self.pause).min(LONGEST) } else { PAUSE };
     }
 
-    /// Nothing is under way any more.
+    /// Records that nothing is under way any more.
     pub fn rests(&mut self) {
         self.left = FRAMES;
     }
 
-    /// Looks again at once.
+    /// Makes the next look due at once.
     #[cfg(test)]
     pub fn hurries(&mut self) {
         (self.left, self.next) = (0, Time::ZERO);
@@ -64,7 +65,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// How many seconds go by between looks of a device that is always busy.
+    /// Returns how many seconds go by between looks of a device that is always busy.
     fn pauses(found: [bool; 9]) -> [u64; 9] {
         let mut schedule = Schedule::new();
         let mut second = 0;

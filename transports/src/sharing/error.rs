@@ -1,63 +1,64 @@
-//! Why an interface is not shared, or a service not asked for.
+//! Errors of sharing an interface, and of asking for a service.
 
 use std::io;
 
 use doorbell_core::wire::ServiceId;
 use thiserror::Error;
 
-use super::{SERVICES, TAGS};
+use super::message::SERVICES;
+use super::tag::TAGS;
 use crate::holder::{Holder, running_as};
 use crate::sys::unix::own_user;
 
-/// Why a process does not share an interface.
+/// The error of a process that could not join those which share an interface.
 #[derive(Debug, Error)]
 pub enum SharingError {
-    /// The interface has another user's processes on it.
+    /// The interface is shared by processes of another user.
     #[error(
         "joining the processes that share `{key}`: the owner's name is that of {holder}, and this \
          process runs as {}; all of an interface's processes run as one user", running_as(.own)
     )]
     Stranger {
-        /// What was to be shared.
+        /// The key of what was to be shared.
         key: Box<str>,
         /// The user and the process that have the owner's name.
         holder: Holder,
         /// The user of this process, if the user has a number of its own.
         own: Option<u32>,
     },
-    /// There are as many processes as can be told apart.
+    /// As many processes share the interface as can be told apart.
     #[error(
         "joining the processes that share `{key}`: all {} tags are taken, one by each process{}; end \
          some, or use another interface",
         TAGS.end(), strangers(.stranger)
     )]
     Full {
-        /// What was to be shared.
+        /// The key of what was to be shared.
         key: Box<str>,
-        /// The first of those who have a tag and are another user's, if there are any.
+        /// The first process that has a tag and is another user's, if there is any.
         stranger: Option<Holder>,
     },
-    /// There is no such interface.
+    /// No interface has the given name.
     #[error(
         "joining the processes that share interface `{interface}`: there is no such interface; \
          `ip link` lists what there is: {}", .there.join(", ")
     )]
     NoInterface {
-        /// What was to be shared.
+        /// The name of the interface.
         interface: Box<str>,
-        /// The interfaces that there are.
+        /// The interfaces that exist here.
         there: Vec<String>,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
-    /// The system refused.
+    /// The system refused a step of joining.
     #[error("joining the processes that share `{key}`: {what} failed")]
     System {
-        /// What was to be shared.
+        /// The key of what was to be shared.
         key: Box<str>,
-        /// What was tried.
+        /// The step that was tried.
         what: &'static str,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
@@ -78,13 +79,13 @@ impl SharingError {
     }
 }
 
-/// Why a service was not asked for.
+/// The error of a service that can't be asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ServiceError {
-    /// This process has asked for it before.
+    /// The process has asked for the service before.
     #[error("service {0} was asked for by this process already: stop that first")]
     Already(ServiceId),
-    /// There is no room for one more.
+    /// The process listens to as many services as it may.
     #[error("service {0} is beyond the {SERVICES} of a process: stop listening to some")]
     Full(ServiceId),
 }

@@ -1,21 +1,23 @@
-//! Members that say what makes no sense, say nothing, hear nothing, or do not come.
+//! Tests with members that send nonsense, send nothing, read nothing, or do not come.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use doorbell_core::wire::ServiceId;
 
-use super::message::{self, LONGEST, Services};
-use super::{Event, Membership, Role, SERVICES, claim, owners};
-use crate::sys::unix::{Received, Socket};
+use super::event::Event;
+use super::membership::{Membership, Role};
+use super::message::{self, LONGEST, SERVICES, Services};
+use super::tag::{claim, owners};
+use crate::sys::unix::{ReceivedMessage, Socket};
 
-/// A key that no other test has.
+/// Returns a key that no other test has.
 fn key() -> String {
     static KEYS: AtomicU32 = AtomicU32::new(0);
     format!("test/hostile/{}/{}", std::process::id(), KEYS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Turns until something is so, and returns the events until then.
+/// Takes turns until `is` holds of the events so far, and returns those events.
 #[track_caller]
 fn until(of: &mut Membership, mut is: impl FnMut(&[Event]) -> bool) -> Vec<Event> {
     let (start, mut events) = (Instant::now(), Vec::new());
@@ -26,7 +28,7 @@ fn until(of: &mut Membership, mut is: impl FnMut(&[Event]) -> bool) -> Vec<Event
     events
 }
 
-/// An owner, and a tag that nobody has.
+/// Returns an owner, and a tag that no process has.
 fn owner(key: &str) -> (Membership, u32) {
     let mut owner = Membership::join(key).expect("a membership");
     until(&mut owner, |events| events.contains(&Event::BecameOwner));
@@ -40,15 +42,25 @@ fn call(key: &str, says: &[u8]) -> Socket {
     socket
 }
 
-/// What was said, if anything was; nothing of the end.
-fn hear(socket: &Socket) -> Option<Option<(u32, Option<Services>)>> {
+/// The outcome of a look at the socket of a member.
+#[derive(PartialEq, Eq, Debug)]
+enum Heard {
+    Nothing,
+    /// A message about the process of a tag, with its services if it is there.
+    Message(u32, Option<Services>),
+    /// The owner has closed the connection.
+    End,
+}
+
+fn hear(socket: &Socket) -> Heard {
     let mut bytes = [0; LONGEST + 1];
-    match socket.receive(&mut bytes).unwrap_or(Received::End) {
-        Received::Nothing => None,
-        Received::Message(len, _) => {
-            Some(Some(message::read(&bytes[..len]).expect("what is said makes sense")))
+    match socket.receive(&mut bytes).unwrap_or(ReceivedMessage::End) {
+        ReceivedMessage::Nothing => Heard::Nothing,
+        ReceivedMessage::Message(len, _) => {
+            let (tag, services) = message::read(&bytes[..len]).expect("what is said makes sense");
+            Heard::Message(tag, services)
         }
-        Received::End | Received::NoDescriptor => Some(None),
+        ReceivedMessage::End | ReceivedMessage::NoDescriptor => Heard::End,
     }
 }
 
@@ -65,7 +77,7 @@ fn who_says_what_makes_no_sense_is_hung_up_on_and_the_rest_is_as_it_was() {
     let garbage = [vec![7; LONGEST + 1], vec![7], longer, own, gone];
     for says in &garbage {
         let liar = call(&key, says);
-        until(&mut owner, |_| hear(&liar) == Some(None));
+        until(&mut owner, |_| hear(&liar) == Heard::End);
     }
     let second = garbage[..3].iter().chain([&another]);
     for says in second {
@@ -101,7 +113,7 @@ fn who_connects_and_says_nothing_keeps_nobody_out() {
     });
 }
 
-/// Each turn hears a bounded number of messages, and none while events wait to be taken.
+/// Each turn takes a bounded number of messages, and none while events wait to be taken.
 #[test]
 fn who_changes_all_its_services_again_and_again_fills_no_memory() {
     let key = key();
@@ -114,7 +126,11 @@ fn who_changes_all_its_services_again_and_again_fills_no_memory() {
         let _ = restless.send(&message::write(tag, Some(&all)), None);
         owner.turn();
         // 16 connections are heard at once, of each a message, which takes away and adds.
-        assert!(owner.roll.events.len() <= 16 * 2 * SERVICES + 1, "{}", owner.roll.events.len());
+        assert!(
+            owner.roster.events.len() <= 16 * 2 * SERVICES + 1,
+            "{}",
+            owner.roster.events.len()
+        );
     }
 }
 
@@ -134,14 +150,15 @@ fn who_does_not_listen_is_told_how_things_are_when_it_does() {
         while owner.turn().is_some() {}
     }
     owner.listen(ServiceId(1000)).expect("room");
-    let (mut last, mut heard) = (None, 0);
+    let (mut last, mut heard) = (Heard::Nothing, 0);
     until(&mut owner, |_| {
-        if let Some(told) = hear(&deaf) {
+        let told = hear(&deaf);
+        if told != Heard::Nothing {
             (last, heard) = (told, heard + 1);
         }
-        matches!(&last, Some((_, Some(services))) if services.contains(&ServiceId(1000)))
+        matches!(&last, Heard::Message(_, Some(all)) if all.contains(&ServiceId(1000)))
     });
-    assert_eq!(last, Some((owner.tag(), Some([ServiceId(1000)].into()))));
+    assert_eq!(last, Heard::Message(owner.tag(), Some([ServiceId(1000)].into())));
     assert!(heard < rounds, "it can't have been told of each change");
 }
 

@@ -1,39 +1,44 @@
-//! What those who share an interface say to each other: that a process is there, with all that it
-//! listens to, or that it is gone.
+//! The messages of processes that share an interface. A message says that the process of a tag is there,
+//! with all services that the process listens to, or that it is gone.
 //!
-//! There is no other message. A member says it of itself, as a request; the owner says it of
-//! everybody, and of the member itself as the answer. Since it is always the whole, nothing is
-//! queued for who is slow to listen: it is told how things are when it has room again.
+//! There is no other message. A member sends one about itself, as a request; the owner sends them about
+//! all processes, and about the member itself as the answer. Since each message has all services,
+//! nothing is queued for a process that is slow to read: when there is room again, it is sent the
+//! present state.
 
 use std::collections::BTreeSet;
 
 use doorbell_core::wire::ServiceId;
 
-use super::{SERVICES, TAGS};
+use super::tag::TAGS;
 
-/// What a process listens to.
+/// The most services that a process listens to.
+pub const SERVICES: usize = 256;
+
+/// The services that a process listens to.
 pub(super) type Services = BTreeSet<ServiceId>;
 
-/// The version that is spoken here.
+/// The version of these messages.
 const VERSION: u8 = 1;
 
 const HERE: u8 = 1;
 const GONE: u8 = 2;
 
-/// The longest message.
+/// The bytes of the longest message.
 pub(super) const LONGEST: usize = 3 + 8 * SERVICES;
 
-/// Room for a message, and for a byte that shows one to be too long.
+/// Room for a message, and for one more byte, by which a message is known to be too long.
 pub(super) type Memory = [u8; LONGEST + 1];
 
-/// How it is with the process of a tag.
+/// Writes a message about the process of a tag, which is gone if there are no `services`.
 pub(super) fn write(tag: u32, services: Option<&Services>) -> Vec<u8> {
     let kind = if services.is_some() { HERE } else { GONE };
     let listed = services.into_iter().flatten().flat_map(|service| service.0.to_le_bytes());
     [VERSION, kind, tag as u8].into_iter().chain(listed).collect()
 }
 
-/// The same, read; nothing of what makes no sense.
+/// Reads the tag of a process from a message, and the process's services, unless it is gone. `None` if the
+/// bytes are no message.
 pub(super) fn read(bytes: &[u8]) -> Option<(u32, Option<Services>)> {
     let [VERSION, kind, tag, ref listed @ ..] = *bytes else { return None };
     let (listed, rest) = listed.as_chunks();
@@ -44,6 +49,12 @@ pub(super) fn read(bytes: &[u8]) -> Option<(u32, Option<Services>)> {
         GONE if fits && listed.is_empty() => Some((tag.into(), None)),
         _ => None,
     }
+}
+
+/// Reads a message, and writes it again; `None` if the bytes are no message.
+pub fn sharing_message_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (tag, services) = read(bytes)?;
+    Some(write(tag, services.as_ref()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A link to one peer: a ring each way, and a socket.
+//! Links: to each peer, a ring each way and a socket.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,33 +10,35 @@ use super::message::{LONGEST, Message};
 use super::ring::{self, Reader, Writer};
 use super::sleep::{Shared, Written};
 use crate::sys::mapping::populate;
-use crate::sys::memfd::{Sealed, Words};
-use crate::sys::unix::{Received, Socket};
+use crate::sys::unix::{ReceivedMessage, Socket};
+use crate::sys::unix::{Sealed, Words};
 
-/// What the two ends of a link share: both rings. Of long ones, the memory of the first part only
-/// is there from the beginning.
+/// The memory that the two ends of a link share, with both rings. Of long rings, only the first part is
+/// provided from the beginning.
 pub(super) struct Segment {
     pub sealed: Sealed,
     words: Words,
     lines: u32,
 }
 
-/// Which end of a segment: each writes the ring that the other reads.
+/// An end of a segment. Each end writes the ring that the other reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
+    /// The end of the device that was called, which made the segment.
     Called,
+    /// The end of the device that called.
     Caller,
-    /// Of a link to oneself: one ring is enough.
+    /// The only end of a link from a device to itself, which needs one ring.
     Both,
 }
 
 impl Segment {
-    /// The bytes of a segment with rings of so many lines.
+    /// Returns the size in bytes of a segment with rings of `lines` lines.
     pub const fn bytes(lines: u32) -> usize {
         2 * ring::bytes(lines)
     }
 
-    /// How many of them are there from the beginning.
+    /// Returns how many bytes of a segment are provided from the beginning.
     pub const fn first_bytes(lines: u32) -> usize {
         2 * ring::first_bytes(lines)
     }
@@ -45,14 +47,14 @@ impl Segment {
         Self::of(Sealed::hollow(Self::bytes(lines))?, lines)
     }
 
-    /// The one that a peer has made.
+    /// Maps sealed memory as a segment, be it this device's or a peer's.
     pub fn of(sealed: Sealed, lines: u32) -> io::Result<Self> {
         let words = sealed.map(false)?;
         let segment = Self { sealed, words, lines };
         for index in [0, 1] {
             let (start, first) = (index * ring::bytes(lines), ring::first_bytes(lines));
             segment.sealed.fill(start..start + first)?;
-            // They are there: this maps them, before a message waits for it.
+            // The pages are there: this maps them, so that no message waits for that.
             let _ = populate(&segment.ring(index).words()[..first / 8]);
         }
         Ok(segment)
@@ -74,45 +76,48 @@ impl Segment {
     }
 }
 
-/// Whether there is still anybody at the other end.
+/// The state of the peer at the other end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
+pub(super) enum PeerState {
+    /// The peer is there, as far as is known.
     Up,
-    /// It left, or died. What it wrote before is still to be read.
+    /// The peer left, or died. What it wrote before is still to be read.
     Left,
-    /// It wrote what can't be: nothing of it is read any more.
+    /// The peer wrote what no honest peer writes. Nothing of it is read any more.
     Broken,
 }
 
+/// A link to one peer.
 pub(super) struct Link {
     pub id: PathId,
     pub writer: Writer,
     pub reader: Reader,
-    pub standing: Standing,
+    pub state: PeerState,
     pub socket: Socket,
-    /// Where the bell is rung, if not by the socket: of a link to oneself.
+    /// The socket by which the bell is rung, if not `socket`: in a link from a device to itself.
     far: Option<Socket>,
-    /// The peer's name.
+    /// The name by which the peer joined.
     pub name: Box<str>,
-    /// Grants that the peer's program has not taken yet, and those that this one has not.
+    /// How many grants of this device the peer's program has not taken yet.
     pub granted: usize,
+    /// How many grants of the peer this device's program has not taken yet.
     pub waiting: usize,
-    /// Whether the link is not looked at before its socket tells of something.
+    /// True if the link is not looked at before its socket tells of something.
     pub dozes: bool,
-    /// How far was read when it was last asked whether the link is silent.
+    /// How far was read at the last call of [`is_silent`](Self::is_silent).
     read_before: u64,
 }
 
 impl Link {
     pub fn new(id: PathId, segment: &Segment, side: Side, socket: Socket, name: &str) -> Self {
         let (writer, reader) = segment.rings(side);
-        let standing = Standing::Up;
+        let state = PeerState::Up;
         let name = name.into();
         Self {
             id,
             writer,
             reader,
-            standing,
+            state,
             socket,
             far: None,
             name,
@@ -123,13 +128,13 @@ impl Link {
         }
     }
 
-    /// Whether nothing was read since this was asked before.
+    /// Returns whether nothing was read since the last call.
     pub fn is_silent(&mut self) -> bool {
         let read = self.reader.read();
         std::mem::replace(&mut self.read_before, read) == read
     }
 
-    /// A link to oneself.
+    /// Makes a link from a device to itself.
     pub fn to_self(id: PathId, segment: &Segment, name: &str) -> io::Result<Self> {
         let [near, far] = Socket::pair()?;
         Ok(Self { far: Some(far), ..Self::new(id, segment, Side::Both, near, name) })
@@ -151,17 +156,18 @@ impl Link {
 
     #[cold]
     fn ring_the_bell(&mut self) {
-        // If there is no room, the peer has more than enough to read; if it is gone, so be it.
+        // If there is no room, the peer has enough to read that wakes it. If it is gone, nothing is
+        // lost.
         let _ = send(self.far.as_ref().unwrap_or(&self.socket), Message::Bell, None);
     }
 
-    /// Says something to the peer.
+    /// Sends a message to the peer, with a descriptor if one is given.
     pub fn say(&self, message: Message<'_>, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         send(&self.socket, message, fd)
     }
 }
 
-/// Sends a message.
+/// Sends a message along a socket, with a descriptor if one is given.
 pub(super) fn send(
     socket: &Socket,
     message: Message<'_>,
@@ -170,9 +176,9 @@ pub(super) fn send(
     socket.send(message.write(&mut [0; LONGEST]), fd)
 }
 
-/// Receives a message; errors are the end, too.
-pub(super) fn receive(socket: &Socket, to: &mut [u8; LONGEST + 1]) -> Received {
-    socket.receive(to).unwrap_or(Received::End)
+/// Receives a message from a socket. An error counts as the end of the connection.
+pub(super) fn receive(socket: &Socket, to: &mut [u8; LONGEST + 1]) -> ReceivedMessage {
+    socket.receive(to).unwrap_or(ReceivedMessage::End)
 }
 
 #[cfg(test)]
@@ -203,7 +209,7 @@ mod tests {
         fn gone(&mut self, _: PathId) {}
     }
 
-    /// The memory that a segment has taken.
+    /// Returns how many bytes of memory the system has provided for a segment.
     fn taken(segment: &Segment) -> usize {
         let file = File::from(segment.sealed.as_fd().try_clone_to_owned().expect("a descriptor"));
         file.metadata().expect("what it is").blocks() as usize * 512
@@ -243,7 +249,7 @@ mod tests {
             writer.may_take(spare.clone());
             fill(&mut writer, &mut reader)
         };
-        // What was refused is on its account as long as it is there.
+        // Memory that was refused counts as taken while the writer lives.
         assert_eq!(other(), PART);
         drop(writer);
         assert_eq!(other(), 2 * PART);

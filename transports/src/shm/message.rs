@@ -1,31 +1,32 @@
-//! What two devices say to each other by their socket, beside the rings.
+//! Messages that two devices send each other by the socket of their link, beside the rings.
 
 use std::io;
 
 use super::ring;
 use crate::sys::limit::Limit;
 
-/// The version that is spoken here.
+/// The version of these messages.
 const VERSION: u8 = 3;
 
-/// The longest name.
+/// The most bytes of a device's name.
 pub(super) const LONGEST_NAME: usize = 90;
 
-/// The longest message.
+/// The most bytes of a message.
 pub(super) const LONGEST: usize = 6 + LONGEST_NAME;
 
+/// A message of a device to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Message<'a> {
-    /// Who calls, and how many lines its rings should have at most.
+    /// The first message of a caller: its name, and the most lines that its rings should have.
     Hello { lines: u32, name: &'a str },
-    /// Whether there will be a link; if so, with the descriptor of its memory, and the lines of
-    /// each of its rings.
+    /// The answer to a hello: how many lines each ring of the link has, and with it the descriptor of
+    /// the link's memory; or why there will be no link.
     Answer(Result<u32, Refusal>),
-    /// There is something in the ring for whoever sleeps.
+    /// A message that wakes a reader, since there is something in the ring.
     Bell,
-    /// Memory, with its descriptor.
+    /// A grant of memory, with the descriptor of the memory.
     Grant { tag: u128, len: u64 },
-    /// The program has taken a grant.
+    /// The receiver's program has taken a grant.
     GrantTaken,
 }
 
@@ -34,19 +35,19 @@ pub(super) enum Message<'a> {
 pub(super) enum Refusal {
     /// The peer is calling, too, and its call is the one that goes on.
     Crossed,
-    /// There is a link already between the names.
+    /// A link between the two names exists already.
     Linked,
-    /// No room for another peer.
+    /// The device has as many peers as it may.
     Full,
     /// The memory could not be had.
     NoMemory,
-    /// Not the same user, nor root.
+    /// The caller runs as another user, and not as root.
     Stranger,
-    /// It speaks another version.
+    /// The caller speaks another version.
     Version,
-    /// Its process has no file descriptor left for a link.
+    /// The refusing process has no file descriptor left for a link.
     Descriptors,
-    /// Its process may not make memory as large as the rings.
+    /// The refusing process may not make memory as large as the rings.
     FileSize,
 }
 
@@ -62,7 +63,7 @@ impl Refusal {
         Self::FileSize,
     ];
 
-    /// In words for whoever called.
+    /// Returns the reason in words, for an error on the caller's side.
     pub fn why(self) -> &'static str {
         match self {
             Self::Crossed => "it is calling, too",
@@ -86,7 +87,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of somebody for whom there was no memory, for this reason.
+    /// Returns the refusal of a caller for whose link there was no memory, for this reason.
     pub fn of(why: &io::Error) -> Self {
         match Limit::behind(why) {
             Some(Limit::Descriptors | Limit::SystemDescriptors) => Self::Descriptors,
@@ -103,7 +104,7 @@ const GRANT: u8 = 4;
 const GRANT_TAKEN: u8 = 5;
 
 impl<'a> Message<'a> {
-    /// Writes it to the front of `to`, and returns what was written.
+    /// Writes the message to the front of `to`, and returns what was written.
     pub fn write<'b>(&self, to: &'b mut [u8; LONGEST]) -> &'b [u8] {
         let mut len = 0;
         let mut put = |bytes: &[u8]| {
@@ -132,7 +133,8 @@ impl<'a> Message<'a> {
         &to[..len]
     }
 
-    /// Reads one; a refusal to be given if it is a hello that can't be answered otherwise.
+    /// Reads a message from bytes. The inner error is the refusal that a hello of another version is to be
+    /// answered with; `None` means that the bytes are no message.
     pub fn read(bytes: &'a [u8]) -> Option<Result<Self, Refusal>> {
         let message = match *bytes {
             [HELLO, VERSION, a, b, c, d, ref name @ ..] => {
@@ -157,13 +159,13 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Whether a device can have such a name.
+/// Returns whether a device can have such a name.
 pub(super) fn is_name(name: &str) -> bool {
     not_a_name(name).is_none()
 }
 
-/// Why a device can't have such a name, if it can't. Names stand in logs and in errors, and so
-/// have no control characters.
+/// Returns why a device can't have such a name, or `None` if it can. Names stand in logs and in errors,
+/// and so have no control characters.
 pub(super) fn not_a_name(name: &str) -> Option<String> {
     let len = name.len();
     if !(1..=LONGEST_NAME).contains(&len) {
@@ -173,7 +175,7 @@ pub(super) fn not_a_name(name: &str) -> Option<String> {
     Some(format!("it has {wrong:?}, and may have no control characters"))
 }
 
-/// A number of lines that a ring can have.
+/// Reads a number of lines, if a ring can have so many.
 fn lines(bytes: [u8; 4]) -> Option<u32> {
     let lines = u32::from_le_bytes(bytes);
     (lines.is_power_of_two() && (ring::FEWEST..=ring::MOST).contains(&lines)).then_some(lines)

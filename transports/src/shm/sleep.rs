@@ -1,4 +1,4 @@
-//! How a reader goes to sleep so that nothing is written past it without waking it.
+//! How a reader goes to sleep so that every record wakes it.
 //!
 //! The reader says that it sleeps, fences, and looks at its rings once more. A writer writes,
 //! fences, and looks whether the reader sleeps. Whichever fence comes first, the other side sees
@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Memory in which a reader says whether it sleeps.
 pub(super) trait Memory {
+    /// A word that reader and writer share.
     type Word: 'static;
 
     fn load(word: &Self::Word) -> u64;
     fn store(word: &Self::Word, value: u64);
-    /// A sequentially consistent fence.
+    /// Makes a sequentially consistent fence.
     fn fence();
 }
 
-/// The memory of processes.
+/// The memory that processes share.
 pub(super) enum Shared {}
 
 impl Memory for Shared {
@@ -61,19 +62,19 @@ pub(super) fn begin<M: Memory>(word: &M::Word, asleep: bool) {
     M::store(word, asleep.into());
 }
 
-/// A writer that has written: behind its fence.
+/// The state of a writer behind the fence that follows its records.
 pub(super) struct Written<M>(PhantomData<M>);
 
 impl<M: Memory> Written<M> {
-    /// To be called when all is written.
+    /// Passes the fence, when all records are written.
     #[inline]
     pub fn new() -> Self {
         M::fence();
         Self(PhantomData)
     }
 
-    /// Whether the bell of a reader must be rung, who says by a word whether it sleeps. It is told
-    /// once.
+    /// Returns whether a reader must be woken, which says by a word whether it sleeps. For each sleep
+    /// this is true once.
     #[inline]
     pub fn must_wake(&self, word: &M::Word) -> bool {
         if M::load(word) == 0 {

@@ -1,17 +1,17 @@
 //! Filters that the kernel runs on each frame before it wakes or copies for a socket.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use doorbell_core::wire::Mac;
-use libc::{c_int, sock_filter, sock_fprog};
+use socket2::{SockFilter, SockRef};
 
-use super::set_option;
+use super::error::Context;
 
-/// What a filter returns for a frame to be taken whole.
+/// The value that a filter returns to take a frame whole.
 const ALL: u32 = u32::MAX;
 
-/// Where the kernel tells whom a frame is for.
+/// The offset at which a filter loads whom a frame is for, as the kernel judges.
 const KIND: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
 
 const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
@@ -21,51 +21,54 @@ const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// A test of some bytes of a frame: of a mask and a value in `either`, one must fit them.
+/// A test of some bytes of a frame, which are masked and then compared with a value, for each mask and
+/// value in `either`: the frame passes if the bytes equal one of the values.
 ///
-/// It is in one piece, for who applies it by himself has just come back from the kernel, and finds
-/// little in the next cache.
+/// A test is in one piece of memory. A device that applies tests by itself has just come back from
+/// the kernel, and finds little in the nearest cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Test {
     at: u32,
     load: u16,
     /// Ones for as many bits as are loaded.
     width: u32,
-    /// The last of them again and again, if there are fewer.
+    /// The masks, each with its value. If there are fewer than three pairs, the last one is repeated.
     either: [(u32, u32); 3],
 }
 
 impl Test {
-    /// Whether the two bytes at `at` are `value`, where the mask has ones.
+    /// Tests that the two bytes at `at` are `value`, where the mask has ones.
     pub fn half(at: usize, mask: u16, value: u16) -> Self {
         Self::half_of(at, &[(mask.into(), value.into())])
     }
 
-    /// Whether the two bytes at `at` are one of these values, each where its mask has ones.
+    /// Tests that the two bytes at `at` are one of these values, each where its mask has ones.
     pub fn half_of(at: usize, either: &[(u32, u32)]) -> Self {
         Self { load: LOAD_HALF, width: 0xFFFF, ..Self::word(at, either) }
     }
 
-    /// Whether the four bytes at `at` are one of these values, each where its mask has ones.
+    /// Tests that the four bytes at `at` are one of these values, each where its mask has ones.
     pub fn word(at: usize, either: &[(u32, u32)]) -> Self {
         let either = std::array::from_fn(|place| either[place.min(either.len() - 1)]);
         Self { at: at as u32, load: LOAD_WORD, width: !0, either }
     }
 
-    /// Whether the frame is for this station: others come where a switch floods, and on cables that
-    /// have no notion of addresses.
+    /// Tests that a frame is for this station. Frames for others come where a switch floods, and on
+    /// cables that have no notion of addresses.
     pub fn to(Mac([a, b, c, d, e, f]): Mac) -> [Self; 2] {
         let first = Self::word(0, &[(!0, u32::from_be_bytes([a, b, c, d]))]);
         [first, Self::half(4, !0, u16::from_be_bytes([e, f]))]
     }
 
-    /// Whether the frame is for this interface, by the kernel's judgement: it also knows of those
-    /// of virtual networks, which it shows to who listens beneath, without their tag.
+    /// Tests that a frame is for this interface, as the kernel judges. The kernel shows frames of
+    /// virtual networks on the interface beneath, without their tag, and judges them to be for
+    /// others.
     pub fn to_interface() -> Self {
         Self { at: KIND, ..Self::word(0, &[(!0, libc::PACKET_HOST.into())]) }
     }
 
-    /// Whether a frame passes it, which the kernel says is of this kind.
+    /// Returns whether a frame passes this test. `kind` is the kernel's judgement of whom the frame is
+    /// for.
     #[inline]
     fn passes(&self, frame: &[u8], kind: u8) -> bool {
         let at = frame.get(self.at as usize..).unwrap_or_default();
@@ -78,42 +81,43 @@ impl Test {
     }
 }
 
-/// What a [program](program) of one list says of a frame, which the kernel says is of this kind.
+/// Returns whether a frame passes all tests of a list, as the kernel's [program] of that list would
+/// say. `kind` is the kernel's judgement of whom the frame is for.
 #[inline]
 pub(crate) fn takes(all: &[Test], frame: &[u8], kind: u8) -> bool {
     all.iter().all(|test| test.passes(frame, kind))
 }
 
-/// A program that takes a frame when it passes every test of one of the lists, and drops it unseen
-/// otherwise; a frame too short for a test passes none of them that follow.
-pub(crate) fn program(any: &[Vec<Test>]) -> Vec<sock_filter> {
+/// Compiles a program that takes a frame if the frame passes every test of one of the lists, and
+/// otherwise drops the frame before the process sees it. A frame too short for a test is dropped.
+fn program(any: &[Vec<Test>]) -> Vec<SockFilter> {
     let mut program: Vec<_> = any.iter().flat_map(|tests| all(tests)).collect();
     program.push(step(RETURN, 0));
     program
 }
 
-fn step(code: u16, k: u32) -> sock_filter {
-    sock_filter { code, jt: 0, jf: 0, k }
+fn step(code: u16, k: u32) -> SockFilter {
+    SockFilter::new(code, 0, 0, k)
 }
 
-/// Takes a frame that passes every test, and falls through for others.
-fn all(tests: &[Test]) -> Vec<sock_filter> {
+/// Compiles steps that take a frame that passes every test, and go on behind for other frames.
+fn all(tests: &[Test]) -> Vec<SockFilter> {
     let mut program = vec![step(RETURN, ALL)];
-    // From the end, so that the way past it is known.
+    // From the last test to the first: each jumps over what stands behind it.
     for test in tests.iter().rev() {
-        program = [one(test, program.len()), program].concat();
+        program.splice(..0, one(test, program.len()));
     }
     program
 }
 
-/// One test, in front of so many steps that are for those who pass it.
-fn one(test: &Test, behind: usize) -> Vec<sock_filter> {
+/// Compiles one test, in front of `behind` steps that are for frames that pass it.
+fn one(test: &Test, behind: usize) -> Vec<SockFilter> {
     let mut program = vec![step(JUMP, behind as u32)];
     let mut either = test.either.to_vec();
     either.dedup();
     for &(mask, value) in either.iter().rev() {
-        // Whoever has this value passes over what is asked of others.
-        let equal = sock_filter { jt: program.len() as u8, ..step(EQUAL, value) };
+        // A frame that has this value jumps over the comparisons with the other values.
+        let equal = SockFilter::new(EQUAL, program.len() as u8, 0, value);
         let all = mask == test.width;
         let and = (!all).then_some(step(AND, mask));
         let asked = [Some(step(test.load, test.at)), and, Some(equal)];
@@ -122,23 +126,14 @@ fn one(test: &Test, behind: usize) -> Vec<sock_filter> {
     program
 }
 
-/// Has a socket see only the frames that a program takes.
-pub(crate) fn attach(socket: BorrowedFd<'_>, program: &mut [sock_filter]) -> io::Result<()> {
-    let len = program.len() as u16;
-    let program = sock_fprog { len, filter: program.as_mut_ptr() };
-    set_option(
-        socket.as_raw_fd(),
-        libc::SOL_SOCKET,
-        libc::SO_ATTACH_FILTER,
-        &program,
-        "SO_ATTACH_FILTER",
-    )
+/// Has the kernel pass to a socket only the frames that pass every test of one of the lists.
+pub(crate) fn attach(socket: BorrowedFd<'_>, any: &[Vec<Test>]) -> io::Result<()> {
+    SockRef::from(&socket).attach_filter(&program(any)).context("SO_ATTACH_FILTER")
 }
 
-/// Has it see all again.
+/// Has the kernel pass all frames to a socket again.
 pub(crate) fn detach(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let (fd, none): (_, c_int) = (socket.as_raw_fd(), 0);
-    set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &none, "SO_DETACH_FILTER")
+    SockRef::from(&socket).detach_filter().context("SO_DETACH_FILTER")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What an interface is asked directly.
+//! Network interfaces: what the kernel says of one, and which there are.
 
 use std::ffi::CString;
 use std::io;
@@ -7,134 +7,151 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use doorbell_core::wire::Mac;
 use pnet_datalink::NetworkInterface;
+use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{check, owned};
+use super::error::Context;
 
-/// A network interface, by its number: a name may pass to another.
+/// A network interface, by its number: a name may pass to another interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Interface {
     pub index: u32,
     pub mac: Mac,
     pub mtu: u32,
     pub up: bool,
-    /// Whether its frames have Ethernet's form.
+    /// True if the interface's frames have Ethernet's form.
     pub ethernet: bool,
 }
 
 impl Interface {
     /// Looks an interface of this thread's namespace up by its name.
     pub fn named(name: &str) -> io::Result<Self> {
-        Self::read(asking()?.as_fd(), &Query::new(name)?)
+        Self::read(asking_socket()?.as_fd(), name)
     }
 
-    /// Looks an interface up by its number, in the namespace that a socket is of: it may have been
-    /// given another name.
+    /// Looks an interface up by its number, in the namespace that a socket is of: the interface may
+    /// have been given another name.
     pub fn numbered(index: u32, socket: BorrowedFd<'_>) -> io::Result<Self> {
-        let mut query = Query::new("")?;
-        query.0.ifr_ifru.ifru_ifindex = index as libc::c_int;
-        Self::read(socket, &Query(query.ask(socket, libc::SIOCGIFNAME, "SIOCGIFNAME")?))
+        Self::read(socket, &index_to_name(socket, index).context("SIOCGIFNAME")?)
     }
 
-    fn read(socket: BorrowedFd<'_>, query: &Query) -> io::Result<Self> {
-        let index = query.ask(socket, libc::SIOCGIFINDEX, "SIOCGIFINDEX")?;
-        let mac = query.ask(socket, libc::SIOCGIFHWADDR, "SIOCGIFHWADDR")?;
-        let mtu = query.ask(socket, libc::SIOCGIFMTU, "SIOCGIFMTU")?;
-        let flags = query.ask(socket, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
-        // SAFETY: the request has filled in this field, of plain bytes.
-        let hardware = unsafe { mac.ifr_ifru.ifru_hwaddr };
-        // SAFETY: as above.
-        let index = unsafe { index.ifr_ifru.ifru_ifindex };
-        // SAFETY: as above.
-        let mtu = unsafe { mtu.ifr_ifru.ifru_mtu };
-        // SAFETY: as above.
-        let flags = unsafe { flags.ifr_ifru.ifru_flags };
-        let [a, b, c, d, e, f, ..] = hardware.sa_data.map(|byte| byte as u8);
-        let kind = hardware.sa_family;
+    fn read(socket: BorrowedFd<'_>, name: &str) -> io::Result<Self> {
+        let ask = |request, what| ask(socket, name, request, what);
+        // A name that can be no interface's is refused by this question, which is the first.
+        let [a, b, c, d, ..] = ask(libc::SIOCGIFMTU, "SIOCGIFMTU")?;
+        let mtu = u32::from_ne_bytes([a, b, c, d]);
+        let [low, high, ..] = ask(libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
+        let flags = u16::from_ne_bytes([low, high]);
+        let [low, high, a, b, c, d, e, f, ..] = ask(libc::SIOCGIFHWADDR, "SIOCGIFHWADDR")?;
+        let kind = u16::from_ne_bytes([low, high]);
         Ok(Self {
-            index: index as u32,
+            index: name_to_index(socket, name).context("SIOCGIFINDEX")?,
             mac: Mac([a, b, c, d, e, f]),
-            mtu: mtu as u32,
+            mtu,
             up: i32::from(flags) & libc::IFF_UP != 0,
             ethernet: matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
         })
     }
 }
 
-/// A socket by which interfaces can be asked.
-pub(super) fn asking() -> io::Result<OwnedFd> {
-    // SAFETY: the call touches no memory.
-    let result = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    // SAFETY: the descriptor is new and nobody else's.
-    unsafe { owned(result, "socket") }
+/// Opens a socket by which interfaces can be asked.
+pub(super) fn asking_socket() -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    socket_with(family, kind, SocketFlags::CLOEXEC, None).context("socket")
 }
 
-pub(super) struct Query(pub libc::ifreq);
+/// How many bytes follow the name in a request: a union of what the requests may mean.
+pub(super) const VALUE: usize = size_of::<libc::ifreq>() - libc::IFNAMSIZ;
 
-impl Query {
-    pub fn new(name: &str) -> io::Result<Self> {
-        let name = CString::new(name)?;
-        // SAFETY: ifreq is plain and zero is a value for it.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        let bytes = name.as_bytes_with_nul();
-        let Some(place) = request.ifr_name.get_mut(..bytes.len()) else {
+/// A request about an interface (`ifreq`): its name, and a value whose type depends on the request.
+#[repr(C)]
+pub(super) struct Request<T> {
+    name: [u8; libc::IFNAMSIZ],
+    value: T,
+}
+
+impl<T> Request<T> {
+    pub fn new(name: &str, value: T) -> io::Result<Self> {
+        const { assert!(size_of::<Self>() == size_of::<libc::ifreq>()) };
+        let (text, mut name) = (CString::new(name)?, [0; libc::IFNAMSIZ]);
+        let bytes = text.as_bytes_with_nul();
+        let Some(place) = name.get_mut(..bytes.len()) else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name is too long"));
         };
-        for (to, from) in place.iter_mut().zip(bytes) {
-            *to = *from as libc::c_char;
-        }
-        Ok(Self(request))
+        place.copy_from_slice(bytes);
+        Ok(Self { name, value })
     }
 
-    fn ask(
-        &self,
-        socket: BorrowedFd<'_>,
+    /// Sends the request to the kernel, and returns the value that the kernel has written over the
+    /// request's own.
+    ///
+    /// # Safety
+    /// The value must be of the type that the kernel reads and writes for `request`. Where the value
+    /// is a pointer, the kernel must be free to read and write what it points to.
+    pub unsafe fn send(
+        mut self,
+        socket: impl AsFd,
         request: libc::Ioctl,
         what: &str,
-    ) -> io::Result<libc::ifreq> {
-        let mut asked = self.0;
-        // SAFETY: the kernel reads and writes a live ifreq, and nothing else for these requests.
-        let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut asked) };
-        check(result, what).map(|_| asked)
+    ) -> io::Result<T> {
+        let fd = socket.as_fd().as_raw_fd();
+        // `libc`: no crate wraps these requests.
+        // SAFETY: the kernel reads and writes a live `ifreq`; the caller answers for the rest.
+        let result = unsafe { libc::ioctl(fd, request, &raw mut self) };
+        let done = if result < 0 { Err(io::Error::last_os_error()) } else { Ok(self.value) };
+        done.context(what)
     }
 }
 
-/// The interfaces of this thread's namespace.
+/// Asks for a value of an interface, which the kernel writes as bytes.
+fn ask(
+    socket: BorrowedFd<'_>,
+    name: &str,
+    request: libc::Ioctl,
+    what: &str,
+) -> io::Result<[u8; VALUE]> {
+    let asked = Request::new(name, [0; VALUE])?;
+    // SAFETY: any bytes are a value of the array, and those that were sent hold no pointer.
+    unsafe { asked.send(socket, request, what) }
+}
+
+/// Lists the interfaces of this thread's namespace.
 ///
 /// # Errors
-/// When the system does not tell: for want of a descriptor, say.
+/// When the system does not list them: for want of a descriptor, say.
 pub(crate) fn all() -> io::Result<Vec<NetworkInterface>> {
     let found = pnet_datalink::interfaces();
     if found.is_empty() {
-        // Every namespace has a loopback interface: the library makes an empty list of an error.
-        // What is missing for its question is missing for ours.
-        asking()?;
+        // Every namespace has a loopback interface, so an empty list is how the library tells an
+        // error. What the library lacked for its question, this one most likely lacks, too.
+        asking_socket()?;
         return Err(io::Error::other("the system does not list its interfaces"));
     }
     Ok(found)
 }
 
-/// The names of the interfaces of this thread's namespace, for errors.
+/// Lists the names of the interfaces of this thread's namespace, for errors.
 pub(crate) fn names() -> Vec<String> {
     all().into_iter().flatten().map(|interface| interface.name).collect()
 }
 
-/// All addresses of this thread's namespace, for errors.
+/// Lists all addresses of this thread's namespace, for errors.
 pub(crate) fn addresses() -> Vec<IpAddr> {
     let interfaces = all().into_iter().flatten();
     interfaces.flat_map(|interface| interface.ips).map(|network| network.ip()).collect()
 }
 
-/// The addresses of the interface of that name, if there is one.
+/// Lists the addresses of the interface of that name, if there is such an interface.
 pub(crate) fn addresses_of(name: &str) -> Option<Vec<IpAddr>> {
     let found = all().ok()?.into_iter().find(|interface| interface.name == name)?;
     Some(found.ips.iter().map(|network| network.ip()).collect())
 }
 
-/// The name of the interface that has an address, if one has: of loopback's, it has the whole
-/// network.
+/// Returns the name of the interface that has an address, if any has. The loopback interface has
+/// all addresses of its network.
 ///
 /// # Errors
-/// When the system does not tell: for want of a descriptor, say.
+/// When the system does not list them: for want of a descriptor, say.
 pub(crate) fn holder(ip: IpAddr) -> io::Result<Option<String>> {
     let holder = all()?.into_iter().find(|interface| {
         let mut addresses = interface.ips.iter();

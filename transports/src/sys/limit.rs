@@ -4,51 +4,55 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// A limit that stands in the way.
+use rustix::io::Errno;
+use rustix::param::page_size;
+use rustix::process::{Resource, getrlimit};
+
+/// A limit of the system that a call ran into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Limit {
-    /// This process has as many open files as it may have.
+    /// The process has as many open files as it may have.
     Descriptors,
-    /// The whole system has.
+    /// The whole system has as many open files as it may have.
     SystemDescriptors,
     /// A file, or memory that is shared by a descriptor, would be longer than this process may make
     /// one.
     FileSize,
-    /// This process has as many addresses in use as it may have.
+    /// The process has as many addresses in use as it may have.
     Addresses,
     /// The machine, or the control group of this process, has no memory left.
     Memory,
 }
 
 impl Limit {
-    /// The limit that an error is about, if it was made by [`refused`](Self::refused).
+    /// Returns the limit that an error is about, if [`refused`](Self::refused) has made the error.
     pub fn behind(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref::<Refused>().map(|refused| refused.limit)
     }
 
-    /// The limit that an error of a system call means.
+    /// Returns the limit that an error of a system call means.
     pub fn of(error: &io::Error) -> Option<Self> {
-        match error.raw_os_error()? {
-            libc::EMFILE => Some(Self::Descriptors),
-            libc::ENFILE => Some(Self::SystemDescriptors),
-            libc::EFBIG => Some(Self::FileSize),
+        match Errno::from_io_error(error)? {
+            Errno::MFILE => Some(Self::Descriptors),
+            Errno::NFILE => Some(Self::SystemDescriptors),
+            Errno::FBIG => Some(Self::FileSize),
             _ => None,
         }
     }
 
-    /// The limit that an error of mapping memory means: the system says no more than that there is
-    /// no memory.
+    /// Returns the limit that an error of mapping memory means. The system says no more than that
+    /// there is no memory.
     pub fn of_mapping(error: &io::Error) -> Option<Self> {
-        let limited = value(libc::RLIMIT_AS) != libc::RLIM_INFINITY;
-        (error.raw_os_error() == Some(libc::ENOMEM) && limited).then_some(Self::Addresses)
+        let limited = getrlimit(Resource::As).current.is_some();
+        (Errno::from_io_error(error) == Some(Errno::NOMEM) && limited).then_some(Self::Addresses)
     }
 
-    /// The limit that an error of providing shared memory means.
+    /// Returns the limit that an error of providing shared memory means.
     pub fn of_memory(error: &io::Error) -> Option<Self> {
-        matches!(error.raw_os_error()?, libc::ENOMEM | libc::ENOSPC).then_some(Self::Memory)
+        matches!(Errno::from_io_error(error)?, Errno::NOMEM | Errno::NOSPC).then_some(Self::Memory)
     }
 
-    /// The error of something that the limit did not allow.
+    /// Makes the error of something that the limit did not allow.
     pub fn refused(self, what: &str) -> io::Error {
         let kind = match self {
             Self::Descriptors | Self::SystemDescriptors => io::ErrorKind::QuotaExceeded,
@@ -59,8 +63,8 @@ impl Limit {
     }
 }
 
-/// The same error, which names the limit of this process's that it means, if it means one: of
-/// descriptors, say. An error of the system says only that there are too many.
+/// Turns an error of the system, which says only that there are too many descriptors, say, into one
+/// that names the limit of this process. Other errors stay as they are.
 pub fn naming_limits(error: io::Error) -> io::Error {
     match Limit::of(&error) {
         Some(limit) => limit.refused(&error.to_string()),
@@ -68,15 +72,15 @@ pub fn naming_limits(error: io::Error) -> io::Error {
     }
 }
 
-/// Whether an error, or one that it came from, says that a limit of this process or of the system
-/// did not allow something: it is of no use to try again.
+/// Returns whether an error, or a cause of the error, says that a limit of this process or of the
+/// system did not allow something, so that trying again is of no use.
 pub fn is_limit(error: &(dyn Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     let named = |error: &io::Error| Limit::behind(error).is_some();
     causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(named))
 }
 
-/// That something was not allowed by a limit.
+/// The error of something that a limit did not allow.
 #[derive(Debug)]
 struct Refused {
     what: String,
@@ -93,7 +97,7 @@ impl fmt::Display for Refused {
                 f,
                 "this process has all of the {} file descriptors that it may have (RLIMIT_NOFILE); \
                  close some, or allow more with `ulimit -n`",
-                value(libc::RLIMIT_NOFILE)
+                value(Resource::Nofile)
             ),
             Limit::SystemDescriptors => {
                 f.write_str("the system has no file descriptor left (`sysctl fs.file-max`)")
@@ -102,7 +106,7 @@ impl fmt::Display for Refused {
                 f,
                 "this process may make no file, nor memory that is shared by a descriptor, of more \
                  than {} bytes (RLIMIT_FSIZE); allow more with `ulimit -f`",
-                value(libc::RLIMIT_FSIZE)
+                value(Resource::Fsize)
             ),
             Limit::Addresses => {
                 let Room { allowed, used } = addresses();
@@ -127,36 +131,35 @@ impl fmt::Display for Refused {
 pub struct Room {
     /// How much the limit allows.
     pub allowed: u64,
-    /// How much of that is in use.
+    /// How much of what the limit allows is in use.
     pub used: u64,
 }
 
 impl Room {
-    /// How much more of it the process may have.
+    /// Returns how much more the process may have.
     pub fn left(self) -> u64 {
         self.allowed.saturating_sub(self.used)
     }
 }
 
-/// How many bytes of addresses this process may have (`ulimit -v`), and has.
+/// Returns how many bytes of addresses this process may have (`ulimit -v`), and has.
 pub fn addresses() -> Room {
     let pages = || {
         let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
         statm.split_whitespace().next()?.parse::<u64>().ok()
     };
-    // SAFETY: the call touches no memory of this program's.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-    Room { allowed: value(libc::RLIMIT_AS), used: pages().unwrap_or(0).saturating_mul(page) }
+    let used = pages().unwrap_or(0).saturating_mul(page_size() as u64);
+    Room { allowed: value(Resource::As), used }
 }
 
-/// How many file descriptors this process may have (`ulimit -n`), and has.
+/// Returns how many file descriptors this process may have (`ulimit -n`), and has.
 pub fn descriptors() -> Room {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-    // The folder itself is one while it is read.
-    Room { allowed: value(libc::RLIMIT_NOFILE), used: (open as u64).saturating_sub(1) }
+    // The folder itself has a descriptor while it is read.
+    Room { allowed: value(Resource::Nofile), used: (open as u64).saturating_sub(1) }
 }
 
-/// How many bytes of memory the system could give to programs.
+/// Returns how many bytes of memory the system could give to programs.
 fn available() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -164,10 +167,7 @@ fn available() -> u64 {
     kib.unwrap_or(0).saturating_mul(1024)
 }
 
-/// The value of a limit.
-pub(crate) fn value(which: libc::__rlimit_resource_t) -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the kernel writes a live structure; if it does not, that says that there is no limit.
-    unsafe { libc::getrlimit(which, &mut limit) };
-    limit.rlim_cur
+/// Returns the value of a limit; the greatest number, if there is no limit.
+pub(crate) fn value(which: Resource) -> u64 {
+    getrlimit(which).current.unwrap_or(u64::MAX)
 }

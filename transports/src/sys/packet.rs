@@ -2,25 +2,30 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::mem::offset_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use doorbell_core::wire::{EtherType, Mac};
-use libc::{c_int, c_void};
+use libc::{SOL_PACKET, c_int, tpacket2_hdr};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with, sockopt,
+};
 
-use super::filter::{Test, attach, detach, program};
+use super::error::Context;
+use super::filter::{self, Test};
 use super::mapping::Mapping;
-use super::{check, count, number, owned, set_option, virtio};
+use super::{option, virtio};
 
 /// The bytes that wait in a socket's own queue at most, half of what the kernel makes of it: some
 /// two hundred runs.
-const QUEUE: c_int = 8 << 20;
+const QUEUE: usize = 8 << 20;
 /// How many bytes of frames may be on their way out of a socket: what an interface takes in a
 /// millisecond.
-const SENDING: c_int = 4 << 20;
+const SENDING: usize = 4 << 20;
 
 /// A raw socket on one interface.
 #[derive(Clone, Debug)]
@@ -30,86 +35,79 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// A socket that sends, and receives nothing before it is [bound](Self::bind). With `virtio`,
-    /// ten bytes in front of each frame speak of segmentation and checksums.
+    /// Opens a socket that sends, and receives nothing before it is [bound](Self::bind). With
+    /// `virtio`, ten bytes in front of each frame speak of segmentation and checksums.
     pub fn open(virtio: bool) -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: the call touches no memory.
-        let result = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        // SAFETY: the descriptor is new and nobody else's.
-        let fd = unsafe { owned(result, "AF_PACKET") }?;
-        let one: c_int = 1;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+            .context("AF_PACKET")?;
         if virtio {
-            let name = libc::PACKET_VNET_HDR;
-            set_option(fd.as_raw_fd(), libc::SOL_PACKET, name, &one, "PACKET_VNET_HDR")?;
+            option::set(&fd, SOL_PACKET, libc::PACKET_VNET_HDR, 1, "PACKET_VNET_HDR")?;
         }
-        enlarge(fd.as_raw_fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, &SENDING);
+        // In a user namespace, only a buffer up to the limit for everybody is allowed
+        // (`net.core.wmem_max`). A socket also works with the buffer that it has at first.
+        if sockopt::set_socket_send_buffer_size_force(&fd, SENDING).is_err() {
+            let _ = sockopt::set_socket_send_buffer_size(&fd, SENDING);
+        }
         Ok(Self { fd: fd.into(), virtio })
     }
 
-    /// Has the socket see only frames that pass all of the tests of one of these lists. If it is
-    /// bound already, others may be waiting.
+    /// Has the kernel pass to the socket only frames that pass all of the tests of one of these
+    /// lists. If the socket is bound already, other frames may be waiting in it.
     pub fn filter(&self, any: &[Vec<Test>]) -> io::Result<()> {
-        attach(self.fd.as_fd(), &mut program(any))
+        filter::attach(self.fd.as_fd(), any)
     }
 
-    /// Has the socket see all frames again.
-    pub fn filter_no_more(&self) -> io::Result<()> {
-        detach(self.fd.as_fd())
+    /// Has the kernel pass all frames to the socket again.
+    pub fn remove_filter(&self) -> io::Result<()> {
+        filter::detach(self.fd.as_fd())
     }
 
-    /// Sends on an interface from here on, and receives the frames of a protocol there; of
-    /// protocol 0, none.
+    /// Sends on an interface from here on, and receives the frames of a protocol there; with
+    /// protocol 0, receives no frames.
     pub fn bind(&self, index: u32, protocol: EtherType) -> io::Result<()> {
-        // SAFETY: sockaddr_ll is plain and zero is a value for it.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol.0.to_be();
-        address.sll_ifindex = index as c_int;
-        let len = size_of_val(&address) as u32;
-        // SAFETY: the kernel reads the size that it is told of a live address.
-        let result =
-            unsafe { libc::bind(self.fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) };
-        check(result, "bind to the interface").map(drop)
+        let address = libc::sockaddr_ll {
+            sll_family: libc::AF_PACKET as u16,
+            sll_protocol: protocol.0.to_be(),
+            sll_ifindex: index as c_int,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 0,
+            sll_addr: [0; 8],
+        };
+        let (at, len) = (ptr::from_ref(&address).cast(), size_of_val(&address) as u32);
+        // `libc`: no crate has addresses of this family.
+        // SAFETY: the kernel reads `len` bytes of a live address.
+        let result = unsafe { libc::bind(self.fd.as_raw_fd(), at, len) };
+        let bound = if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+        bound.context("bind to the interface")
     }
 
-    /// Sends a frame.
-    ///
-    /// The library's `send` is a point of cancellation, and in a process of several threads pays
-    /// 60 ns for being one: hence the system call itself.
+    /// Sends a frame, and returns how many bytes were sent.
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<usize> {
-        let (fd, nowhere) = (self.fd.as_raw_fd(), ptr::null::<c_void>());
-        // SAFETY: the kernel reads the bytes of a live slice.
-        count(unsafe {
-            libc::syscall(libc::SYS_sendto, fd, frame.as_ptr(), frame.len(), 0, nowhere, 0)
-        })
+        Ok(send(&self.fd, frame, SendFlags::empty())?)
     }
 
-    /// Copies the next frame that waits in the socket's own queue to `buffer`.
+    /// Copies the next frame that waits in the socket's own queue to `buffer`, and returns the
+    /// frame's length.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (fd, nowhere) = (self.fd.as_raw_fd(), ptr::null_mut::<c_void>());
-        // SAFETY: the kernel writes at most the length of a live, exclusive slice.
-        count(unsafe {
-            let (to, len) = (buffer.as_mut_ptr(), buffer.len());
-            libc::syscall(libc::SYS_recvfrom, fd, to, len, libc::MSG_DONTWAIT, nowhere, nowhere)
-        })
+        Ok(recv(&self.fd, buffer, RecvFlags::DONTWAIT)?.0)
     }
 
-    /// Has frames that are longer than a ring's slot wait in the socket's own queue. Whether the
-    /// system lets that be as long as it must be: not in a user namespace.
+    /// Has frames that are longer than a ring's slot wait in the socket's own queue. Returns false
+    /// if the system does not let the queue be as long as it must be, as in a user namespace.
     pub fn queue_long(&self) -> io::Result<bool> {
-        let (fd, one): (_, c_int) = (self.fd.as_raw_fd(), 1);
-        let forced = libc::SO_RCVBUFFORCE;
-        if set_option(fd, libc::SOL_SOCKET, forced, &QUEUE, "SO_RCVBUFFORCE").is_err() {
+        if sockopt::set_socket_recv_buffer_size_force(&self.fd, QUEUE).is_err() {
             return Ok(false);
         }
-        set_option(fd, libc::SOL_PACKET, PACKET_COPY_THRESH, &one, "PACKET_COPY_THRESH")?;
+        let name = PACKET_COPY_THRESH;
+        option::set(&self.fd, SOL_PACKET, name, 1, "PACKET_COPY_THRESH")?;
         Ok(true)
     }
 
-    /// The number by which the system knows it.
+    /// Returns the number by which the system lists the socket.
     pub fn inode(&self) -> io::Result<u64> {
         Ok(File::from(self.fd.try_clone()?).metadata()?.ino())
     }
@@ -117,38 +115,34 @@ impl PacketSocket {
     /// Has the interface pass on what is sent to an address, of one station or of a group, for as
     /// long as the socket is open.
     pub fn join(&self, index: u32, mac: Mac) -> io::Result<()> {
-        // SAFETY: packet_mreq is plain and zero is a value for it.
-        let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
-        request.mr_ifindex = index as c_int;
+        const ADDRESS_LEN: u16 = 6;
         let group = mac.0[0] & 1 != 0;
         let kind = if group { libc::PACKET_MR_MULTICAST } else { PACKET_MR_UNICAST };
-        request.mr_type = kind as u16;
-        request.mr_alen = 6;
-        request.mr_address[..6].copy_from_slice(&mac.0);
-        let (fd, name) = (self.fd.as_raw_fd(), libc::PACKET_ADD_MEMBERSHIP);
-        set_option(fd, libc::SOL_PACKET, name, &request, "PACKET_ADD_MEMBERSHIP")
+        // A `packet_mreq`: the interface, the kind, the address in the first of eight bytes.
+        let mut request = [0; size_of::<libc::packet_mreq>()];
+        request[..4].copy_from_slice(&index.to_ne_bytes());
+        request[4..6].copy_from_slice(&(kind as u16).to_ne_bytes());
+        request[6..8].copy_from_slice(&ADDRESS_LEN.to_ne_bytes());
+        request[8..14].copy_from_slice(&mac.0);
+        let (name, what) = (libc::PACKET_ADD_MEMBERSHIP, "PACKET_ADD_MEMBERSHIP");
+        option::set_bytes(&self.fd, SOL_PACKET, name, &request, what)
     }
 
-    /// How many bytes of frames may be on their way out, as the kernel counts.
+    /// Returns how many bytes of frames may be on their way out, as the kernel counts.
     pub fn sending(&self) -> usize {
-        number(self.fd.as_fd(), libc::SO_SNDBUF).unwrap_or(0) as usize
+        sockopt::socket_send_buffer_size(&self.fd).unwrap_or(0)
     }
 
-    /// How many bytes of frames the socket's own queue takes.
+    /// Returns how many bytes of frames the socket's own queue takes.
     pub fn queue(&self) -> usize {
-        number(self.fd.as_fd(), libc::SO_RCVBUF).unwrap_or(0) as usize
+        sockopt::socket_recv_buffer_size(&self.fd).unwrap_or(0)
     }
 
-    /// How many frames came while there was no room for them, since this was last asked.
+    /// Returns how many frames came while there was no room for them, since the last call.
     pub fn overrun(&self) -> u64 {
-        // SAFETY: tpacket_stats is plain and zero is a value for it.
-        let mut stats: libc::tpacket_stats = unsafe { std::mem::zeroed() };
-        let mut len = size_of_val(&stats) as libc::socklen_t;
-        let (fd, to) = (self.fd.as_raw_fd(), ptr::from_mut(&mut stats).cast());
-        let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        // SAFETY: the kernel writes at most the length that it is told.
-        let result = unsafe { libc::getsockopt(fd, level, name, to, &mut len) };
-        if result == 0 { u64::from(stats.tp_drops) } else { 0 }
+        // A `tpacket_stats`: the packets that came, and those of them that were dropped.
+        let counts = option::words(&self.fd, SOL_PACKET, libc::PACKET_STATISTICS);
+        counts.map_or(0, |[_, dropped]| dropped.into())
     }
 }
 
@@ -161,38 +155,31 @@ impl AsFd for PacketSocket {
 const PACKET_MR_UNICAST: c_int = 3;
 const PACKET_COPY_THRESH: c_int = 7;
 
-/// Has a socket's buffer take so many bytes; in a user namespace, where that is refused, as many as
-/// there are for everybody (`net.core.rmem_max`, `wmem_max`).
-fn enlarge(fd: RawFd, forced: c_int, ordinary: c_int, bytes: &c_int) {
-    let level = libc::SOL_SOCKET;
-    if set_option(fd, level, forced, bytes, "SO_*BUFFORCE").is_err() {
-        // What a socket has at first does, too, if slowly.
-        let _ = set_option(fd, level, ordinary, bytes, "SO_*BUF");
-    }
-}
-
 const PAGE: usize = 4096;
 
-/// Where in a slot the address stands that a frame is from, and whom it is for.
-const FROM: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+/// Where in a slot the address stands that a frame is from, and whom the frame is for.
+const FROM: usize = size_of::<tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+
+/// How much of a slot the kernel writes about a frame: a header, and the address.
+const ABOUT: usize = FROM + size_of::<libc::sockaddr_ll>();
 
 /// A frame in the ring.
-pub(crate) struct Received<'f> {
-    /// As much of it as its slot has.
+pub(crate) struct RingFrame<'f> {
+    /// The bytes of the frame that its slot has: all, or the first ones.
     pub frame: &'f [u8],
     pub kept: Kept,
-    /// Whom it is for, by the kernel's judgement.
+    /// Whom the frame is for, by the kernel's judgement.
     pub kind: u8,
 }
 
-/// What a slot has of its frame.
+/// How much of its frame a slot has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kept {
-    /// All of it.
+    /// The slot has the whole frame.
     Whole,
-    /// The beginning: the frame is longer than a slot, and the next in the socket's queue.
+    /// The slot has the beginning of a longer frame, which is the next in the socket's queue.
     Queued,
-    /// The beginning: the frame is longer than a slot, and the queue was full.
+    /// The slot has the beginning of a longer frame, for which the queue had no room.
     Cut,
 }
 
@@ -205,7 +192,7 @@ pub(crate) struct ReceiveRing {
     mapping: Mapping,
     slot: usize,
     slots: usize,
-    /// What stands in front of each frame: a virtio header, or nothing.
+    /// The bytes in front of each frame: those of a virtio header, or none.
     ahead: usize,
     at: usize,
     /// Slots behind `at` that were read and not yet given back.
@@ -213,35 +200,30 @@ pub(crate) struct ReceiveRing {
 }
 
 impl ReceiveRing {
-    /// A ring of `slots` slots of `slot` bytes, a multiple of 16, each for one frame and 66 bytes
-    /// about it. Before the socket is bound.
+    /// Makes a ring of `slots` slots of `slot` bytes, a multiple of 16, each for one frame and 66
+    /// bytes about it. The socket must not be bound yet.
     pub fn new(socket: &PacketSocket, slot: usize, slots: usize) -> io::Result<Self> {
         assert!(slot.is_multiple_of(16), "the kernel aligns slots to 16 bytes");
-        let (fd, level) = (socket.fd.as_raw_fd(), libc::SOL_PACKET);
-        let version = libc::tpacket_versions::TPACKET_V2;
-        set_option(fd, level, libc::PACKET_VERSION, &version, "PACKET_VERSION")?;
+        let version = libc::tpacket_versions::TPACKET_V2 as c_int;
+        option::set(socket, SOL_PACKET, libc::PACKET_VERSION, version, "PACKET_VERSION")?;
         let len = Self::memory(slot, slots);
-        let request = libc::tpacket_req {
-            tp_block_size: len as u32,
-            tp_block_nr: 1,
-            tp_frame_size: slot as u32,
-            tp_frame_nr: (len / slot) as u32,
-        };
-        set_option(fd, level, libc::PACKET_RX_RING, &request, "PACKET_RX_RING")?;
+        // A `tpacket_req`: the size and number of blocks, the size and number of slots.
+        let request = [len as u32, 1, slot as u32, (len / slot) as u32].map(u32::to_ne_bytes);
+        let (name, what) = (libc::PACKET_RX_RING, "PACKET_RX_RING");
+        option::set_bytes(socket, SOL_PACKET, name, request.as_flattened(), what)?;
         let mapping = Mapping::new(socket.as_fd(), len)?;
         let ahead = if socket.virtio { virtio::LEN } else { 0 };
         Ok(Self { mapping, slot, slots: len / slot, ahead, at: 0, owed: 0 })
     }
 
-    /// The memory that such a ring takes.
+    /// Returns how many bytes of memory such a ring takes.
     pub const fn memory(slot: usize, slots: usize) -> usize {
         (slot * slots).next_multiple_of(PAGE)
     }
 
     fn slot(&self, index: usize) -> *mut u8 {
         debug_assert!(index < self.slots);
-        // SAFETY: the index is below the number of slots that the mapping was made for.
-        unsafe { self.mapping.at().as_ptr().add(index * self.slot) }
+        self.mapping.at().as_ptr().wrapping_add(index * self.slot)
     }
 
     fn status(&self, index: usize) -> &AtomicU32 {
@@ -250,9 +232,9 @@ impl ReceiveRing {
         unsafe { &*self.slot(index).cast::<AtomicU32>() }
     }
 
-    /// Has the lines come that short frames lie in, which the sender's processor has: all at once,
-    /// for what is done with the first may take so long that the next would not be asked for
-    /// meanwhile.
+    /// Prefetches the cache lines that short frames lie in, which the sender's processor has. All of
+    /// them are fetched at once, since the work on the first line may take so long that the next
+    /// would not be asked for meanwhile.
     #[inline]
     fn fetch_begin(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -264,50 +246,48 @@ impl ReceiveRing {
         }
     }
 
-    /// The length of the next frame, and what of it is in the ring.
+    /// Returns the length of the next frame, and the bytes of the frame that are in the ring.
     pub fn head(&self) -> Option<(usize, &[u8])> {
         self.look().map(|(received, len)| (len, received.frame))
     }
 
-    /// The next frame, and its length: there may be less of it.
+    /// Returns the next frame, and its length, which may be more than the ring has of the frame.
     #[inline]
-    fn look(&self) -> Option<(Received<'_>, usize)> {
+    fn look(&self) -> Option<(RingFrame<'_>, usize)> {
         let status = self.status(self.at).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
         self.fetch_begin();
-        let slot = self.slot(self.at);
-        // SAFETY: the status says that the slot is this process's until it is given back, and the
-        // kernel has written its header.
-        let header = unsafe { &*slot.cast::<libc::tpacket2_hdr>() };
-        // SAFETY: a slot is longer than its header.
-        let from = unsafe { slot.add(FROM) };
-        // SAFETY: the kernel has written the address behind the header, too.
-        let from = unsafe { &*from.cast::<libc::sockaddr_ll>() };
-        let start = usize::from(header.tp_mac).saturating_sub(self.ahead).min(self.slot);
-        let kept = (self.ahead + header.tp_snaplen as usize).min(self.slot - start);
-        // SAFETY: the frame begins within the slot.
-        let frame = unsafe { slot.add(start) };
-        // SAFETY: the frame is cut to what the slot can hold.
-        let frame = unsafe { std::slice::from_raw_parts(frame, kept) };
-        let len = self.ahead + header.tp_len as usize;
+        // SAFETY: the slot lies within the mapping. The status says that the slot is this process's
+        // until it is given back, for which this value must be borrowed exclusively.
+        let slot = unsafe { std::slice::from_raw_parts(self.slot(self.at), self.slot) };
+        let about: &[u8; ABOUT] = slot.first_chunk()?;
+        let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| about[at + byte]));
+        let half = |at: usize| u16::from_ne_bytes([0, 1].map(|byte| about[at + byte]));
+        let start = usize::from(half(offset_of!(tpacket2_hdr, tp_mac)));
+        let start = start.saturating_sub(self.ahead).min(self.slot);
+        let kept = self.ahead + word(offset_of!(tpacket2_hdr, tp_snaplen)) as usize;
+        let kept = kept.min(self.slot - start);
+        let frame = &slot[start..start + kept];
+        let len = self.ahead + word(offset_of!(tpacket2_hdr, tp_len)) as usize;
         let kept = match status & libc::TP_STATUS_COPY != 0 {
             true => Kept::Queued,
             false if kept == len => Kept::Whole,
             false => Kept::Cut,
         };
-        Some((Received { frame, kept, kind: from.sll_pkttype }, len))
+        let kind = about[FROM + offset_of!(libc::sockaddr_ll, sll_pkttype)];
+        Some((RingFrame { frame, kept, kind }, len))
     }
 
-    /// Passes the next frame, with what stands in front of it, to `take`; `None` when there is
-    /// none.
+    /// Passes the next frame, with what stands in front of it, to `take`, and returns what that
+    /// returns; `None` when there is no frame.
     ///
     /// A slot goes back to the kernel when there is nothing else to do, or a number of them is
     /// owed: the store waits for the line to come from the sender's processor, and every locked
     /// instruction after it waits for the store.
     #[inline]
-    pub fn next<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
+    pub fn next<R>(&mut self, take: impl FnOnce(RingFrame<'_>) -> R) -> Option<R> {
         let Some((received, _)) = self.look() else {
             self.give_back();
             return None;
@@ -322,7 +302,7 @@ impl ReceiveRing {
         Some(result)
     }
 
-    /// Gives back what is owed.
+    /// Gives the slots that were read back to the kernel.
     #[inline]
     pub fn give_back(&mut self) {
         while self.owed > 0 {

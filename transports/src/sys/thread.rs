@@ -1,22 +1,19 @@
-//! Where a thread runs.
+//! The processors that a thread may run on, and how the thread is scheduled.
 
-use std::mem::size_of;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Lets this thread run on any processor, and as ordinary threads do: it was started by one that
-/// may have a processor for itself, which it is not to disturb. Where the system does not allow
-/// that, it stays as it is.
+/// Lets this thread run on any processor, as an ordinary thread. Its parent may poll on a processor
+/// of its own, by a real-time policy, and is not to be disturbed. Where the system refuses, the
+/// thread keeps what it inherited.
 pub(crate) fn run_anywhere() {
-    // SAFETY: zero is a value for a set of processors: none of them.
-    let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for cpu in 0..libc::CPU_SETSIZE as usize {
-        // SAFETY: the set has a place for each processor below that number.
-        unsafe { libc::CPU_SET(cpu, &mut all) };
-    }
-    // SAFETY: the kernel reads live memory of the size that it is told, and changes nothing but
-    // where this thread runs.
-    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &all) };
-    // SAFETY: zero is a value for it, the only one of an ordinary thread.
-    let ordinary: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel reads live memory, and changes nothing but how this thread is scheduled.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &ordinary) };
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    let _ = sched_setaffinity(None, &all);
+    // The priority of every ordinary thread.
+    let priority = 0_i32;
+    // `libc`: no crate wraps this call.
+    // SAFETY: the kernel reads one live number, and changes only how this thread is scheduled.
+    unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const priority)
+    };
 }

@@ -1,4 +1,4 @@
-//! The header by which a packet socket and the kernel speak of segmentation.
+//! The header by which a packet socket and the kernel speak of segmentation (`virtio_net_hdr`).
 
 use doorbell_core::encap::Segmentation;
 
@@ -9,7 +9,7 @@ const UDP_SEGMENTATION: u8 = 5;
 const UDP_LEN: u16 = 8;
 const UDP_CHECKSUM_AT: u16 = 6;
 
-/// What goes in front of a frame that is to be cut.
+/// Makes the header in front of a frame that the kernel is to cut into packets.
 #[inline]
 pub(crate) fn header(Segmentation { segment, headers }: Segmentation) -> [u8; LEN] {
     let mut header = [0; LEN];
@@ -22,7 +22,7 @@ pub(crate) fn header(Segmentation { segment, headers }: Segmentation) -> [u8; LE
     header
 }
 
-/// The size of the packets in a received frame, if it is a run, and the frame.
+/// Splits what was received into the frame and, if the frame is a run, the size of its packets.
 #[inline]
 pub(crate) fn split(received: &[u8]) -> (&[u8], Option<u16>) {
     let Some((header, frame)) = received.split_first_chunk::<LEN>() else { return (&[], None) };

@@ -1,4 +1,4 @@
-//! Outer headers, as a socket's addresses tell of them.
+//! Outer headers of datagrams, made from the addresses of sockets.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -7,13 +7,13 @@ use doorbell_core::wire::{Ethernet, Ipv4, Ipv6, Mac, Udp, UdpPort};
 
 use crate::host::not_a_hosts;
 
-/// The headers of datagrams between two sockets, of one family as sockets have it. What the system
-/// decides and the ICRC does not cover is as good as any.
+/// Returns the headers of datagrams between two sockets, or `None` if the addresses are of different
+/// families. Fields that the system fills in, and the ICRC does not cover, have any values.
 pub fn between(from: SocketAddr, to: SocketAddr) -> Option<Outer> {
     Outer::v2((Mac([0; 6]), Mac([0; 6])), from, to)
 }
 
-/// The host, and the port there, that a socket's address stands for.
+/// Returns the host, and the port there, that a socket's address stands for.
 pub fn host(address: SocketAddr) -> Host {
     let gid = match address.ip() {
         IpAddr::V4(ip) => ip.into(),
@@ -22,7 +22,7 @@ pub fn host(address: SocketAddr) -> Host {
     Host { gid, port: UdpPort(address.port()) }
 }
 
-/// How many bytes headers take from such an address.
+/// Returns how many bytes the outer headers take of packets from such an address.
 #[inline]
 pub fn len(own: SocketAddr) -> usize {
     match own {
@@ -31,7 +31,7 @@ pub fn len(own: SocketAddr) -> usize {
     }
 }
 
-/// The socket that headers lead to from `own`, if they lead to one.
+/// Returns the address of the socket that headers lead to from `own`, if they lead to a socket.
 #[inline]
 pub fn destination(outer: &Outer, own: SocketAddr) -> Option<SocketAddr> {
     match (outer, own) {
@@ -46,7 +46,7 @@ pub fn destination(outer: &Outer, own: SocketAddr) -> Option<SocketAddr> {
     }
 }
 
-/// Why an address can't be a peer's, if it can't.
+/// Returns why an address can't be a peer's, or `None` if it can.
 pub fn not_a_peers(address: SocketAddr) -> Option<&'static str> {
     match address.port() {
         0 => Some("port 0 is no socket's; name the port that the peer's device was opened at"),
@@ -54,7 +54,8 @@ pub fn not_a_peers(address: SocketAddr) -> Option<&'static str> {
     }
 }
 
-/// An address as the system names it: with an interface where it means nothing without one.
+/// Makes an address with the number of an interface, if the address is link-local and means nothing
+/// without one.
 pub fn scoped(ip: Ipv6Addr, port: u16, scope: u32) -> SocketAddrV6 {
     SocketAddrV6::new(ip, port, 0, if ip.is_unicast_link_local() { scope } else { 0 })
 }

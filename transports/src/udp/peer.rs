@@ -1,11 +1,11 @@
-//! Peers that are sent to often, each with a socket that the kernel has connected to it.
+//! Peers that are sent to often, each with a socket that is connected to it.
 //!
-//! What such a socket sends costs no look for a route, which is a sixth of a small message's time,
-//! and what it receives names nobody. But over IPv4 the kernel numbers what it sends, from a random
-//! number on; each frame that leaves it counts one, and a run counts up from its frame's. Since the
-//! ICRC covers these numbers the first one must be learnt, and is from an empty datagram that the
-//! kernel shows as it has sent it. Until then, and where it does not, the peer is sent to from the
-//! socket that all share, whose numbers are zero.
+//! For such a socket the kernel need not look for a route, which is a sixth of a small message's
+//! time, nor tell the sender of what is received. But over IPv4 the kernel gives identifications to
+//! what the socket sends: from a random number on, one more for each frame, and within a run one more
+//! for each packet. The ICRC covers identifications, so the first one must be learnt: from an empty
+//! datagram that the kernel shows as it has sent it. Until that is known, and where the kernel does
+//! not show it, frames to the peer leave by the listener, whose identifications are zero.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use doorbell_core::encap::Opener;
 use doorbell_core::nic::Inbox;
 use doorbell_core::wire::{Headers, IpId};
 
-use super::often::Traffic;
 use super::sender::Sender;
-use crate::sys::udp::{Note, Received, UdpSocket};
+use super::traffic::Traffic;
+use crate::sys::udp::{Datagrams, Report, UdpSocket};
 
 /// A peer that is sent to often.
 pub struct Peer {
@@ -24,95 +24,97 @@ pub struct Peer {
     pub socket: UdpSocket,
     sender: Sender,
     ids: Ids,
-    intake: Intake,
-    /// How many packets share a frame at most.
+    mode: ReceiveMode,
+    /// The most packets that share a frame.
     pub run: u32,
-    /// Which of the device's frames was the last to this peer.
+    /// The number of the last frame to this peer, among all frames of the device.
     pub used: u64,
-    /// Whether packets of a connection have gone to this peer, and not only datagrams.
+    /// True if packets of a connection have gone to this peer, and not only datagrams.
     pub connected: bool,
-    /// Whether the log says already that a router calls the way to this peer narrow.
+    /// True once the log says that a router calls the way to this peer narrow.
     narrow: bool,
 }
 
-/// The identifications of what is sent.
+/// The state of knowledge of the identification that the next frame gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ids {
-    /// There are none: IPv6.
+    /// Packets of IPv6 have no identifications.
     None,
-    /// The next is known.
+    /// The next frame gets this identification.
     Next(IpId),
-    /// It is not known: something failed, perhaps after the kernel had counted it.
+    /// The next identification is not known: a send failed, perhaps after the kernel had counted it.
     Unknown { tries: u32 },
-    /// It was asked for, and the answer looked for so many times.
+    /// The kernel was asked for the identification, and the answer was looked for so many times.
     Asked { looks: u32 },
-    /// The system does not show it, or not in time: the socket receives only.
+    /// The system does not show identifications, or not in time: the socket only receives.
     Hidden { by_system: bool },
 }
 
-/// A message that nobody is at a port, with the beginning of the datagram that it is about.
-pub struct Closed {
+/// An ICMP message that a port is closed, with the beginning of the datagram that it is about.
+pub struct ClosedPort {
     pub at: SocketAddr,
     pub quoted: Box<[u8]>,
 }
 
-/// Messages that ports are closed, of which the NIC has not been told. Of those that come beyond
-/// that many, none is kept.
+/// Messages that ports are closed, which the NIC has not been told yet. At most [`REPORTS`] are kept,
+/// and more are dropped.
 #[derive(Default)]
-pub struct ClosedPorts(Vec<Closed>);
+pub struct ClosedPorts(Vec<ClosedPort>);
 
 impl ClosedPorts {
     /// Keeps a message, if there is room.
-    pub fn add(&mut self, closed: Closed) {
-        if self.0.len() < NOTES {
+    pub fn add(&mut self, closed: ClosedPort) {
+        if self.0.len() < REPORTS {
             self.0.push(closed);
         }
     }
 
-    /// Takes all messages.
-    pub fn take(&mut self) -> Vec<Closed> {
+    /// Takes all messages out, for the NIC to be told.
+    pub fn take(&mut self) -> Vec<ClosedPort> {
         std::mem::take(&mut self.0)
     }
 }
 
-/// What became of learning.
+/// The outcome of learning a peer's identification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Learnt {
-    /// All that there will be.
+    /// The peer knows all that there is to learn.
     Enough,
-    /// The answer has not come.
+    /// The answer of the kernel has not come yet.
     Later,
-    /// The system gives none.
+    /// The system shows no identifications.
     Never,
 }
 
-/// How often the kernel is asked, and looked at for an answer.
+/// How often the kernel is asked for an identification.
 const TRIES: u32 = 8;
+/// How often the kernel's answer is looked for.
 const LOOKS: u32 = 1 << 16;
-/// How many notes are read at once.
-pub const NOTES: usize = 64;
+/// The most reports of a socket that are read at once.
+pub const REPORTS: usize = 64;
 
-/// How a socket is received from. Where runs come, they are received whole; where packets come one
-/// at a time, to ask each whether it is a run would cost a twentieth of its time.
+/// How a socket receives. Runs are received whole; but where packets come one at a time, asking each
+/// whether it is a run would cost a twentieth of its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Intake {
-    /// One at a time, of which so many have come without a pause.
+enum ReceiveMode {
+    /// Datagrams are received one at a time, and `together` have come without a pause.
     Single { together: u32 },
-    /// Runs, if there are any: so many packets came alone since the last, each after a pause.
+    /// Runs are received whole, and `alone` packets came alone since the last run, each after a pause.
     Runs { alone: u32, paused: bool },
-    /// One at a time, whatever comes: to compare.
+    /// Datagrams are received one at a time, whatever comes: for comparisons.
     Always,
 }
 
-/// So many at once are a stream.
+/// How many datagrams without a pause are a stream.
 const STREAM: u32 = 8;
-/// So many alone are none. The kernel is then told to put nothing together any more; what it has
-/// put together before is received while as many come again.
+/// After how many packets that came alone a stream is over. The kernel is then told to put nothing
+/// together any more; runs that it has put together already are received until as many packets have
+/// come alone again.
 const QUIET: u32 = 64;
 
 /// Logs, once for each socket, that somebody on the network says that packets are too long for a
-/// link there. Anybody can forge such a message, so it changes nothing but the log: who finds that
-/// large messages are lost may read why.
+/// link there. Anybody can forge such a message, so it changes nothing but the log, which may tell a
+/// reader why large messages are lost.
 #[cold]
 pub fn hint_of_narrow_path(told: &mut bool, mtu: u32) {
     if !std::mem::replace(told, true) {
@@ -133,29 +135,30 @@ impl Ids {
     }
 }
 
-impl Intake {
+impl ReceiveMode {
     fn begin(run: u32) -> Self {
         if run > 1 { Self::Single { together: 0 } } else { Self::Always }
     }
 }
 
 impl Peer {
-    /// A peer whose socket has just been connected, and which was heard as `sender` before.
+    /// Makes a peer of a socket that has just been connected. What the peer sends is checked as
+    /// `sender` says.
     pub fn new(address: SocketAddr, socket: UdpSocket, sender: Sender, run: u32) -> Self {
-        let (ids, intake) = (Ids::begin(address), Intake::begin(run));
-        Self { address, socket, sender, ids, intake, run, used: 0, connected: false, narrow: false }
+        let (ids, mode) = (Ids::begin(address), ReceiveMode::begin(run));
+        Self { address, socket, sender, ids, mode, run, used: 0, connected: false, narrow: false }
     }
 
-    /// Has the socket be that of another peer, to which it has been connected.
+    /// Hands the socket over to another peer, to which it has been connected.
     pub fn meet(&mut self, address: SocketAddr, sender: Sender, run: u32, used: u64) {
         (self.address, self.sender, self.run, self.used) = (address, sender, run, used);
-        (self.ids, self.intake) = (Ids::begin(address), Intake::begin(run));
+        (self.ids, self.mode) = (Ids::begin(address), ReceiveMode::begin(run));
         self.narrow = false;
     }
 
-    /// The identification of the next frame and how many packets it may have, if the peer can be
-    /// sent to by this socket. Over IPv6, which has no identifications, any. `headers` are those of
-    /// the frame's first packet.
+    /// Returns the identification of the next frame, which over IPv6 may be any, and how many packets
+    /// the frame may have. `None` if nothing can be sent by this socket at present. `headers` are
+    /// those of the frame's first packet.
     #[inline]
     pub fn sends(&mut self, headers: &Headers) -> Option<(IpId, u32)> {
         if !self.connected {
@@ -168,7 +171,7 @@ impl Peer {
         }
     }
 
-    /// A frame has left.
+    /// Records that a frame has left, which is the device's frame of that number.
     #[inline]
     pub fn sent(&mut self, number: u64) {
         self.used = number;
@@ -177,8 +180,8 @@ impl Peer {
         }
     }
 
-    /// A frame has not left, and who knows whether it was counted; perhaps because it was a run
-    /// that is not cut.
+    /// Records that a frame has not left, whether or not the kernel has counted it. With `uncut`, the
+    /// frame was a run that the system does not cut.
     pub fn failed(&mut self, uncut: bool) {
         if let Ids::Next(_) = self.ids {
             self.ids = Ids::Unknown { tries: 0 };
@@ -188,7 +191,7 @@ impl Peer {
         }
     }
 
-    /// Learns the next identification, if it must be learnt. Leaves what else the kernel has noted
+    /// Learns the next identification, if it must be learnt. Other reports of the kernel are handled
     /// as [`heed`](Self::heed) does.
     pub fn learn(&mut self, closed: &mut ClosedPorts) -> Learnt {
         if let Ids::Unknown { tries } = self.ids {
@@ -211,20 +214,20 @@ impl Peer {
         }
     }
 
-    /// Reads what the kernel has noted of this socket. Messages that the peer's port is closed are
-    /// left in `closed`.
+    /// Reads what the kernel reports of this socket. Messages that the peer's port is closed are put
+    /// into `closed`.
     pub fn heed(&mut self, closed: &mut ClosedPorts) {
-        // As many as can be are read, but not for ever.
-        for note in (0..NOTES).map_while(|_| self.socket.note()) {
-            self.ids = match (note, self.ids) {
-                (Note::Sent(Some(id)), Ids::Asked { .. }) => Ids::Next(IpId(id.wrapping_add(1))),
-                (Note::Sent(None), Ids::Asked { .. }) => Ids::Hidden { by_system: true },
-                (Note::TooLong { mtu, here: false }, ids) => {
+        // All reports are read, but not without end.
+        for report in (0..REPORTS).map_while(|_| self.socket.report()) {
+            self.ids = match (report, self.ids) {
+                (Report::Sent(Some(id)), Ids::Asked { .. }) => Ids::Next(IpId(id.wrapping_add(1))),
+                (Report::Sent(None), Ids::Asked { .. }) => Ids::Hidden { by_system: true },
+                (Report::TooLong { mtu, here: false }, ids) => {
                     hint_of_narrow_path(&mut self.narrow, mtu);
                     ids
                 }
-                (Note::Closed { at, quoted }, ids) => {
-                    closed.add(Closed { at, quoted });
+                (Report::Closed { at, quoted }, ids) => {
+                    closed.add(ClosedPort { at, quoted });
                     ids
                 }
                 (_, ids) => ids,
@@ -232,8 +235,7 @@ impl Peer {
         }
     }
 
-    /// Receives what has come, if something has, into `buffer` and from there to `inbox`; its
-    /// length.
+    /// Receives what has come into `buffer`, hands its packets to `inbox`, and returns its length.
     #[inline]
     pub fn receive(
         &mut self,
@@ -241,40 +243,42 @@ impl Peer {
         buffer: &mut [u8],
         inbox: &mut impl Inbox,
     ) -> io::Result<usize> {
-        let (received, segment) = match self.intake {
-            Intake::Single { together } => {
+        let (received, segment) = match self.mode {
+            ReceiveMode::Single { together } => {
                 let received = self.socket.receive_one(buffer);
                 self.judge_single(together, received.is_ok());
                 (received?, None)
             }
-            Intake::Runs { alone, paused } => {
+            ReceiveMode::Runs { alone, paused } => {
                 let received = self.socket.receive(buffer, false);
                 self.judge_runs(alone, paused, received.as_ref().ok());
                 received.map(|received| (received.len, received.segment))?
             }
-            Intake::Always => (self.socket.receive_one(buffer)?, None),
+            ReceiveMode::Always => (self.socket.receive_one(buffer)?, None),
         };
         self.sender.deliver(opener, &buffer[..received], segment, inbox);
         Ok(received)
     }
 
+    /// Decides, after a look for one datagram, how the socket receives next.
     #[inline]
     fn judge_single(&mut self, together: u32, came: bool) {
         match (came, together) {
             (true, STREAM..) => self.put_together(true),
-            (true, _) => self.intake = Intake::Single { together: together + 1 },
+            (true, _) => self.mode = ReceiveMode::Single { together: together + 1 },
             (false, 0) => {}
-            (false, _) => self.intake = Intake::Single { together: 0 },
+            (false, _) => self.mode = ReceiveMode::Single { together: 0 },
         }
     }
 
+    /// Decides, after a look for runs, how the socket receives next.
     #[inline]
-    fn judge_runs(&mut self, alone: u32, paused: bool, came: Option<&Received>) {
+    fn judge_runs(&mut self, alone: u32, paused: bool, came: Option<&Datagrams>) {
         match came {
-            None => self.intake = Intake::Runs { alone, paused: true },
-            Some(Received { segment: Some(_), .. }) if alone >= QUIET => self.put_together(true),
-            Some(Received { segment: Some(_), .. }) => {
-                self.intake = Intake::Runs { alone: 0, paused: false };
+            None => self.mode = ReceiveMode::Runs { alone, paused: true },
+            Some(Datagrams { segment: Some(_), .. }) if alone >= QUIET => self.put_together(true),
+            Some(Datagrams { segment: Some(_), .. }) => {
+                self.mode = ReceiveMode::Runs { alone: 0, paused: false };
             }
             Some(_) if !paused => {}
             Some(_) => self.came_alone(alone + 1),
@@ -284,8 +288,8 @@ impl Peer {
     fn came_alone(&mut self, alone: u32) {
         match alone {
             QUIET => self.put_together(false),
-            alone if alone == 2 * QUIET => self.intake = Intake::Single { together: 0 },
-            alone => self.intake = Intake::Runs { alone, paused: false },
+            alone if alone == 2 * QUIET => self.mode = ReceiveMode::Single { together: 0 },
+            alone => self.mode = ReceiveMode::Runs { alone, paused: false },
         }
     }
 
@@ -293,7 +297,7 @@ impl Peer {
     fn put_together(&mut self, together: bool) {
         if self.socket.put_together(together).is_ok() {
             let alone = if together { 0 } else { QUIET };
-            self.intake = Intake::Runs { alone, paused: false };
+            self.mode = ReceiveMode::Runs { alone, paused: false };
         }
     }
 }

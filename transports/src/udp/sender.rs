@@ -1,4 +1,4 @@
-//! Those who send to a device, and what must be known to check what they send.
+//! The senders of what a device receives, and what is needed to check their packets.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -10,21 +10,21 @@ use doorbell_core::wire::UdpPort;
 
 use super::headers;
 
-/// Who sends from a socket of its own to ours.
+/// A socket that sends to this device.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// The headers of what it sends.
+    /// The headers of what the sender sends.
     outer: Outer,
-    /// The same, such that what answers them comes from here: to RoCE's own port a standard peer
-    /// sends from any, expects to be answered from the same, and does not look. Ours is the one.
+    /// The headers that the NIC is told, and answers along. A standard peer sends to RoCE's own port
+    /// from any port of its own, and expects answers at RoCE's port: so these have that port.
     shown: Outer,
-    /// Its identifications, which the system does not show.
+    /// The identifications of the sender's packets, which the system does not show.
     ids: IpIdRecovery,
 }
 
 impl Sender {
-    /// Somebody not heard before; `None` if that is nobody who could be answered, or the two
-    /// addresses are of different kinds.
+    /// Makes a sender of which nothing was received yet. `None` if the address could not be answered,
+    /// or the two addresses are of different families.
     pub fn new(from: SocketAddr, own: SocketAddr) -> Option<Self> {
         let outer = headers::between(from, own)?;
         let answered = match own.port() {
@@ -68,17 +68,17 @@ impl Sender {
     }
 }
 
-/// How many are remembered.
+/// The number of senders that are remembered.
 pub const REMEMBERED: usize = 256;
 
-/// Those that were heard last, each where the hash of its address says: whoever has the same takes
-/// the place, and the other is heard as if for the first time when it comes again.
+/// The senders that were heard last, in a table by the hash of the address. Of two with the same hash,
+/// the later one takes the place, and the other is new again when it sends again.
 pub struct Senders {
     own: SocketAddr,
     hasher: RandomState,
     places: Box<[Option<(SocketAddr, Sender)>]>,
     last: usize,
-    /// The addresses that were reached, if nobody else is heard.
+    /// The addresses that this device has reached, if it hears no others.
     reached: Option<HashSet<SocketAddr>>,
 }
 
@@ -88,13 +88,13 @@ impl Senders {
         Self { own, hasher: RandomState::new(), places, last: 0, reached: None }
     }
 
-    /// From now on, nobody is heard but who is [reached](Self::reached).
+    /// Makes the device hear only addresses that it has [reached](Self::reached).
     pub fn keep_out_strangers(&mut self) {
         self.reached = Some(HashSet::new());
         self.places.fill(None);
     }
 
-    /// Notes that this device has found the way to an address itself.
+    /// Records that this device has found the way to an address itself.
     pub fn reached(&mut self, to: SocketAddr) {
         let place = self.place(to);
         if let Some(reached) = &mut self.reached {
@@ -102,12 +102,12 @@ impl Senders {
         }
     }
 
-    /// Whether somebody at an address is heard who was not heard before.
+    /// Returns whether a sender at an address that is not in the table is heard.
     fn is_heard(&self, from: SocketAddr) -> bool {
         self.reached.as_ref().is_none_or(|reached| reached.contains(&self.place(from)))
     }
 
-    /// The address by which somebody is known: at RoCE's own port, peers send from any.
+    /// Returns the address by which a sender is known. To RoCE's own port, peers send from any port.
     fn place(&self, mut address: SocketAddr) -> SocketAddr {
         if self.own.port() == UdpPort::ROCE_V2.0 {
             address.set_port(UdpPort::ROCE_V2.0);
@@ -115,7 +115,7 @@ impl Senders {
         address
     }
 
-    /// Whoever sends from that address, unless it is a stranger who is not to be heard.
+    /// Returns the sender at an address, or `None` for a stranger who is not to be heard.
     #[inline]
     pub fn from(&mut self, from: SocketAddr) -> Option<&mut Sender> {
         if !self.is_at(self.last, from) {

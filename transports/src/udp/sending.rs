@@ -1,4 +1,4 @@
-//! How frames leave.
+//! How packets are put into frames, and frames are handed to the system.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,23 +6,18 @@ use std::net::SocketAddr;
 use doorbell_core::encap::{Full, Path, Run, Sealed};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{Headers, IpId};
+use rustix::io::Errno;
 
-use super::often::Traffic;
-use super::{LISTENER, Target, Udp, headers};
-use crate::sys::udp::Name;
+use super::headers;
+use super::state::{DeferredFrame, LISTENER, Target, Udp};
+use super::traffic::Traffic;
+use crate::sys::udp::EncodedAddress;
 
-/// How many addresses are remembered to which runs are not sent.
+/// How many addresses are remembered to which the system sends no runs.
 const MOST_UNCUT: usize = 64;
 
-/// A frame for which the socket that all share has no room at the moment.
-pub(super) struct Waiting {
-    frame: Box<[u8]>,
-    sealed: Sealed,
-    to: Name,
-}
-
 impl Udp {
-    /// Encodes a packet behind those that wait.
+    /// Encodes a packet behind those that are in the frame already.
     #[inline]
     pub(super) fn encode(
         &mut self,
@@ -41,13 +36,13 @@ impl Udp {
                 self.run = self.begin(path, &headers)?;
             }
             let Some(run) = &mut self.run else {
-                // It leads nowhere from here, and so it is lost.
+                // The path leads nowhere from this address, and so the packet is lost.
                 self.statistics.refused += 1;
                 return Ok(());
             };
             match run.push(path, &mut self.frame, headers, payload) {
                 Ok(()) => return Ok(()),
-                // What does not fit an empty frame fits none.
+                // A packet that does not fit an empty frame fits no frame.
                 Err(Full) if run.packets() == 0 => {
                     self.run = None;
                     return Err(Full);
@@ -57,10 +52,11 @@ impl Udp {
         }
     }
 
-    /// Begins a frame along a path, if that leads to a socket, with a packet of these headers.
+    /// Begins a frame along a path, of which `headers` are those of the first packet. `None` if the
+    /// path leads to no socket.
     #[inline]
     fn begin(&mut self, path: &Path, headers: &Headers) -> Result<Option<Run>, Full> {
-        // By the path's headers: its number may have been another's before.
+        // The path is known by its headers: its number may have been another path's before.
         let Some(to) = headers::destination(path.outer(), self.own) else { return Ok(None) };
         if self.target.to != to {
             self.aim(to);
@@ -73,15 +69,16 @@ impl Udp {
         Ok(Some(Run::begin(path, &mut self.frame, id, most)))
     }
 
+    /// Makes an address the target of the frames that follow.
     #[cold]
     pub(super) fn aim(&mut self, to: SocketAddr) {
         let peer = self.peers.iter().position(|peer| peer.address == to);
         let run = if self.uncut.contains(&to) { 1 } else { self.run_most };
-        self.target = Target { to, name: Name::of(to), peer, run };
+        self.target = Target { to, encoded: EncodedAddress::of(to), peer, run };
     }
 
-    /// Has the frame leave by the socket that all share; how many packets it may have there. Not
-    /// while another waits for room there.
+    /// Has the frame leave by the listener, and returns how many packets it may have there. There is
+    /// no room while another frame waits at the listener.
     #[cold]
     fn unconnected(&mut self, to: SocketAddr, headers: &Headers) -> Result<u32, Full> {
         self.send_waiting();
@@ -91,13 +88,13 @@ impl Udp {
         let is_new = self.target.peer.take().is_none();
         let traffic = Traffic::of(headers);
         let counts = is_new && self.connects && self.wanted.is_none();
-        if counts && self.often.count(to, traffic) {
+        if counts && self.frequent.count(to, traffic) {
             self.wanted = Some((to, traffic));
         }
         Ok(self.target.run)
     }
 
-    /// Hands the frame to the system, if there is one.
+    /// Hands the frame to the system, if there is a frame.
     #[inline]
     pub(super) fn send(&mut self) {
         let Some(run) = self.run.take() else { return };
@@ -114,6 +111,7 @@ impl Udp {
         }
     }
 
+    /// Counts a frame that was sent.
     #[inline]
     fn count_sent(&mut self, sealed: Sealed) {
         self.statistics.frames_sent += 1;
@@ -121,10 +119,11 @@ impl Udp {
         self.statistics.bytes_sent += sealed.len as u64;
     }
 
+    /// Hands a frame to the system, a second time if the first call fails for an earlier frame.
     #[inline]
     fn hand_over(&mut self, sealed: Sealed) -> io::Result<()> {
         match self.offer(sealed) {
-            // Notice of what became of an earlier one: this one was not looked at.
+            // The error is of an earlier frame, and the system has not looked at this one.
             Err(why) if is_notice(&why) => {
                 self.heed(self.target.peer.map_or(LISTENER, |peer| peer + 1));
                 self.offer(sealed)
@@ -133,6 +132,7 @@ impl Udp {
         }
     }
 
+    /// Makes the system call that sends a frame.
     #[inline]
     fn offer(&self, sealed: Sealed) -> io::Result<()> {
         let datagrams = &self.frame[self.headers_len..sealed.len];
@@ -140,11 +140,11 @@ impl Udp {
         match (self.target.peer, segment) {
             (Some(peer), None) => self.peers[peer].socket.send(datagrams),
             (Some(peer), Some(_)) => self.peers[peer].socket.send_run(datagrams, segment, None),
-            (None, _) => self.listener.send_run(datagrams, segment, Some(&self.target.name)),
+            (None, _) => self.listener.send_run(datagrams, segment, Some(&self.target.encoded)),
         }
     }
 
-    /// What becomes of a frame that the system did not take.
+    /// Keeps a frame that the system has no room for, and drops one that it refuses.
     #[cold]
     fn refused(&mut self, run: Run, sealed: Sealed, why: &io::Error) {
         if why.kind() == io::ErrorKind::WouldBlock {
@@ -153,30 +153,31 @@ impl Udp {
                 None => self.put_aside(sealed),
             }
             if self.turns.asleep {
-                // Of turns that are taken before sleeping. What is watched can be watched for this.
+                // A turn before a sleep found no room. All sockets are watched, so this can't fail.
                 let _ = self.wait_for_room();
             }
             return;
         }
         self.stuck = false;
-        // It is lost, and the NIC copes.
+        // The frame is lost, and the NIC copes with that.
         self.statistics.refused += 1;
         self.heed(self.target.peer.map_or(LISTENER, |peer| peer + 1));
-        // What a run is answered where nobody sums checksums, or a tunnel leads away.
-        let uncut = matches!(why.raw_os_error(), Some(libc::EIO | libc::EINVAL));
+        // The system refuses a run with these errors where nobody sums checksums, or a tunnel leads
+        // away.
+        let uncut = matches!(Errno::from_io_error(why), Some(Errno::IO | Errno::INVAL));
         let uncut = uncut && sealed.segmentation.is_some();
         match self.target.peer {
             Some(peer) => {
                 self.peers[peer].failed(uncut);
                 self.unsettled = true;
             }
-            None if uncut => self.cut_no_more(),
+            None if uncut => self.stop_sending_runs(),
             None => {}
         }
     }
 
-    /// Sends whom the frame was for a packet a frame from here on.
-    fn cut_no_more(&mut self) {
+    /// Sends a packet a frame to this target from here on.
+    fn stop_sending_runs(&mut self) {
         if self.uncut.len() == MOST_UNCUT {
             self.uncut.remove(0);
         }
@@ -184,18 +185,18 @@ impl Udp {
         self.target.run = 1;
     }
 
-    /// Keeps a frame for which the socket that all share has no room, while others leave by sockets
-    /// of their own: what has filled the shared one may be on its way to hosts that do not answer.
+    /// Keeps a frame for which the listener has no room, while frames to other peers leave by those
+    /// peers' sockets. What has filled the listener may be for hosts that do not answer.
     fn put_aside(&mut self, sealed: Sealed) {
         let other = std::mem::take(&mut self.spare);
         let frame = std::mem::replace(&mut self.frame, other);
-        self.waiting = Some(Waiting { frame, sealed, to: self.target.name });
+        self.waiting = Some(DeferredFrame { frame, sealed, to: self.target.encoded });
     }
 
-    /// Sends the frame that was put aside, if there is one and there is room by now.
+    /// Sends the frame that was put aside, if there is one, and there is room by now.
     #[cold]
     pub(super) fn send_waiting(&mut self) {
-        let Some(Waiting { frame, sealed, to }) = self.waiting.take() else { return };
+        let Some(DeferredFrame { frame, sealed, to }) = self.waiting.take() else { return };
         let (segment, len) = (sealed.segmentation.map(|cut| cut.segment), sealed.len);
         let datagrams = &frame[self.headers_len..len];
         let mut sent = self.listener.send_run(datagrams, segment, Some(&to));
@@ -206,7 +207,7 @@ impl Udp {
         match sent {
             Ok(()) => self.count_sent(sealed),
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                self.waiting = Some(Waiting { frame, sealed, to });
+                self.waiting = Some(DeferredFrame { frame, sealed, to });
                 return;
             }
             Err(_) => self.statistics.refused += 1,
@@ -215,22 +216,22 @@ impl Udp {
     }
 }
 
-/// Whether this may be what the network has said of an earlier frame, perhaps to another peer: the
-/// kernel reports an ICMP message by failing the next call, whatever that is for. None of these is
-/// found out after the kernel has numbered a frame, which may therefore be sent again as it is.
+/// Returns whether an error may be about an earlier frame, perhaps to another peer. The kernel reports
+/// an ICMP message by failing the next call, whatever that call is for. The kernel finds none of these
+/// errors after it has numbered a frame, so the same frame may be sent again.
 #[cold]
 fn is_notice(why: &io::Error) -> bool {
-    const NOTICES: [i32; 10] = [
-        libc::ECONNREFUSED,
-        libc::EHOSTUNREACH,
-        libc::ENETUNREACH,
-        libc::EHOSTDOWN,
-        libc::ENONET,
-        libc::ENOPROTOOPT,
-        libc::EOPNOTSUPP,
-        libc::EPROTO,
-        libc::EACCES,
-        libc::EMSGSIZE,
+    const NOTICES: [Errno; 10] = [
+        Errno::CONNREFUSED,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::HOSTDOWN,
+        Errno::NONET,
+        Errno::NOPROTOOPT,
+        Errno::OPNOTSUPP,
+        Errno::PROTO,
+        Errno::ACCESS,
+        Errno::MSGSIZE,
     ];
-    why.raw_os_error().is_some_and(|why| NOTICES.contains(&why))
+    Errno::from_io_error(why).is_some_and(|why| NOTICES.contains(&why))
 }

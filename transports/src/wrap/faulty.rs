@@ -1,7 +1,7 @@
-//! Faults, by a seed.
+//! A device with faults, which a seed decides.
 //!
-//! They strike packets as they arrive. What is held back is copied to memory that was set aside
-//! when the wrapper was made.
+//! Faults strike packets as they arrive. Packets that are held back are copied to memory that was set
+//! aside when the wrapper was made.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -16,37 +16,37 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, Malformed, Packet};
 use thiserror::Error;
 
-use super::leave_to_inside;
-use super::luck::Luck;
+use super::inner::leave_to_inside;
+use super::splitmix::SplitMix64;
 use crate::device::Device;
 
-/// What happens to packets: each fault with its probability from 0 to 1, and the times.
+/// The faults of a device: the probability of each, from 0 to 1, and times.
 ///
-/// What strikes a packet depends on the seed and on how many came before, not on the other faults,
-/// except that what is lost is struck by nothing else.
+/// Which faults strike a packet depends on the seed and on how many packets came before, not on the
+/// other faults, except that a lost packet is struck by nothing else.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Faults {
-    /// The packet is lost.
+    /// The probability that a packet is lost.
     pub loss: f64,
-    /// A second copy of it comes later.
+    /// The probability that a second copy of a packet comes later.
     pub duplication: f64,
-    /// It is damaged on the way: its ICRC does not hold, and the inbox hears of something
-    /// malformed.
+    /// The probability that a packet is damaged on the way: its ICRC is wrong, and the inbox hears of
+    /// something malformed.
     pub corruption: f64,
-    /// It is held back, so that later ones may overtake it.
+    /// The probability that a packet is held back, so that later ones may overtake it.
     pub reordering: f64,
-    /// The longest time that a second copy comes later.
+    /// The longest time by which a second copy comes later.
     pub duplication_delay: Duration,
-    /// The longest time that a packet is held back.
+    /// The longest time for which a packet is held back.
     pub reordering_delay: Duration,
-    /// How much later every packet comes.
+    /// The time by which every packet comes later.
     pub delay: Duration,
 }
 
 impl Faults {
-    /// Nothing happens. If only a probability is changed, times are up to 100 µs.
+    /// No faults at all. Where only a probability is changed, times are up to 100 µs.
     pub const NONE: Self = Self {
         loss: 0.0,
         duplication: 0.0,
@@ -57,7 +57,7 @@ impl Faults {
         delay: Duration::ZERO,
     };
 
-    /// The faults with a probability.
+    /// Returns the faults that have a probability, with their names.
     fn probabilities(&self) -> [(&'static str, f64); 4] {
         [
             ("loss", self.loss),
@@ -68,55 +68,55 @@ impl Faults {
     }
 }
 
-/// [No faults](Faults::NONE).
 impl Default for Faults {
+    /// Returns faults that never strike: [`Faults::NONE`].
     fn default() -> Self {
         Self::NONE
     }
 }
 
-/// Faults that can't be.
+/// The error of faults that a device can't have.
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
 pub enum FaultsError {
-    /// A probability is none.
+    /// A probability is not from 0 to 1.
     #[error("{fault} has a probability of {found}: it must be from 0 to 1")]
     NoProbability {
-        /// The fault.
+        /// The name of the fault.
         fault: &'static str,
-        /// What it was given.
+        /// The number that was given.
         found: f64,
     },
-    /// The device does not do that, and what stands above it relies on that.
+    /// The device is lossless, and the NIC relies on that.
     #[error(
         "{fault} of a {device} device, which is lossless: nothing above would notice; a delay is \
          the only fault that it can have"
     )]
     Lossless {
-        /// The fault.
+        /// The name of the fault.
         fault: &'static str,
-        /// The device's name.
+        /// The name of the device.
         device: &'static str,
     },
 }
 
-/// How often each fault struck.
+/// Counts of how often each fault struck.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct Struck {
-    /// Packets lost.
+    /// How many packets were lost.
     pub lost: u64,
-    /// Packets that came twice.
+    /// How many packets came twice.
     pub repeated: u64,
-    /// Packets damaged.
+    /// How many packets were damaged.
     pub damaged: u64,
-    /// Packets held back.
+    /// How many packets were held back.
     pub held: u64,
-    /// Packets that came before their time, since no more could be held.
+    /// How many packets came before their time, since no more could be held.
     pub hurried: u64,
 }
 
-/// A device around a device, with faults.
+/// A device around a device, which has faults strike packets.
 pub struct Faulty<D> {
     inside: D,
     fate: Fate,
@@ -130,13 +130,13 @@ impl<D: fmt::Debug> fmt::Debug for Faulty<D> {
 }
 
 impl<D: Device> Faulty<D> {
-    /// The most packets that are held at a time. Of more, the first to come are hurried.
+    /// The most packets that are held at a time. With one more, the earliest comes before its time.
     pub const MOST: usize = 1024;
 
-    /// Has faults strike what the device receives.
+    /// Makes faults strike the packets that a device receives. The seed decides which.
     ///
     /// # Errors
-    /// When a probability is none, or the device is lossless and the fault is more than a delay.
+    /// When a probability is not from 0 to 1, or the device is lossless and the fault is more than a delay.
     pub fn new(inside: D, faults: Faults, seed: u64) -> Result<Self, FaultsError> {
         let capabilities = inside.capabilities();
         for (fault, found) in faults.probabilities() {
@@ -148,51 +148,52 @@ impl<D: Device> Faulty<D> {
             }
         }
         let held = Held::new(capabilities.mtu.bytes(), Self::MOST);
-        let fate = Fate { faults, luck: Luck::new(seed), struck: Struck::default() };
+        let fate = Fate { faults, random: SplitMix64::new(seed), struck: Struck::default() };
         Ok(Self { inside, fate, held })
     }
 
-    /// How often each fault has struck.
+    /// Returns how often each fault has struck.
     pub fn struck(&self) -> Struck {
         Struck { hurried: self.held.hurried, ..self.fate.struck }
     }
 
-    /// The device inside.
+    /// Returns the device inside.
     pub fn into_inside(self) -> D {
         self.inside
     }
 }
 
-/// What decides.
+/// The faults, and the generator that decides which strike.
 struct Fate {
     faults: Faults,
-    luck: Luck,
+    random: SplitMix64,
     struck: Struck,
 }
 
-/// What is decided of a packet.
+/// The faults that strike a packet which is not lost.
 struct Decision {
     damaged: bool,
-    /// How much later it comes.
+    /// The time by which the packet comes later.
     later: Duration,
-    /// How much later than that it comes once more.
+    /// The time after which a second copy follows.
     again: Option<Duration>,
 }
 
 impl Fate {
-    /// Draws for every fault, so that one does not change another's luck; nothing, if it is lost.
+    /// Decides on the next packet; `None` if it is lost. Numbers are drawn for every fault, so that one
+    /// fault does not change what happens by another.
     fn decide(&mut self) -> Option<Decision> {
-        let Self { faults, luck, struck } = self;
+        let Self { faults, random, struck } = self;
         let mut time = |strikes: bool, most: Duration| {
-            let nanos = luck.up_to(most.as_nanos().try_into().unwrap_or(u64::MAX));
+            let nanos = random.up_to(most.as_nanos().try_into().unwrap_or(u64::MAX));
             strikes.then_some(Duration::from_nanos(nanos))
         };
         let (one, other) =
             (time(true, faults.duplication_delay), time(true, faults.reordering_delay));
-        let again = luck.strikes(faults.duplication).then_some(one).flatten();
-        let back = luck.strikes(faults.reordering).then_some(other).flatten();
-        let damaged = luck.strikes(faults.corruption);
-        if luck.strikes(faults.loss) {
+        let again = random.strikes(faults.duplication).then_some(one).flatten();
+        let back = random.strikes(faults.reordering).then_some(other).flatten();
+        let damaged = random.strikes(faults.corruption);
+        if random.strikes(faults.loss) {
             struck.lost += 1;
             return None;
         }
@@ -205,61 +206,64 @@ impl Fate {
 }
 
 impl Fate {
-    /// What is said of a damaged packet.
+    /// Returns the error of a damaged packet.
     fn damage(&mut self) -> Malformed {
-        let expected = self.luck.draw() as u32;
+        let expected = self.random.draw() as u32;
         Malformed::Icrc { found: !expected, expected }
     }
 }
 
-/// Packets that wait for their time, in memory that was set aside.
+/// Packets that are held until their time, in memory that was set aside.
 struct Held {
-    queue: BinaryHeap<Reverse<Waiting>>,
-    /// The payloads' places, and those that are free.
+    queue: BinaryHeap<Reverse<HeldEvent>>,
+    /// Memory for payloads, in places of the same length.
     places: Box<[u8]>,
+    /// The numbers of the places that are free.
     free: Vec<usize>,
+    /// The length of a place.
     place: usize,
-    /// How many were ever held: of two with the same time, the one that came first goes first.
+    /// How many events were ever held. Of two with the same time, the one that came first goes first.
     count: u64,
+    /// How many packets came before their time.
     hurried: u64,
 }
 
-/// What waits, in the order of its time.
-struct Waiting {
+/// An event that is held until its time, by which held events are ordered.
+struct HeldEvent {
     due: Time,
     number: u64,
-    what: Event,
+    what: InboxEvent,
 }
 
-impl Ord for Waiting {
+impl Ord for HeldEvent {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.due, self.number).cmp(&(other.due, other.number))
     }
 }
 
-impl PartialOrd for Waiting {
+impl PartialOrd for HeldEvent {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for HeldEvent {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for HeldEvent {}
 
-/// What the inbox will hear.
-enum Event {
-    Packet { from: From, headers: Headers, place: usize, len: usize },
+/// Something that an inbox is told.
+enum InboxEvent {
+    Packet { from: OwnedFlow, headers: Headers, place: usize, len: usize },
     Gone(PathId),
 }
 
-/// A [`Flow`] that can be kept.
+/// A [`Flow`] that owns its headers.
 #[derive(Clone, Copy)]
-enum From {
+enum OwnedFlow {
     Link(PathId),
     Network(u64, Outer),
 }
@@ -276,22 +280,22 @@ impl Held {
         }
     }
 
-    /// The earliest time at which something is to be heard.
+    /// Returns the earliest time of a held event.
     fn due(&self) -> Option<Time> {
         self.queue.peek().map(|Reverse(first)| first.due)
     }
 
-    /// Keeps something until its time. If there is no room, the first that waits is heard now.
-    fn keep(&mut self, due: Time, what: Event, inbox: &mut impl Inbox) {
+    /// Holds an event until its time. If there is no room, the inbox hears the earliest event now.
+    fn keep(&mut self, due: Time, what: InboxEvent, inbox: &mut impl Inbox) {
         if self.queue.len() == self.queue.capacity() {
             self.hurried += 1;
             self.let_go(inbox);
         }
-        self.queue.push(Reverse(Waiting { due, number: self.count, what }));
+        self.queue.push(Reverse(HeldEvent { due, number: self.count, what }));
         self.count += 1;
     }
 
-    /// Keeps a copy of a packet until its time.
+    /// Holds a copy of a packet until its time.
     fn keep_packet<P: Payload>(
         &mut self,
         due: Time,
@@ -301,7 +305,7 @@ impl Held {
     ) {
         let len = packet.payload.len();
         if len > self.place {
-            // Larger than the device says that packets are: somebody else will refuse it.
+            // The packet is larger than the device says that packets are: the NIC will refuse it.
             return inbox.packet(flow, packet);
         }
         let place = loop {
@@ -315,32 +319,33 @@ impl Held {
         };
         packet.payload.copy_to(&mut self.places[place * self.place..][..len]);
         let from = match flow {
-            Flow::Link(link) => From::Link(link),
-            Flow::Network(number, outer) => From::Network(number, *outer),
+            Flow::Link(link) => OwnedFlow::Link(link),
+            Flow::Network(number, outer) => OwnedFlow::Network(number, *outer),
         };
-        self.keep(due, Event::Packet { from, headers: packet.headers, place, len }, inbox);
+        self.keep(due, InboxEvent::Packet { from, headers: packet.headers, place, len }, inbox);
     }
 
-    /// Has the inbox hear the first that waits.
+    /// Tells the inbox the earliest event.
     fn let_go(&mut self, inbox: &mut impl Inbox) {
         match self.queue.pop() {
-            Some(Reverse(Waiting {
-                what: Event::Packet { from, headers, place, len }, ..
+            Some(Reverse(HeldEvent {
+                what: InboxEvent::Packet { from, headers, place, len },
+                ..
             })) => {
                 let payload = &self.places[place * self.place..][..len];
                 let flow = match &from {
-                    From::Link(link) => Flow::Link(*link),
-                    From::Network(number, outer) => Flow::Network(*number, outer),
+                    OwnedFlow::Link(link) => Flow::Link(*link),
+                    OwnedFlow::Network(number, outer) => Flow::Network(*number, outer),
                 };
                 inbox.packet(flow, &Packet { headers, payload });
                 self.free.push(place);
             }
-            Some(Reverse(Waiting { what: Event::Gone(link), .. })) => inbox.gone(link),
+            Some(Reverse(HeldEvent { what: InboxEvent::Gone(link), .. })) => inbox.gone(link),
             None => {}
         }
     }
 
-    /// Has the inbox hear all whose time has come; how many those are.
+    /// Tells the inbox all events whose time has come, and returns how many they are.
     fn let_go_until(&mut self, now: Time, inbox: &mut impl Inbox) -> usize {
         let mut count = 0;
         while self.due().is_some_and(|due| due <= now) {
@@ -380,12 +385,12 @@ impl<I: Inbox> Inbox for Judge<'_, I> {
     }
 
     fn gone(&mut self, link: PathId) {
-        // Behind what came from there before.
+        // The inbox hears of the end behind the packets that came from there before.
         if self.held.queue.is_empty() {
             self.inbox.gone(link);
         } else {
             let due = self.now + self.fate.faults.delay;
-            self.held.keep(due, Event::Gone(link), self.inbox);
+            self.held.keep(due, InboxEvent::Gone(link), self.inbox);
         }
     }
 
@@ -410,7 +415,8 @@ impl<D: Device> Outbox for Faulty<D> {
         self.inside.flush();
     }
 
-    /// What is held may be a refusal: nothing is known to be delivered until it was heard.
+    /// Returns 0 while packets are held: one of them may be a refusal, so nothing is known to be delivered
+    /// before the NIC has heard it.
     #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
         match self.held.queue.is_empty() {
@@ -428,7 +434,8 @@ impl<D: Device> Device for Faulty<D> {
         due + inside.receive(&mut Judge { inbox, fate, held, now })
     }
 
-    /// What is held has not been taken by anybody: whoever sent it hears when it is.
+    /// Settles only when no packets are held: the NIC has not taken those, and their senders are told
+    /// when it has.
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         if self.held.queue.is_empty() {
             self.inside.settle(owes);

@@ -1,4 +1,4 @@
-//! A capture of what a device carries.
+//! A device that records what it carries in a capture.
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,16 @@ use doorbell_core::pcapng::{self, Direction};
 use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, IpId, Mac, Malformed, Packet};
 
-use super::leave_to_inside;
+use super::inner::leave_to_inside;
 use crate::device::Device;
 
 /// A device around a device, which writes every packet of both directions to a capture in the
 /// format pcapng.
 ///
-/// Each is a frame of its own, in the outer headers that it has; what a link of shared memory
-/// carries gets such of RoCE v1, made up from the link's number. Frames are made anew, ICRC and
-/// all, so their IPv4 identification may be another than the one on the wire. What arrives damaged
-/// is not a packet, and is not written.
+/// Each packet is a frame of its own, in its outer headers. Packets on a link of shared memory have no
+/// outer headers, and get some of RoCE v1, made up from the link's number. Frames are made anew, with
+/// their ICRC, so their IPv4 identification may be another than the one on the wire. What arrives
+/// damaged is not a packet, and is not written.
 ///
 /// Times are the device's, counted from the system's time when the recorder was made.
 pub struct Recorder<D, W> {
@@ -35,7 +35,7 @@ impl<D: fmt::Debug, W> fmt::Debug for Recorder<D, W> {
 }
 
 impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
-    /// Records what `inside` carries. `to` should be buffered.
+    /// Records what the device `inside` carries. `to` should be buffered.
     ///
     /// # Errors
     /// When the beginning of the capture can't be written.
@@ -45,8 +45,8 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
         Self::with_times_from(inside, to, began)
     }
 
-    /// The same, with times that are `began` nanoseconds later than the device's: zero, where those
-    /// are a simulation's.
+    /// Records what the device `inside` carries, with times that are `began` nanoseconds later than the
+    /// device's: zero, in a simulation.
     ///
     /// # Errors
     /// As of [`new`](Self::new).
@@ -58,7 +58,7 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
         Ok(Self { inside, tape: Tape { file, began, frame, received: None, failed: None } })
     }
 
-    /// Writes what a buffer may hold, and ends the recording.
+    /// Writes what is still in buffers, and ends the recording.
     ///
     /// # Errors
     /// When not all of it could be written, then or before.
@@ -72,14 +72,14 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
     }
 }
 
-/// Where frames are written.
+/// The capture that frames are written to.
 struct Tape<W> {
     file: pcapng::Writer<W>,
     began: u64,
     frame: Box<[u8]>,
-    /// The path, in the direction in which it came, of the last flow.
+    /// The flow of the last packet that was received, and its path.
     received: Option<(u64, Path)>,
-    /// Why nothing more is written.
+    /// The error after which nothing more is written.
     failed: Option<io::Error>,
 }
 
@@ -95,7 +95,7 @@ impl<W: io::Write> Tape<W> {
     ) {
         let id = path.outer().id().unwrap_or(IpId(0));
         let mut run = Run::begin(path, &mut self.frame, id, 1);
-        // Something longer than the device says that packets are is left out.
+        // A packet longer than the device says that packets are is left out.
         if self.failed.is_some() || run.push(path, &mut self.frame, headers, payload).is_err() {
             return;
         }
@@ -111,7 +111,7 @@ impl<W: io::Write> Tape<W> {
         let path = match flow {
             Flow::Link(link) => made_up(link, Direction::Inbound),
             Flow::Network(number, outer) => match self.received.take() {
-                // Of the same flow, only the identification may be another.
+                // Within a flow, only identifications differ.
                 Some((known, path)) if known == number && outer.id().is_none() => path,
                 _ => Path::new(PathId(0), *outer),
             },
@@ -123,7 +123,7 @@ impl<W: io::Write> Tape<W> {
     }
 }
 
-/// Headers for what has none: between this end, and the other end of a link.
+/// Makes up headers for packets on a link of shared memory, between its two ends.
 fn made_up(link: PathId, direction: Direction) -> Path {
     let [a, b, c, d] = link.0.to_be_bytes();
     let (here, there) = (Mac([2, 0, 0, 0, 0, 0]), Mac([6, 0, a, b, c, d]));
@@ -134,7 +134,7 @@ fn made_up(link: PathId, direction: Direction) -> Path {
     Path::new(link, Outer::v1(macs))
 }
 
-/// The inbox that the device inside sees.
+/// The inbox that the device inside hands packets to.
 struct Recorded<'a, I, W> {
     inbox: &'a mut I,
     tape: &'a mut Tape<W>,

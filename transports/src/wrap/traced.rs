@@ -1,4 +1,4 @@
-//! Events for what happens.
+//! A device that records each packet as an event.
 
 use doorbell_core::encap::{Full, Host, Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Outbox};
@@ -7,31 +7,31 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, Malformed, Packet};
 use tracing::trace;
 
-use super::leave_to_inside;
+use super::inner::leave_to_inside;
 use crate::device::Device;
 
-/// A device around a device, which tells of each packet in an event of the level `TRACE`.
+/// A device around a device, which records each packet as an event of the level `TRACE`.
 ///
-/// Where nobody listens to those, each costs a look at a variable; where the program was built with
-/// a lower maximum (`tracing`'s features `release_max_level_…`), nothing.
+/// Where no subscriber wants those, each costs a look at a variable; where the program was built with a
+/// lower maximum (`tracing`'s features `release_max_level_…`), nothing.
 #[derive(Debug)]
 pub struct Traced<D> {
     inside: D,
 }
 
 impl<D: Device> Traced<D> {
-    /// Tells what happens on `inside`.
+    /// Records what happens on the device `inside`.
     pub const fn new(inside: D) -> Self {
         Self { inside }
     }
 
-    /// The device inside.
+    /// Returns the device inside.
     pub fn into_inside(self) -> D {
         self.inside
     }
 }
 
-/// The fields of a packet's event.
+/// Records an event with the fields of a packet.
 macro_rules! tell {
     ($what:literal, $headers:expr, $len:expr $(, $name:ident = $value:expr)*) => {
         trace!(
@@ -77,7 +77,7 @@ impl<D: Device> Outbox for Traced<D> {
     }
 }
 
-/// The inbox that the device inside sees.
+/// The inbox that the device inside hands packets to.
 struct Told<'a, I>(&'a mut I);
 
 impl<I: Inbox> Inbox for Told<'_, I> {

@@ -9,13 +9,13 @@ use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, IpId, Mac, PathMtu};
 use doorbell_transports::{
-    Address, Burst, Capabilities, Clock, Device, ReachError, Sentry, Statistics,
+    Address, Burst, Capabilities, Clock, Device, EpollTimer, ReachError, Statistics,
 };
 
 /// One end of a cable within a process: a pair of sockets, on which a datagram is a frame.
 pub struct InMemory {
     socket: UnixDatagram,
-    sentry: Sentry,
+    timer: EpollTimer,
     clock: Clock,
     address: Address,
     capabilities: Capabilities,
@@ -51,7 +51,7 @@ impl InMemory {
         };
         Ok(Self {
             socket,
-            sentry: Sentry::new()?,
+            timer: EpollTimer::new()?,
             clock: Clock::new(),
             address: Address::Fabric(station),
             capabilities,
@@ -124,17 +124,17 @@ impl Device for InMemory {
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.sentry.readiness()
+        self.timer.readiness()
     }
 
     fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
         self.statistics.sleeps += 1;
         let after = until.map(|until| until.since(self.clock.now()));
-        self.sentry.arm(once(self.socket.as_fd()), after)
+        self.timer.arm(once(self.socket.as_fd()), after)
     }
 
     fn disarm(&mut self) {
-        self.sentry.disarm(once(self.socket.as_fd()));
+        self.timer.disarm(once(self.socket.as_fd()));
     }
 
     fn statistics(&mut self) -> Statistics {

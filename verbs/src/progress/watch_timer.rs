@@ -2,12 +2,12 @@
 
 use std::io;
 use std::iter::empty;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_transports::Sentry;
+use doorbell_transports::EpollTimer;
 use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -23,10 +23,10 @@ const NEVER: Duration = Duration::from_secs(3600);
 
 /// The timer that wakes the watch, with the device's descriptors and the tasks that keep the watch.
 pub(crate) struct WatchTimer {
-    sentry: Mutex<Sentry>,
-    /// The descriptors that the sentry watches.
+    epoll: Mutex<EpollTimer>,
+    /// The descriptors that the epoll instance watches.
     _watched: Vec<OwnedFd>,
-    /// A duplicate of the sentry's descriptor, on which watches sleep.
+    /// A duplicate of the epoll instance's descriptor, on which watches sleep.
     pub readiness: OwnedFd,
     ticks: AtomicBool,
     /// How often a task has looked after the NIC as its watch.
@@ -68,12 +68,12 @@ impl Drop for Keeper {
 impl WatchTimer {
     /// Makes a timer that ticks when other tasks have run, if `turns`, or else by time.
     pub fn new(watched: Vec<OwnedFd>, turns: bool, simulated: bool) -> io::Result<Self> {
-        let mut sentry = Sentry::new()?;
+        let mut epoll = EpollTimer::new()?;
         // The device is not armed before the first look.
-        sentry.arm(watched.iter().map(AsRawFd::as_raw_fd), Some(Duration::ZERO))?;
-        let readiness = sentry.readiness().try_clone_to_owned()?;
+        epoll.arm(&watched, Some(Duration::ZERO))?;
+        let readiness = epoll.readiness().try_clone_to_owned()?;
         Ok(Self {
-            sentry: Mutex::new(sentry),
+            epoll: Mutex::new(epoll),
             _watched: watched,
             readiness,
             ticks: AtomicBool::new(true),
@@ -88,11 +88,11 @@ impl WatchTimer {
     /// Sets the timer, if `wanted` says so of whether it ticked until now. The timer and the flag
     /// change together.
     fn set(&self, ticks: bool, wanted: impl FnOnce(bool) -> bool) {
-        let mut sentry = locked(&self.sentry);
+        let mut epoll = locked(&self.epoll);
         if wanted(self.ticks.swap(ticks, Ordering::Relaxed)) {
             let after = if ticks { TICK } else { NEVER };
             // The timer of a live descriptor can always be set, and what is watched stays as it was.
-            let _ = sentry.arm(empty::<RawFd>(), Some(after));
+            let _ = epoll.arm(empty::<BorrowedFd<'_>>(), Some(after));
         }
     }
 

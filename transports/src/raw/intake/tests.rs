@@ -9,7 +9,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::sys::interface::Interface;
 
-/// One that IEEE leaves to experiments.
+/// An EtherType that IEEE leaves to experiments.
 const PROTOCOL: EtherType = EtherType(0x88B5);
 /// How many frames are under way: fewer than a ring holds.
 const WINDOW: u64 = 100;
@@ -20,7 +20,7 @@ fn recipe(interface: &str, runs: bool) -> Recipe {
     Recipe { index, protocol: PROTOCOL, filter: vec![vec![]], own: None, runs, addresses: vec![] }
 }
 
-fn listening(recipe: &Recipe) -> Source {
+fn listening(recipe: &Recipe) -> RingSocket {
     let source = recipe.make().expect("a socket");
     recipe.begin(&source).expect("the interface is there");
     source
@@ -28,12 +28,7 @@ fn listening(recipe: &Recipe) -> Source {
 
 /// Sends frames that are numbered, of which the first `taken` have been taken, until it is told to
 /// end.
-fn send_all(
-    (socket, to): (&PacketSocket, Mac),
-    longest: usize,
-    taken: &AtomicU64,
-    end: &AtomicBool,
-) {
+fn send_all(socket: &PacketSocket, to: Mac, longest: usize, taken: &AtomicU64, end: &AtomicBool) {
     let mut frame = vec![0xFF; longest];
     frame[..6].copy_from_slice(&to.0);
     frame[12..14].copy_from_slice(&PROTOCOL.0.to_be_bytes());
@@ -50,7 +45,7 @@ fn send_all(
     }
 }
 
-/// Takes what comes, while somebody else is asked first time and again.
+/// Takes the frames that come, while another socket is opened in front again and again.
 fn take_all(recipe: &Recipe, mut intake: Intake, taken: &AtomicU64) {
     let (clock, mut expected) = (Clock::new(), 0_u64);
     for change in 0..CHANGES {
@@ -65,11 +60,15 @@ fn take_all(recipe: &Recipe, mut intake: Intake, taken: &AtomicU64) {
             });
             taken.store(expected, Ordering::Relaxed);
             intake.go_on(clock.now());
-            begun |= matches!(intake.step, Step::Overlap { .. });
-            (begun && matches!(intake.step, Step::Rest)).then_some(())
+            begun |= matches!(intake.stage, Stage::Overlap { .. });
+            (begun && matches!(intake.stage, Stage::Rest)).then_some(())
         });
-        let standing = order::standing(intake.socket(), recipe.index, PROTOCOL);
-        assert_eq!(standing.expect("it is of this namespace"), Standing::First, "change {change}");
+        let standing = socket_order::place_of(intake.socket(), recipe.index, PROTOCOL);
+        assert_eq!(
+            standing.expect("it is of this namespace"),
+            SocketPlace::First,
+            "change {change}"
+        );
     }
     assert_eq!(intake.overrun(), 0);
     assert!(expected > WINDOW * CHANGES as u64, "{expected} frames went around the changes");
@@ -94,7 +93,7 @@ fn every_frame_comes_once(lab: &Lab, runs: bool, longest: usize) {
     let intake = lab.far.within(|| Intake::open(far.clone())).expect("an intake");
     let (taken, end) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| send_all((&socket, to), longest, &taken, &end));
+        scope.spawn(|| send_all(&socket, to, longest, &taken, &end));
         let _end = End(&end);
         lab.far.within(|| take_all(&far, intake, &taken));
     });
@@ -105,7 +104,7 @@ fn on_the_way_to_the_front_every_packet_comes_once_and_in_its_order() {
     lab::test(|lab| every_frame_comes_once(lab, false, 4000));
 }
 
-/// Some of them are too long for the ring.
+/// Runs of 9000 bytes are too long for the slots of the ring.
 #[test]
 fn on_the_way_to_the_front_every_run_comes_once_and_in_its_order() {
     lab::test(|lab| every_frame_comes_once(lab, true, 9000));

@@ -1,4 +1,4 @@
-//! The end of a ring that reads.
+//! The reading end of a ring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,18 +7,20 @@ use doorbell_core::memory::Region;
 use doorbell_core::nic::{Flow, Inbox};
 use doorbell_core::wire::{Malformed, Part};
 
-use super::{LINE, LONGEST, Nonsense, Ring, SENT, SLEEPING, TAKEN, lines_for, written};
+use super::layout::{LINE, LONGEST, Nonsense, Ring, SENT, SLEEPING, TAKEN, lines_for, written};
 
-/// The end that reads.
+/// The reading end of a ring.
 pub struct Reader {
     ring: Ring,
+    /// How many lines were read.
     read: u64,
-    /// Where the word is that is looked at, and the lap that it is looked at for.
+    /// The word that is looked at, the first of the next record.
     start: usize,
+    /// The lap of the next record.
     lap: u16,
-    /// How far what was read is answered for.
+    /// Up to which line the NIC has answered for what was read.
     settled: u64,
-    /// How far the writer was told so.
+    /// Up to which line the writer was told that its records are answered for.
     told: u64,
 }
 
@@ -38,7 +40,7 @@ impl Reader {
         }
     }
 
-    /// Hands the next record to `inbox`, if it is there, and returns its bytes.
+    /// Hands the next record to `inbox`, if there is one, and returns its length in bytes.
     #[inline]
     pub fn take(
         &mut self,
@@ -75,14 +77,15 @@ impl Reader {
         Ok(Some(bytes))
     }
 
-    /// Whether the ring has so many lines more, and their memory is there. Where a writer has been
-    /// it is, but only if the writer is honest.
+    /// Returns whether the ring has so many lines more, and memory for them. An honest writer has
+    /// provided the memory.
     #[inline]
     fn reaches(&mut self, lines: u64) -> bool {
         self.ring.has_memory(self.start, lines)
             || (lines <= self.ring.to_end(self.read) && self.follows())
     }
 
+    /// Takes memory where the writer should have taken it, and returns whether that was possible.
     #[cold]
     fn follows(&mut self) -> bool {
         let grown = self.ring.grow();
@@ -92,14 +95,15 @@ impl Reader {
         grown.is_ok()
     }
 
-    /// The first word of the next record, and its length, if it is there.
+    /// Returns the first word of the next record, and the record's length, if there is a record.
     #[inline]
     fn look(&self) -> Option<(u64, usize)> {
         let first = self.ring.word(self.start).load(Ordering::Acquire);
         written(self.lap, first).map(|len| (first, len))
     }
 
-    /// Goes on at the beginning of the ring, if this is not there: where no other skip can be.
+    /// Goes on at the beginning of the ring. Returns false, for nonsense, if the reader is at the
+    /// beginning already, where no honest writer skips.
     #[cold]
     fn skip(&mut self) -> bool {
         let to_end = self.ring.to_end(self.read);
@@ -110,27 +114,28 @@ impl Reader {
         sense
     }
 
-    /// What was read so far is answered for. Whether the writer should be told at once, since it
-    /// may be waiting for room.
+    /// Records that all that was read is answered for. Returns whether the writer should be told at
+    /// once, since it may be waiting for room.
     #[inline]
     pub fn settle(&mut self) -> bool {
         self.settled = self.read;
         self.settled - self.told >= (self.ring.reach / 4).min(1024)
     }
 
-    /// Whether there is a record, or what leads on to one.
+    /// Returns whether there is a record, or a tag that leads on to one.
     pub fn has_some(&self) -> bool {
         self.look().is_some()
     }
 
-    /// How far this side has read.
+    /// Returns how many lines this side has read.
     #[inline]
     pub fn read(&self) -> u64 {
         self.read
     }
 
-    /// Tells the writer how far what was read is answered for, and how far this side has `written`
-    /// in the other direction: the answers are among that. Whoever sees the one sees the other.
+    /// Tells the writer up to where its records are answered for, and how much this side has `written`
+    /// in the other direction, where the answers are. A writer that sees the first number sees the
+    /// second, too.
     #[inline]
     pub fn tell(&mut self, written: u64) {
         self.told = self.settled;
@@ -138,12 +143,12 @@ impl Reader {
         self.ring.word(TAKEN).store(self.settled, Ordering::Release);
     }
 
-    /// Where this side says whether it sleeps.
+    /// Returns the word in which this side says whether it sleeps.
     pub fn sleeping(&self) -> &AtomicU64 {
         self.ring.word(SLEEPING)
     }
 
-    /// As if so many lines had been read since.
+    /// Moves on, as if so many lines had been read.
     #[cfg(test)]
     pub fn pass(&mut self, lines: u64) {
         self.advance(lines);

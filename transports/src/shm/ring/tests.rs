@@ -5,13 +5,18 @@ use doorbell_core::nic::{Flow, Inbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{Bth, Extensions, Headers, Malformed, Opcode, Packet, Psn, Qpn};
 
+use super::layout::*;
 use super::*;
+use doorbell_core::encap::shm_record;
+use doorbell_core::memory::Region;
+use std::sync::atomic::Ordering;
 
 /// Twice as long as what is used while the reader keeps up.
 const LINES: u32 = 2 * SHORT as u32;
 
 const PLENTY: usize = 1 << 30;
 
+/// A writer and a reader of one ring, in one process.
 struct Both {
     memory: Region,
     writer: Writer,
@@ -67,7 +72,7 @@ impl Both {
         self.reader.take(PathId(0), &mut self.taken).expect("the writer is honest")
     }
 
-    /// Says that all that was read is answered for.
+    /// Tells the writer that all that was read is answered for.
     fn tell(&mut self) {
         self.reader.settle();
         self.reader.tell(0);
@@ -86,7 +91,7 @@ impl Both {
         lines.filter(|line| line[0].load(Ordering::Relaxed) != 0).count()
     }
 
-    /// As if so many laps had passed since.
+    /// Moves both ends on, as if so many laps had passed.
     fn pass(&mut self, laps: u64) {
         let ahead = laps * u64::from(LINES);
         self.writer.pass(ahead);
@@ -162,9 +167,9 @@ fn rings_share_what_their_device_may_take_and_leave_it_to_the_next() {
     assert_eq!(filled().0, LINES);
 }
 
-/// However long its records are, and whatever of it the reader has read: what may be under way,
-/// less what two of the longest leave unused. And all the while what they carry looks like the tag
-/// of this lap or the next ones.
+/// A ring has the promised room however long its records are, and however far the reader has come:
+/// room for what may be under way, less what two of the longest records leave unused. All the while
+/// payload looks like tags of this lap or the next ones.
 #[test]
 fn a_ring_always_has_the_room_that_is_promised() {
     let least = SHORT - CLOSE - 2 * lines_for(LONGEST);
@@ -221,7 +226,7 @@ impl Dice {
     }
 }
 
-/// There are 65,535 laps, and then the first again.
+/// Laps are counted to 65,535, and then from the first again.
 #[test]
 fn what_was_written_long_ago_is_not_taken_for_new() {
     let mut both = Both::new(LINES, PLENTY);

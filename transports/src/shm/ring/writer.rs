@@ -1,4 +1,4 @@
-//! The end of a ring that writes.
+//! The writing end of a ring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,40 +7,44 @@ use doorbell_core::memory::Region;
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::Headers;
 
-use super::{
+use super::layout::{
     CLOSE, LINE, LONGEST, Ring, SENT, SHORT, SLEEPING, Spare, TAKEN, lines_for, own_part, tag,
     written,
 };
 
-/// The end that writes. Positions are lines, counted from the beginning of time.
+/// The writing end of a ring. Positions are lines, counted from the first that was ever written.
 pub struct Writer {
     ring: Ring,
+    /// The position behind the last record.
     written: u64,
-    /// The lap, as it stands in tags.
+    /// The lap of that position, as it stands in tags.
     lap: u16,
-    /// How far may be written before [room must be found](Self::find_room).
+    /// The position up to which may be written before [room must be found](Self::find_room).
     bound: u64,
-    /// How far may be written before the writer [chooses](Self::choose_way) to turn back or to go
-    /// on.
+    /// The position up to which may be written before the writer [chooses](Self::choose_way) to turn
+    /// back or to go on.
     due: u64,
-    /// How far the reader was when last looked at.
+    /// How far the reader had come at the last look.
     taken: u64,
-    /// How far it is known to have answered, as this side has read what it had sent by then.
+    /// How far the reader is known to have answered: this side has read all that the reader had sent by
+    /// then.
     delivered: u64,
-    /// What it told last: as far as it has come, and how much it had sent. It is kept until this
-    /// side has read that much, or a stream of others that tell again and again would never be
-    /// behind us.
+    /// The numbers that the reader told last: how far it has come, and how much it had sent by then. The pair is
+    /// kept until this side has read that much. If a newer pair replaced it, this side might never
+    /// have read enough, while the peer streams.
     told: (u64, u64),
-    /// Up to here, lines hold what may look like the tag of a lap to come: payload of records
-    /// longer than a line.
+    /// Up to this position, lines hold payload of records longer than a line, which may look like the
+    /// tag of a lap to come.
     strewn_until: u64,
-    /// Up to here, lines were written in the lap before. Others may hold a tag from so many laps
-    /// ago that it is of this one again.
+    /// Up to this position, lines were written in the lap before. Lines beyond it may hold a tag from so
+    /// many laps ago that its number is that of this lap again.
     fresh_until: u64,
+    /// True once the reader has told what no honest reader tells.
     nonsense: bool,
     spare: Spare,
-    /// Up to which line it was asked for memory, and whether in this lap that was refused.
+    /// The line up to which memory was taken from [`Spare`].
     paid: u64,
+    /// True if in this lap the system has refused memory.
     refused: bool,
 }
 
@@ -73,7 +77,7 @@ impl Writer {
     }
 
     /// Writes a record, and returns the position behind it, and its bytes.
-    // As the device's, which is its only caller.
+    // Inlined as the `push` of the device is, the only caller.
     #[inline(always)]
     pub fn push(&mut self, headers: &Headers, payload: impl Payload) -> Result<(u64, usize), Full> {
         let bytes = shm_record::record_len(headers, payload.len());
@@ -92,11 +96,11 @@ impl Writer {
         Ok((self.written, bytes))
     }
 
-    /// Begins to take the line that will be written next from the reader's cache, if there is room
-    /// for it: that is half of a message's way, and goes on while the message is made.
+    /// Begins to fetch the line that will be written next from the reader's cache, if there is room.
+    /// That is half of a message's way, and goes on while the message is made.
     ///
-    /// It is stored to, in its last word, where no tag is, so that nothing is told by it. A hint to
-    /// the processor is not followed for a line that was last used a lap ago.
+    /// The fetch is begun by a store to the last word of the line, where no tag is, so that the reader
+    /// sees no record. A prefetch is not followed for a line that was last used a lap ago.
     #[inline]
     pub fn claim_early(&self) {
         if self.written < self.bound {
@@ -104,7 +108,7 @@ impl Writer {
         }
     }
 
-    /// Where a record of so many lines may begin, if the reader has left room for it.
+    /// Returns the position of a record of so many lines, if the reader has left room for it.
     #[inline]
     fn claim(&mut self, lines: u64) -> Result<u64, Full> {
         if self.written + lines > self.bound {
@@ -113,7 +117,7 @@ impl Writer {
         Ok(self.written)
     }
 
-    /// Moves the bound behind so many lines more, if the reader has left room for them.
+    /// Moves the bound on, so that `lines` more may be written, if the reader has left room for them.
     #[cold]
     fn find_room(&mut self, lines: u64) -> Result<(), Full> {
         self.look();
@@ -124,7 +128,7 @@ impl Writer {
         if self.written + lines > self.bound { Err(Full) } else { Ok(()) }
     }
 
-    /// Turns back to the beginning if the reader is close behind, or the ring ends, or its memory.
+    /// Turns back to the beginning if the reader is close behind, or the ring or its memory ends.
     fn choose_way(&mut self, lines: u64) -> Result<(), Full> {
         let (to_end, behind) = (self.ring.to_end(self.written), self.written - self.taken);
         if to_end == self.ring.lines {
@@ -143,13 +147,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether there is memory for so many lines before the ring ends, or can be taken.
+    /// Returns whether there is memory for so many lines before the ring ends, or it can be taken.
     fn can_go_on(&mut self, lines: u64) -> bool {
         lines <= self.ring.left(self.written) || self.grow()
     }
 
-    /// Takes memory for the next part. Part of that may be had even if it is refused, and so it is
-    /// paid for once and not given back. It is asked for once a lap: that is a system call.
+    /// Takes memory for the next part, and returns whether that was possible. A refusal may leave part
+    /// of the memory with the ring, so it counts as taken. The system is asked once a lap, since that
+    /// is a system call.
     fn grow(&mut self) -> bool {
         let (part, end) = (self.ring.next_part(), self.ring.reach + self.ring.next_part());
         if part == 0 || self.refused || (self.paid < end && !self.spare.take(part)) {
@@ -160,7 +165,7 @@ impl Writer {
         !self.refused
     }
 
-    /// Sends the reader to the beginning, by a tag of no length.
+    /// Sends the reader to the beginning, by a tag whose length is zero.
     fn skip(&mut self, to_end: u64) {
         let beginning = self.written + to_end;
         self.clear_ahead(beginning);
@@ -173,7 +178,7 @@ impl Writer {
         self.lap = self.ring.lap(beginning);
     }
 
-    /// Sees to it that the line where the reader will look next does not seem written already.
+    /// Clears the line where the reader will look next, if it seems to hold a record of this lap.
     #[inline]
     fn clear_ahead(&self, next: u64) {
         if (self.strewn_until..self.fresh_until).contains(&next) {
@@ -185,7 +190,7 @@ impl Writer {
         }
     }
 
-    /// Looks how far the reader says that it has come.
+    /// Reads how far the reader says that it has come.
     #[inline]
     fn look(&mut self) {
         let taken = self.ring.word(TAKEN).load(Ordering::Acquire);
@@ -195,14 +200,14 @@ impl Writer {
         }
     }
 
-    /// How far this side has written.
+    /// Returns how many lines this side has written.
     #[inline]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// How far the reader's side has taken what was written, and answered for it, of which this
-    /// side has read everything up to `read`.
+    /// Returns the position up to which the peer has taken what was written, and answered for it. This
+    /// side has read the answers up to `read` in the other direction.
     #[inline]
     pub fn delivered(&mut self, read: u64) -> u64 {
         let (taken, sent) = self.told;
@@ -217,12 +222,12 @@ impl Writer {
         self.delivered
     }
 
-    /// Hears how much the reader had sent when it told how far it has come. If it has told again
-    /// since, that is more, and no harm.
+    /// Reads how much the reader had sent when it told how far it has come. If the reader has told
+    /// again meanwhile, the number is larger, which does no harm.
     #[inline]
     fn hear(&mut self, read: u64) {
         let sent = self.ring.word(SENT).load(Ordering::Relaxed);
-        // The ring that it writes is as long as this one.
+        // The ring that the peer writes is as long as this one.
         if !(self.told.1..=read + self.ring.lines).contains(&sent) {
             self.nonsense = true;
             return;
@@ -233,13 +238,13 @@ impl Writer {
         }
     }
 
-    /// Whether the reader has said what can't be.
+    /// Returns whether the reader has told what no honest reader tells.
     #[inline]
     pub fn nonsense(&self) -> bool {
         self.nonsense
     }
 
-    /// Where the reader says whether it sleeps.
+    /// Returns the word in which the reader says whether it sleeps.
     #[inline]
     pub fn sleeping(&self) -> &AtomicU64 {
         self.ring.word(SLEEPING)
@@ -250,7 +255,7 @@ impl Writer {
         self.lap
     }
 
-    /// As if so many lines had been written and read since.
+    /// Moves on, as if so many lines had been written and read.
     #[cfg(test)]
     pub fn pass(&mut self, lines: u64) {
         self.written += lines;

@@ -1,20 +1,25 @@
-//! Who is at the other end of a socket, and whether that is somebody to be trusted.
+//! The user and the process at the other end of a socket, and users who are the same.
 
 use std::fs;
-use std::io;
-use std::ptr;
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
-use super::Socket;
-use crate::holder::Holder;
-use crate::sys::diag;
+use crate::sys::option;
 
-/// The number that the kernel gives every user whom a user namespace has no number for, unless
-/// something else is set.
+/// The number that the kernel gives every user who has no number in a user namespace, unless
+/// another one is set.
 const OVERFLOW: u32 = 65534;
 
-/// The number that stands for every user of other user namespaces who has none in this one: so two
-/// of whom the kernel tells this number need not be the same.
+/// The user and the process that opened the other end of a socket.
+pub(crate) struct Credentials {
+    /// The number of the process, if it has one in this process's PID namespace.
+    pub process: Option<u32>,
+    /// The number of the user, if the user has one in this process's user namespace.
+    pub user: Option<u32>,
+}
+
+/// Returns the number that stands for every user of other user namespaces who has none in this one:
+/// so two users of whom the kernel tells this number need not be the same.
 fn overflow() -> u32 {
     static FOUND: OnceLock<u32> = OnceLock::new();
     let found = FOUND.get().copied();
@@ -22,70 +27,39 @@ fn overflow() -> u32 {
         let told = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
         match told.and_then(|text| text.trim().parse().ok()) {
             Some(number) => *FOUND.get_or_init(|| number),
-            // Without that file, or a descriptor for it, as it is everywhere.
+            // Without that file, or a descriptor for it, the number is taken to be the usual one.
             None => OVERFLOW,
         }
     })
 }
 
-/// The user of a number that the kernel tells, if that stands for one.
+/// Returns a number that the kernel tells, if it stands for one user.
 fn known(user: u32, overflow: u32) -> Option<u32> {
     (user != overflow && user != u32::MAX).then_some(user)
 }
 
-/// Whether two users are the same: nobody is who has no number of his own.
-fn is_same(own: Option<u32>, other: Option<u32>) -> bool {
+/// Returns whether two users are the same. A user without a number is the same as nobody.
+pub(super) fn is_same(own: Option<u32>, other: Option<u32>) -> bool {
     own.is_some() && own == other
 }
 
-/// The user of this process, if it has a number of its own.
+/// Returns the number of this process's user, if the user has one that is nobody else's.
 pub(crate) fn own_user() -> Option<u32> {
-    // SAFETY: the call touches no memory.
-    known(unsafe { libc::geteuid() }, overflow())
+    known(rustix::process::geteuid().as_raw(), overflow())
 }
 
-/// The user of a number that the kernel tells, if it tells one that stands for a user.
-pub(crate) fn user(told: Option<u32>) -> Option<u32> {
+/// Returns a number that the kernel has told, if it stands for one user.
+pub(super) fn user(told: Option<u32>) -> Option<u32> {
     told.and_then(|user| known(user, overflow()))
 }
 
-impl Socket {
-    /// Whether the other end was opened by this process's user, or by root.
-    pub fn is_trusted(&self) -> bool {
-        let other = self.holder().user;
-        is_same(own_user(), other) || other == Some(0)
-    }
-
-    /// Whether the other end was opened by this process's user: of a socket that listens, who
-    /// connects sees who made it listen.
-    pub fn is_same_user(&self) -> bool {
-        is_same(own_user(), self.holder().user)
-    }
-
-    /// The user and the process that opened the socket's other end, as far as the kernel tells.
-    pub fn holder(&self) -> Holder {
-        let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-        let mut len = size_of_val(&peer) as libc::socklen_t;
-        let (to, name) = (ptr::from_mut(&mut peer).cast(), libc::SO_PEERCRED);
-        // SAFETY: the kernel writes at most the length that it is told.
-        let result = unsafe { libc::getsockopt(self.raw(), libc::SOL_SOCKET, name, to, &mut len) };
-        let told = (result == 0).then_some(peer);
-        // A process of another namespace has the number 0.
-        let process = told.and_then(|peer| u32::try_from(peer.pid).ok()).filter(|&pid| pid > 0);
-        Holder { user: user(told.map(|peer| peer.uid)), process }
-    }
-}
-
-/// Returns the user and the process that have an abstract name, as far as the kernel tells.
-pub(crate) fn holder(name: &[u8]) -> Holder {
-    let found = Socket::connect(name).map(|socket| socket.holder());
-    // One that does not listen, or at whom too many wait already.
-    found.unwrap_or_else(|_: io::Error| Holder { user: user(diag::user_of(name)), process: None })
-}
-
-/// Whether somebody is known to have a name who is another user than this process's.
-pub(crate) fn is_anothers(name: &[u8]) -> bool {
-    diag::user_of(name).is_some_and(|told| !is_same(own_user(), user(Some(told))))
+/// Returns who opened the other end of a Unix socket, or `None` if the kernel does not tell.
+pub(crate) fn credentials_of(socket: impl AsFd) -> Option<Credentials> {
+    // `rustix` has this option, too, but takes for granted that the number of a process is not 0,
+    // as it is for a process of a PID namespace that this one does not see.
+    let [process, user_id, _] = option::words(socket, libc::SOL_SOCKET, libc::SO_PEERCRED)?;
+    let process = i32::try_from(process).ok().filter(|&process| process > 0);
+    Some(Credentials { process: process.map(i32::cast_unsigned), user: user(Some(user_id)) })
 }
 
 #[cfg(test)]

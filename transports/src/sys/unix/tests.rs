@@ -2,18 +2,21 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::*;
+use rustix::net::sockopt::set_socket_linger;
 
-/// How long until something that hangs is given up.
+use super::*;
+use crate::sys::deferred_close;
+
+/// How long a test waits before it takes something to hang.
 const HANGS: Duration = Duration::from_secs(60);
 
 thread_local! {
@@ -21,28 +24,29 @@ thread_local! {
     pub(super) static KERNEL_LETS_ALL_IN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has the sockets of this thread be as they were before Linux 6.16.
+/// Makes the sockets of this thread act as on a kernel before Linux 6.16.
 pub(crate) fn let_all_in() {
     KERNEL_LETS_ALL_IN.set(true);
 }
 
-/// The closer that all tests of this process share, for one of them at a time.
-pub(crate) fn closer_alone() -> MutexGuard<'static, ()> {
+/// Locks the closing thread, which all tests of this process share, for one test.
+pub(crate) fn closing_thread_alone() -> MutexGuard<'static, ()> {
     static TESTS: Mutex<()> = Mutex::new(());
     TESTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 static BUSY: Mutex<()> = Mutex::new(());
 
-/// Keeps the closer at its work until what is returned is dropped, with as much to do as it takes.
-pub(crate) fn fill_closer() -> MutexGuard<'static, ()> {
+/// Keeps the closing thread at work until the guard is dropped, with as many descriptors waiting as
+/// may wait.
+pub(crate) fn keep_closing_thread_busy() -> MutexGuard<'static, ()> {
     let busy = BUSY.lock().unwrap_or_else(PoisonError::into_inner);
     let waits = |fd| {
         drop(BUSY.lock().unwrap_or_else(PoisonError::into_inner));
         drop(fd);
     };
-    while closer::has_room() {
-        closer::discard(File::open("/dev/null").expect("a descriptor").into(), waits);
+    while deferred_close::has_room() {
+        deferred_close::discard(File::open("/dev/null").expect("a descriptor").into(), waits);
     }
     busy
 }
@@ -58,15 +62,13 @@ fn lingering() -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut sender = TcpStream::connect(listener.local_addr().expect("a port")).expect("there");
     let (receiver, _) = listener.accept().expect("it has connected");
-    let linger = libc::linger { l_onoff: 1, l_linger: 3600 };
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
-    set_option(sender.as_raw_fd(), level, option, &linger, "SO_LINGER").expect("a socket");
+    set_socket_linger(&sender, Some(Duration::from_secs(3600))).expect("a socket");
     sender.set_nonblocking(true).expect("a socket");
     while sender.write(&[0; 64 << 10]).is_ok() {}
     (sender.into(), receiver)
 }
 
-/// Does something that does not wait for an hour.
+/// Runs a function, and fails if it has not returned soon.
 #[track_caller]
 fn at_once(does: impl FnOnce() + Send) {
     let (tell, told) = channel();
@@ -114,17 +116,16 @@ fn a_descriptor_that_is_received_is_not_inherited_by_programs_that_are_started()
     let null = File::open("/dev/null").expect("a file");
     there.send(b"a", Some(null.as_fd())).expect("room");
     let received = here.receive(&mut [0; 2]).expect("a message");
-    let Received::Message(1, Some(passed)) = received else { panic!("it has a descriptor") };
-    // SAFETY: the call touches no memory.
-    let flags = unsafe { libc::fcntl(passed.look().as_raw_fd(), libc::F_GETFD) };
-    assert_eq!(flags & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
+    let ReceivedMessage::Message(1, Some(passed)) = received else { panic!("it has a descriptor") };
+    let flags = rustix::io::fcntl_getfd(passed.look()).expect("a descriptor");
+    assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
 }
 
 /// A stranger's connection was closed by the thread of the device, with what had been passed there,
 /// and so was the listening socket with those who had not been accepted.
 #[test]
 fn sockets_in_which_what_lingers_was_passed_are_closed_at_once_by_whoever_drops_them() {
-    let _alone = closer_alone();
+    let _alone = closing_thread_alone();
     let name = name();
     let mut unread = Vec::new();
     let mut call = || {
@@ -158,23 +159,23 @@ fn sockets_in_which_what_lingers_was_passed_are_closed_at_once_by_whoever_drops_
 
 #[test]
 fn what_waits_to_be_closed_is_bounded_and_nobody_is_let_in_beyond_that() {
-    let _alone = closer_alone();
+    let _alone = closing_thread_alone();
     let_all_in();
     let name = name();
     let listener = Listener::by_name(&name).expect("a free name");
     let _caller = Socket::connect(&name).expect("it listens");
-    let busy = fill_closer();
+    let busy = keep_closing_thread_busy();
     let refused = listener.accept().map(drop).map_err(|why| why.kind());
     assert_eq!(refused, Err(io::ErrorKind::ResourceBusy));
     // What must be closed all the same is closed here.
     static HERE: Mutex<Option<thread::ThreadId>> = Mutex::new(None);
     let null = File::open("/dev/null").expect("a descriptor");
-    closer::discard(null.into(), |_| {
+    deferred_close::discard(null.into(), |_| {
         *HERE.lock().expect("no panic") = Some(thread::current().id());
     });
     assert_eq!(*HERE.lock().expect("no panic"), Some(thread::current().id()));
     drop(busy);
-    while !closer::has_room() {
+    while !deferred_close::has_room() {
         thread::yield_now();
     }
     listener.accept().expect("there is room again");
