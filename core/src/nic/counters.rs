@@ -1,83 +1,91 @@
-//! What a NIC has seen, above all what it dropped, repeated and retried, and why.
+//! Counters of what a NIC has seen: above all what it dropped, repeated and retried, and why.
 
-/// Counts since the NIC was made. Every packet that arrives is counted once among the received,
-/// and once more where it was not simply taken.
+/// Counts since the NIC was made. Every packet that arrives is counted once as received, and once
+/// more by another counter unless it was simply accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct Counters {
-    /// Packets taken from the device, malformed ones not among them.
+    /// Packets taken from the device, except malformed ones.
     pub received: u64,
     /// Packets given to the device.
     pub sent: u64,
-    /// Requests completed with success.
+    /// Requests that completed with success.
     pub completed: u64,
-    /// Requests completed with a failure, flushed ones among them.
+    /// Requests that completed with a failure, including flushed ones.
     pub failed: u64,
-    /// Of those with success, writes into memory that is [mapped](super::Nic::map): no packet was
-    /// sent.
+    /// Writes into memory that is [mapped](crate::nic::Nic::map) here: they completed with success,
+    /// and no packet was sent for them.
     pub written_here: u64,
 
-    /// Dropped: not a packet, or its ICRC did not hold.
+    /// Frames dropped because they were no packet, or their ICRC did not hold.
     pub malformed: u64,
-    /// Dropped: for no queue pair of this NIC.
+    /// Packets dropped because this NIC has no queue pair of that number.
     pub no_such_queue_pair: u64,
-    /// Dropped: from or to other addresses than the queue pair's.
+    /// Packets dropped because they were not exchanged between the two addresses of the queue
+    /// pair's connection.
     pub strangers: u64,
-    /// Dropped: of another partition.
+    /// Packets dropped because they were of another partition.
     pub other_partition: u64,
-    /// Dropped: of a service, or an operation, that the queue pair does not have.
+    /// Packets dropped because the queue pair does not have their service or their operation.
     pub wrong_service: u64,
-    /// Dropped: the queue pair was not in a state to take it.
+    /// Packets dropped because the queue pair was in a state in which it does not accept them.
     pub wrong_state: u64,
-    /// Dropped: acknowledgements of what was acknowledged already, or never sent.
+    /// Acknowledgements and responses dropped because they concerned packets that were acknowledged
+    /// already, or never sent.
     pub stray_answers: u64,
 
-    /// Requests that had been taken before, and were acknowledged again.
+    /// Duplicate requests, which had been executed before and were acknowledged again.
     pub duplicates: u64,
-    /// Requests from beyond a gap: dropped, and the first of each gap refused.
+    /// Requests from beyond a gap in the sequence numbers: all were dropped, and the first of each
+    /// gap was refused.
     pub out_of_sequence: u64,
-    /// Of unreliable connections and datagrams, dropped: no receive was posted, or not allowed.
+    /// Messages on unreliable connections, and datagrams, dropped because no receive was posted or
+    /// they were not allowed.
     pub passed_over: u64,
-    /// Datagrams dropped: they named another key than the queue pair's.
+    /// Datagrams dropped because they named another Q_Key than the queue pair's.
     pub wrong_qkey: u64,
-    /// Management datagrams received.
+    /// Management datagrams that were received.
     pub management: u64,
-    /// The same, dropped because nobody took those before.
+    /// Management datagrams dropped because too many waited for the connection manager already.
     pub management_dropped: u64,
-    /// Refusals sent because a packet was missing.
+    /// NAKs sent because a packet was missing.
     pub sequence_naks_sent: u64,
-    /// Refusals sent because no receive was posted.
+    /// RNR NAKs sent because no receive was posted.
     pub rnr_naks_sent: u64,
-    /// Refusals sent because a request was not one, or was not allowed.
+    /// NAKs sent because a request was invalid or not allowed.
     pub fatal_naks_sent: u64,
-    /// Acknowledgements sent.
+    /// Acknowledgements that were sent.
     pub acks_sent: u64,
-    /// Packets of what peers read, and results of their atomic operations, sent.
+    /// Response packets that were sent, with data that peers read, or results of their atomic
+    /// operations.
     pub answers_sent: u64,
-    /// Times that a silent peer was asked whether it is there.
+    /// Keep-alive packets sent, which ask a silent peer for a sign of life.
     pub questions_sent: u64,
-    /// Times that the system of a peer's host said that the port of a packet under way is closed.
+    /// Times that the system of a peer's host reported that the port of a packet under way is
+    /// closed.
     pub closed_ports: u64,
-    /// Notices sent: a link was told of packets that no queue pair took.
+    /// Delivery failure notices sent, each of which told a link of packets that no queue pair took.
     pub notices_sent: u64,
 
-    /// Acknowledgements received.
+    /// Acknowledgements that were received.
     pub acks_received: u64,
-    /// Packets of what was read, and results of atomic operations, received.
+    /// Response packets that were received, with data that was read, or results of atomic
+    /// operations.
     pub answers_received: u64,
-    /// Answers found missing, because a later one came.
+    /// Responses found missing because a later one came.
     pub answers_missed: u64,
-    /// Refusals received because a packet was missing.
+    /// NAKs received because a packet was missing at the peer.
     pub sequence_naks_received: u64,
-    /// Refusals received because no receive was posted.
+    /// RNR NAKs received because the peer had no receive posted.
     pub rnr_naks_received: u64,
-    /// Refusals received for good.
+    /// NAKs received that break the connection.
     pub fatal_naks_received: u64,
-    /// Notices received of packets that were under way.
+    /// Delivery failure notices received of packets that were under way.
     pub notices_received: u64,
-    /// Times that nothing was heard for so long that the oldest packet was sent again.
+    /// Retransmission time-outs, after each of which the oldest unacknowledged packet was sent
+    /// again.
     pub timeouts: u64,
-    /// Packets sent again.
+    /// Packets that were sent again.
     pub retransmitted: u64,
 }

@@ -1,17 +1,21 @@
-//! How queues are shown: whose they are, how full, and in which state; never what is in them.
+//! Debug output of queues: the queue pair, how full the queue is, and its state; never what is in
+//! it.
 
 use std::fmt;
 
-use super::{
-    CompletionGauge, CompletionQueue, ReceiveQueue, SendQueue, Shared, SharedReceiveQueue,
-};
+use crate::nic::queues::completion::{CompletionGauge, CompletionQueue};
+use crate::nic::queues::receive::ReceiveQueue;
+use crate::nic::queues::send::SendQueue;
+use crate::nic::queues::shared_receive::SharedReceiveQueue;
+use crate::nic::queues::shared_with_program::SharedWithProgram;
 
-/// An end of a queue pair.
+/// Shows an end of a queue pair.
 fn show(
     f: &mut fmt::Formatter<'_>,
     name: &str,
-    shared: &Shared,
-    (room, depth): (usize, usize),
+    shared: &SharedWithProgram,
+    room: usize,
+    depth: usize,
 ) -> fmt::Result {
     f.debug_struct(name)
         .field("qpn", &shared.qpn)
@@ -23,13 +27,13 @@ fn show(
 
 impl fmt::Debug for SendQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        show(f, "SendQueue", &self.shared, (self.ring.room(), self.ring.depth()))
+        show(f, "SendQueue", &self.shared, self.ring.room(), self.ring.depth())
     }
 }
 
 impl fmt::Debug for ReceiveQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        show(f, "ReceiveQueue", &self.shared, (self.ring.room(), self.ring.depth()))
+        show(f, "ReceiveQueue", &self.shared, self.ring.room(), self.ring.depth())
     }
 }
 

@@ -1,18 +1,18 @@
-//! What the packets of sends and writes begin with.
+//! Opcodes and extension headers of the packets of sends and writes.
 
-use crate::nic::common::Common;
-use crate::nic::queues::Posted;
-use crate::nic::work::{Attachment, Operation, WorkRequest};
+use crate::nic::queues::posted::Posted;
+use crate::nic::requests::work_request::{Attachment, Operation, WorkRequest};
+use crate::nic::state::common::Common;
 use crate::wire::{DmaLength, Extensions, Opcode, RemoteAddr, Reth, Service};
 
-/// The opcode and extension headers of a packet of a send or a write, which carries so many bytes
-/// from `offset` on; `apart` if each packet is a write of its own.
+/// Returns the opcode and the extension headers of a packet of a send or a write that carries `len`
+/// bytes from `offset` on. If the request `splits`, each packet is a write of its own.
 #[inline(always)]
-pub fn headers(posted: &Posted, (offset, len): (u32, u32), apart: bool) -> (Opcode, Extensions) {
+pub fn headers(posted: &Posted, offset: u32, len: u32, splits: bool) -> (Opcode, Extensions) {
     let request = &posted.request;
     let (begins, ends) = (offset == 0, offset + len == posted.len);
     match request.operation {
-        Operation::Write { address, rkey } if apart => {
+        Operation::Write { address, rkey } if splits => {
             let address = RemoteAddr(address.0.wrapping_add(offset.into()));
             let reth = Reth { address, rkey, length: DmaLength(len) };
             (Opcode::RcWriteOnly, Extensions::Reth(reth))
@@ -26,18 +26,19 @@ pub fn headers(posted: &Posted, (offset, len): (u32, u32), apart: bool) -> (Opco
 }
 
 impl Common {
-    /// Whether each packet of a request is a write of its own. What comes with a write tells of all
-    /// of it, and so that is one.
+    /// Whether each packet of a request is a write of its own. An attachment says that all of a
+    /// write has come, so a write with one is not split.
     #[inline]
-    pub fn goes_apart(&self, request: &WorkRequest, service: Service) -> bool {
-        self.runs
+    pub fn splits_write(&self, request: &WorkRequest, service: Service) -> bool {
+        self.splits_writes
             && service == Service::Rc
             && matches!(request.operation, Operation::Write { .. })
             && request.attached == Attachment::Nothing
     }
 }
 
-/// The same of a send; `last` is what comes with it, if it is the last of its message.
+/// Returns the opcode and the extension headers of a packet of a send. `last` is the attachment of
+/// the message, if the packet is its last.
 #[inline(always)]
 pub fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
     use Attachment::{Imm, Invalidate};
@@ -53,6 +54,8 @@ pub fn send_headers(begins: bool, last: Option<Attachment>) -> (Opcode, Extensio
     }
 }
 
+/// Returns the opcode and the extension headers of a packet of a write. `last` is the attachment of
+/// the message, if the packet is its last.
 #[inline(always)]
 fn write_headers(reth: Reth, begins: bool, last: Option<Attachment>) -> (Opcode, Extensions) {
     use Attachment::{Imm, Metadata};

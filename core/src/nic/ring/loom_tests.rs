@@ -40,19 +40,19 @@ fn several_values_are_whole_and_their_slots_are_used_again() {
             let mut pushed = 0;
             for _ in 0..2 {
                 let room = producer.room();
-                let mut several = producer.several();
+                let mut batch = producer.write_batch();
                 for value in pushed..pushed + room {
-                    several.slot().fill(Some(Box::new(value)));
+                    batch.slot().fill(Some(Box::new(value)));
                 }
-                pushed += several.hand_over();
+                pushed += batch.finish();
             }
             pushed
         });
         let mut taken = 0;
         for _ in 0..2 {
-            consumer.look();
-            let mut passing = consumer.passing(2);
-            while let Some(mut next) = passing.next() {
+            consumer.refresh();
+            let mut batch = consumer.read_batch(2);
+            while let Some(mut next) = batch.next() {
                 assert_eq!(next.take(), Some(Box::new(taken)));
                 taken += 1;
                 next.pass();

@@ -1,4 +1,4 @@
-//! The end that reads: a look at what stands there, and what is taken, one at a time or several.
+//! The end of a ring that reads: it looks at values, and takes them one at a time or in batches.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
@@ -9,8 +9,7 @@ use super::{Consumer, Gauge, Slot};
 use crate::sync::Ordering;
 
 impl<T> Consumer<T> {
-    /// Whether the end that writes is gone: then all that it wrote is seen, and there will be no
-    /// more.
+    /// Whether the writing end was dropped: then all that it wrote is seen, and nothing more comes.
     pub fn is_deserted(&self) -> bool {
         self.ring.deserted.load(Ordering::Acquire)
     }
@@ -21,7 +20,7 @@ impl<T> Consumer<T> {
         self.head
     }
 
-    /// What looks how far the writer is while another reads.
+    /// Returns a gauge that tells how many values were written, while another thread reads.
     pub fn gauge(&self) -> Gauge<T> {
         Gauge(Arc::clone(&self.ring))
     }
@@ -32,30 +31,30 @@ impl<T> Consumer<T> {
         self.ring.tail.load(Ordering::Acquire).wrapping_sub(self.head)
     }
 
-    /// The value that stands behind `index` others, left where it is.
+    /// Returns the value that stands behind `index` others, and leaves it in the ring.
     #[inline]
     pub fn peek(&mut self, index: usize) -> Option<&T> {
         if index >= self.tail.wrapping_sub(self.head) {
-            self.look();
+            self.refresh();
         }
         self.seen(index)
     }
 
-    /// Looks how far the writer is.
+    /// Reads how far the writer is.
     #[inline]
-    pub fn look(&mut self) {
+    pub fn refresh(&mut self) {
         self.tail = self.ring.tail.load(Ordering::Acquire);
-        if self.ring.grown.load(Ordering::Relaxed) != self.grown {
-            self.go_over();
+        if self.ring.last_block.load(Ordering::Relaxed) != self.block {
+            self.enter_next_block();
         }
     }
 
-    /// Goes over to the stretch of slots behind the one that is being read, if all of that was
-    /// taken. Otherwise only the rest of that is seen.
+    /// Goes over to the next block of slots, if all values of the present one were taken. Otherwise
+    /// only the rest of the present block is seen.
     #[cold]
-    fn go_over(&mut self) {
-        let stretches = self.ring.stretches();
-        while let Some(next) = stretches.get(self.grown + 1) {
+    fn enter_next_block(&mut self) {
+        let blocks = self.ring.blocks();
+        while let Some(next) = blocks.get(self.block + 1) {
             let left = next.from.wrapping_sub(self.head);
             if left > 0 {
                 if self.tail.wrapping_sub(self.head) > left {
@@ -64,17 +63,17 @@ impl<T> Consumer<T> {
                 return;
             }
             self.slots = next.slots();
-            self.grown += 1;
+            self.block += 1;
         }
     }
 
-    /// How many were seen behind `index` others.
+    /// How many values were seen behind `index` others.
     #[inline]
     pub fn seen_behind(&self, index: usize) -> usize {
         self.tail.wrapping_sub(self.head).saturating_sub(index)
     }
 
-    /// What was seen behind `index` others, left where it is.
+    /// Returns the value that was seen behind `index` others, and leaves it in the ring.
     #[inline]
     pub fn seen(&self, index: usize) -> Option<&T> {
         if index >= self.tail.wrapping_sub(self.head) {
@@ -86,9 +85,10 @@ impl<T> Consumer<T> {
         Some(self.slots.at(at).with(|slot| unsafe { &*slot.cast::<T>() }))
     }
 
-    /// What was seen in that part of the ring, the head being 0, left where it is.
+    /// Iterates over the values that were seen at these positions behind the head, and leaves them
+    /// in the ring.
     #[inline(always)]
-    pub fn seen_part(&self, part: Range<usize>) -> impl Iterator<Item = &T> {
+    pub fn seen_range(&self, part: Range<usize>) -> impl Iterator<Item = &T> {
         let (first, mask, head) = (self.slots.first, self.slots.mask, self.head);
         let end = part.end.min(self.seen_behind(0));
         (head.wrapping_add(part.start)..head.wrapping_add(end)).map(move |at| {
@@ -102,11 +102,11 @@ impl<T> Consumer<T> {
         })
     }
 
-    /// The value at the head, left where it is.
+    /// Returns the value at the head, and leaves it in the ring.
     #[inline]
     pub fn front(&mut self) -> Option<&mut T> {
         if self.head == self.tail {
-            self.look();
+            self.refresh();
             if self.head == self.tail {
                 return None;
             }
@@ -116,7 +116,7 @@ impl<T> Consumer<T> {
         Some(self.slots.at(self.head).with_mut(|slot| unsafe { &mut *slot.cast::<T>() }))
     }
 
-    /// The value at the head, for whoever may take it after a look.
+    /// Returns the value at the head such that it may be taken after a look.
     #[inline(always)]
     pub fn head(&mut self) -> Option<Head<'_, T>> {
         let value = NonNull::from(self.front()?);
@@ -137,13 +137,14 @@ impl<T> Consumer<T> {
         self.head().map(Head::take)
     }
 
-    /// For whoever takes several values, at `most` so many, of those that were seen.
+    /// Takes several of the values that were seen, at `most` so many.
     #[inline(always)]
-    pub fn passing(&mut self, most: usize) -> Passing<'_, T> {
+    pub fn read_batch(&mut self, most: usize) -> ReadBatch<'_, T> {
         let end = self.head.wrapping_add(most.min(self.seen_behind(0)));
-        Passing { head: self.head, end, consumer: self }
+        ReadBatch { head: self.head, end, consumer: self }
     }
 
+    /// Moves the head past a slot.
     #[inline]
     fn pass(&mut self) {
         self.head = self.head.wrapping_add(1);
@@ -151,19 +152,19 @@ impl<T> Consumer<T> {
     }
 }
 
-/// Values that are taken one after another, and whose slots are left all at once when this is
-/// dropped.
-pub(in crate::nic) struct Passing<'a, T> {
+/// Values that are taken one after another. Their slots are given back all at once when this value
+/// is dropped.
+pub(crate) struct ReadBatch<'a, T> {
     consumer: &'a mut Consumer<T>,
     head: usize,
-    /// At most the writer's tail as last seen.
+    /// The end of the batch, at most the writer's tail as last seen.
     end: usize,
 }
 
-impl<T> Passing<'_, T> {
-    /// Leaves their slots. How many they are.
+impl<T> ReadBatch<'_, T> {
+    /// Gives the slots back. Returns how many values were taken.
     #[inline(always)]
-    pub fn leave(self) -> usize {
+    pub fn finish(self) -> usize {
         self.head.wrapping_sub(self.consumer.head)
     }
 
@@ -181,15 +182,15 @@ impl<T> Passing<'_, T> {
     }
 }
 
-/// The value that is next to be taken.
-pub(in crate::nic) struct Next<'a, T> {
+/// The value of a batch that is next to be taken.
+pub(crate) struct Next<'a, T> {
     head: &'a mut usize,
     value: &'a mut T,
 }
 
 impl<T> Next<'_, T> {
-    /// Goes past the value. It is left where it is and not dropped: it is to have nothing left that
-    /// would have to be.
+    /// Goes past the value, which is left in its slot and not dropped: it must have nothing left
+    /// that a drop would free.
     #[inline(always)]
     pub fn pass(self) {
         *self.head = self.head.wrapping_add(1);
@@ -212,7 +213,7 @@ impl<T> DerefMut for Next<'_, T> {
     }
 }
 
-impl<T> Drop for Passing<'_, T> {
+impl<T> Drop for ReadBatch<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.consumer.head = self.head;
@@ -220,14 +221,15 @@ impl<T> Drop for Passing<'_, T> {
     }
 }
 
-/// The value at the head of a ring: it was found there once, and need not be again to be taken.
-pub(in crate::nic) struct Head<'a, T> {
+/// The value at the head of a ring: it was found there once, and need not be looked for again to be
+/// taken.
+pub(crate) struct Head<'a, T> {
     consumer: &'a mut Consumer<T>,
     value: NonNull<T>,
 }
 
 impl<'a, T> Head<'a, T> {
-    /// Takes the value.
+    /// Takes the value out of the ring.
     #[inline(always)]
     pub fn take(self) -> T {
         // SAFETY: the slot holds a value, and the head passes it in any case: it is read once.
@@ -236,8 +238,8 @@ impl<'a, T> Head<'a, T> {
         value
     }
 
-    /// Moves the value to a slot of another ring, as something else that is made of it: whoever
-    /// finds it there finds room here. It is moved once, and not twice.
+    /// Moves the value to a slot of another ring, as something else that is made of it. A thread
+    /// that finds it there finds room here. The value is moved once, and not twice.
     #[inline(always)]
     pub fn move_to<U>(self, slot: Slot<'_, U>, make: impl FnOnce(T) -> U) {
         let written = {
@@ -249,7 +251,7 @@ impl<'a, T> Head<'a, T> {
         written.hand_over();
     }
 
-    /// The value, which stays at the head.
+    /// Returns a reference to the value, which stays at the head.
     #[inline(always)]
     pub fn stay(self) -> &'a T {
         // SAFETY: the slot holds a value, which nobody takes while the reader is borrowed.
@@ -262,14 +264,14 @@ impl<'a, T> Head<'a, T> {
         self.leaving();
     }
 
-    /// The value, to be dropped where it is when whoever has this is done with it.
+    /// Returns the value such that it is dropped where it is when the caller is done with it.
     #[inline(always)]
     pub fn leaving(self) -> Leaving<'a, T> {
         Leaving(self)
     }
 }
 
-/// Has the head pass a slot when it is dropped.
+/// Moves the head past a slot when this value is dropped.
 struct Passed<'a, T>(&'a mut Consumer<T>);
 
 impl<T> Drop for Passed<'_, T> {
@@ -279,14 +281,14 @@ impl<T> Drop for Passed<'_, T> {
     }
 }
 
-/// The value at the head of a ring, which is dropped when this is.
-pub(in crate::nic) struct Leaving<'a, T>(Head<'a, T>);
+/// The value at the head of a ring, which leaves the ring when this is dropped.
+pub(crate) struct Leaving<'a, T>(Head<'a, T>);
 
 impl<T> Drop for Leaving<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        // The head passes the slot even if the value's own drop panics, or whoever takes the next
-        // value, or drops the ring, would drop this one again.
+        // The head passes the slot even if the value's own drop panics. Otherwise whoever takes the
+        // next value, or drops the ring, would drop this value again.
         let _passed = Passed(self.0.consumer);
         // SAFETY: the head passes the slot in any case, so this is the last that is seen of the
         // value.

@@ -6,21 +6,21 @@ use super::*;
 fn several_values_are_handed_over_and_left_at_once() {
     let (mut producer, mut consumer) = ring(3);
     for round in 0..5 {
-        let mut several = producer.several();
+        let mut several = producer.write_batch();
         for value in 0..3 {
             several.slot().fill(round * 3 + value);
         }
         assert_eq!(consumer.waiting(), 0);
-        assert_eq!((several.hand_over(), consumer.waiting()), (3, 3));
-        consumer.look();
-        let mut passing = consumer.passing(2);
+        assert_eq!((several.finish(), consumer.waiting()), (3, 3));
+        consumer.refresh();
+        let mut passing = consumer.read_batch(2);
         for value in 0..2 {
             let next = passing.next().expect("three were seen");
             assert_eq!(*next, round * 3 + value);
             next.pass();
         }
         assert!(passing.next().is_none());
-        assert_eq!((passing.leave(), producer.room()), (2, 2));
+        assert_eq!((passing.finish(), producer.room()), (2, 2));
         assert_eq!(consumer.pop(), Some(round * 3 + 2));
     }
 }
@@ -76,7 +76,7 @@ fn a_ring_grows_while_another_thread_reads() {
 #[should_panic(expected = "has asked for room")]
 fn there_is_no_slot_beyond_the_last() {
     let (mut producer, _consumer) = ring(1);
-    let mut several = producer.several();
+    let mut several = producer.write_batch();
     several.slot().fill(1);
     several.slot().fill(2);
 }
@@ -122,10 +122,10 @@ fn of_what_was_seen_a_part_is_looked_at_in_order() {
         assert_eq!(consumer.pop(), Some(value));
     }
     (3..6).for_each(|value| producer.push(value).expect("room"));
-    assert_eq!(consumer.seen_part(0..3).count(), 0, "it was not looked");
-    consumer.look();
-    assert!(consumer.seen_part(1..9).eq(&[4, 5]));
-    assert_eq!(consumer.seen_part(3..9).count(), 0);
+    assert_eq!(consumer.seen_range(0..3).count(), 0, "it was not looked");
+    consumer.refresh();
+    assert!(consumer.seen_range(1..9).eq(&[4, 5]));
+    assert_eq!(consumer.seen_range(3..9).count(), 0);
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! The end that writes: a slot at a time, or several that are handed over at once.
+//! The end of a ring that writes: a slot at a time, or a batch that is handed over at once.
 
 use std::mem::MaybeUninit;
 
-use super::{Producer, Stretch};
+use super::{Producer, SlotBlock};
 use crate::sync::{Ordering, UnsafeCell};
 
 impl<T> Producer<T> {
@@ -18,43 +18,45 @@ impl<T> Producer<T> {
         if depth <= self.depth {
             return;
         }
-        let stretch = Stretch::new(self.tail, depth);
-        self.slots = stretch.slots();
-        let mut stretches = self.ring.stretches();
-        stretches.push(stretch);
-        let grown = stretches.len() - 1;
-        drop(stretches);
-        // Before the tail of what is written there: who sees that sees this.
-        self.ring.grown.store(grown, Ordering::Release);
+        let block = SlotBlock::new(self.tail, depth);
+        self.slots = block.slots();
+        let mut blocks = self.ring.blocks();
+        blocks.push(block);
+        let grown = blocks.len() - 1;
+        drop(blocks);
+        // This store comes before that of the tail of what is written there: a reader that sees
+        // that tail sees the block.
+        self.ring.last_block.store(grown, Ordering::Release);
         self.depth = depth;
-        self.look();
+        self.refresh();
     }
 
-    /// How many more there is room for.
+    /// How many more values there is room for.
     #[inline]
     pub fn room(&self) -> usize {
         let head = self.ring.head.load(Ordering::Acquire);
         self.depth - self.tail.wrapping_sub(head)
     }
 
-    /// How many there was room for when the reader was last looked at: perhaps there is more.
+    /// How many values there was room for when the reader was last looked at: perhaps there is more
+    /// room now.
     #[inline]
     pub fn known_room(&self) -> usize {
         self.limit.wrapping_sub(self.tail)
     }
 
-    /// Looks how far the reader is.
+    /// Reads how far the reader is.
     #[inline]
-    pub fn look(&mut self) {
+    pub fn refresh(&mut self) {
         self.limit = self.ring.head.load(Ordering::Acquire).wrapping_add(self.depth);
     }
 
-    /// The slot to be written next, unless the ring is full. Whoever has it can build a value where
-    /// it is to be, with nothing left that may fail.
+    /// Returns the slot to be written next, unless the ring is full. The caller can build a value
+    /// in its slot, with nothing left that may fail.
     #[inline]
     pub fn slot(&mut self) -> Option<Slot<'_, T>> {
         if self.known_room() == 0 {
-            self.look();
+            self.refresh();
             if self.known_room() == 0 {
                 return None;
             }
@@ -62,11 +64,11 @@ impl<T> Producer<T> {
         Some(Slot { producer: self })
     }
 
-    /// The slot to be written next, if there is room for more than so many values.
+    /// Returns the slot to be written next, if there is room for more than `others` values.
     #[inline(always)]
     pub fn slot_beside(&mut self, others: usize) -> Option<Slot<'_, T>> {
         if self.known_room() <= others {
-            self.look();
+            self.refresh();
             if self.known_room() <= others {
                 return None;
             }
@@ -74,10 +76,10 @@ impl<T> Producer<T> {
         Some(Slot { producer: self })
     }
 
-    /// For whoever has several values to write.
+    /// Begins a batch of several values.
     #[inline(always)]
-    pub fn several(&mut self) -> Several<'_, T> {
-        Several { tail: self.tail, producer: self }
+    pub fn write_batch(&mut self) -> WriteBatch<'_, T> {
+        WriteBatch { tail: self.tail, producer: self }
     }
 
     /// Writes a value, unless the ring is full.
@@ -93,8 +95,8 @@ impl<T> Producer<T> {
     }
 }
 
-/// A slot that is the writer's.
-pub(in crate::nic) struct Slot<'a, T> {
+/// A slot that the writing end may fill.
+pub(crate) struct Slot<'a, T> {
     producer: &'a mut Producer<T>,
 }
 
@@ -121,12 +123,12 @@ impl<'a, T> Slot<'a, T> {
 
 /// A value that was written, and is the reader's when it is handed over.
 #[must_use = "what nobody is handed is lost"]
-pub(in crate::nic) struct Written<'a, T> {
+pub(crate) struct Written<'a, T> {
     producer: &'a mut Producer<T>,
 }
 
 impl<T> Written<'_, T> {
-    /// Hands it to the reader.
+    /// Hands the value to the reader.
     #[inline(always)]
     pub fn hand_over(self) {
         let producer = self.producer;
@@ -135,20 +137,20 @@ impl<T> Written<'_, T> {
     }
 }
 
-/// Values that are being written, which the reader is handed all at once when this is dropped.
-pub(in crate::nic) struct Several<'a, T> {
+/// Values that are being written. The reader is handed all at once when this value is dropped.
+pub(crate) struct WriteBatch<'a, T> {
     producer: &'a mut Producer<T>,
     tail: usize,
 }
 
-impl<T> Several<'_, T> {
-    /// Hands them to the reader. How many they are.
+impl<T> WriteBatch<'_, T> {
+    /// Hands the values to the reader. Returns how many they are.
     #[inline(always)]
-    pub fn hand_over(self) -> usize {
+    pub fn finish(self) -> usize {
         self.tail.wrapping_sub(self.producer.tail)
     }
 
-    /// The slot to be written next.
+    /// Returns the slot to be written next.
     ///
     /// # Panics
     /// When the ring is full.
@@ -156,21 +158,21 @@ impl<T> Several<'_, T> {
     pub fn slot(&mut self) -> NextSlot<'_, T> {
         let Self { producer, tail } = self;
         if *tail == producer.limit {
-            producer.look();
+            producer.refresh();
             assert!(*tail != producer.limit, "whoever has more to write has asked for room");
         }
         NextSlot { slot: producer.slots.at(*tail), tail }
     }
 }
 
-/// A slot of several that are the writer's.
-pub(in crate::nic) struct NextSlot<'a, T> {
+/// A slot of a batch that the writing end may fill.
+pub(crate) struct NextSlot<'a, T> {
     slot: &'a UnsafeCell<MaybeUninit<T>>,
     tail: &'a mut usize,
 }
 
 impl<T> NextSlot<'_, T> {
-    /// Writes a value.
+    /// Writes a value into the slot.
     #[inline(always)]
     pub fn fill(self, value: T) {
         self.slot.with_mut(|slot| {
@@ -182,7 +184,7 @@ impl<T> NextSlot<'_, T> {
     }
 }
 
-impl<T> Drop for Several<'_, T> {
+impl<T> Drop for WriteBatch<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.producer.tail = self.tail;
@@ -192,9 +194,10 @@ impl<T> Drop for Several<'_, T> {
 
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
-        // Behind the last tail: who sees this sees that. The count of the `Arc` would say as much,
-        // but without an order that anybody promises; and to ask for the only reference to the
-        // ring would end what `Slots` may reach, which stems from a shared one.
+        // This store comes after that of the last tail: a reader that sees this sees that tail. The
+        // count of the `Arc` would say as much, but without an order that anybody promises. And to
+        // ask for the only reference to the ring would invalidate the pointer of `Slots`, which was
+        // made of a shared reference.
         self.ring.deserted.store(true, Ordering::Release);
     }
 }

@@ -1,0 +1,135 @@
+//! Reads and atomic operations: how they are requested, and how their responses are counted.
+
+use crate::nic::device::outbox::Outbox;
+use crate::nic::requester::packets::{Any, Shape};
+use crate::nic::requests::plain::Plain;
+use crate::nic::requests::work_request::Operation;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::requester::Requester;
+use crate::nic::state::turns::{MOST_UNDER_WAY, NotSent, RequesterTurn};
+use crate::wire::{
+    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth,
+};
+
+/// The most packets of a read that are requested at once, however wide the window is.
+const LONGEST_PART: u32 = 1 << 21;
+
+impl Requester {
+    /// How many packets of a read are requested at once: half a window, so that one half comes
+    /// while the other is requested. Parts begin at multiples of this, also when they are requested
+    /// again from their middle on, so that no repetition reaches further than what it repeats.
+    fn packets_per_read_part(&self) -> u32 {
+        (self.policy.window / 2).clamp(1, LONGEST_PART)
+    }
+}
+
+impl QueuePair {
+    /// Sends the request packet of a read or an atomic operation that need not be plain.
+    #[inline(never)]
+    pub(crate) fn send_any_read_or_atomic<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), NotSent> {
+        self.send_read_or_atomic::<Any, O>(common, outbox)
+    }
+
+    /// Sends the request packet of the atomic operation, or the part of a read, at the cursor. The
+    /// part may begin in the middle of one that was partly answered. A plain one is requested for
+    /// the first time, and has one packet.
+    #[inline(always)]
+    pub(crate) fn send_read_or_atomic<S: Shape, O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), NotSent> {
+        let (plain, r, mtu) = (S::PLAIN.is_some(), &mut self.requester, self.mtu);
+        let (part, first) =
+            if plain { (1, true) } else { (r.packets_per_read_part(), r.next_psn == r.unsent_psn) };
+        let under_way = r.under_way();
+        if first && r.reads_outstanding >= r.policy.reads.into()
+            || under_way + part > MOST_UNDER_WAY
+        {
+            return Err(NotSent::TurnEnded(RequesterTurn::Idle));
+        }
+        let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.cursor)) else {
+            return Err(NotSent::TurnEnded(RequesterTurn::Idle));
+        };
+        let (left, packets) = match plain {
+            true => (1, 1),
+            false => {
+                let left = mtu.packets(posted.len) - r.cursor_packet;
+                (left, left.min(part - r.cursor_packet % part))
+            }
+        };
+        let bth = Bth::new(Opcode::RcReadRequest, self.peer_qpn, r.next_psn).with_pkey(self.pkey);
+        let pushed = match (S::PLAIN, posted.request.operation) {
+            (None | Some(Plain::Read), Operation::Read { address, rkey }) => {
+                let at = if plain { 0 } else { r.cursor_packet * mtu.bytes() as u32 };
+                let address = RemoteAddr(address.0.wrapping_add(at.into()));
+                let len = (posted.len - at).min(packets.saturating_mul(mtu.bytes() as u32));
+                let reth = Reth { address, rkey, length: DmaLength(len) };
+                outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, &[][..])
+            }
+            (None | Some(Plain::Atomic), operation) => {
+                let Some((opcode, atomic)) = atomic(operation) else {
+                    return Err(NotSent::TurnEnded(RequesterTurn::Idle));
+                };
+                let (bth, extensions) = (bth.with_opcode(opcode), Extensions::Atomic(atomic));
+                outbox.push(path, Headers { bth, extensions }, &[][..])
+            }
+            _ => return Err(NotSent::TurnEnded(RequesterTurn::Idle)),
+        };
+        let ticket = pushed.map_err(|_| NotSent::TurnEnded(RequesterTurn::DeviceFull))?;
+        common.counters.sent += 1;
+        common.counters.retransmitted += u64::from(!first);
+        let mark = r.mid_message_ticket;
+        // The response is the acknowledgement, on devices that have any.
+        r.advance_cursor(packets, !common.lossless, packets == left, ticket, common.now);
+        // A part of a read is no packet in the middle of a message, of which a lossless device has
+        // to report the delivery.
+        (r.mid_message_ticket, r.last_memory_psn) = (mark, r.next_psn);
+        if first {
+            r.reads_outstanding += 1;
+            r.msn_offset = r.msn_offset.wrapping_add(u32::from(packets < left));
+        }
+        self.start_response_timer(common);
+        Ok(())
+    }
+
+    /// How many bytes of the read at the head have come.
+    pub fn bytes_read(&self) -> usize {
+        self.requester.head_acknowledged as usize * self.mtu.bytes()
+    }
+
+    /// Notes that the oldest packet was answered. Returns whether the request at the head, a read
+    /// or an atomic operation of `len` bytes, is complete by that.
+    #[inline]
+    pub fn oldest_response_received(&mut self, len: u32) -> bool {
+        let r = &mut self.requester;
+        (r.oldest_psn, r.head_acknowledged) = (r.oldest_psn.add(1), r.head_acknowledged + 1);
+        let complete = r.head_acknowledged == self.mtu.packets(len);
+        if complete || r.head_acknowledged.is_multiple_of(r.packets_per_read_part()) {
+            r.reads_outstanding = r.reads_outstanding.saturating_sub(1);
+        }
+        if complete {
+            r.head_acknowledged = 0;
+        }
+        complete
+    }
+}
+
+/// Returns the opcode and the header of an atomic operation.
+#[inline(always)]
+fn atomic(operation: Operation) -> Option<(Opcode, AtomicEth)> {
+    let (opcode, address, rkey, swap_or_add, compare) = match operation {
+        Operation::CompareSwap { address, rkey, compare, swap } => {
+            (Opcode::RcCompareSwap, address, rkey, swap, compare)
+        }
+        Operation::FetchAdd { address, rkey, add } => (Opcode::RcFetchAdd, address, rkey, add, 0),
+        _ => return None,
+    };
+    let (swap_or_add, compare) = (AtomicValue(swap_or_add), AtomicValue(compare));
+    Some((opcode, AtomicEth { address, rkey, swap_or_add, compare }))
+}

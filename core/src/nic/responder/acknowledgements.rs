@@ -1,0 +1,93 @@
+//! Acknowledgements: when the peer is owed one, and how it is sent.
+
+use crate::nic::device::outbox::Outbox;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::responder::OwedAcknowledgement;
+use crate::nic::state::turns::ResponderTurn;
+use crate::planted::{Bug, planted};
+use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode, Service};
+
+impl QueuePair {
+    /// Sends some of what the peer is owed: first the responses to reads and atomic operations,
+    /// then the acknowledgement of what came behind these.
+    #[inline]
+    pub fn send_owed<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+        most: u32,
+    ) -> ResponderTurn {
+        if !self.responder.resources.is_empty() {
+            let turn = self.send_responses(common, outbox, most);
+            if turn != ResponderTurn::AllSent {
+                return turn;
+            }
+        }
+        if self.responder.keep_alive_due && self.send_keep_alive(common, outbox).is_err() {
+            return ResponderTurn::DeviceFull;
+        }
+        let r = &mut self.responder;
+        let Some(path) = &self.path else {
+            r.owed = OwedAcknowledgement::Nothing;
+            return ResponderTurn::AllSent;
+        };
+        let (psn, syndrome) = match r.owed {
+            OwedAcknowledgement::Nothing => return ResponderTurn::AllSent,
+            OwedAcknowledgement::Ack if planted(Bug::AcknowledgesAhead) => {
+                (r.expected_psn, r.syndrome())
+            }
+            OwedAcknowledgement::Ack => (r.expected_psn.before(), r.syndrome()),
+            OwedAcknowledgement::Nak(syndrome) => (r.expected_psn, syndrome),
+        };
+        let bth = Bth::new(Opcode::RcAcknowledge, self.peer_qpn, psn).with_pkey(self.pkey);
+        let aeth = Aeth { syndrome, msn: r.msn };
+        let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
+        if outbox.push(path, headers, &[][..]).is_err() {
+            return ResponderTurn::DeviceFull;
+        }
+        common.counters.sent += 1;
+        common.counters.acks_sent += u64::from(r.owed == OwedAcknowledgement::Ack);
+        r.clear_owed();
+        ResponderTurn::AllSent
+    }
+
+    /// Counts a packet as accepted, and sees to its acknowledgement.
+    #[inline(always)]
+    pub fn count_accepted(
+        &mut self,
+        len: usize,
+        asked: bool,
+        service: Service,
+        common: &mut Common,
+    ) {
+        self.responder.accept_packet();
+        self.owe_acknowledgement(len, asked, service, common);
+    }
+
+    /// Sees to the acknowledgement of a packet of `len` bytes that was accepted. It is sent soon if
+    /// the packet `asked` for it or many packets are unacknowledged, and is delayed otherwise.
+    #[inline(always)]
+    pub fn owe_acknowledgement(
+        &mut self,
+        len: usize,
+        asked: bool,
+        service: Service,
+        common: &mut Common,
+    ) {
+        if common.lossless || service == Service::Uc {
+            return;
+        }
+        let r = &mut self.responder;
+        // Long packets fill the peer's window sooner.
+        r.unacknowledged = r.unacknowledged.saturating_add(1 + (len >> 10) as u16);
+        if asked || r.unacknowledged >= r.ack_every {
+            common.owe(self, OwedAcknowledgement::Ack);
+        } else if r.look_at.is_none() {
+            let at = common.now.after(r.look_interval);
+            (r.look_at, r.unacknowledged_at_look, r.looks) = (Some(at), r.unacknowledged, 0);
+            common.list_delaying(r, self.shared.place);
+            self.arm_by(at, common);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Responder resources: the responses to reads and atomic operations that the peer is owed, and the
+//! results of atomic operations.
+//!
+//! A read's data is not copied when the request comes: its responses are made from memory when they
+//! are sent, a packet at a time, and the key is checked each time. So a duplicate of a read, whole
+//! or from its middle on, is executed again. An atomic operation is executed once, when its request
+//! first comes, and its result is remembered: as many results as the peer may have operations
+//! outstanding.
+
+use std::collections::VecDeque;
+
+use crate::wire::{Psn, RemoteAddr, Rkey};
+
+/// A response that is to be sent.
+#[derive(Clone, Copy)]
+pub(crate) enum Response {
+    /// The remaining packets of the response to a read.
+    Read(ReadResponse),
+    /// The result of an atomic operation.
+    Atomic { psn: Psn, before: u64 },
+    /// A NAK, since what was read before may not be read any more.
+    Refusal { psn: Psn },
+}
+
+/// The remaining packets of the response to a read.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadResponse {
+    /// The sequence number of the next packet of the response.
+    pub psn: Psn,
+    /// The address of the bytes that the next packet carries.
+    pub address: RemoteAddr,
+    pub rkey: Rkey,
+    /// How many bytes are still to be sent.
+    pub left: u32,
+    /// Whether a packet of the response was sent.
+    pub begun: bool,
+}
+
+impl Response {
+    pub fn psn(&self) -> Psn {
+        match *self {
+            Self::Read(ReadResponse { psn, .. })
+            | Self::Atomic { psn, .. }
+            | Self::Refusal { psn } => psn,
+        }
+    }
+}
+
+/// A response that the peer is owed.
+#[derive(Clone, Copy)]
+pub(crate) struct OwedResponse {
+    pub response: Response,
+    /// Whether the response was sent before, all of it, and its request came again: the peer may
+    /// have it, and go on.
+    pub repeated: bool,
+}
+
+/// The responses that the peer is owed, in the order of their sequence numbers, and the results of
+/// the last atomic operations.
+#[derive(Default)]
+pub(crate) struct ResponderResources {
+    /// The most reads and atomic operations that the peer may have outstanding.
+    limit: usize,
+    pub owed: VecDeque<OwedResponse>,
+    /// The results of the last atomic operations, with their sequence numbers, the oldest first.
+    atomic_results: VecDeque<(Psn, u64)>,
+}
+
+impl ResponderResources {
+    pub fn set_limit(&mut self, most: u8) {
+        self.limit = most.into();
+    }
+
+    /// Allocates the tables, with one more entry for a duplicate that comes while all entries are
+    /// owed. That happens when a peer first asks for something, since many never do.
+    #[cold]
+    fn allocate(&mut self) {
+        self.owed.reserve(self.limit + 1);
+        self.atomic_results.reserve(self.limit);
+    }
+
+    pub fn clear(&mut self) {
+        self.owed.clear();
+        self.atomic_results.clear();
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.owed.is_empty()
+    }
+
+    /// Whether the peer has as many reads and atomic operations outstanding as it may. Repeated
+    /// responses do not count, and are dropped to make room: a peer that requests more has received
+    /// them.
+    #[inline]
+    pub fn are_full(&mut self) -> bool {
+        if self.owed.capacity() == 0 {
+            self.allocate();
+        }
+        while self.owed.len() >= self.limit && self.owed.front().is_some_and(|owed| owed.repeated) {
+            self.owed.pop_front();
+        }
+        self.owed.len() >= self.limit
+    }
+
+    /// Adds the response to a new request.
+    #[inline]
+    pub fn add(&mut self, response: Response) {
+        self.owed.push_back(OwedResponse { response, repeated: false });
+    }
+
+    /// Adds the response to a request that came again. Whatever is owed behind it will be requested
+    /// again as well, since the peer has gone back.
+    pub fn add_repeated(&mut self, response: Response, packets: u32) {
+        let (psn, mut again) = (response.psn(), true);
+        // A duplicate that ends before the first response that is owed takes nothing from that: it
+        // is a late copy.
+        let first = self.owed.front().map(|owed| owed.response.psn());
+        if first.is_some_and(|first| first.distance_from(psn) >= packets as i32) {
+            if self.owed.len() <= self.limit {
+                self.owed.push_front(OwedResponse { response, repeated: again });
+            }
+            return;
+        }
+        while let Some(last) = self.owed.back()
+            && let ahead = last.response.psn().distance_from(psn)
+            && ahead >= 0
+        {
+            // What was not all sent yet does not count as sent before.
+            again &= last.repeated || ahead >= packets as i32;
+            self.owed.pop_back();
+        }
+        // A read of which only the beginning was sent ends where this one begins, and comes whole
+        // with it.
+        if self.owed.len() <= self.limit {
+            self.owed.push_back(OwedResponse { response, repeated: again });
+        }
+    }
+
+    /// Remembers the result of an atomic operation.
+    #[inline]
+    pub fn remember(&mut self, psn: Psn, before: u64) {
+        if self.atomic_results.len() >= self.limit {
+            self.atomic_results.pop_front();
+        }
+        self.atomic_results.push_back((psn, before));
+    }
+
+    /// The result of the last atomic operation with this sequence number. Numbers recur, so an
+    /// older one may be remembered as well.
+    pub fn result(&self, psn: Psn) -> Option<u64> {
+        let found = self.atomic_results.iter().rev().find(|(other, _)| *other == psn);
+        found.map(|&(_, before)| before)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_of_a_connection_take_as_much_as_is_documented() {
+        let mut answers = ResponderResources::default();
+        answers.set_limit(16);
+        answers.allocate();
+        let owed = answers.owed.capacity() * size_of::<OwedResponse>();
+        let results = answers.atomic_results.capacity() * size_of::<(Psn, u64)>();
+        assert!(owed + results <= 800, "{owed} and {results} bytes");
+    }
+
+    /// A peer that does few atomic operations among many other requests comes back to a sequence
+    /// number while the result from a whole circle before is still remembered. It was once answered
+    /// with that older result.
+    #[test]
+    fn of_two_atomics_of_one_number_the_later_is_answered() {
+        let mut answers = ResponderResources::default();
+        answers.set_limit(3);
+        for (psn, before) in [(5, 10), (6, 11), (5, 12)] {
+            answers.remember(Psn::new(psn), before);
+        }
+        assert_eq!([5, 6, 7].map(|psn| answers.result(Psn::new(psn))), [Some(12), Some(11), None]);
+    }
+}

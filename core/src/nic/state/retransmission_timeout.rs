@@ -1,0 +1,221 @@
+//! The retransmission time-out (RTO): how long to wait for an acknowledgement before sending again.
+//!
+//! The time is learned from the path, as TCP does (RFC 6298), from packets that asked for an
+//! acknowledgement and were sent once (Karn's rule). What is acknowledged after a time-out for
+//! which one packet before it was sent again counts, too: so a path that has become slow is
+//! learned, though the acknowledgement may be that of the retransmission.
+
+use std::time::Duration;
+
+use crate::nic::keep_alive::clock_jumps::ClockJumps;
+use crate::time::{Time, nanos};
+use crate::wire::Psn;
+
+/// The shortest time beyond the round trip. With less, a turn of the peer that came late would
+/// count as a loss.
+const SHORTEST: Duration = Duration::from_micros(1500);
+
+/// The longest time-out that may be reached.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// The retransmission time-out of a queue pair. All times are in nanoseconds, which take half as
+/// much room as durations, since each queue pair has them.
+pub(crate) struct Rto {
+    /// The time-out in force.
+    timeout: u64,
+    /// The time-out once an acknowledgement has ended the back-off.
+    settled: u64,
+    /// The time-out as long as nothing is known of the path. A path that falls silent counts as
+    /// unknown.
+    initial: u64,
+    /// The shortest time beyond the round trip.
+    margin: u64,
+    /// The smoothed round trip and its deviation, once there was a sample.
+    smoothed: Option<(u64, u64)>,
+    /// The packet whose acknowledgement will tell a round trip.
+    sampled_psn: Option<Psn>,
+    /// When the sampled packet was sent.
+    sampled_at: Time,
+}
+
+impl Rto {
+    /// Makes a time-out that begins with `initial`, for a peer that delays acknowledgements by at
+    /// most `peer_delay`.
+    pub fn new(initial: Duration, peer_delay: Duration) -> Self {
+        let within = |time: Duration| nanos(time.clamp(SHORTEST, LONGEST));
+        let margin = within(peer_delay.saturating_mul(2));
+        let time = within(initial).max(margin);
+        Self {
+            timeout: time,
+            settled: time,
+            initial: time,
+            margin,
+            smoothed: None,
+            sampled_psn: None,
+            sampled_at: Time::ZERO,
+        }
+    }
+
+    #[inline]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_nanos(self.timeout)
+    }
+
+    /// Notes that a packet which asks for an acknowledgement was sent for the first time.
+    #[inline]
+    pub fn start_sample(&mut self, psn: Psn, now: Time) {
+        if self.sampled_psn.is_none() {
+            (self.sampled_psn, self.sampled_at) = (Some(psn), now);
+        }
+    }
+
+    /// Notes that a packet is sent again: its acknowledgement would not tell which of the two was
+    /// received.
+    pub fn discard_sample_of(&mut self, psn: Psn) {
+        self.sampled_psn.take_if(|sampled| *sampled == psn);
+    }
+
+    /// Notes that everything unacknowledged is sent again.
+    pub fn discard_sample(&mut self) {
+        self.sampled_psn = None;
+    }
+
+    /// Doubles the time-out, since nothing was heard for that long. It grows up to `most`, unless
+    /// that is zero or the path takes longer: a requester that gives up after a while must send
+    /// again in the last part of that, too.
+    pub fn back_off(&mut self, most: Duration) {
+        let longest = nanos(LONGEST);
+        let most = if most.is_zero() { longest } else { nanos(most).max(self.settled) };
+        self.timeout = (self.timeout * 2).max(self.initial).min(most).min(longest);
+    }
+
+    /// Ends the back-off, since something came from the peer, though it acknowledges nothing.
+    pub fn end_back_off(&mut self) {
+        self.timeout = self.settled;
+    }
+
+    /// Learns from an acknowledgement of everything up to `psn`. Where the clock jumped after the
+    /// sample was sent, the round trip is only known to lie between two values, and what was
+    /// learned before is corrected no further than into that interval.
+    #[inline]
+    pub fn take_sample(&mut self, psn: Psn, now: Time, jumps: &ClockJumps) {
+        self.timeout = self.settled;
+        if let Some(sampled) = self.sampled_psn
+            && psn.distance_from(sampled) >= 0
+        {
+            self.sampled_psn = None;
+            let [least, most] = [jumps.latest_time(self.sampled_at), self.sampled_at]
+                .map(|sent| nanos(now.since(sent)));
+            self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
+        }
+    }
+
+    /// Learns a round trip.
+    fn learn(&mut self, round_trip: u64) {
+        let (smoothed, deviation) = match self.smoothed {
+            None => (round_trip, round_trip / 2),
+            Some((smoothed, deviation)) => {
+                let error = smoothed.abs_diff(round_trip);
+                ((7 * smoothed + round_trip) / 8, (3 * deviation + error) / 4)
+            }
+        };
+        self.smoothed = Some((smoothed, deviation));
+        // On a steady path the deviation vanishes. But packets that did not ask for an
+        // acknowledgement are acknowledged later than those that did, by as much as the peer delays
+        // it.
+        let margin = (4 * deviation).max(self.margin);
+        self.settled = (smoothed + margin).min(nanos(LONGEST));
+        self.timeout = self.settled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    #[test]
+    fn it_is_learned_from_the_path_and_doubles_while_nothing_is_heard() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        assert_eq!(rto.timeout(), Duration::from_millis(10));
+        rto.start_sample(Psn::new(5), at(0));
+        rto.start_sample(Psn::new(6), at(500));
+        rto.take_sample(Psn::new(4), at(900), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(10), "the sample was not answered yet");
+        rto.take_sample(Psn::new(6), at(1000), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(3), "1 ms and four times half of it");
+        rto.back_off(Duration::ZERO);
+        rto.back_off(Duration::ZERO);
+        assert_eq!(rto.timeout(), Duration::from_millis(20), "from what it was at first");
+        rto.take_sample(Psn::new(7), at(2000), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn on_a_steady_path_a_peer_still_has_time_to_delay_its_answer() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        for number in 0..100 {
+            rto.start_sample(Psn::new(number), at(0));
+            rto.take_sample(Psn::new(number), at(150), &ClockJumps::default());
+        }
+        assert_eq!(rto.timeout(), Duration::from_micros(150) + SHORTEST);
+    }
+
+    #[test]
+    fn a_sample_that_was_sent_within_a_jump_of_the_clock_teaches_no_more_than_is_known() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        let mut jumps = ClockJumps::default();
+        for round in 0..100 {
+            // It may have been sent at once, or after the pause of a millisecond.
+            let [sent, read, answered] = [0, 1000, 1020].map(|micros| at(round * 10_000 + micros));
+            rto.start_sample(Psn::new(5), sent);
+            jumps.note(sent, read);
+            rto.take_sample(Psn::new(5), answered, &jumps);
+        }
+        assert_eq!(rto.timeout(), Duration::from_micros(20) + SHORTEST);
+        for _ in 0..100 {
+            rto.start_sample(Psn::new(6), at(0));
+            rto.take_sample(Psn::new(6), at(3000), &ClockJumps::default());
+        }
+        assert!(rto.timeout() >= Duration::from_micros(2900) + SHORTEST);
+    }
+
+    #[test]
+    fn any_answer_ends_the_doubling() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        rto.back_off(Duration::ZERO);
+        rto.end_back_off();
+        assert_eq!(rto.timeout(), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn what_was_sent_twice_tells_nothing() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        rto.start_sample(Psn::new(5), at(0));
+        rto.discard_sample();
+        rto.take_sample(Psn::new(5), at(50), &ClockJumps::default());
+        assert_eq!(rto.timeout(), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn it_grows_no_longer_than_suits_who_is_about_to_give_up() {
+        let mut rto = Rto::new(Duration::from_millis(2), Duration::ZERO);
+        for _ in 0..10 {
+            rto.back_off(Duration::from_millis(125));
+        }
+        assert_eq!(rto.timeout(), Duration::from_millis(125));
+    }
+
+    #[test]
+    fn it_stays_within_its_bounds() {
+        let mut rto = Rto::new(Duration::ZERO, Duration::ZERO);
+        assert_eq!(rto.timeout(), SHORTEST);
+        for _ in 0..40 {
+            rto.back_off(Duration::ZERO);
+        }
+        assert_eq!(rto.timeout(), LONGEST);
+    }
+}
