@@ -4,7 +4,8 @@ use doorbell_core::pcap::{Reader, Writer};
 
 use super::check::inside;
 
-/// A capture file: its records lie in it one behind the other, and survive being written.
+/// Reads a capture file: its records follow each other without a gap, and are read again as they
+/// were after they are written.
 pub fn pcap(data: &[u8]) {
     let Ok(reader) = Reader::new(data) else { return };
     let mut end = 24;

@@ -45,7 +45,7 @@ pub fn cm(data: &[u8]) {
     world.end();
 }
 
-/// What was told of a connection, in the order in which it may be told.
+/// The events of a connection that its program has had, in the order in which they may come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Told {
     Nothing,
@@ -137,8 +137,8 @@ impl World {
         }
     }
 
-    /// What was on the network comes again, perhaps as another message, with other names, or from
-    /// somebody else.
+    /// Delivers a datagram again that was on the network before: perhaps as another message, with
+    /// other communication IDs, or from another sender.
     fn again(&mut self, to: usize, input: &mut Input<'_>) {
         let Some(count) = self.heard.len().checked_sub(1) else { return };
         let (from, mut datagram) = self.heard[usize::from(input.u8()).min(count)];
@@ -180,7 +180,8 @@ impl World {
         }
     }
 
-    /// Both programs end everything; what is said any more is lost.
+    /// Has both programs end all connections, and loses every datagram from here on. Asserts that
+    /// nothing is left at the end.
     fn end(mut self) {
         for side in &mut self.sides {
             let mut rounds = 0;

@@ -8,7 +8,7 @@ use super::input::Input;
 
 const ICRC_LEN: usize = 4;
 
-/// The outer headers.
+/// Parses the outer headers of a frame, and compares them with what is emitted again.
 pub fn outer(data: &[u8]) {
     let parsed = Outer::parse(data);
     can_be_shown(&parsed);
@@ -124,7 +124,7 @@ fn damaged(found: Result<Packet<&[u8]>, Malformed>) -> bool {
     matches!(found, Err(Malformed::Icrc { .. } | Malformed::Truncated { part: Part::Bth, .. }))
 }
 
-/// What an opener must say of a packet.
+/// Returns the result that an opener must have for a packet.
 fn judge<'a>(outer: &Outer, index: u16, piece: &'a [u8]) -> Result<Packet<&'a [u8]>, Malformed> {
     // Too short for the steady part of a BTH: the rest of it is missed behind the ICRC.
     let Some((body, icrc)) = piece.split_last_chunk().filter(|(body, _)| body.len() >= 8) else {

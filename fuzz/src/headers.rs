@@ -9,7 +9,7 @@ use doorbell_core::wire::{
 
 use super::check::{can_be_shown, inside, is_rest};
 
-/// The Ethernet header.
+/// Parses an Ethernet header, and compares it with what is emitted again.
 pub fn ethernet(data: &[u8]) {
     let Ok((header, rest)) = Ethernet::parse(data) else {
         return assert!(data.len() < Ethernet::LEN);
@@ -50,7 +50,7 @@ pub fn ip(data: &[u8]) {
     }
 }
 
-/// The UDP header.
+/// Parses a UDP header, and compares it with what is emitted again.
 pub fn udp(data: &[u8]) {
     let Ok((header, payload)) = Udp::parse(data) else { return };
     assert_eq!(header.to_bytes(), data[..Udp::LEN]);
@@ -74,8 +74,8 @@ const LAYOUTS: [Layout; 12] = [
     Layout::RethMetadata,
 ];
 
-/// A packet: base transport header, extension headers, payload. The extension headers of every
-/// layout are tried on the input as well.
+/// Parses a whole packet: base transport header, extension headers, payload. The extension headers
+/// of every layout are tried on the input as well.
 pub fn packet(data: &[u8]) {
     for layout in LAYOUTS {
         extensions(layout, data);

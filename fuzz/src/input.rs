@@ -30,7 +30,7 @@ impl<'a> Input<'a> {
         bytes
     }
 
-    /// One of `items`.
+    /// Chooses one of `items` by the next byte.
     pub fn choose<T: Copy>(&mut self, items: &[T]) -> T {
         items[usize::from(self.u8()) % items.len()]
     }

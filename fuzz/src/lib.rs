@@ -4,7 +4,7 @@
 //! Each body takes arbitrary bytes, gives them to one parser or takes them for what happens to a
 //! NIC or to connection managers, and panics when what comes back breaks a promise. The targets in
 //! `fuzz_targets` feed them from libFuzzer; `cargo test` feeds them recorded frames and mutations
-//! of those (`core/tests/fuzz_bodies.rs`).
+//! of those (`core/tests/seam/fuzz_bodies.rs`).
 //!
 //! No parser allocates at all: what it returns borrows from the input or is of fixed size. So
 //! nothing grows with a length that a peer claims, by construction: it needs no check beside that

@@ -9,7 +9,7 @@ use super::check::{can_be_shown, inside, is_rest};
 
 const ATTRIBUTES: [u8; 9] = [0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];
 
-/// A management datagram: as it stands, and once more with a header that lets it through.
+/// Parses a management datagram: as it stands, and once more with a header that is valid.
 pub fn mad(data: &[u8]) {
     let as_it_stands = Mad::parse(data);
     check(data, as_it_stands);
@@ -36,7 +36,8 @@ fn check(data: &[u8], parsed: Result<Mad<'_>, Malformed>) {
     assert_eq!(once, twice);
 }
 
-/// What a message carries lies in the datagram, and has the length that there is room for.
+/// Asserts that a message's private data lies in the datagram, and has the length that the message
+/// has room for.
 fn borrowed(data: &[u8], message: &Message<'_>) {
     let (private, room) = match message {
         Message::Req(m) => (m.private.as_bytes(), Req::PRIVATE_DATA),

@@ -20,7 +20,7 @@ const ICRC_LEN: usize = 4;
 /// beyond it, whatever memory it is given.
 const LONGEST_FRAME: usize = Ethernet::LEN + u16::MAX as usize;
 
-/// What payloads are stretches of, as bytes and as words.
+/// The pattern of which all payloads are stretches, as bytes and as words.
 static PATTERN: LazyLock<(Vec<u8>, Vec<AtomicU64>)> = LazyLock::new(|| {
     let bytes: Vec<u8> =
         (0..1u32 << 17).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 21) as u8).collect();
@@ -66,10 +66,10 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What memory holds where nothing was written.
+/// The byte that memory holds where nothing was written.
 const FRESH: u8 = 0xA5;
 
-/// A frame being filled, and what is known to be in it.
+/// A frame that is being filled, with the packets that were pushed into it.
 struct Frame<'p> {
     path: &'p Path,
     run: Run,
@@ -173,7 +173,7 @@ fn alone(outer: Outer, id: u16) -> Outer {
     }
 }
 
-/// What came out is what was put in.
+/// Asserts that the packets of a frame are those that were pushed into it.
 fn compare(mut arrival: Arrival<'_, '_>, pushed: &[Pushed]) {
     for (headers, payload) in pushed {
         let packet = arrival.next().expect("as many as were pushed").expect("undamaged");
@@ -183,7 +183,7 @@ fn compare(mut arrival: Arrival<'_, '_>, pushed: &[Pushed]) {
     assert!(arrival.next().is_none(), "more than were pushed");
 }
 
-/// Any packet: any opcode, any bits in its headers, any stretch of the pattern.
+/// Draws a packet from the input: any opcode, any bits in its headers, any stretch of the pattern.
 fn packet(input: &mut Input<'_>) -> (Headers, &'static [u8], Option<WordBytes<'static>>) {
     let opcode = input.choose(Opcode::ALL);
     let mut bytes = [0; Headers::MAX_LEN];
@@ -204,8 +204,8 @@ fn packet(input: &mut Input<'_>) -> (Headers, &'static [u8], Option<WordBytes<'s
     (headers, &bytes[start..start + len], (start & 1 == 1).then_some(words))
 }
 
-/// One path of each encapsulation, and one more that differs from the first in nothing but its
-/// name and its fields' bits.
+/// Draws a path of each encapsulation, and another that differs from the first in nothing but its
+/// number and the bits of its fields.
 fn paths(input: &mut Input<'_>) -> [Path; 4] {
     let [a, b] = [input.array(), input.array()];
     let fields = input.u8();

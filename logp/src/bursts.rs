@@ -4,22 +4,23 @@ use crate::clock::Clock;
 use crate::estimate::median;
 use crate::requester::Requester;
 
-/// How often the clock is read to find out what that costs.
+/// The number of clock readings by which the cost of a reading is measured.
 const READINGS: usize = 1001;
-/// For how many nanoseconds a piece at a steady rate lasts at most, and the fewest requests that it
-/// has all the same.
+/// The longest duration of a piece at a steady rate, in nanoseconds, and the fewest requests that a
+/// piece has even if they take longer.
 const PIECE: f64 = 200_000.0;
 const FEWEST: usize = 4;
-/// In how many pieces the length of a computation is measured, of how many computations at most.
+/// The number of pieces in which the length of a computation is measured, and the most computations
+/// of a piece.
 const PIECES: usize = 33;
 const COMPUTATIONS: usize = 64;
 
-/// A requester and a clock, and what is known of both.
+/// A requester and a clock, with what was measured of the clock itself.
 pub(crate) struct Bench<R, C> {
     requester: R,
     clock: C,
     sent: u64,
-    /// How many nanoseconds a reading of the clock adds to what is timed.
+    /// The nanoseconds that a reading of the clock adds to a measured time.
     reading: f64,
 }
 
@@ -94,7 +95,7 @@ impl<R: Requester, C: Clock> Bench<R, C> {
         Ok(median(times))
     }
 
-    /// How many nanoseconds a computation takes that is meant to take so many.
+    /// The real duration in nanoseconds of a computation whose intended duration is `nanos`.
     pub fn computation(&self, nanos: f64) -> f64 {
         let count = ((PIECE / nanos.max(1.0)) as usize).clamp(1, COMPUTATIONS);
         let piece = |_| {
@@ -122,7 +123,7 @@ impl<R: Requester, C: Clock> Bench<R, C> {
         self.requester.send(bytes)
     }
 
-    /// Handles answers until all have come.
+    /// Handles answers until all requests are answered.
     #[inline]
     fn drain(&mut self) -> Result<(), R::Error> {
         while self.requester.answered() < self.sent {

@@ -1,15 +1,15 @@
-//! Time, and computations that take some.
+//! The clock of a measurement, and computations that take a certain time.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// A clock that a measurement reads, and a processor that computes for a while.
+/// A clock that a measurement reads, with computations of a given length for the processor.
 pub trait Clock {
-    /// The time in nanoseconds since some beginning.
+    /// The time in nanoseconds since any fixed moment.
     fn now(&self) -> f64;
 
-    /// Computes for about so many nanoseconds. How long that takes is measured, so it need not be
-    /// exact, but must be the same each time.
+    /// Computes for about `nanos` nanoseconds. The real duration is measured, so it need not be
+    /// exact, but must be the same for each call.
     fn compute(&self, nanos: f64);
 }
 
@@ -17,12 +17,12 @@ pub trait Clock {
 #[derive(Clone, Debug)]
 pub struct Monotonic {
     begin: Instant,
-    /// How many steps of the computation a nanosecond has.
+    /// The steps of the computation per nanosecond.
     steps: f64,
 }
 
 impl Monotonic {
-    /// A clock, once it is found out how fast this processor computes: this takes some milliseconds.
+    /// Makes a clock, and measures for some milliseconds how fast this processor computes.
     #[must_use]
     pub fn new() -> Self {
         let begin = Instant::now();
@@ -55,7 +55,7 @@ impl Clock for Monotonic {
     }
 }
 
-/// A computation of so many steps, each of which needs the result of the one before.
+/// Computes `steps` steps, each of which needs the result of the step before.
 #[inline(never)]
 fn spin(steps: u64) {
     let mut state = 1_u64;

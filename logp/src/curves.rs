@@ -1,19 +1,19 @@
-//! What was measured before parameters were made of it.
+//! The measured points from which the parameters are computed.
 
-/// The time that a request took, by how requests were sent.
+/// The measured time of a request, with the way in which the requests were sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Point {
-    /// How many requests there were one behind the other: those of a short burst, or of a piece at a
-    /// steady rate.
+    /// The number of requests in a row: those of a short burst, or of a piece at a steady rate.
     pub burst: usize,
-    /// How many gaps the computation behind each request was meant to last; 0 without one.
+    /// The intended length of the computation behind each request, in gaps; 0 without a
+    /// computation.
     pub gaps: u32,
-    /// For how many nanoseconds the processor computed behind each request.
+    /// The nanoseconds for which the processor computed behind each request.
     pub computation: f64,
-    /// How many bytes of payload a request had.
+    /// The payload of a request, in bytes.
     pub bytes: usize,
-    /// How many nanoseconds a request took, the computation included.
+    /// The nanoseconds that a request took, the computation included.
     pub nanos: f64,
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
-    /// The estimated value: a median, or a mean.
+    /// The estimated value, which is a median or a mean.
     pub value: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -26,8 +26,9 @@ impl Estimate {
         }
         values.sort_unstable_by(f64::total_cmp);
         let count = values.len() as f64;
-        // So many measurements are below the true median as heads come of so many coins: the normal
-        // approximation of that distribution's quantiles of 2.5 % and 97.5 %.
+        // The number of measurements below the true median is distributed as the heads among as
+        // many tossed coins: the normal approximation of that distribution's quantiles of 2.5 % and
+        // 97.5 %.
         let reach = 1.96 * count.sqrt();
         let low = ((count - reach) / 2.0).floor().max(1.0) as usize;
         let high = (1.0 + (count + reach) / 2.0).ceil().min(count) as usize;
@@ -35,10 +36,10 @@ impl Estimate {
         Some(Self { value, low: values[low - 1], high: values[high - 1] })
     }
 
-    /// The mean of what several independent runs have found, each with processes and memory of its
-    /// own, and Student's interval around it; `None` if there are fewer than two, or if one is not a
-    /// number. Runs differ by more than the rounds of a run do, so that only several of them tell
-    /// where another one may be.
+    /// The mean of the results of several independent runs, each with processes and memory of its
+    /// own, and Student's interval around it; `None` if there are fewer than two runs, or if a
+    /// result is not a number. Runs differ by more than the rounds of a run do, so only several
+    /// runs show where the result of another run may be.
     ///
     /// ```
     /// use doorbell_logp::Estimate;
@@ -74,14 +75,14 @@ impl Estimate {
     }
 }
 
-/// The quantiles of 97.5 % of Student's distribution, for 1, 2, … degrees of freedom; for more the
-/// last one is a little too wide.
+/// The quantiles of 97.5 % of Student's distribution, for 1, 2, … degrees of freedom. The last
+/// quantile also stands for more degrees of freedom, for which it is a little too wide.
 const STUDENT: [f64; 15] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131,
 ];
 
-/// The median of values, of which there is at least one.
+/// The median of at least one value.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     median_of_sorted(&values)

@@ -5,8 +5,8 @@
 //! between the two, and the gap `g`, the shortest time between two messages at a steady rate. LogGP
 //! adds `G`, the gap for each further byte of a long message.
 //!
-//! All of it is found by one side, which sends requests that the other side answers. A program says
-//! how a request is sent and how answers are taken, and this crate measures:
+//! One side measures all of them: it sends requests that the other side answers. A program says how
+//! a request is sent and how answers are taken, and this crate measures:
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -49,9 +49,9 @@
 //!
 //! # The method
 //!
-//! It is that of D. E. Culler, L. T. Liu, R. P. Martin and C. Yoshikawa, *Assessing Fast Network
-//! Interfaces*, IEEE Micro 16 (1), 1996. Requests are sent in bursts, with a computation of length
-//! Δ behind each.
+//! The method is that of D. E. Culler, L. T. Liu, R. P. Martin and C. Yoshikawa, *Assessing Fast
+//! Network Interfaces*, IEEE Micro 16 (1), 1996. Requests are sent in bursts, with a computation of
+//! length Δ behind each.
 //!
 //! * In a burst that is over before the first answer has come, the processor does nothing but send:
 //!   a request takes `o_s`.
@@ -62,9 +62,9 @@
 //! * A request alone is answered after the round-trip time, so `L = RTT / 2 − o_s − o_r`.
 //! * At a steady rate of longer requests, each byte more takes `G`.
 //!
-//! `L` is what remains, and is reported as such. Where the sender's processor carries a message all
-//! the way, as between two ends of a virtual Ethernet cable, `o_s` contains that way, and `L` comes
-//! out near zero or below.
+//! `L` is computed as the rest, and is reported as such. Where the sender's processor carries a
+//! message all the way, as between two ends of a virtual Ethernet cable, `o_s` contains that way,
+//! and `L` comes out near zero or below.
 //!
 //! # What is done about noise
 //!

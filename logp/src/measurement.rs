@@ -12,16 +12,18 @@ use crate::requester::Requester;
 
 /// The lengths of the bursts that [curves](Measurement::bursts) show.
 const BURSTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-/// The computations behind each request, in gaps, from which the overhead of receiving is found.
+/// The lengths of the computations behind each request, in gaps, from which the overhead of
+/// receiving is computed.
 const COMPUTATIONS: [u32; 3] = [2, 3, 4];
-/// The longest burst that is taken to be over before the first answer has come.
+/// The longest burst that is expected to be over before the first answer has come.
 const LONGEST_SHORT: usize = 32;
-/// Up to which share of themselves the gap and the processor's time for a request are the same.
+/// The relative difference up to which the gap and the processor's time for a request count as
+/// equal.
 const SAME: f64 = 0.05;
 
 /// A measurement of the parameters of LogP.
 ///
-/// [`round`](Self::round) does as much as a round of the plan, and may be called as long as there is
+/// [`round`](Self::round) measures one round of the plan, and may be called as long as there is
 /// time; [`parameters`](Self::parameters) are those of the rounds so far.
 pub struct Measurement<R, C> {
     bench: Bench<R, C>,
@@ -45,7 +47,7 @@ struct Rounds {
 }
 
 impl<R: Requester, C: Clock> Measurement<R, C> {
-    /// A measurement of what `requester` sends by.
+    /// Makes a measurement of the connection that `requester` sends by.
     ///
     /// # Errors
     /// When the plan can't be followed.
@@ -56,8 +58,8 @@ impl<R: Requester, C: Clock> Measurement<R, C> {
         Ok(Self { bench, plan, done: 0, rounds: Rounds::default(), bursts, steady, long })
     }
 
-    /// Does a round: measures each parameter, and each point of the curves. Returns whether there
-    /// are more rounds in the plan.
+    /// Measures each parameter and each point of the curves once. Returns whether the plan has more
+    /// rounds.
     ///
     /// # Errors
     /// When the connection fails. What was found in the rounds before stays.
@@ -95,7 +97,7 @@ impl<R: Requester, C: Clock> Measurement<R, C> {
     }
 
     /// The time of a request of a burst that is over before the first answer has come, if there is
-    /// one: the longest that is, since in that the clock's own time matters least.
+    /// such a burst. The longest such burst counts, since the clock's own cost matters least there.
     fn send_overhead(&mut self, round_trip: f64) -> Result<f64, R::Error> {
         let alone = self.median(1, |bench| bench.short(1))?;
         let fits = (round_trip / 2.0 / alone.max(1.0)) as usize;
@@ -125,7 +127,7 @@ impl<R: Requester, C: Clock> Measurement<R, C> {
         all.map(median)
     }
 
-    /// How many rounds are done, and how many there are in the plan.
+    /// The rounds that are done, and the rounds of the plan.
     pub fn progress(&self) -> (usize, usize) {
         (self.done, self.plan.rounds)
     }
@@ -150,23 +152,23 @@ impl<R: Requester, C: Clock> Measurement<R, C> {
         })
     }
 
-    /// How long a request of a burst takes, by the length of the burst: without a computation behind
-    /// each request, and with one of two gaps.
+    /// The time of a request of a burst, by the length of the burst: without a computation behind
+    /// each request, and with a computation of two gaps.
     pub fn bursts(&self) -> &Curve {
         &self.bursts
     }
 
-    /// How long a request takes at a steady rate, by the computation behind each.
+    /// The time of a request at a steady rate, by the computation behind each request.
     pub fn steady(&self) -> &Curve {
         &self.steady
     }
 
-    /// How long a request takes at a steady rate, by its length.
+    /// The time of a request at a steady rate, by the length of the request.
     pub fn long(&self) -> &Curve {
         &self.long
     }
 
-    /// Gives the requester back.
+    /// Ends the measurement, and returns the requester.
     pub fn into_requester(self) -> R {
         self.bench.into_requester()
     }

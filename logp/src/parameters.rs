@@ -8,20 +8,23 @@ use crate::estimate::Estimate;
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Parameters {
-    /// `o_s`: for how long the processor that sends a message is busy with the message.
+    /// The overhead of sending, `o_s`: the time for which the processor that sends a message is
+    /// busy with the message.
     pub send_overhead: Estimate,
-    /// `o_r`: for how long the processor that receives a message is busy with the message.
+    /// The overhead of receiving, `o_r`: the time for which the processor that receives a message
+    /// is busy with the message.
     pub receive_overhead: Estimate,
-    /// `L`: how long a message takes beside the two overheads. May be near zero or below where the
-    /// sender's processor carries the message all the way.
+    /// The latency `L` of a message: the time from one processor to the other, without the two
+    /// overheads. May be near zero or below where the sender's processor carries the message all
+    /// the way.
     pub latency: Estimate,
-    /// `g`: the time between two messages at a steady rate.
+    /// The gap `g` between messages: the time between two messages at a steady rate.
     pub gap: Estimate,
-    /// Whether the gap is that of the processor, `o_s + o_r`, within the intervals: then the network
-    /// by itself may have a smaller gap.
+    /// Whether the gap equals the processor's time `o_s + o_r`, within the intervals. Then the
+    /// network by itself may have a smaller gap.
     pub gap_is_of_the_processor: bool,
-    /// `G`: the time that each further byte of a long message takes; `None` if no long message was
-    /// measured.
+    /// The gap per byte, `G`: the time that each further byte of a long message takes; `None` if no
+    /// long message was measured.
     pub gap_per_byte: Option<Estimate>,
     /// The time from a request to its answer.
     pub round_trip: Estimate,

@@ -1,17 +1,18 @@
-//! How much is measured.
+//! The plan of a measurement: how much is measured.
 
 use thiserror::Error;
 
-/// How much a [`Measurement`](crate::Measurement) does.
+/// The number of rounds, pieces and requests of a [`Measurement`](crate::Measurement).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// How many rounds there are: more rounds make the intervals narrower.
+    /// The number of rounds. More rounds make the intervals narrower.
     pub rounds: usize,
-    /// How many pieces of each kind are timed in a round, of which the median counts.
+    /// The number of pieces of each kind that are timed in a round. The median of the pieces
+    /// counts.
     pub pieces: usize,
-    /// How many requests there are at most in a piece at a steady rate; fewer where they take long.
+    /// The most requests of a piece at a steady rate. A piece has fewer if requests take long.
     pub steady: usize,
-    /// How many requests are sent before a steady rate is taken to be one.
+    /// The requests that are sent before the rate counts as steady.
     pub warm_up: usize,
     /// The lengths of payloads, in bytes, between which the cost of a byte is measured. An empty list
     /// measures no such cost.
@@ -26,7 +27,7 @@ impl Plan {
         Self { rounds: 41, pieces: 32, steady: 256, warm_up: 512, lengths }
     }
 
-    /// A plan that takes a tenth of that.
+    /// A plan that takes a tenth of a second or so with messages of a microsecond.
     #[must_use]
     pub fn quick() -> Self {
         Self { rounds: 15, pieces: 12, steady: 128, warm_up: 256, ..Self::thorough() }
@@ -59,17 +60,17 @@ impl Default for Plan {
     }
 }
 
-/// Why a plan can't be followed.
+/// The reason why a plan can't be followed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A count is zero.
+    /// A count of the plan is zero.
     #[error("Plan::{field} is 0: nothing would be measured")]
     Zero {
-        /// The name of the field that is 0.
+        /// The name of the field that is zero.
         field: &'static str,
     },
-    /// The lengths don't tell the cost of a byte.
+    /// The lengths of payloads don't tell the cost of a byte.
     #[error("Plan::lengths is {found:?}: it must be empty, or have two lengths or more, each once")]
     Lengths {
         /// The lengths of the plan.

@@ -19,6 +19,6 @@ pub trait Requester {
     /// When the connection has failed. The measurement ends.
     fn poll(&mut self) -> Result<(), Self::Error>;
 
-    /// How many answers were handled since the beginning.
+    /// The number of answers that were handled since the beginning.
     fn answered(&self) -> u64;
 }

@@ -1,7 +1,6 @@
 //! The context of the call that a handler works on, which calls made by the handler inherit.
 
 use std::future::Future;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -75,21 +74,5 @@ impl TraceContext {
     /// ```
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         Inherited { trace: Some(self), ..Inherited::here() }.while_running(future).await
-    }
-}
-
-/// The longest time that a deadline may be away. Longer times are shortened to it.
-const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-
-/// The deadline of something that begins now and may take `time`.
-pub(crate) fn deadline_after(time: Duration) -> Instant {
-    Instant::now() + time.min(LONGEST)
-}
-
-/// The earlier of two deadlines.
-pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }

@@ -74,6 +74,7 @@ mod caller;
 mod client;
 mod codec;
 mod context;
+mod deadlines;
 mod extensions;
 mod health;
 mod intercept;

@@ -10,7 +10,7 @@ use futures_core::Stream;
 use tokio::time::Instant;
 
 use crate::caller::Caller;
-use crate::context::deadline_after;
+use crate::deadlines::deadline_after;
 use crate::extensions::Extensions;
 use crate::metadata::Metadata;
 use crate::method::MethodId;

@@ -11,7 +11,8 @@ use tower::retry::budget::{Budget, TpsBudget};
 
 use crate::alarm::Alarm;
 use crate::client::Backoff;
-use crate::context::{deadline, deadline_after, earlier};
+use crate::context::deadline;
+use crate::deadlines::{deadline_after, earlier};
 use crate::message::{Body, Request, Response};
 use crate::status::{Code, Status};
 

@@ -25,7 +25,7 @@ pub enum ErrorKind {
     #[error(transparent)]
     Heap(#[from] HeapError),
     /// A collective operation has failed.
-    #[error("{}", crate::collectives::in_words(.0))]
+    #[error("{}", crate::group_errors::in_words(.0))]
     Group(GroupError),
     /// The peer refused operations that this process had checked: a [function](crate::Apply)
     /// panicked there, the two processes run different programs, or memory was overwritten.
@@ -248,7 +248,7 @@ impl Error {
     pub fn gone(&self) -> Option<usize> {
         match &*self.0 {
             ErrorKind::Gone(gone) => Some(gone.rank),
-            ErrorKind::Group(why) => crate::collectives::gone(why),
+            ErrorKind::Group(why) => crate::group_errors::gone(why),
             _ => None,
         }
     }

@@ -1,5 +1,7 @@
-//! Where fetched values land: slots for the holders of handles, and rows of many values.
+//! Where results land: slots for the holders of handles, rows of many values, and tallies of the
+//! requests that make up one operation.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use zerocopy::{FromBytes, IntoBytes as _};
@@ -89,5 +91,27 @@ impl Slot {
             _ => return None,
         };
         T::read_from_bytes(bytes).ok()
+    }
+}
+
+/// A count of the requests under way that make up one operation, with their first failure.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub missing: Cell<usize>,
+    pub failure: RefCell<Option<Error>>,
+}
+
+impl Tally {
+    pub fn one_more(&self) {
+        self.missing.set(self.missing.get() + 1);
+    }
+
+    pub fn one_done(&self) {
+        self.missing.set(self.missing.get() - 1);
+    }
+
+    pub fn failed(&self, why: &Error) {
+        self.one_done();
+        self.failure.borrow_mut().get_or_insert_with(|| why.clone());
     }
 }

@@ -175,13 +175,14 @@ mod causes;
 mod collectives;
 mod config;
 mod define;
+mod departures;
 mod element;
 mod error;
-mod fates;
 mod functions;
 #[doc(hidden)]
 pub mod fuzz;
 mod global_ptr;
+mod group_errors;
 mod heap;
 mod landing;
 mod locks;

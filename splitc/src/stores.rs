@@ -67,7 +67,7 @@ impl Core {
             let why = "its program has ended, as those of all other processes have".into();
             return Some(Gone { rank, why });
         }
-        self.fates.first()
+        self.departures.first()
     }
 
     /// How many bytes were stored in this process in this turn, as far as they are counted.

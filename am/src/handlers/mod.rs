@@ -12,6 +12,7 @@ mod replied;
 mod request;
 mod returned;
 mod returning;
+mod state;
 mod table;
 
 pub use kept::Kept;
@@ -21,7 +22,7 @@ pub use replied::Replied;
 pub(crate) use request::Asked;
 pub use request::Request;
 pub use returned::Returned;
-pub use returning::{Stateless, WithState};
+pub use state::{Stateless, WithState};
 pub(crate) use table::Tables;
 
 /// The handlers of an endpoint.

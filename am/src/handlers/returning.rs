@@ -4,17 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::Handlers;
+use super::state::WithState;
 use super::table::with_arguments;
 use crate::handlers::{Received, Request};
 use crate::kinds::{Handled, IntoAnswer, Named};
-
-/// The state of [`Handlers`] that have none.
-#[derive(Clone, Copy, Debug)]
-pub struct Stateless;
-
-/// The state that [`Handlers`] share.
-#[derive(Debug)]
-pub struct WithState<S>(Arc<S>);
 
 impl Handlers {
     /// Adds the handler of a kind of message: a function of the request and its arguments that

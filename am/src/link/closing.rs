@@ -7,16 +7,6 @@ use doorbell_verbs::{ConnectionState, Ending};
 use super::Link;
 use crate::wire::Parting;
 
-/// The counts of requests at which each side of a link began to end the connection.
-#[derive(Default)]
-pub(super) struct Closing {
-    /// The count of requests when the peer was told that this side has handled all that it sent,
-    /// since the peer is about to end the connection. The peer handles those before.
-    asked_at_answer: Option<u16>,
-    /// The count of requests when this side began to close the link.
-    asked_before: Option<u16>,
-}
-
 impl Link {
     /// Notes that the peer is about to end the connection, and that its question was answered. It
     /// handles what was sent to it until now, since the answer comes behind that.

@@ -11,6 +11,7 @@
 mod alive;
 mod answers;
 mod closing;
+mod closing_counts;
 mod credits;
 mod identity;
 mod lanes;
@@ -40,7 +41,7 @@ use crate::kinds::{Names, Reply};
 use crate::receives::{Buffers, OwnReceives, Reassembly};
 use crate::shared::{Counters, Deferral, Signals, Tasks};
 use crate::wire::{Admission, Admits, Meeting, Nature, Size};
-use closing::Closing;
+use closing_counts::ClosingCounts;
 use outbox::Outbox;
 pub(crate) use placing::fragments;
 
@@ -240,7 +241,7 @@ pub(crate) struct SendSide {
     asked: u16,
     /// The counts of requests at which each side began to end the connection. Allocated apart, since
     /// most links are not being closed.
-    closing: Option<Box<Closing>>,
+    closing: Option<Box<ClosingCounts>>,
     /// Calls under way, and answers that have come.
     pub calls: PendingTable<Answer>,
     /// Requests that the peer answers late. Allocated apart, since most peers answer soon.

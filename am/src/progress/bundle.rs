@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use super::beside::{Ready, Runner};
 use super::companions::Served;
 use super::engine::{Armed, Conditional, Engine};
-use super::watched::watch;
+use super::watching::watch;
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::error::OpenError;

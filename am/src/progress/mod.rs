@@ -13,6 +13,7 @@ mod poller;
 mod resting;
 mod updates;
 mod watched;
+mod watching;
 
 pub use beside::{Ready, Runner};
 pub use bundle::{Bundle, Statistics, WeakBundle};

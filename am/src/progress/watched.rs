@@ -1,16 +1,8 @@
-//! The connections of a bundle, and the task that tells their endpoints when they end.
-//!
-//! One task does so for all endpoints of the bundle, however many there are, and finds the link of
-//! a connection by the number of its queue pair.
+//! The links and the endpoints of a bundle, as the task of `watching` finds them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use doorbell_verbs::AsyncEvent;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
-
-use super::engine::Engine;
 use crate::link::{Link, Owner};
 use crate::lock::locked;
 
@@ -45,8 +37,18 @@ impl Watched {
         locked(&self.owners).remove(&number);
     }
 
+    /// The link whose queue pair has this number.
+    pub fn link(&self, number: u32) -> Option<Weak<Link>> {
+        locked(&self.links).get(&number).cloned()
+    }
+
+    /// The endpoints that are open.
+    pub fn owners(&self) -> Vec<Weak<dyn Owner>> {
+        locked(&self.owners).values().cloned().collect()
+    }
+
     /// Has the endpoint of a link look whether the link's connection has ended.
-    fn check(&self, link: &Weak<Link>) {
+    pub fn check(&self, link: &Weak<Link>) {
         if let Some(link) = link.upgrade()
             && let Some(owner) = link.endpoint.owner.upgrade()
         {
@@ -54,46 +56,9 @@ impl Watched {
         }
     }
 
-    fn check_all(&self) {
+    /// Has the endpoints of all links look whether the links' connections have ended.
+    pub fn check_all(&self) {
         let links: Vec<_> = locked(&self.links).values().cloned().collect();
         links.iter().for_each(|link| self.check(link));
-    }
-}
-
-/// Closes the endpoints of a bundle when the runtime ends that has run their tasks.
-struct ClosesWithRuntime(Arc<Engine>);
-
-impl Drop for ClosesWithRuntime {
-    fn drop(&mut self) {
-        let owners: Vec<_> = locked(&self.0.watched.owners).values().cloned().collect();
-        owners.iter().filter_map(Weak::upgrade).for_each(|owner| owner.close_with_runtime());
-    }
-}
-
-/// Ends the links of a bundle when their connections end, for as long as the bundle lives.
-pub(super) fn watch(
-    engine: Arc<Engine>,
-    mut events: Receiver<AsyncEvent>,
-) -> impl Future<Output = ()> {
-    // Made here, so that the task has it even if it never runs.
-    let closes = ClosesWithRuntime(engine);
-    async move {
-        let engine = &closes.0;
-        loop {
-            match events.recv().await {
-                Ok(AsyncEvent::Ended(qpn)) => {
-                    let link = locked(&engine.watched.links).get(&qpn.get()).cloned();
-                    link.iter().for_each(|link| engine.watched.check(link));
-                }
-                // All messages of the link may be handled by now.
-                Ok(AsyncEvent::LastReceive(_)) => engine.signals.stir(),
-                Ok(_) => {}
-                Err(RecvError::Lagged(_)) => {
-                    engine.watched.check_all();
-                    engine.signals.stir();
-                }
-                Err(RecvError::Closed) => return,
-            }
-        }
     }
 }

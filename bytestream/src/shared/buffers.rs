@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
-use super::locked;
+use super::lock::locked;
 use crate::wire::SHORT_AT_ONCE;
 
 /// The most spare buffers that an endpoint keeps.

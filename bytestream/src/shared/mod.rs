@@ -4,13 +4,13 @@
 //! Links are given a [`Shared`] when they are made. The folder calls nothing above it.
 
 mod buffers;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod lock;
 
 use doorbell_verbs::Nic;
 use tokio::runtime::Handle;
 
 pub(crate) use buffers::{BESIDE, Buffers, RECEIVE};
+pub(crate) use lock::locked;
 
 use crate::config::Config;
 
@@ -21,10 +21,4 @@ pub(crate) struct Shared {
     pub buffers: Buffers,
     /// The runtime in which the background tasks of the endpoint run.
     pub runtime: Handle,
-}
-
-/// Locks a mutex, even if a thread has panicked while it held the lock. No thread leaves the data
-/// behind these locks half changed.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,17 +1,19 @@
 //! `doorbell doctor`: tells what works on this machine, what does not, why, and what to do about
 //! it.
 //!
-//! This file makes the checks. `line` measures how fast two processors pass each other a cache
+//! `findings` makes the checks. `line` measures how fast two processors pass each other a cache
 //! line, which no message can beat, and `words` prints the findings for people.
 
+mod findings;
 mod line;
 mod words;
 
-use anyhow::{Context, bail};
-use doorbell_transports::discover::{Interface, Machine, Remark, Trial, interfaces, shared_memory};
+use anyhow::bail;
+use doorbell_transports::discover::{Interface, Remark, Trial};
 use serde_json::{Value, json};
 
 use crate::out;
+use findings::Findings;
 
 /// Tells what works on this machine, what does not, why, and what to do about it.
 ///
@@ -22,37 +24,6 @@ pub struct Args {
     /// One JSON value instead of words
     #[arg(long)]
     json: bool,
-}
-
-/// The findings of the checks.
-struct Findings {
-    machine: Machine,
-    /// How long a cache line takes from one processor to another, in nanoseconds.
-    line: Option<f64>,
-    /// Devices that need no interface.
-    here: Vec<Trial>,
-    interfaces: Vec<(Interface, Vec<Trial>)>,
-    remarks: Vec<Remark>,
-}
-
-impl Findings {
-    fn gather() -> anyhow::Result<Self> {
-        let machine = Machine::here();
-        let mut remarks = machine.remarks();
-        let line = line::crossing();
-        remarks.extend(line.and_then(line::remark));
-        let tried = |interface: Interface| {
-            let trials = interface.trials();
-            (interface, trials)
-        };
-        let interfaces =
-            interfaces().context("listing interfaces")?.into_iter().map(tried).collect();
-        Ok(Self { machine, line, here: vec![shared_memory()], interfaces, remarks })
-    }
-
-    fn trials(&self) -> impl Iterator<Item = &Trial> {
-        self.here.iter().chain(self.interfaces.iter().flat_map(|(_, trials)| trials))
-    }
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {

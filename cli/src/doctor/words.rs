@@ -5,7 +5,8 @@ use std::fmt::Write;
 use doorbell_transports::Capabilities;
 use doorbell_transports::discover::{Interface, Machine, Remark, Trial};
 
-use super::{Findings, line};
+use super::findings::Findings;
+use super::line;
 
 pub fn of(findings: &Findings) -> String {
     let mut lines = Vec::new();

@@ -2,6 +2,7 @@
 //! runs.
 
 mod noise;
+mod profile;
 
 use std::fs;
 
@@ -9,6 +10,7 @@ use doorbell_transports::discover;
 use serde_json::{Value, json};
 
 pub use noise::Noise;
+pub use profile::{PROFILE, built_by};
 
 use crate::processors;
 
@@ -73,7 +75,7 @@ impl Machine {
         ];
         facts.extend(governor.clone().map(|governor| fact("Frequency governor", governor)));
         facts.extend(load.clone().map(|load| fact("Load before", format!("{load} tasks"))));
-        facts.push(fact("Doorbell", env!("CARGO_PKG_VERSION").to_owned()));
+        facts.push(fact("Doorbell", format!("{}, {}", env!("CARGO_PKG_VERSION"), built_by())));
         facts
     }
 
@@ -89,6 +91,7 @@ impl Machine {
             "noise_share": self.noise.share,
             "noise_longest_us": self.noise.longest.as_nanos() as f64 / 1e3,
             "doorbell": env!("CARGO_PKG_VERSION"),
+            "profile": PROFILE,
         })
     }
 

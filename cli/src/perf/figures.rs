@@ -3,9 +3,9 @@
 use doorbell_verbs::Capabilities;
 use serde_json::Value;
 
-use super::costs::Breakdown;
+use super::breakdown::Breakdown;
 use super::latencies::Summary;
-use super::logp::Known;
+use super::logp_result::LogpResult;
 
 /// The result of a test.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,7 +30,7 @@ pub enum Found {
     /// A share of a processor.
     Share(f64),
     /// The parameters of LogP, and what the device can do that they were measured on.
-    LogP(Box<Known>, Capabilities),
+    LogP(Box<LogpResult>, Capabilities),
     /// A breakdown of the host's time.
     #[cfg_attr(not(feature = "costs"), expect(dead_code, reason = "nothing measures it"))]
     Costs(Box<Breakdown>),

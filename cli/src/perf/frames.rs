@@ -6,8 +6,6 @@ mod ping_pong;
 mod shape;
 mod sleep;
 
-pub use sleep::processor_time;
-
 use doorbell_transports::{AnyDevice, Device};
 
 use super::Plan;

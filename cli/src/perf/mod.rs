@@ -8,14 +8,15 @@
 //! | `report` | prints figures as words, JSON or CSV |
 //! | `verbs`, `am`, `tags`, `groups`, `streams`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
 //! | `peer` | is the stream by which the two ends agree |
-//! | `following`, `stream`, `latencies`, `ledger`, `pattern`, `patience`, `meter` | what measurements share |
-//! | `figures`, `plan`, `place`, `args`, `test`, `amount` | what is measured, and what was found |
+//! | `following`, `stream`, `latencies`, `ledger`, `pattern`, `patience`, `meter`, `processor_time` | what measurements share |
+//! | `figures`, `breakdown`, `logp_result`, `plan`, `place`, `args`, `test`, `amount` | what is measured, and what was found |
 //!
 //! Each file uses only those below it.
 
 mod am;
 mod amount;
 mod args;
+mod breakdown;
 mod bytestream;
 pub(crate) mod cable;
 pub mod costs;
@@ -27,6 +28,7 @@ mod groups;
 mod latencies;
 mod ledger;
 mod logp;
+mod logp_result;
 mod meter;
 mod pair;
 mod patience;
@@ -35,6 +37,7 @@ pub(crate) mod peer;
 mod place;
 mod plan;
 mod play;
+mod processor_time;
 mod report;
 mod rows;
 mod rpc;

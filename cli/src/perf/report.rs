@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::costs;
 use super::figures::{Figures, Found};
 use super::latencies::Summary;
-use super::logp::Known;
+use super::logp_result::LogpResult;
 use super::rows;
 use super::test::{Layer, Test};
 use super::{Form, Plan};
+use crate::machine::{PROFILE, built_by};
 use crate::out;
 
 /// Prints what was found.
@@ -21,7 +22,7 @@ pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
         return out::print(&rows::text(plan, figures, rows, form));
     }
     out::print(&match form {
-        Form::Words => words(plan, figures),
+        Form::Words => format!("{}\n{}\n", words(plan, figures), built_by()),
         Form::Json => format!("{}\n", Value::from_iter(fields(plan, figures))),
         Form::Csv => csv(&fields(plan, figures)),
     })
@@ -54,6 +55,7 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
         ("cpu_share", json!(share)),
         ("connections", json!(plan.connections)),
         ("carrier", json!(plan.carrier.map(|carrier| carrier.to_string()))),
+        ("profile", json!(PROFILE)),
     ]
 }
 
@@ -61,7 +63,7 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
 fn of_logp(
     plan: &Plan,
     figures: &Figures,
-    known: &Known,
+    known: &LogpResult,
     device: &Capabilities,
 ) -> Vec<(&'static str, Value)> {
     let layer = match plan.test {

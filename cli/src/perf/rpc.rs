@@ -3,6 +3,7 @@
 //!
 //! A request carries bytes, and the answer says which bytes came. For streams see [`streams`].
 
+mod codec;
 mod streams;
 mod words;
 
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use doorbell_am::{Bundle, BundleConfig};
-use doorbell_rpc::{Channel, Client, Codec, CodecError, Method, Router, Server, Status};
+use doorbell_rpc::{Channel, Client, Method, Router, Server, Status};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
@@ -28,6 +29,7 @@ use super::peer::Peer;
 use super::test::Rpc;
 use super::verbs::{Beat, Guard, open};
 use super::{Place, Plan};
+use codec::Body;
 use words::Words;
 
 /// Bytes there, and the number of the words that came back.
@@ -38,35 +40,6 @@ const END: Method<(), u64> = Method::new("perf/end");
 
 /// How often the end that is called looks after the test.
 const A_LOOK: Duration = Duration::from_millis(100);
-
-/// The codec of requests that are bytes, and answers that are numbers.
-enum Body {}
-
-impl Codec<Bytes> for Body {
-    fn encode(value: &Bytes, into: &mut bytes::BytesMut) -> Result<(), CodecError> {
-        into.extend_from_slice(value);
-        Ok(())
-    }
-
-    fn decode(bytes: Bytes) -> Result<Bytes, CodecError> {
-        Ok(bytes)
-    }
-
-    fn into_bytes(value: Bytes) -> Result<Bytes, CodecError> {
-        Ok(value)
-    }
-}
-
-impl Codec<u64> for Body {
-    fn encode(value: &u64, into: &mut bytes::BytesMut) -> Result<(), CodecError> {
-        into.extend_from_slice(&value.to_le_bytes());
-        Ok(())
-    }
-
-    fn decode(bytes: Bytes) -> Result<u64, CodecError> {
-        Ok(u64::from_le_bytes(bytes[..].try_into()?))
-    }
-}
 
 /// Runs one end of a test.
 pub fn run(

@@ -1,6 +1,6 @@
 //! The examples run as README.md and their own first lines say that they do.
 //!
-//! They are those that `cargo test` has built; `cargo test --test examples` takes what is there.
+//! They are those that `cargo test` has built; `cargo test -p doorbell-examples` builds them first.
 //! None needs privileges, and so none has any: if this is root, an ordinary user runs them.
 
 mod goodput;

@@ -1,32 +1,21 @@
-//! What a program hears of without asking.
-
-use std::collections::BTreeSet;
+//! The asynchronous events of the NIC, taken and checked.
 
 use doorbell_core::nic::{Event, State};
 use doorbell_core::wire::Qpn;
 
 use super::super::input::Input;
+use super::pair::Pair;
 use super::paths::PAIRS;
 use super::world::World;
 
-/// What was heard, as far as it must not be heard twice.
-#[derive(Default)]
-pub struct Heard {
-    /// The queue pairs that have taken their last receive from the shared queue, since they were
-    /// reset or made.
-    last: BTreeSet<u32>,
-    /// Whether somebody wants to know that the shared queue runs low.
-    wants_low: bool,
-}
-
 impl World {
-    /// Takes all events.
+    /// Takes all events that the NIC has, and checks each.
     pub(super) fn hear(&mut self) {
         while let Some(event) = self.nic.event() {
             match event {
                 Event::LastReceive(qpn) => {
                     assert!(self.heard.last.insert(qpn.get()), "{qpn} told of that before");
-                    let of = |pair: &&super::pairs::Pair| pair.qpn == Some(qpn);
+                    let of = |pair: &&Pair| pair.qpn == Some(qpn);
                     if let Some(pair) = self.pairs.iter().find(of) {
                         assert!(pair.shares, "{qpn} shares nothing");
                         assert_eq!(self.nic.state(qpn), Some(State::Error));
@@ -42,13 +31,13 @@ impl World {
         }
     }
 
-    /// A queue pair begins anew, and what it told is forgotten.
+    /// Forgets the events of a queue pair that is reset or newly made.
     pub(super) fn unhear(&mut self, qpn: Qpn) {
         self.hear();
         self.heard.last.remove(&qpn.get());
     }
 
-    /// Asks to be told when the shared queue runs low.
+    /// Asks the NIC for an event when the shared receive queue runs low.
     pub(super) fn ask_for_low(&mut self, input: &mut Input<'_>) {
         self.hear();
         let limit = usize::from(input.u8() & 7);
@@ -56,7 +45,7 @@ impl World {
         self.heard.wants_low = limit > 0;
     }
 
-    /// Every broken queue pair that shares its receives has told of the last.
+    /// Asserts that each broken queue pair with shared receives has told of its last receive.
     pub(super) fn check_last(&mut self) {
         self.hear();
         for index in 0..PAIRS {

@@ -11,26 +11,27 @@ use super::packets::Within;
 use super::paths::MTU;
 use super::world::World;
 
-/// A packet that arrived, and what stands in front of a datagram that came that way.
+/// A packet that arrived, with the network header that a datagram's receive must hold.
 pub struct Arrived<'a> {
     pub headers: Headers,
     pub payload: &'a [u8],
     pub network: [u8; Ipv6::LEN],
 }
 
-/// What was before a packet came.
+/// The state before a packet came: the NIC's counters, and the word that the packet changes.
 pub struct Before {
     pub counters: Counters,
-    /// The word that it is about.
+    /// The word that an atomic operation of the packet names.
     word: Option<u64>,
 }
 
-/// How often a packet was not simply taken.
+/// The number of packets that the NIC has dropped or refused.
 pub fn refused(c: &Counters) -> u64 {
     passed_over(c) + c.out_of_sequence + c.rnr_naks_sent + c.fatal_naks_sent
 }
 
-/// The same, but for what an unreliable connection may have taken all the same.
+/// The number of packets that the NIC has dropped, but for those that an unreliable connection may
+/// have taken: of a message that began after a gap.
 fn passed_over(c: &Counters) -> u64 {
     c.malformed
         + c.no_such_queue_pair
@@ -46,7 +47,7 @@ fn passed_over(c: &Counters) -> u64 {
 }
 
 impl World {
-    /// Takes note of a packet that is to come for a queue pair.
+    /// Notes a packet that is about to be given to the NIC, for a queue pair.
     pub(super) fn expect(&mut self, index: usize, arrived: &Arrived<'_>) -> Before {
         let (domain, psn) = (self.pairs[index].domain, arrived.headers.bth.psn());
         if arrived.headers.bth.opcode().info().is_response() {
@@ -54,7 +55,7 @@ impl World {
         }
         let mut word = None;
         match arrived.headers.extensions {
-            // One that comes again is answered again, as it asks for then.
+            // A read that comes again is answered again, with what the memory holds then.
             Extensions::Reth(reth)
                 if arrived.headers.bth.opcode().info().operation == Operation::ReadRequest =>
             {
@@ -68,8 +69,8 @@ impl World {
         Before { counters: *self.nic.counters(), word }
     }
 
-    /// Whether a request was taken. If so, it must be the one that was expected, and what it did
-    /// allowed.
+    /// Returns whether the NIC has taken a request. If so, asserts that the request was the
+    /// expected one, and that its effect was allowed.
     pub(super) fn judge(&mut self, index: usize, arrived: &Arrived<'_>, before: &Before) -> bool {
         let (bth, after) = (&arrived.headers.bth, *self.nic.counters());
         let info = bth.opcode().info();
@@ -89,14 +90,14 @@ impl World {
         match pair.service {
             Service::Ud => {}
             Service::Uc if gap && info.begins() => {
-                // From further behind, it comes after a long silence.
+                // A sequence number from further behind counts as one ahead, after a long gap.
                 let ahead = bth.psn().distance_from(line.expected);
                 assert!(!(-4096..=0).contains(&ahead), "a late copy was taken");
                 (line.expected, pair.within) = (bth.psn(), Within::Nothing);
             }
             _ => assert!(!taken || bth.psn() == line.expected, "out of its turn"),
         }
-        // What was begun goes with what is passed over.
+        // A message that was begun is dropped along with the packet.
         if after.passed_over > before.counters.passed_over && pair.service == Service::Uc {
             line.expected = bth.psn().add(1);
             pair.within = Within::Nothing;

@@ -1,4 +1,4 @@
-//! What was posted, and what has become of it.
+//! The requests that were posted, and their completions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,12 +14,12 @@ pub enum Side {
     Receives,
 }
 
-/// The place of the receive queue that several share: behind those of the queue pairs.
+/// The index that stands for the shared receive queue: behind those of the queue pairs.
 const SHARED: usize = PAIRS;
 
-/// What a request is.
+/// The kind of a posted request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
+pub enum RequestKind {
     Send,
     Write,
     Read { len: u32 },
@@ -29,7 +29,7 @@ pub enum What {
 
 struct Posted {
     id: u64,
-    what: What,
+    kind: RequestKind,
     signalled: bool,
     qpn: Qpn,
 }
@@ -39,23 +39,26 @@ pub struct Message {
     pub done: Done,
     pub attached: Attachment,
     pub len: u32,
-    /// What is in its receive.
+    /// The bytes that the message's receive must hold.
     pub bytes: Vec<u8>,
 }
 
-/// What is outstanding.
+/// The requests that were posted and have not completed, and the messages that have arrived and
+/// were not reported.
 #[derive(Default)]
 pub struct Ledger {
     next: u64,
     queues: [[VecDeque<Posted>; 2]; PAIRS],
-    /// Of the shared queue, which completes in any order.
+    /// The receives of the shared queue, which complete in any order.
     shared: BTreeSet<u64>,
-    /// What arrived for each queue pair and was not heard of yet, by the place of its receives.
+    /// The messages that have arrived for each queue pair and were not reported, by the receive
+    /// queue that they use and the number of the queue pair.
     messages: BTreeMap<(usize, u32), VecDeque<Message>>,
 }
 
 impl Ledger {
-    /// The number of the next request: it tells the queue that it is for.
+    /// The number of the next request. The queue to which the request is posted can be told from
+    /// it.
     pub fn id(&self, pair: usize, side: Side) -> u64 {
         self.next << 8 | (pair as u64) << 1 | side as u64
     }
@@ -65,11 +68,11 @@ impl Ledger {
         self.id(SHARED, Side::Receives)
     }
 
-    /// That request was posted.
-    pub fn post(&mut self, id: u64, what: What, signalled: bool, qpn: Qpn) {
+    /// Notes that a request was posted.
+    pub fn post(&mut self, id: u64, kind: RequestKind, signalled: bool, qpn: Qpn) {
         let (pair, side) = Self::queue(id);
         self.next += 1;
-        self.queues[pair][side].push_back(Posted { id, what, signalled, qpn });
+        self.queues[pair][side].push_back(Posted { id, kind, signalled, qpn });
     }
 
     pub fn post_shared(&mut self, id: u64) {
@@ -81,14 +84,15 @@ impl Ledger {
         ((id >> 1 & 0x7F) as usize, (id & 1) as usize)
     }
 
-    /// A message has arrived, in a receive of the shared queue or of the queue pair's own.
+    /// Notes that a message has arrived, in a receive of the shared queue or of the queue pair's
+    /// own.
     pub fn arrived(&mut self, pair: usize, shared: bool, qpn: Qpn, message: Message) {
         let place = if shared { SHARED } else { pair };
         self.messages.entry((place, qpn.get())).or_default().push_back(message);
     }
 
-    /// A request has come to its end: it and those before it, which are told of nowhere. Their
-    /// numbers.
+    /// Notes the completion of a request, and of the unsignalled requests before it, which have no
+    /// completion. Returns the numbers of all these requests.
     pub fn complete(&mut self, completion: &Completion) -> Vec<u64> {
         let id = completion.id;
         let (pair, side) = Self::queue(id);
@@ -106,9 +110,9 @@ impl Ledger {
                 assert_eq!(first.qpn, completion.qpn, "of another queue pair");
                 let told = first.signalled || completion.outcome.is_err();
                 assert!(told, "nobody wanted to hear of it");
-                match first.what {
-                    What::Receive => self.compare(completion),
-                    what => what.compare(completion),
+                match first.kind {
+                    RequestKind::Receive => self.compare(completion),
+                    kind => kind.compare(completion),
                 }
                 return over;
             }
@@ -116,7 +120,7 @@ impl Ledger {
         }
     }
 
-    /// A receive that is complete tells of the message that arrived.
+    /// Asserts that the completion of a receive tells of the message that has arrived.
     fn compare(&mut self, completion: &Completion) {
         let Ok(done) = completion.outcome else {
             assert_eq!((completion.len, completion.attached), (0, Attachment::Nothing));
@@ -132,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// How many have not completed, as far as was heard.
+    /// The number of receives that have not completed, by the completions that were polled.
     pub fn receives(&self, pair: usize, shared: bool) -> usize {
         match shared {
             true => self.shared.len(),
@@ -140,7 +144,7 @@ impl Ledger {
         }
     }
 
-    /// Everything has come to its end, but for what nobody has taken from the shared queue.
+    /// Asserts that all requests have completed, except `waiting` receives of the shared queue.
     pub fn close(&self, waiting: usize) {
         for posted in self.queues.iter().flatten().flatten() {
             assert!(!posted.signalled, "{} never completed", posted.id);
@@ -149,14 +153,14 @@ impl Ledger {
         assert!(self.messages.values().all(VecDeque::is_empty), "all that arrived was told");
     }
 
-    /// How many were posted.
+    /// The number of requests that were posted.
     pub fn posted(&self) -> u64 {
         self.next
     }
 }
 
-impl What {
-    /// A request that is complete has done what it is.
+impl RequestKind {
+    /// Asserts that the completion of a request is that of its kind.
     fn compare(self, completion: &Completion) {
         assert_eq!(completion.attached, Attachment::Nothing);
         let len = match (self, completion.outcome) {
@@ -165,7 +169,7 @@ impl What {
             | (Self::Write, Ok(Done::Written))
             | (Self::Atomic, Ok(Done::Atomic { .. })) => 0,
             (Self::Read { len }, Ok(Done::Read)) => len,
-            (what, done) => panic!("{what:?} did {done:?}"),
+            (kind, done) => panic!("{kind:?} did {done:?}"),
         };
         assert_eq!(completion.len, len);
     }

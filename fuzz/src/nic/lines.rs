@@ -1,4 +1,4 @@
-//! What has gone along a queue pair's path, and may yet.
+//! The requests and answers along a queue pair's path, as far as the checks must know them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use doorbell_core::wire::{Psn, RemoteAddr, Reth};
 use super::memory::Memory;
 use super::paths::MTU;
 
-/// Something that a peer was asked for.
+/// A read or an atomic operation that the NIC has asked a peer for.
 #[derive(Clone, Copy)]
 pub struct Asked {
     pub psn: Psn,
@@ -16,57 +16,62 @@ pub struct Asked {
     pub atomic: bool,
 }
 
-/// A read that a peer has asked for.
+/// A read that a peer has asked the NIC for.
 pub struct Sought {
     pub psn: Psn,
     pub domain: Domain,
     pub reth: Reth,
 }
 
-/// What has gone along a queue pair's path, and may yet.
+/// The requests and answers along one queue pair's path, as far as the checks must know them.
 #[derive(Default)]
 pub struct Line {
     /// The sequence number of the peer's next request.
     pub expected: Psn,
-    /// What its peer may be made to answer.
+    /// The reads and atomic operations that the fuzzer may answer in the peer's name.
     pub asked: VecDeque<Asked>,
-    /// What was asked for and surely not answered: the number of each last answer.
+    /// The requests that no packet can have answered yet, each with the sequence number of its last
+    /// answer.
     waiting: BTreeMap<u64, Psn>,
-    /// What its peer has read, and the words that it has found.
+    /// The reads of the peer, and the words that the peer's atomic operations have found, by their
+    /// sequence numbers.
     pub sought: Vec<Sought>,
     pub found: Vec<(Psn, u64)>,
 }
 
-/// Where a request is for, at its peer: the address says which request it is.
+/// The remote address of a request. The request's number can be told from it.
 pub const fn place_of(id: u64) -> RemoteAddr {
     RemoteAddr(id << 16)
 }
 
-/// The request that a place is of, and how far behind its beginning that is.
+/// The number of the request to which a remote address belongs, and the offset from the request's
+/// beginning.
 pub fn named(RemoteAddr(address): RemoteAddr) -> (u64, u32) {
     (address >> 16, u32::from(address as u16))
 }
 
 impl Line {
-    /// A request has gone to the peer, perhaps again.
+    /// Notes that a request has gone to the peer, perhaps again.
     pub fn ask(&mut self, id: u64, asked: Asked) {
         self.asked.push_back(asked);
         self.waiting.insert(id, asked.psn.add(MTU.packets(asked.len) - 1));
     }
 
-    /// An answer comes, which need not be taken for one.
+    /// Notes that an answer with this sequence number has come. The NIC may take it for an answer
+    /// or not.
     pub fn answered(&mut self, psn: Psn) {
         self.waiting.retain(|_, last| *last != psn);
     }
 
-    /// Whether something that was asked for before a request was surely not answered.
+    /// Returns whether a request before the request `id` can't have been answered.
     pub fn waits_before(&self, id: u64) -> bool {
         self.waiting.keys().any(|other| *other < id)
     }
 }
 
 impl Sought {
-    /// Whether that is a part of it, which the peer may read at this moment.
+    /// Returns whether a packet is a right answer to a part of the read, by what the peer may read
+    /// at this moment.
     pub fn is_answered(&self, psn: Psn, ends: bool, payload: &[u8], memory: &Memory) -> bool {
         let Reth { address, rkey, length } = self.reth;
         let at = psn.distance_from(self.psn);

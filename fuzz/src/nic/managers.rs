@@ -1,27 +1,19 @@
-//! Queue pair 1: what waits there for a connection manager, and what one sends from there.
-
-use std::collections::VecDeque;
+//! Management datagrams at queue pair 1: those that come for a connection manager, and those that
+//! a connection manager sends.
 
 use doorbell_core::encap::{Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Way};
-use doorbell_core::wire::{Extensions, Packet, Qpn, cm::Mad};
+use doorbell_core::wire::{Extensions, Packet, cm::Mad};
 
 use super::super::input::Input;
 use super::packets;
 use super::paths::{PAIRS, path_from, path_to};
 use super::world::World;
 
-/// The most that wait, each way.
+/// The most datagrams that wait in each direction.
 const MOST: usize = 256;
 
-/// What waits at present: who sent it, by which link, and what it is filled with.
-#[derive(Default)]
-pub struct Managers {
-    arrived: VecDeque<(Qpn, Option<PathId>, u8)>,
-    leaving: VecDeque<u8>,
-}
-
-/// How many: mostly few.
+/// Draws how many datagrams there are: mostly three at most, now and then many.
 fn many(input: &mut Input<'_>) -> u8 {
     match input.u8() {
         few @ 0..224 => few & 3,
@@ -30,7 +22,7 @@ fn many(input: &mut Input<'_>) -> u8 {
 }
 
 impl World {
-    /// Several management datagrams, so that at times there are too many.
+    /// Gives the NIC several management datagrams, at times more than may wait.
     pub(super) fn receive_managing(&mut self, index: usize, input: &mut Input<'_>) {
         let by_link = input.u8() & 1 == 0;
         let (headers, payload) = packets::managing(input);
@@ -61,7 +53,7 @@ impl World {
         }
     }
 
-    /// Takes what waits, and sends as much.
+    /// Takes datagrams that wait, answers each, and sends some more.
     pub(super) fn manage(&mut self, index: usize, input: &mut Input<'_>) {
         for _ in 0..many(input) {
             let Some(came) = self.nic.management() else {
@@ -92,14 +84,14 @@ impl World {
         }
     }
 
-    /// What has left for other managers was sent, in its order.
+    /// Asserts that the datagrams that have left were sent, in their order.
     pub(super) fn check_managing(&mut self) {
         for fill in self.port.pushed.managing.drain(..) {
             assert_eq!(Some(fill), self.managers.leaving.pop_front());
         }
     }
 
-    /// In the end it has all left.
+    /// Asserts that all datagrams have left, and that all that came were handed over.
     pub(super) fn close_managing(&mut self) {
         assert!(self.managers.leaving.is_empty(), "all has left");
         while self.nic.management().is_some() {

@@ -1,7 +1,7 @@
 //! Registered memory, and what it must hold.
 //!
-//! Of every region there is a copy. What peers write is written there, too, if they may; so the two
-//! are the same, but where receives and reads may put something at present.
+//! Each region has a copy. What peers write to a region, if they may, is written to the copy, too.
+//! So the two must be alike, but where receives and reads may put something at present.
 
 use std::ops::Range;
 
@@ -11,37 +11,40 @@ use doorbell_core::wire::{AtomicEth, Opcode, RemoteAddr, Rkey};
 
 use super::super::input::Input;
 
-/// The bytes of each region: the last word is not all its own.
+/// The bytes of each region: not a multiple of eight, so that the last word is not whole.
 pub const LEN: usize = 1020;
 
-/// The most regions there are, of which one is open to peers at a time.
+/// The most regions that are registered one after the other, of which peers may access one fully at
+/// a time.
 const MOST: usize = 12;
 
-/// The places of the regions.
+/// The indices of the regions that stay registered.
 const RECEIVES: usize = 1;
 const READABLE: usize = 2;
 const FOREIGN: usize = 3;
 const WORDS: usize = 4;
 
-/// A region, what names it, and what it must hold.
+/// A region, with its keys and the bytes that it must hold.
 struct Known {
     region: Region,
     registration: Registration,
     domain: Domain,
     rights: Rights,
-    /// Whether it is registered, and whether peers have not taken its key back.
+    /// Whether the region is registered.
     there: bool,
+    /// Whether the remote key is valid.
     named: bool,
+    /// The bytes that the region must hold.
     holds: Vec<u8>,
-    /// Where requests that are outstanding may put something.
+    /// The ranges that outstanding requests may fill, each with the request's number.
     lent: Vec<(u64, Range<usize>)>,
 }
 
 pub struct Memory {
     known: Vec<Known>,
-    /// The place of the region that peers may do everything with at present.
+    /// The index of the region to which peers have all rights at present.
     open: usize,
-    /// Keys that were good once.
+    /// Remote keys that were valid once.
     stale: Vec<Rkey>,
 }
 
@@ -66,7 +69,8 @@ impl Memory {
         self.known.push(known);
     }
 
-    /// Takes the open region back, and opens another. What was there stays for ever.
+    /// Deregisters the region that peers may access fully, and registers another. The old region
+    /// must keep what it holds.
     pub fn revoke(&mut self, nic: &mut Nic) {
         if self.known.len() >= MOST {
             return;
@@ -81,7 +85,7 @@ impl Memory {
         self.register(nic, domain, Rights::LOCAL_WRITE | Rights::REMOTE);
     }
 
-    /// Gives a region another key for peers.
+    /// Gives a region another remote key.
     pub fn renew(&mut self, nic: &mut Nic, index: usize) {
         let index = index % self.known.len();
         let known = &mut self.known[index];
@@ -93,7 +97,7 @@ impl Memory {
         }
     }
 
-    /// Gives those that peers take keys of new ones.
+    /// Gives new remote keys to the regions whose keys peers have invalidated.
     pub fn renew_taken_back(&mut self, nic: &mut Nic) {
         for index in 0..self.known.len() {
             if self.known[index].there && !self.known[index].named {
@@ -102,7 +106,7 @@ impl Memory {
         }
     }
 
-    /// Asserts that everything is as it must be.
+    /// Asserts that each region holds what it must.
     pub fn check(&self) {
         for (index, known) in self.known.iter().enumerate() {
             let now = known.bytes();
@@ -116,7 +120,8 @@ impl Memory {
         }
     }
 
-    /// Where a key leads a peer, if all of it is allowed.
+    /// The index of a region and the offset that a remote key and address name, if a peer may
+    /// access all of the range.
     fn find(
         &self,
         domain: Domain,
@@ -133,7 +138,7 @@ impl Memory {
         (allowed && end <= LEN as u64).then_some((index, start as usize))
     }
 
-    /// Whether a peer may do that.
+    /// Returns whether a peer with these rights may access a range.
     pub fn allows(
         &self,
         domain: Domain,
@@ -144,20 +149,20 @@ impl Memory {
         self.find(domain, rights, place, len).is_some()
     }
 
-    /// Takes note of what a peer has written.
+    /// Notes that a peer has written to a range.
     pub fn write(&mut self, domain: Domain, place: (Rkey, RemoteAddr), payload: &[u8]) {
         let found = self.find(domain, Rights::REMOTE_WRITE, place, payload.len());
         let (index, start) = found.expect("a write that somebody allowed");
         self.known[index].holds[start..start + payload.len()].copy_from_slice(payload);
     }
 
-    /// The word that a peer names, as it is now.
+    /// The present value of a word, if a peer may do atomic operations on it.
     pub fn word(&self, domain: Domain, place: (Rkey, RemoteAddr)) -> Option<u64> {
         let (index, start) = self.find(domain, Rights::REMOTE_ATOMIC, place, 8)?;
         self.known[index].region.load(start).ok()
     }
 
-    /// Takes note of what a peer's operation has made of the word that held `before`.
+    /// Notes that a peer's atomic operation has changed the word that held `before`.
     pub fn replace(&mut self, domain: Domain, opcode: Opcode, atomic: AtomicEth, before: u64) {
         let place = (atomic.rkey, atomic.address);
         let found = self.find(domain, Rights::REMOTE_ATOMIC, place, 8);
@@ -172,7 +177,7 @@ impl Memory {
         assert_eq!(now.ok(), Some(after), "the word after an atomic operation");
     }
 
-    /// What a peer reads there at present, if it may.
+    /// The bytes that a peer reads in a range at present, if it may.
     pub fn read(&self, domain: Domain, place: (Rkey, RemoteAddr), len: usize) -> Option<Vec<u8>> {
         let (index, start) = self.find(domain, Rights::REMOTE_READ, place, len)?;
         let mut bytes = vec![0; len];
@@ -180,7 +185,7 @@ impl Memory {
         Some(bytes)
     }
 
-    /// Takes note that a peer has taken a key back.
+    /// Notes that a peer has invalidated a remote key.
     pub fn invalidate(&mut self, domain: Domain, rkey: Rkey) {
         let named = |known: &&mut Known| known.there && known.registration.rkey == rkey;
         let known = self.known.iter_mut().find(named).expect("a key that there is");
@@ -188,7 +193,8 @@ impl Memory {
         known.named = false;
     }
 
-    /// Lends what a request names, unless it may not put anything there.
+    /// Notes the ranges that a request may fill. A request without the right to fill all of them
+    /// fills none.
     pub fn lend(&mut self, id: u64, domain: Domain, segments: &[Segment]) {
         let place = |known: &[Known], segment: &Segment| {
             let named = |known: &Known| known.there && known.registration.lkey == segment.lkey;
@@ -200,14 +206,14 @@ impl Memory {
             (allowed && end <= LEN as u64).then_some((index, start as usize..end as usize))
         };
         let places = segments.iter().map(|segment| place(&self.known, segment));
-        // One that may not be used keeps all of the request from being carried out.
+        // A single segment that may not be used keeps the whole request from being carried out.
         let Some(places) = places.collect::<Option<Vec<_>>>() else { return };
         for (index, range) in places {
             self.known[index].lent.push((id, range));
         }
     }
 
-    /// Takes back what was lent to a request, with what is there now.
+    /// Notes that a request has completed: its ranges must keep what they hold now.
     pub fn take_back(&mut self, id: u64) {
         for known in &mut self.known {
             let now = known.bytes();
@@ -221,14 +227,14 @@ impl Memory {
     }
 }
 
-/// What programs and peers name.
+/// The keys and ranges that requests of programs and packets of peers name.
 impl Memory {
-    /// What peers may do everything with at present.
+    /// The region to which peers have all rights at present.
     pub fn open(&self) -> Registration {
         self.known[self.open].registration
     }
 
-    /// What peers may read, or do atomic operations on, and nothing else.
+    /// The region that peers may only read.
     pub fn readable(&self) -> Registration {
         self.known[READABLE].registration
     }
@@ -237,12 +243,12 @@ impl Memory {
         self.known[WORDS].registration
     }
 
-    /// Any of what was ever registered.
+    /// Any region that was ever registered.
     pub fn any(&self, input: &mut Input<'_>) -> Registration {
         self.known[usize::from(input.u8()) % self.known.len()].registration
     }
 
-    /// The word at an address, if there is one.
+    /// The word at an address, if a region has it.
     pub fn look(&self, address: RemoteAddr) -> Option<u64> {
         let offset = |known: &Known| address.0.checked_sub(known.registration.address.0);
         let within = |known: &&Known| offset(known).is_some_and(|offset| offset < LEN as u64);
@@ -250,20 +256,20 @@ impl Memory {
         known.region.load(offset(known)? as usize).ok()
     }
 
-    /// A key that was good once.
+    /// A remote key that was valid once.
     pub fn stale(&self, input: &mut Input<'_>) -> Rkey {
         input.choose(&self.stale)
     }
 
-    /// A part of a region that sends may read.
+    /// A range of a region that sends may read.
     pub fn to_send(&self, input: &mut Input<'_>, len: u32) -> Segment {
         let known = if input.u8() < 16 { self.any(input) } else { self.readable() };
         let most = (LEN as u64).saturating_sub(len.into()) + 4;
         known.segment(u64::from(input.u16()) % most, len)
     }
 
-    /// A part of a region that receives and reads may fill; or where they may not, for want of the
-    /// right or because the key is another.
+    /// A range of a region that receives and reads may fill; now and then one without the right, or
+    /// with a wrong key.
     pub fn to_fill(&self, input: &mut Input<'_>, domain: Domain) -> Segment {
         let own = if domain == self.known[FOREIGN].domain { FOREIGN } else { RECEIVES };
         let index = if input.u8() < 16 { usize::from(input.u8()) } else { own };
@@ -275,7 +281,7 @@ impl Memory {
         Segment { lkey: Lkey(segment.lkey.0 ^ wrong), ..segment }
     }
 
-    /// How many are registered.
+    /// The number of regions that are registered.
     pub fn registered(&self) -> usize {
         self.known.iter().filter(|known| known.there).count()
     }

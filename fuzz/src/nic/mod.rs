@@ -29,21 +29,25 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `world` | everything there is, and what may be done next |
-//! | `paths`, `pairs` | who is who; queue pairs and their changes |
-//! | `packets`, `arrivals` | what peers send, and how it comes |
-//! | `judge`, `memory`, `ledger` | what that may do; what memory holds; what was posted |
-//! | `posts`, `port`, `lines` | what programs ask for, what leaves, and what waits for an answer |
-//! | `managers`, `events` | queue pair 1; what is told without being asked |
+//! | `world` | the NIC with all that is checked, and the choice of the next action |
+//! | `paths`, `pair`, `pairs` | addresses of the peers; a queue pair; changes of queue pairs |
+//! | `packets`, `arrivals` | packets of peers; how they come to the NIC |
+//! | `judge`, `memory`, `ledger` | checks of a packet's effect; expected memory; posted requests |
+//! | `posts`, `port`, `lines` | posted requests; packets that leave; requests without an answer |
+//! | `managers`, `management_queues` | management datagrams of queue pair 1 |
+//! | `events`, `event_record` | asynchronous events |
 
 mod arrivals;
+mod event_record;
 mod events;
 mod judge;
 mod ledger;
 mod lines;
+mod management_queues;
 mod managers;
 mod memory;
 mod packets;
+mod pair;
 mod pairs;
 mod paths;
 mod port;

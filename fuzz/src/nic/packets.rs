@@ -12,7 +12,7 @@ use super::lines::Asked;
 use super::memory::{LEN, Memory};
 use super::paths::{MTU, peer};
 
-/// What a queue pair is sent most of the time, when no message is half received.
+/// The opcodes that a queue pair is mostly sent while no message is half received.
 const BEGINNINGS: [Opcode; 16] = [
     Opcode::RcSendFirst,
     Opcode::RcWriteFirst,
@@ -32,7 +32,7 @@ const BEGINNINGS: [Opcode; 16] = [
     Opcode::RcWriteFirst,
 ];
 
-/// How a send goes on, and how a write ends.
+/// The opcodes by which a send goes on, and those by which a write ends.
 const OF_SENDS: [Opcode; 4] = [
     Opcode::RcSendMiddle,
     Opcode::RcSendLast,
@@ -63,17 +63,19 @@ pub enum Within {
     },
 }
 
-/// What is known of the queue pair that a packet is for.
+/// The queue pair that a packet is for, as far as packets depend on it.
 pub struct Target {
     pub qpn: Qpn,
     pub service: Service,
-    /// The next request that it takes, and the newest that it sent.
+    /// The sequence number of the next request that the queue pair expects.
     pub expected: Psn,
+    /// The sequence number of the newest request that the queue pair has sent.
     pub sent: Psn,
     pub within: Within,
 }
 
-/// What answers bring: which it is depends on their number, so that each is known by it.
+/// The byte that fills the answer to a read. It depends on the sequence number, so that each answer
+/// is known by it.
 pub const fn byte_of(psn: Psn) -> u8 {
     (psn.get() * 5 + 1) as u8
 }
@@ -82,7 +84,7 @@ pub const fn word_of(psn: Psn) -> u64 {
     (psn.get() as u64 + 1) * 0x1_0000_0001
 }
 
-/// A packet for a queue pair: mostly what its peer could have sent.
+/// Draws a packet for a queue pair: mostly one that the peer could have sent.
 pub fn packet(input: &mut Input<'_>, target: &Target, memory: &Memory) -> (Headers, Vec<u8>) {
     let opcode = opcode(input, target);
     let info = opcode.info();
@@ -124,7 +126,7 @@ fn opcode(input: &mut Input<'_>, target: &Target) -> Opcode {
     }
 }
 
-/// How long a payload is: mostly as it must be.
+/// Draws the length of a payload: mostly a valid one.
 fn length(input: &mut Input<'_>, opcode: Opcode, within: Within) -> usize {
     let (info, whole) = (opcode.info(), input.u8());
     let likely = match within {
@@ -245,7 +247,7 @@ fn atomic(input: &mut Input<'_>, parsed: AtomicEth, memory: &Memory) -> AtomicEt
     AtomicEth { address, rkey, swap_or_add, compare }
 }
 
-/// A key: now and then an old one, or one that never was.
+/// Draws a remote key: mostly `good`, now and then an old key, or one that never was.
 fn rkey(input: &mut Input<'_>, odd: u8, good: Rkey, memory: &Memory) -> Rkey {
     match odd % 32 {
         31 => Rkey(good.0 ^ 1 << (input.u8() & 31)),

@@ -1,75 +1,20 @@
-//! The queue pairs: made, connected, reset and taken down.
+//! Changes of queue pairs: made, connected, reset and taken down.
 
-use doorbell_core::encap::Path;
 use doorbell_core::nic::{
-    Change, ChangeError, Connection, Domain, QueuePairConfig, QueuePairEnds, ResourceError, Rights,
-    Sending, State, Transport,
+    Change, ChangeError, Connection, QueuePairConfig, ResourceError, Rights, Sending, State,
+    Transport,
 };
-use doorbell_core::wire::{Pkey, Psn, Qpn, RnrTimer, Service};
+use doorbell_core::wire::{Pkey, Psn, RnrTimer};
 
 use super::super::input::Input;
 use super::lines::Line;
 use super::packets::{QKEY, Within};
-use super::paths::{
-    FOREIGN, MTU, PAIRS, path_from, path_to, path_to_moved, peer, same_host, transport,
-};
+use super::pair::WINDOW;
+use super::paths::{FOREIGN, MTU, PAIRS, path_to, path_to_moved, peer, same_host, transport};
 use super::world::World;
 
-/// The largest window that is asked for.
-pub const WINDOW: usize = 8;
-
-pub struct Pair {
-    /// None once the program has dropped them.
-    pub ends: Option<QueuePairEnds>,
-    /// None while it is taken down.
-    pub qpn: Option<Qpn>,
-    pub service: Service,
-    pub domain: Domain,
-    pub rights: Rights,
-    /// How many reads and atomic operations its peer may ask for at a time.
-    pub reads: u8,
-    /// Whether its peer was offered to send metadata.
-    pub metadata: bool,
-    /// Whether its receives come from the shared queue.
-    pub shares: bool,
-    /// Whether the peer's next request was refused, and nothing more need be said until it comes.
-    pub refused: bool,
-    /// The message that is being received, and what of it is there.
-    pub within: Within,
-    pub message: Vec<u8>,
-    pub back: Path,
-}
-
-impl Pair {
-    pub fn new(index: usize, domains: [Domain; 2]) -> Self {
-        Self {
-            ends: None,
-            qpn: None,
-            service: match transport(index) {
-                Transport::Reliable => Service::Rc,
-                Transport::Unreliable => Service::Uc,
-                Transport::Datagram => Service::Ud,
-            },
-            domain: domains[usize::from(index == FOREIGN)],
-            rights: Rights::NONE,
-            reads: 0,
-            metadata: false,
-            shares: false,
-            refused: false,
-            within: Within::Nothing,
-            message: Vec::new(),
-            back: path_from(index),
-        }
-    }
-
-    /// The number that packets for it bear: while it is taken down, one that nobody has.
-    pub fn number(&self) -> Qpn {
-        self.qpn.unwrap_or(Qpn::new(0))
-    }
-}
-
 impl World {
-    /// Puts a queue pair in its place. Those of another domain can't share receives.
+    /// Makes a queue pair. One of another domain can't share receives.
     pub(super) fn make(&mut self, index: usize, shares: bool) {
         let domain = self.pairs[index].domain;
         let own = self.queues[index / 2 % 3].0;
@@ -96,7 +41,7 @@ impl World {
         self.port.lines[index] = Line::default();
     }
 
-    /// Asks for a change, of which many are refused.
+    /// Asks for a change of a queue pair's state. Many are refused.
     pub(super) fn change(&mut self, index: usize, change: usize, input: &mut Input<'_>) {
         let expected = Psn::new([0, 0xFF_FFFE, 0x7F_FFFF][usize::from(input.u8()) % 3]);
         let first = Psn::new([0xFF_FFFD, 0, 0x80_0000][usize::from(input.u8()) % 3]);
@@ -184,7 +129,8 @@ impl World {
         self.port.memory.renew_taken_back(&mut self.nic);
     }
 
-    /// The peer has moved, or somebody says so: nobody else gets its connection.
+    /// Redirects a connection to another address of the peer, or to another peer, which must be
+    /// refused.
     pub(super) fn redirect(&mut self, index: usize, input: &mut Input<'_>) {
         let Some(qpn) = self.pairs[index].qpn else { return };
         let to = usize::from(input.u8());

@@ -1,4 +1,4 @@
-//! Who is who: the queue pairs, their peers, and the ways between them.
+//! The addresses of the queue pairs and their peers, and the paths between them.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,12 +12,12 @@ pub const PAIRS: usize = 9;
 /// How many hosts the peers are on. The last peers share those of the first.
 const HOSTS: usize = 6;
 
-/// The queue pair that is of a domain of its own.
+/// The queue pair that is in another protection domain than the others.
 pub const FOREIGN: usize = 5;
 
 pub const MTU: PathMtu = PathMtu::Mtu256;
 
-/// What each queue pair promises.
+/// The transport service of each queue pair.
 pub const fn transport(index: usize) -> Transport {
     match index {
         7 => Transport::Unreliable,
@@ -31,27 +31,27 @@ pub const fn peer(path: usize) -> Qpn {
     Qpn::new(0x77_0000 + path as u32)
 }
 
-/// Whether two paths lead to one host, so that no packet says which it came by.
+/// Returns whether two paths lead to the same host, so that a packet doesn't tell by which it came.
 pub const fn same_host(one: usize, other: usize) -> bool {
     one % HOSTS == other % HOSTS
 }
 
-/// The way to a peer: the encapsulations take turns.
+/// The path to a peer. The encapsulations take turns.
 pub fn path_to(index: usize) -> Path {
     way(index, outer(index, index as u8, false))
 }
 
-/// The way back from it.
+/// The path by which a peer's packets come.
 pub fn path_from(index: usize) -> Path {
     way(index, outer(index, index as u8, true))
 }
 
-/// The way to a peer that has got another Ethernet address.
+/// The path to a peer that has got another Ethernet address.
 pub fn path_to_moved(index: usize) -> Path {
     way(index, outer(index, 0xAA, false))
 }
 
-/// The way to where datagrams go: it has a number of its own.
+/// The path of an address for datagrams, with a number of its own.
 pub fn address(index: usize) -> Path {
     Path::new(PathId((PAIRS + index) as u32), outer(index, index as u8, false))
 }

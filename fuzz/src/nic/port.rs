@@ -1,4 +1,4 @@
-//! The device: it takes as many packets as it is told to, and looks at what they say.
+//! The device: it takes as many packets as it is told to, and checks each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use super::lines::{Asked, Line, Sought, named};
 use super::memory::Memory;
 use super::paths::{MTU, PAIRS, peer, transport};
 
-/// What was taken since that was last asked.
+/// The packets that the device has taken in a turn.
 #[derive(Default)]
 pub struct Pushed {
     pub requests: usize,
-    /// Those that nobody answers.
+    /// The requests and datagrams that no peer answers.
     pub unanswered: usize,
     pub answers: usize,
     /// The first byte of each management datagram.
@@ -26,16 +26,16 @@ pub struct Pushed {
 }
 
 pub struct Port {
-    /// How many more packets it takes.
+    /// The number of packets for which the device has room.
     pub room: usize,
     pub pushed: Pushed,
     pub memory: Memory,
-    /// The newest request that went along each path.
+    /// The sequence number of the newest request along each path.
     pub sent: [Psn; PAIRS],
     pub lines: [Line; PAIRS],
     /// The first sequence number of each request that asks for something.
     pub first: BTreeMap<u64, Psn>,
-    /// The requests that are to wait for those before them.
+    /// The numbers of fenced requests, which wait for those before them.
     pub fenced: BTreeSet<u64>,
     tickets: [u64; PAIRS],
     delivered: [u64; PAIRS],
@@ -56,7 +56,8 @@ impl Port {
         }
     }
 
-    /// The peer has taken everything that left along a path, but for some.
+    /// Notes that the peer has received all packets that left along a path, except the last
+    /// `all_but`.
     pub fn deliver(&mut self, path: usize, all_but: u64) {
         let taken = self.tickets[path].saturating_sub(all_but);
         self.delivered[path] = self.delivered[path].max(taken);
@@ -69,7 +70,7 @@ impl Port {
             _ => self.pushed.unanswered += 1,
         }
         let (address, asked) = match headers.extensions {
-            // Whether anybody is there.
+            // A probe of the peer.
             Extensions::Reth(Reth { rkey: Rkey(0), .. }) => return,
             Extensions::Reth(reth) if info.operation == Operation::ReadRequest => {
                 (reth.address, Some(Asked { psn, len: reth.length.0, atomic: false }))
@@ -98,7 +99,8 @@ impl Port {
         self.sent[index] = psn;
     }
 
-    /// What is told to a peer is what it asked for.
+    /// Checks an answer to a peer: a read's bytes must be in the memory and allowed, an atomic
+    /// operation's word must be the one found.
     fn answer(&mut self, index: usize, headers: &Headers, payload: &[u8]) {
         self.pushed.answers += 1;
         assert_eq!(transport(index), Transport::Reliable, "no others answer: {headers:?}");
@@ -116,7 +118,8 @@ impl Port {
         }
     }
 
-    /// What is acknowledged has come, and what is asked for is what is expected.
+    /// Checks an acknowledgement that leaves: only requests that have come are acknowledged, and a
+    /// retry is asked only for the request that is expected.
     fn check_verdict(&self, index: usize, headers: &Headers) {
         let ahead = headers.bth.psn().distance_from(self.lines[index].expected);
         let (Extensions::Aeth(aeth) | Extensions::AethAtomicAck(aeth, _)) = headers.extensions
@@ -128,13 +131,15 @@ impl Port {
             Verdict::ReceiverNotReady(_) | Verdict::Nak(Nak::SequenceError) => {
                 assert_eq!(ahead, 0, "another is expected: {headers:?}");
             }
-            // What was taken may be refused later, when its memory was taken back.
+            // A request that was taken may be refused later, if its memory was deregistered
+            // meanwhile.
             Verdict::Nak(_) => assert!(ahead <= 0, "what has not come is refused: {headers:?}"),
             Verdict::Reserved => panic!("no verdict: {headers:?}"),
         }
     }
 
-    /// Datagrams go where their requests say.
+    /// Checks a datagram that leaves: it goes to the address and the queue pair that its request
+    /// names.
     fn datagram(&mut self, path: &Path, headers: &Headers, payload: &[u8]) {
         let destination = headers.bth.destination();
         if destination == Qpn::GSI {
@@ -165,7 +170,7 @@ impl Outbox for Port {
         let index = path.id().0 as usize;
         self.tickets[index] += 1;
         let ticket = Ok(self.tickets[index]);
-        // What is told to the link itself is for queue pair 0.
+        // Notices to the link itself are addressed to queue pair 0.
         if bth.destination() == Qpn::new(0) {
             let notice =
                 matches!(bth.opcode(), Opcode::RcAcknowledge | Opcode::RcAtomicAcknowledge);

@@ -1,4 +1,4 @@
-//! What programs post.
+//! Requests that programs post.
 
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::{
@@ -8,12 +8,12 @@ use doorbell_core::nic::{
 use doorbell_core::wire::{Imm, Metadata, Qkey, Qpn};
 
 use super::super::input::Input;
-use super::ledger::{Side, What};
+use super::ledger::{RequestKind, Side};
 use super::lines::place_of;
 use super::paths::transport;
 use super::world::World;
 
-/// The parts of registered memory that a request may fill.
+/// The segments of registered memory that a request may fill.
 fn segments(memory: &Memory) -> Vec<Segment> {
     match memory {
         Memory::Segment(segment) => vec![*segment],
@@ -22,17 +22,17 @@ fn segments(memory: &Memory) -> Vec<Segment> {
     }
 }
 
-/// What a request is, and the parts of registered memory that it may fill.
-fn what(request: &WorkRequest) -> (What, Vec<Segment>) {
+/// The kind of a request, and the segments of registered memory that it may fill.
+fn kind_of(request: &WorkRequest) -> (RequestKind, Vec<Segment>) {
     match (&request.operation, &request.data) {
-        (Operation::Write { .. }, _) => (What::Write, Vec::new()),
+        (Operation::Write { .. }, _) => (RequestKind::Write, Vec::new()),
         (Operation::Read { .. }, Data::Memory(memory)) => {
-            (What::Read { len: memory.room() as u32 }, segments(memory))
+            (RequestKind::Read { len: memory.room() as u32 }, segments(memory))
         }
         (Operation::CompareSwap { .. } | Operation::FetchAdd { .. }, _) => {
-            (What::Atomic, Vec::new())
+            (RequestKind::Atomic, Vec::new())
         }
-        _ => (What::Send, Vec::new()),
+        _ => (RequestKind::Send, Vec::new()),
     }
 }
 
@@ -40,11 +40,11 @@ impl World {
     pub(super) fn post_send(&mut self, index: usize, input: &mut Input<'_>) {
         let (flags, id) = (input.u8(), self.ledger.id(index, Side::Sends));
         let (request, fits) = self.request(index, id, flags, input);
-        let (what, lent) = what(&request);
+        let (kind, lent) = kind_of(&request);
         let (signalled, fenced) = (request.signalled, request.fenced);
         let pair = &mut self.pairs[index];
         let Some(ends) = &mut pair.ends else { return };
-        // It may be sent at once.
+        // The device may get the request before `post` returns.
         if fenced {
             self.port.fenced.insert(id);
         }
@@ -61,11 +61,11 @@ impl World {
         match posted {
             Ok(()) => {
                 assert!(fits, "it can't be carried out");
-                self.ledger.post(id, what, signalled, ends.qpn);
+                self.ledger.post(id, kind, signalled, ends.qpn);
                 self.port.memory.lend(id, pair.domain, &lent);
             }
             Err(refused) => {
-                // The next request has its number.
+                // The number of the refused request goes to the next one.
                 self.port.fenced.remove(&id);
                 let unfit = matches!(refused.why, PostError::Unfit { .. });
                 assert!(!unfit || !fits, "{refused}");
@@ -74,7 +74,7 @@ impl World {
         self.check_managing();
     }
 
-    /// A request, and whether the queue pair can carry it out.
+    /// Draws a request, and tells whether the queue pair's transport can carry it out.
     fn request(
         &self,
         index: usize,
@@ -104,7 +104,8 @@ impl World {
         (request, fits)
     }
 
-    /// What is to be done, and whether the queue pair can.
+    /// Draws the operation of a request, and tells whether the queue pair's transport can carry it
+    /// out.
     fn operation(
         &self,
         index: usize,
@@ -137,7 +138,7 @@ impl World {
         }
     }
 
-    /// What goes with it: of what may.
+    /// Chooses an attachment that the operation may have.
     fn attached(&self, index: usize, operation: &Operation, which: u8) -> Attachment {
         let reliable = transport(index) == Transport::Reliable;
         let metadata = Metadata::new(b"metadata").map(Attachment::Metadata);
@@ -154,7 +155,7 @@ impl World {
         }
     }
 
-    /// What is sent.
+    /// Draws the data of a send or a write.
     fn data(&self, index: usize, shape: u8, input: &mut Input<'_>) -> Data {
         let memory = &self.port.memory;
         let most = if transport(index) == Transport::Datagram { 280 } else { 1000 };
@@ -174,7 +175,7 @@ impl World {
         }
     }
 
-    /// What is received into, or read into.
+    /// Draws the memory that a receive or a read fills.
     fn place(&self, index: usize, shape: u8, input: &mut Input<'_>) -> Memory {
         let (memory, domain) = (&self.port.memory, self.pairs[index].domain);
         match shape & 3 {
@@ -202,7 +203,7 @@ impl World {
         match ends.receive.post(ReceiveRequest { id, memory }) {
             Ok(()) => {
                 assert!(!shares, "it has no receives of its own");
-                self.ledger.post(id, What::Receive, true, qpn);
+                self.ledger.post(id, RequestKind::Receive, true, qpn);
                 self.port.memory.lend(id, domain, &lent);
             }
             Err(refused) => assert_eq!(shares, matches!(refused.why, PostError::Shared { .. })),

@@ -7,22 +7,22 @@ use doorbell_core::nic::*;
 use doorbell_core::time::Time;
 
 use super::super::input::Input;
-use super::events::Heard;
+use super::event_record::EventRecord;
 use super::ledger::Ledger;
-use super::managers::Managers;
+use super::management_queues::ManagementQueues;
 use super::memory::Memory as Memories;
 use super::packets::{byte_of, word_of};
-use super::pairs::{Pair, WINDOW};
+use super::pair::{Pair, WINDOW};
 use super::paths::{MTU, PAIRS, address};
 use super::port::{Port, Pushed};
 
-/// How many addresses there are for datagrams.
+/// The number of addresses for datagrams.
 const ADDRESSES: usize = 4;
 
 /// The most answers to reads that a queue pair gives in a turn: it may have two.
 const ANSWERS: usize = 64;
 
-/// The most packets that nobody answers: all that a queue holds, and each takes four.
+/// The most packets without an answer that leave in a turn: a full send queue of four packets each.
 const UNANSWERED: usize = 4 * 16;
 
 pub struct World {
@@ -33,22 +33,22 @@ pub struct World {
     pub(super) shared: Shared,
     pub(super) addresses: Vec<AddressId>,
     pub(super) ledger: Ledger,
-    pub(super) managers: Managers,
-    pub(super) heard: Heard,
+    pub(super) managers: ManagementQueues,
+    pub(super) heard: EventRecord,
     pub(super) port: Port,
     pub(super) opener: Opener,
     pub(super) domains: [Domain; 2],
     now: Time,
 }
 
-/// The receive queue that several queue pairs draw from.
+/// The receive queue from which several queue pairs draw.
 pub struct Shared {
     pub id: SharedReceiveQueueId,
     pub queue: SharedReceiveQueue,
     pub completions: CompletionQueueId,
 }
 
-/// How many receives the shared queue holds.
+/// The receives that the shared queue holds.
 const SHARED_DEPTH: usize = 6;
 
 impl World {
@@ -68,7 +68,7 @@ impl World {
         };
         let mut nic = Nic::new(config, Seed::from_number(kind.into())).expect("a numbering");
         let domains = [nic.domain(), nic.domain()];
-        // The first is small, so that queue pairs wait for it.
+        // The first completion queue is small, so that queue pairs wait for room in it.
         let queues = [9 + usize::from(kind >> 1 & 3), 64, 512]
             .map(|capacity| nic.completion_queue(capacity).expect("a capacity"));
         let completions = queues[usize::from(kind >> 4 & 1)].0;
@@ -85,8 +85,8 @@ impl World {
             queues: queues.into(),
             shared: Shared { id, queue, completions },
             ledger: Ledger::default(),
-            managers: Managers::default(),
-            heard: Heard::default(),
+            managers: ManagementQueues::default(),
+            heard: EventRecord::default(),
             port: Port::new(memory),
             opener: Opener::default(),
             domains,
@@ -98,7 +98,8 @@ impl World {
         world
     }
 
-    /// Queue pairs in every state, the middle ones with messages half sent and half received.
+    /// Brings queue pairs into every state, the middle ones with messages half sent and half
+    /// received.
     fn begin(&mut self) {
         let no_more = &mut Input(&[]);
         for (index, steps) in [1, 2, 3, 3, 3, 3, 3, 3, 3].into_iter().enumerate() {
@@ -121,7 +122,7 @@ impl World {
         }
     }
 
-    /// Does what the input says next.
+    /// Carries out the next action of the input.
     pub fn act(&mut self, input: &mut Input<'_>) {
         let action = input.u8();
         let index = usize::from(input.u8()) % PAIRS;
@@ -151,7 +152,7 @@ impl World {
         }
     }
 
-    /// Asserts what always holds.
+    /// Asserts what holds after each action.
     pub fn check(&self) {
         self.port.memory.check();
         let objects = self.nic.objects();
@@ -166,7 +167,7 @@ impl World {
         let after = self.nic.counters();
         let Pushed { requests, unanswered, answers, .. } = self.port.pushed;
         let brought = (after.answers_sent - before.answers_sent) as usize;
-        // A question is one more.
+        // A probe of the peer comes on top of the window.
         assert!(requests <= PAIRS * (WINDOW + 1), "{requests} requests");
         assert!(unanswered <= PAIRS * UNANSWERED, "{unanswered} unanswered");
         assert!(brought <= PAIRS * ANSWERS, "{brought} answers");
@@ -191,7 +192,7 @@ impl World {
         self.hear();
     }
 
-    /// What was read, or was found by an atomic operation, is what the peer answered.
+    /// Asserts that a completed read or atomic operation has the bytes that the peer has answered.
     fn check_answered(&self, completion: &Completion) {
         let Ok(done @ (Done::Read | Done::Atomic { .. })) = completion.outcome else { return };
         let first = self.port.first.get(&(completion.id)).expect("it was asked for");
@@ -207,7 +208,7 @@ impl World {
         }
     }
 
-    /// Lets time pass: any stretch of it, or until the NIC wants to be woken.
+    /// Lets time pass for any duration, or until the NIC wants to be woken.
     fn wait(&mut self, input: &mut Input<'_>) {
         let stretch = input.u8();
         self.now = match self.nic.next_timeout() {
@@ -224,7 +225,7 @@ impl World {
         self.nic.arm(self.queues[index % 3].0, notify).expect("it is there");
     }
 
-    /// Forgets an address, and keeps another: or none at first, so that datagrams find none.
+    /// Drops an address, and mostly makes another; otherwise datagrams to the address find none.
     fn move_address(&mut self, input: &mut Input<'_>) {
         let which = usize::from(input.u8()) % ADDRESSES;
         let dropped = self.nic.drop_address(self.addresses[which]);
@@ -240,7 +241,7 @@ impl World {
         }
     }
 
-    /// Stops everything: each request comes to its end, and the tables become empty.
+    /// Ends all queue pairs: each request completes, and the tables become empty.
     pub fn end(mut self) {
         for index in 0..PAIRS {
             self.change(index, 5, &mut Input(&[]));
@@ -260,7 +261,8 @@ impl World {
         self.close_managing();
         for index in 0..PAIRS {
             self.pairs[index].ends = None;
-            // What was posted without a ring before its end was dropped is found only now.
+            // Requests that were posted without a doorbell before the ends were dropped are found
+            // only now.
             while let Some(qpn) = self.pairs[index].qpn
                 && let Err(why) = self.nic.drop_queue_pair(qpn)
             {
@@ -273,7 +275,7 @@ impl World {
         self.close();
     }
 
-    /// Nothing is left.
+    /// Asserts that no request and no object is left.
     fn close(mut self) {
         let waiting = SHARED_DEPTH - self.shared.queue.room();
         self.ledger.close(waiting);

@@ -28,10 +28,10 @@ use input::Input;
 use to_client::ToClient;
 use to_server::ToServer;
 
-/// How long an end may take for anything. It is the bound of a test that would hang else.
+/// The time that a server or a client may take for a step. A test that hung would fail after it.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What is there for all inputs.
+/// The server and the client that all inputs are tried on, with their runtime.
 struct World {
     runtime: Runtime,
     server: ToServer,

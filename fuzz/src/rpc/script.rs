@@ -34,7 +34,7 @@ pub fn number_of(path: &str) -> u64 {
     })
 }
 
-/// A word: one of `some`, a small one, or any.
+/// Draws a word of a message: one of `some`, a small number, or any number.
 pub fn word(input: &mut Input<'_>, some: &[u64]) -> u64 {
     match input.u8() {
         small @ 0..=31 => small.into(),
@@ -58,7 +58,7 @@ pub fn flags(input: &mut Input<'_>) -> u64 {
     }
 }
 
-/// A payload: as many bytes as the input says, or as many of one byte.
+/// Draws the payload of a message: bytes of the input, or one byte repeated.
 pub fn payload(input: &mut Input<'_>) -> Vec<u8> {
     match input.u8() {
         255 => vec![input.u8(); usize::from(input.u16()) % LONGEST],

@@ -23,11 +23,12 @@ const MIRROR: Method<Bytes, Bytes, Raw> = Method::new("mirror");
 /// The session of every client.
 const SESSION: u64 = 77;
 
-/// Flags: the body of a request is a stream; an answer only says that the call was accepted.
+/// The flags of a message: the body of a request is a stream; an answer says only that the call was
+/// accepted.
 const STREAMS: u64 = 1 << 24;
 const ACCEPTED: u64 = 1 << 25;
 
-/// How many calls of each kind a client is in the middle of.
+/// The number of calls of each kind that a client has under way.
 const CALLS: u64 = 2;
 
 /// The calls that came, which the script answers: those whose requests are streams by `RESPONSE`, for

@@ -1,7 +1,7 @@
 //! A link of shared memory, and the messages of Unix sockets, as a peer may write them.
 //!
 //! The body of the target `shm` is a plain function over bytes. libFuzzer feeds it, and so does
-//! `cargo test` (`transports/tests/fuzz_bodies.rs`).
+//! `cargo test` (`transports/tests/seam/fuzz_bodies.rs`).
 
 mod link;
 

@@ -24,6 +24,21 @@ pub struct EndpointBuilder {
     limits: Limits,
 }
 
+impl Endpoint {
+    /// Opens an endpoint on a device: `udp:192.0.2.7:5000`, `shm:name`, `packet:eth0`, …
+    ///
+    /// # Errors
+    /// When the device can't be opened, or this is called outside of a Tokio runtime.
+    pub async fn open(device: &str) -> Result<Self, OpenError> {
+        Self::builder().open(device).await
+    }
+
+    /// Returns a builder that configures and opens an endpoint.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+}
+
 impl Default for EndpointBuilder {
     fn default() -> Self {
         // Messages have no replies, so the receiver says by messages of its own that it has handled

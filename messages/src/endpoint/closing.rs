@@ -1,6 +1,6 @@
 //! Closing an endpoint in order: peers have what was sent before the connections end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 
 use doorbell_am as am;
@@ -9,52 +9,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::shared::Shared;
 use crate::error::{CloseError, GivenUp, WhyGivenUp, peer_text};
-
-/// The most peers that are remembered as having gone with messages that were theirs.
-const MOST_LOST: usize = 64;
-
-/// The tasks that close an endpoint, and the peers that were lost before, whom they name.
-#[derive(Debug, Default)]
-pub struct Closing(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    /// The tasks that wait until nothing is owed to any peer.
-    waiting: Vec<Waker>,
-    /// The peers that have gone while messages to them had not left, the first ones.
-    lost: Vec<GivenUp>,
-}
-
-impl Closing {
-    /// Has closing tasks look again, since something happened that was no message.
-    pub fn wake(&self) {
-        let waiting = std::mem::take(&mut self.lock().waiting);
-        waiting.into_iter().for_each(Waker::wake);
-    }
-
-    /// Remembers a peer that has gone while messages to it had not left.
-    pub fn loses(&self, lost: GivenUp) {
-        let mut state = self.lock();
-        if state.lost.len() < MOST_LOST {
-            state.lost.push(lost);
-        }
-    }
-
-    fn arm(&self, waker: &Waker) {
-        let mut state = self.lock();
-        if !state.waiting.iter().any(|there| there.will_wake(waker)) {
-            state.waiting.push(waker.clone());
-        }
-    }
-
-    fn take_lost(&self) -> Vec<GivenUp> {
-        std::mem::take(&mut self.lock().lost)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Shared {
     /// Sends what waits for credits, as far as there are some. Returns whether all messages to all

@@ -8,6 +8,7 @@
 //! | `frame` | what goes to a peer, as packets |
 //! | `rails` | several connections to one peer |
 //! | `lane` | the way to one peer, where frames wait for credits |
+//! | `closing_state` | the tasks that close an endpoint, and the peers that were lost |
 //! | `effects` | what follows from an event, and is done without the state's lock |
 //! | `state` | the receives, the peers, and what goes to each |
 //! | `shared` | what programs do: they send, receive, cancel, probe |
@@ -20,6 +21,7 @@
 mod arrived;
 mod builder;
 mod closing;
+mod closing_state;
 mod coming;
 mod effects;
 mod ending;
@@ -51,7 +53,7 @@ pub use receive::{Match, Message, Probed, Receiving};
 pub use send::Sending;
 pub use waiting::{Request, wait_any};
 
-use crate::error::{CloseError, ConnectError, OpenError};
+use crate::error::{CloseError, ConnectError};
 use arrived::ReceiveSlot;
 use shared::Shared;
 
@@ -88,19 +90,6 @@ pub struct Statistics {
 }
 
 impl Endpoint {
-    /// Opens an endpoint on a device: `udp:192.0.2.7:5000`, `shm:name`, `packet:eth0`, …
-    ///
-    /// # Errors
-    /// When the device can't be opened, or this is called outside of a Tokio runtime.
-    pub async fn open(device: &str) -> Result<Self, OpenError> {
-        Self::builder().open(device).await
-    }
-
-    /// Returns a builder that configures and opens an endpoint.
-    pub fn builder() -> EndpointBuilder {
-        EndpointBuilder::default()
-    }
-
     /// Returns the name by which others connect, by the first device if there are several.
     pub fn name(&self) -> &Name {
         self.0.endpoints[0].name()

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use super::arrived::{Arrived, Content, Met, ReceiveSlot};
 use super::peer::Peer;
 use super::shared::Shared;
+use super::waiting::sealed::Sealed;
 use super::waiting::{Request, Waits};
 use crate::error::{ReceiveError, peer_text};
 use crate::matching::{Pattern, Source};
@@ -164,6 +165,8 @@ impl Receiving {
         cancelled
     }
 }
+
+impl Sealed for Receiving {}
 
 impl Request for Receiving {
     fn is_over(&self) -> bool {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use super::frame::SendSlot;
 use super::lane::Lane;
 use super::shared::{Posted, Shared};
+use super::waiting::sealed::Sealed;
 use super::waiting::{Request, Waits};
 use crate::error::SendError;
 use crate::matching::Source;
@@ -72,6 +73,8 @@ impl Sending {
         cancelled
     }
 }
+
+impl Sealed for Sending {}
 
 impl Request for Sending {
     fn is_over(&self) -> bool {

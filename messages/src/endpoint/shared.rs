@@ -7,7 +7,7 @@ use doorbell_am as am;
 use tokio::task::JoinSet;
 
 use super::arrived::{Met, ReceiveSlot, Sender};
-use super::closing::Closing;
+use super::closing_state::Closing;
 use super::effects::Effects;
 use super::frame::{Outbound, SendSlot};
 use super::lane::Lane;

@@ -54,10 +54,8 @@ pub trait Request: Future + Unpin + sealed::Sealed {
     fn is_over(&self) -> bool;
 }
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed {}
-    impl Sealed for super::super::send::Sending {}
-    impl Sealed for super::super::receive::Receiving {}
 }
 
 /// Waits for the first outcome of several requests, and returns it with the request's place among

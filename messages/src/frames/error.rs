@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorbell_verbs::{ConnectError, ListenRefused, NicError, ResourceError};
 
-use super::endpoint::{Name, NameError};
+use super::name::{Name, NameError};
 
 /// Why an endpoint was not opened.
 #[derive(Debug, thiserror::Error)]

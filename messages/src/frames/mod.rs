@@ -27,18 +27,18 @@
 //! | `engine` | the mechanism, without I/O: messages on their way between two hosts |
 //! | `policy` | what the two protocols decide |
 //! | `wire` | frames: values to bytes, bytes to values |
-//! | `statistics`, `error` | counts, and errors |
+//! | `name`, `statistics`, `error` | names of endpoints, counts, and errors |
 
 mod endpoint;
 mod engine;
 mod error;
+mod name;
 mod policy;
 mod statistics;
 mod wire;
 
-pub use endpoint::{
-    Endpoint, EndpointBuilder, Match, Message, Name, NameError, Peer, Receiving, Sending,
-};
+pub use endpoint::{Endpoint, EndpointBuilder, Match, Message, Peer, Receiving, Sending};
 pub use error::{OpenError, PeerError, PeerLost, ReceiveError, SendError};
+pub use name::{Name, NameError};
 pub use policy::{Emp, Offload, Policy, Rmpp};
 pub use statistics::Statistics;

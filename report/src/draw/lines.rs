@@ -5,7 +5,7 @@ use super::canvas::{Area, Canvas, Place, TEXT, polyline};
 use super::labels::{Obstacles, spread};
 use super::legend;
 use super::marker::Look;
-use super::told;
+use super::tooltip::tooltip;
 use crate::scale::{self, Range};
 use crate::words;
 use crate::{Axis, Lines, Value};
@@ -170,7 +170,7 @@ impl Plot {
             }
             last = Some(place);
             let name = format!("{}, {}", trace.name, told_x(*x, &lines.x));
-            trace.look.marker(canvas, place, &told(&name, *y, &lines.y.unit));
+            trace.look.marker(canvas, place, &tooltip(&name, *y, &lines.y.unit));
         }
     }
 

@@ -10,13 +10,13 @@ mod marker;
 mod notes;
 mod pieces;
 mod plane;
+mod tooltip;
 
 pub use notes::notes;
 
 use crate::markup::{Attribute, Markup};
-use crate::number;
 use crate::theme;
-use crate::{Figure, Plot, Value};
+use crate::{Figure, Plot};
 use canvas::{Area, Canvas};
 
 /// How wide a drawing is made: text has one size in all drawings, so a telephone gets a narrower
@@ -112,13 +112,4 @@ fn open(markup: &mut Markup, area: &Area, name: &str, class: &str, file: bool) {
         attributes.extend([("width", &width as _), ("height", &height as _)]);
     }
     markup.open("svg", &attributes);
-}
-
-/// The text for a pointer that rests on a value: the name, the value and its interval.
-fn told(name: &str, value: Value, unit: &str) -> String {
-    let text = number::significant(value.value);
-    let interval = value.interval.map_or_else(String::new, |(low, high)| {
-        format!(" ({} to {})", number::significant(low), number::significant(high))
-    });
-    format!("{name}: {text} {unit}").trim_end().to_owned() + &interval
 }

@@ -1,6 +1,6 @@
 //! The pieces of bars: where each value begins and ends.
 
-use super::told;
+use super::tooltip::tooltip;
 use crate::scale;
 use crate::{Arrangement, Axis, Bar, Bars, Scale, Value};
 
@@ -37,7 +37,7 @@ pub fn of(bars: &Bars, bar: &Bar) -> Vec<Piece> {
     values
         .map(|(part, value)| {
             let name = format!("{}, {}", bar.label, bars.parts[part]);
-            let told = told(&name, value, &axis.unit);
+            let told = tooltip(&name, value, &axis.unit);
             let Value { value, interval } = value;
             if bars.arrangement == Arrangement::Grouped {
                 return Piece { part, from: None, to: value, interval, told };

@@ -1,6 +1,6 @@
 //! Bars as text: a line for each value, or for a stack of values with a letter for each part.
 
-use super::{padded, wrapped};
+use super::wrapping::{padded, wrapped};
 use crate::number;
 use crate::scale::Range;
 use crate::{Arrangement, Bar, Bars, Value};

@@ -1,6 +1,6 @@
 //! Lines through points as text: each line has a letter, which stands at its points.
 
-use super::{padded, wrapped};
+use super::wrapping::{padded, wrapped};
 use crate::scale::{self, Range};
 use crate::{Lines, Series};
 

@@ -3,14 +3,13 @@
 mod bars;
 mod curves;
 mod table;
+mod wrapping;
 
-use crate::words;
 use crate::{Block, Figure, Note, NoteKind, Plot, Report, Section};
+use wrapping::{padded, wrapped};
 
 /// The narrowest width for which text is laid out; on a narrower terminal lines wrap.
 const NARROWEST: usize = 40;
-/// The widest line of prose.
-const PROSE: usize = 100;
 /// The least width of a figure that has another one beside it, and the space between the two.
 const BESIDE: usize = 37;
 const SPACE: usize = 3;
@@ -118,35 +117,6 @@ fn figure(figure: &Figure, width: usize) -> String {
         "" => format!("{title}\n{drawn}"),
         sentence => format!("{title}\n{drawn}\n{sentence}"),
     }
-}
-
-/// Prose, with proper minus signs, in lines of `width` at most, or of the words' own lengths where
-/// these are longer. Each line begins with `indent`. Without any word the text is empty.
-fn wrapped(prose: &str, width: usize, indent: &str) -> String {
-    let room = width.min(PROSE).saturating_sub(indent.chars().count());
-    let mut text = String::new();
-    let mut used = 0;
-    for word in words::with_minus_signs(prose).split_whitespace() {
-        let length = word.chars().count();
-        if used > 0 && used + 1 + length <= room {
-            text.push(' ');
-            used += 1 + length;
-        } else {
-            text += if used > 0 { "\n" } else { "" };
-            text += indent;
-            used = length;
-        }
-        text += word;
-    }
-    if used > 0 {
-        text.push('\n');
-    }
-    text
-}
-
-/// A text followed by spaces up to a width.
-fn padded(text: &str, width: usize) -> String {
-    text.to_owned() + &" ".repeat(width.saturating_sub(text.chars().count()))
 }
 
 #[cfg(test)]

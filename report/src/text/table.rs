@@ -1,6 +1,6 @@
 //! Tables as text.
 
-use super::{padded, wrapped};
+use super::wrapping::{padded, wrapped};
 use crate::{Alignment, Cell, Column, Table, number};
 
 /// The space between two columns.

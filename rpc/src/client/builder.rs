@@ -18,7 +18,7 @@ use super::numbers::Numbers;
 use super::permits::Permits;
 use super::sharing::{Place, shared_bundle};
 use super::standing::runtime_ended;
-use crate::context::deadline_after;
+use crate::deadlines::deadline_after;
 use crate::status::{Code, Status, chain};
 
 /// Configures a channel, from its limits to its device, and connects it.

@@ -14,7 +14,7 @@ use super::backoff::Backoff;
 use super::connection::{Connection, Unopened};
 use super::standing::{Standing, runtime_ended};
 use crate::alarm::{Late, until};
-use crate::context::deadline_after;
+use crate::deadlines::deadline_after;
 use crate::meters;
 use crate::status::{Code, Status};
 

@@ -15,7 +15,7 @@ use super::running::{Running, stoppably};
 use super::slot::Slot;
 use super::state::Core;
 use crate::caller::Caller;
-use crate::context::deadline_after;
+use crate::deadlines::deadline_after;
 use crate::message::{Body, Request};
 use crate::meters;
 use crate::random;

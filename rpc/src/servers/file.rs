@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use doorbell_am::Name;
 
-use super::Found;
+use super::source::LookUp;
 
 /// The longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// Reads the names of servers from a file.
-pub async fn names(path: PathBuf) -> Found {
+pub async fn names(path: PathBuf) -> LookUp {
     tokio::task::spawn_blocking(move || read(&path)).await?
 }
 
-fn read(path: &Path) -> Found {
+fn read(path: &Path) -> LookUp {
     let told = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let file = File::open(path).map_err(|why| told(&why))?;
     let mut text = String::new();

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `watch` | looks again and again, and makes channels for the servers that have come |
 //! | `file`, `names` | look into a file, and ask for the addresses of a host |
+//! | `source` | the function that looks for servers, and what a look finds |
 
 mod file;
 mod names;
+mod source;
 mod watch;
 
 use std::convert::Infallible;
@@ -22,7 +24,6 @@ use std::time::Duration;
 use doorbell_am::Name;
 use futures_core::Stream;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -30,6 +31,7 @@ use tower::discover::Change;
 
 use crate::client::{Channel, ChannelBuilder, WhenReady};
 use crate::status::{Status, chain};
+use source::{LookUp, Source};
 
 /// The servers of a service, as a stream of those that come and go: a `Discover` for tower's
 /// balancers. Each server is a [`WhenReady`] by the server's name.
@@ -71,13 +73,6 @@ pub struct ServersBuilder {
     every: Duration,
     channels: ChannelBuilder,
 }
-
-/// What a look for the servers finds: the names of all, or an error, which leaves the servers that
-/// are known.
-type Found = Result<Vec<Name>, Box<dyn Error + Send + Sync>>;
-
-/// A function that looks for the servers.
-type Source = Box<dyn FnMut() -> BoxFuture<'static, Found> + Send>;
 
 /// Changes that wait to be taken by a balancer. The task looks no further meanwhile.
 const WAITING: usize = 64;
@@ -140,7 +135,7 @@ impl Servers {
 
     fn found_by<F>(every: Duration, mut look: impl FnMut() -> F + Send + 'static) -> ServersBuilder
     where
-        F: Future<Output = Found> + Send + 'static,
+        F: Future<Output = LookUp> + Send + 'static,
     {
         let source = Box::new(move || look().boxed());
         ServersBuilder { source, every, channels: Channel::builder().connect_timeout(SILENCE) }
@@ -184,7 +179,7 @@ impl ServersBuilder {
         }
     }
 
-    fn watch_from(self, first: Option<Found>) -> Result<Servers, Status> {
+    fn watch_from(self, first: Option<LookUp>) -> Result<Servers, Status> {
         let runtime = Handle::try_current().map_err(|_| {
             Status::unavailable(
                 "there is no Tokio runtime here, and servers are looked for by a task: watch them in \
@@ -192,7 +187,9 @@ impl ServersBuilder {
             )
         })?;
         let (tells, changes) = mpsc::channel(WAITING);
-        let task = runtime.spawn(watch::watch(self, first, tells)).abort_handle();
+        let task = runtime
+            .spawn(watch::watch((self.source, self.every), self.channels, first, tells))
+            .abort_handle();
         Ok(Servers { changes, task })
     }
 }

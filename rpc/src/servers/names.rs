@@ -5,13 +5,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use doorbell_am::Name;
 
-use super::Found;
+use super::source::LookUp;
 
 /// The names of the servers with the number `service` at the addresses that a look-up finds.
 pub async fn of(
     service: u64,
     looked_up: impl Future<Output = io::Result<Vec<SocketAddr>>> + Send,
-) -> Found {
+) -> LookUp {
     let addresses = looked_up.await?;
     if addresses.is_empty() {
         return Err("the look-up has found no address".into());

@@ -1,24 +1,26 @@
 //! The task that looks for servers again and again, and tells what has changed.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use doorbell_am::Name;
 use tokio::sync::mpsc::Sender;
 use tower::discover::Change;
 
-use super::{Found, ServersBuilder};
+use super::source::{LookUp, Source};
 use crate::client::{ChannelBuilder, WhenReady};
-use crate::context::deadline_after;
+use crate::deadlines::deadline_after;
 use crate::status::chain;
 
-/// Looks for servers until nobody hears of the changes any more. `first` is what was found before,
-/// if somebody has looked.
+/// Looks for servers by `source`, at intervals of `every`, until nobody hears of the changes any
+/// more. `first` is what was found before, if somebody has looked. Channels to the servers are made
+/// by `channels`.
 pub async fn watch(
-    servers: ServersBuilder,
-    mut first: Option<Found>,
+    (mut source, every): (Source, Duration),
+    channels: ChannelBuilder,
+    mut first: Option<LookUp>,
     tells: Sender<Change<Name, WhenReady>>,
 ) {
-    let ServersBuilder { mut source, every, channels } = servers;
     let mut known = Known { servers: HashSet::new(), channels, tells };
     let mut warned = None;
     while !known.tells.is_closed() {

@@ -2,7 +2,7 @@
 //! answer is right, memory does not grow, and nothing is left at either end.
 //!
 //! A run takes a few seconds, or as many as `DOORBELL_SOAK` says. Ten minutes of each:
-//! `DOORBELL_SOAK=600 cargo test -p doorbell-rpc --test soak -- --nocapture --test-threads=1`
+//! `DOORBELL_SOAK=600 cargo test -p doorbell-rpc --test process soak -- --nocapture --test-threads=1`
 
 use std::time::{Duration, Instant};
 

@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use super::handles::{By, Done, Tally};
+use super::handles::{By, Done};
 use super::place::EMPTY;
 use super::span::{MOST_AT_ONCE, pieces};
 use crate::element::Element;
 use crate::error::{AccessError, Error};
 use crate::global_ptr::GlobalPtr;
+use crate::landing::Tally;
 use crate::messages::{Entry, Operation, Target};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::world::{Core, Landing, World};

@@ -1,6 +1,6 @@
 //! Handles to operations that are under way.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use doorbell_am::costs::{Cost, span};
 
 use crate::element::Element;
 use crate::error::{Error, ErrorKind};
-use crate::landing::{Slot, Values};
+use crate::landing::{Slot, Tally, Values};
 use crate::world::{Core, Waits, World};
 
 /// A handle to a value that is being fetched: see [`Place::get`](crate::Place::get).
@@ -187,7 +187,8 @@ impl By {
             Self::Now => true,
             Self::Message { rank, number } => {
                 let far = core.peers[*rank].far.as_ref();
-                far.is_none_or(|far| far.answered.get() > *number) || core.fates.has_gone(*rank)
+                far.is_none_or(|far| far.answered.get() > *number)
+                    || core.departures.has_gone(*rank)
             }
             Self::Tally(tally) => tally.missing.get() == 0,
             Self::All(all) => all.iter().all(|by| by.is_done(core)),
@@ -196,8 +197,8 @@ impl By {
 
     fn outcome(&self, core: &Core) -> Result<(), Error> {
         match self {
-            Self::Message { rank, .. } if core.fates.has_gone(*rank) => {
-                Err(core.fates.of(*rank).into())
+            Self::Message { rank, .. } if core.departures.has_gone(*rank) => {
+                Err(core.departures.of(*rank).into())
             }
             Self::Now | Self::Message { .. } => Ok(()),
             Self::Tally(tally) => tally.failure.borrow().clone().map_or(Ok(()), Err),
@@ -228,27 +229,5 @@ impl Done {
 impl fmt::Debug for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Done").field("done", &self.is_done()).finish()
-    }
-}
-
-/// A count of the requests under way that make up one operation, with their first failure.
-#[derive(Default)]
-pub(crate) struct Tally {
-    pub missing: Cell<usize>,
-    pub failure: RefCell<Option<Error>>,
-}
-
-impl Tally {
-    pub fn one_more(&self) {
-        self.missing.set(self.missing.get() + 1);
-    }
-
-    pub fn one_done(&self) {
-        self.missing.set(self.missing.get() - 1);
-    }
-
-    pub fn failed(&self, why: &Error) {
-        self.one_done();
-        self.failure.borrow_mut().get_or_insert_with(|| why.clone());
     }
 }

@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `place`, `span` | one element, or many, and the operations on them |
-//! | `atomic`, `signals`, `copying`, `indexed` | further operations on places and spans |
+//! | `atomic`, `signals`, `copying` | further operations on places and spans |
 //! | `handles` | handles to operations that are under way |
 //!
 //! An access is given a pointer and a world. It checks the pointer, hands the operation to the
@@ -12,12 +12,13 @@
 mod atomic;
 mod copying;
 mod handles;
-mod indexed;
 mod place;
 mod signals;
 mod span;
 
-pub(crate) use handles::Tally;
+pub(crate) use handles::By;
 pub use handles::{Done, Get, GetAll};
 pub use place::Place;
+pub(crate) use place::{EMPTY, load};
 pub use span::Span;
+pub(crate) use span::pieces;

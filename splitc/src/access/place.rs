@@ -9,7 +9,7 @@ use super::handles::{By, Done, Get};
 use crate::element::Element;
 use crate::error::Error;
 use crate::global_ptr::GlobalPtr;
-use crate::landing::Slot;
+use crate::landing::{Slot, Tally};
 use crate::messages::{Entry, Operation, Row, Target};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::world::{Landing, What, World};
@@ -213,12 +213,12 @@ impl<'w, T: Element> Place<'w, T> {
 }
 
 /// An entry without data, from which operations make theirs.
-pub(super) const EMPTY: Entry<'static> =
+pub(crate) const EMPTY: Entry<'static> =
     Entry { operation: Operation::Get, len: 0, offset: 0, words: &[], bytes: &[] };
 
 /// Loads the value at a place of memory.
 #[inline]
-pub(super) fn load<T: Element>(memory: &Region, offset: usize) -> T {
+pub(crate) fn load<T: Element>(memory: &Region, offset: usize) -> T {
     let mut value = T::new_zeroed();
     if size_of::<T>() == 8 && offset.is_multiple_of(8) {
         let word = memory.load(offset).expect("the range was checked");
@@ -362,7 +362,7 @@ impl crate::world::Core {
         offset: usize,
         data: Data,
     ) -> Result<By, Error> {
-        let tally = std::rc::Rc::new(super::Tally::default());
+        let tally = std::rc::Rc::new(Tally::default());
         tally.one_more();
         self.post_write((peer.rank, far), offset, data, Landing::Tally(tally.clone()))?;
         Ok(By::Tally(tally))

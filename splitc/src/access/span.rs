@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use zerocopy::IntoBytes;
 
-use super::handles::{By, Done, GetAll, Tally};
+use super::handles::{By, Done, GetAll};
 use super::place::{EMPTY, data_of};
 use crate::element::Element;
 use crate::error::Error;
 use crate::global_ptr::GlobalPtr;
-use crate::landing::Values;
+use crate::landing::{Tally, Values};
 use crate::messages::{Entry, Row};
 use crate::peers::{Far, Peer, Route, Shape};
 use crate::world::{Landing, World};
@@ -309,7 +309,7 @@ pub(super) const MOST_AT_ONCE: usize = 1 << 20;
 
 /// Splits a range that goes from one place to another into pieces of at most `longest` bytes.
 /// Yields the beginning of each piece at both places, and its length.
-pub(super) fn pieces(
+pub(crate) fn pieces(
     (from, to, len): (usize, usize, usize),
     longest: usize,
 ) -> impl Iterator<Item = (usize, usize, usize)> {

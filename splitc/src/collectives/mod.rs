@@ -4,7 +4,7 @@
 //! collective as a value, which `begun` awaits in place or lets run in the background. By
 //! `agreements` the library itself makes sure that all processes do the same. Values and
 //! operators are encoded by `combining`, and `operators` has the usual ones. The group of Active
-//! Messages below carries all of this; `words` translates its errors from members to processes.
+//! Messages below carries all of this.
 
 mod agreements;
 mod begun;
@@ -12,12 +12,10 @@ mod combining;
 mod operations;
 pub mod operators;
 mod team;
-mod words;
 
 pub(crate) use agreements::{About, differs};
 pub use begun::{Awaited, Begun, Collective};
 pub use team::Team;
-pub(crate) use words::{early, gone, in_words};
 
 use crate::error::Error;
 use crate::world::World;

@@ -169,7 +169,7 @@ impl RunError {
         let Self::Failed { rank, why } = self else { return None };
         let early =
             causes(&**why).find_map(|why| match why.downcast_ref::<crate::Error>()?.kind() {
-                ErrorKind::Group(why) => crate::collectives::early(why),
+                ErrorKind::Group(why) => crate::group_errors::early(why),
                 _ => None,
             });
         early.filter(|early| early != rank)

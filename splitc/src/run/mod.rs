@@ -3,13 +3,14 @@
 //!
 //! `member` runs the program in one process, and every kind of job comes down to it. `threads`
 //! starts many members in one process, `processes` starts processes of this machine, and `launched`
-//! joins the job of a launcher. `error` has the errors of all of them. A job is given a program and
-//! a configuration, and returns what the program returns.
+//! joins the job of a launcher. `secret` makes the key of a job, and `error` has the errors of all of
+//! them. A job is given a program and a configuration, and returns what the program returns.
 
 mod error;
 mod launched;
 mod member;
 mod processes;
+mod secret;
 mod threads;
 
 use std::env::VarError;
@@ -264,9 +265,4 @@ fn number(variable: &'static str) -> Result<Option<usize>, RunError> {
         Ok(number) => Ok(Some(number)),
         Err(_) => Err(RunError::Environment { variable, found, expected: "a decimal number" }),
     }
-}
-
-/// A random number that other processes can't guess.
-fn secret() -> u64 {
-    getrandom::u64().expect("Linux has random numbers once it has started")
 }

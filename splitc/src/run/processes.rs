@@ -15,7 +15,8 @@ use doorbell_job::{Absence, Children, Route, SECONDARY, Starter, Teller};
 use doorbell_verbs::Nic;
 
 use super::member::{joined, on_thread, open, play, play_and_tell};
-use super::{BoxError, RunError, secret};
+use super::secret::secret;
+use super::{BoxError, RunError};
 use crate::config::Config;
 use crate::world::{JoinError, Kin, World};
 

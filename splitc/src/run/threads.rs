@@ -7,7 +7,8 @@ use doorbell_job::Route;
 use doorbell_verbs::Nic;
 
 use super::member::{joined, on_thread, open, play_and_tell};
-use super::{BoxError, RunError, secret};
+use super::secret::secret;
+use super::{BoxError, RunError};
 use crate::config::Config;
 use crate::heap::Heaps;
 use crate::messages::LONGEST_HEAP;

@@ -174,7 +174,7 @@ impl Core {
 
     #[cold]
     fn after_failure(&self, peer: &Peer, why: Error) -> Result<Option<Error>, Error> {
-        if !self.fates.has_gone(peer.rank) {
+        if !self.departures.has_gone(peer.rank) {
             return Err(why);
         }
         peer.untold.set(0);

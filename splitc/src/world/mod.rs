@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `join` | connects all processes, and makes the world |
 //! | `progress`, `serving` | wait for operations, and serve other processes meanwhile |
-//! | `sending`, `one_sided`, `deferred` | carry operations by messages, by RDMA, and in mapped memory |
+//! | `sending`, `one_sided`, `changing` | carry operations by messages, by RDMA, and in mapped memory |
+//! | `flight`, `deferred` | a one-sided request, and changes of mapped memory, that are under way |
 //! | `flushing` | sends everything that waits to be aggregated with more |
 //! | `stall` | reports waits that take long |
 //! | `keeper` | answers for a process that computes for long |
@@ -13,7 +14,9 @@
 //! This file has the state that all of them share. Accesses, arrays and collectives build on the
 //! world, which does not know them.
 
+mod changing;
 mod deferred;
+mod flight;
 mod flushing;
 mod join;
 mod keeper;
@@ -36,8 +39,8 @@ use slab::Slab;
 use tokio::task::AbortHandle;
 
 use crate::config::Carrier;
+use crate::departures::Departures;
 use crate::error::{AccessError, Error, ErrorKind};
-use crate::fates::Fates;
 use crate::functions::Defined;
 use crate::global_ptr::{ALONE, GlobalPtr, Raw};
 use crate::heap::Heap;
@@ -45,9 +48,9 @@ use crate::landing::Slot;
 use crate::messages::Served;
 use crate::peers::Peer;
 
+pub(crate) use flight::{Flight, Landing};
 pub use join::{JoinError, Membership};
 pub(crate) use join::{Kin, LONGEST, nic_config, shared_nic_config, threads_of_nic};
-pub(crate) use one_sided::{Flight, Landing};
 pub(crate) use sending::What;
 pub(crate) use stall::Waits;
 
@@ -74,7 +77,7 @@ pub(crate) struct Core {
     pub heap: Heap,
     pub peers: Box<[Peer]>,
     pub served: Arc<Served>,
-    pub fates: Arc<Fates>,
+    pub departures: Arc<Departures>,
     pub flights: RefCell<Slab<Flight>>,
     /// How many messages of operations and one-sided requests are under way.
     pub outstanding: Cell<usize>,
@@ -276,8 +279,8 @@ impl Core {
                 AccessError::Misaligned { offset: raw.offset, align: align_of::<T>() }.into()
             );
         }
-        if self.fates.has_gone(rank) {
-            return Err(self.fates.of(rank).into());
+        if self.departures.has_gone(rank) {
+            return Err(self.departures.of(rank).into());
         }
         Ok((peer, raw.offset as usize))
     }

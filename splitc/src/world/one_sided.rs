@@ -1,6 +1,5 @@
-//! One-sided requests that are under way, and where their results land.
+//! One-sided requests: posted to peers, and completed.
 
-use std::rc::Rc;
 use std::task::Waker;
 
 use doorbell_am::costs::{Cost, span};
@@ -8,30 +7,11 @@ use doorbell_verbs::work::{CompareSwap, FetchAdd, Read, Write};
 use doorbell_verbs::{Data, Done, Failure, Memory, PostError, WorkRequest};
 
 use super::Core;
+use super::flight::{Flight, Landing};
 use super::port::Port;
-use crate::access::Tally;
 use crate::error::Error;
 use crate::landing::Slot;
-use crate::messages::Row;
 use crate::peers::Far;
-
-/// A one-sided request that is under way.
-pub(crate) struct Flight {
-    pub rank: usize,
-    pub landing: Landing,
-}
-
-/// The destination of a one-sided request's result.
-pub(crate) enum Landing {
-    /// A request without a destination, of which only the completion counts.
-    Nothing,
-    /// A tally, which counts the completions of several requests.
-    Tally(Rc<Tally>),
-    /// A slot, for the bytes that were read, or the value that an atomic operation found.
-    Slot(u32),
-    /// A row of values, for bytes that were read: so many bytes behind its beginning.
-    Row(Row, u64),
-}
 
 impl Core {
     /// Posts a one-sided request to a peer. While the send queue is full, the call makes progress
@@ -67,7 +47,7 @@ impl Core {
                     if far.requests.borrow().room() == 0 {
                         self.bundle.poll(true);
                     }
-                    if self.fates.has_gone(rank) {
+                    if self.departures.has_gone(rank) {
                         break;
                     }
                 }
@@ -178,7 +158,7 @@ impl Core {
         if let Some(far) = &self.peers[rank].far {
             self.note_end(rank, far, &why.to_string());
         }
-        let why: Error = self.fates.of(rank).into();
+        let why: Error = self.departures.of(rank).into();
         match flight.landing {
             Landing::Nothing => self.note(why),
             Landing::Tally(tally) => {

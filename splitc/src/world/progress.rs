@@ -112,7 +112,7 @@ impl Core {
             // Meanwhile other futures of this process may begin more, or leave more to be sent.
             self.until(|_| Waits::Operations, |core| done(core).then_some(())).await;
         }
-        match self.fates.any() {
+        match self.departures.any() {
             true => self.failure.take().map_or(Ok(()), Err),
             false => Ok(()),
         }
@@ -165,7 +165,7 @@ impl Core {
             let Some(answer) = self.served.next_answer() else { break };
             self.take_answer(answer);
         }
-        if self.fates.any() {
+        if self.departures.any() {
             self.bury();
         }
     }
@@ -253,7 +253,7 @@ impl Core {
     /// Fails everything that is under way, or waits to be sent, to peers that have gone.
     #[cold]
     fn bury(&self) {
-        let gone = self.peers.iter().filter(|peer| self.fates.has_gone(peer.rank));
+        let gone = self.peers.iter().filter(|peer| self.departures.has_gone(peer.rank));
         for (peer, far) in gone.filter_map(|peer| Some((peer, peer.far.as_ref()?))) {
             peer.untold.set(0);
             self.bury_one(peer.rank, far);
@@ -265,10 +265,10 @@ impl Core {
             let Some(batch) = far.pending.borrow_mut().pop_front() else { break };
             far.answered.set(far.answered.get() + 1);
             self.outstanding.set(self.outstanding.get() - 1);
-            self.fail(batch, self.fates.of(rank).into());
+            self.fail(batch, self.departures.of(rank).into());
         }
-        if self.give_up(far, || self.fates.of(rank).into()) {
-            self.note(self.fates.of(rank).into());
+        if self.give_up(far, || self.departures.of(rank).into()) {
+            self.note(self.departures.of(rank).into());
         }
     }
 

@@ -7,8 +7,8 @@ use doorbell_am::{Credit, SendError};
 use doorbell_verbs::ConnectionState;
 
 use super::{Core, Landing, Waits};
+use crate::departures::told;
 use crate::error::Error;
-use crate::fates::told;
 use crate::heap::{counter, sleepers};
 use crate::messages::{ENDED, OPERATIONS, STORES, WAKE};
 use crate::peers::{Far, Peer, Route, Shape};
@@ -227,13 +227,13 @@ impl Core {
             ),
         };
         self.note_end(rank, far, &why);
-        self.fates.of(rank).into()
+        self.departures.of(rank).into()
     }
 
     /// Notes that a peer has gone, and why.
     #[cold]
     pub fn note_end(&self, rank: usize, _far: &Far, why: &str) {
-        self.fates.note(rank, why);
+        self.departures.note(rank, why);
     }
 }
 

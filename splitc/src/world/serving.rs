@@ -31,7 +31,7 @@ impl Core {
         for peer in &self.peers {
             if let Some(far) = &peer.far
                 && let ConnectionState::Ended(_) = far.connection.state()
-                && !self.fates.has_gone(peer.rank)
+                && !self.departures.has_gone(peer.rank)
             {
                 self.gone(peer.rank, far);
             }

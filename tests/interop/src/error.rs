@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorbell_kit::lab::{LabError, passed_over};
 use thiserror::Error;
 
-use crate::Output;
+use crate::output::Output;
 
 /// What went wrong.
 #[derive(Debug, Error)]

@@ -15,11 +15,9 @@ pub use config::GuestConfig;
 use console::Console;
 use control::{Control, Reader};
 use machine::Machine;
-pub use running::{Output, Running};
+pub use running::Running;
 
-/// What the kernel starts, and what that becomes.
-pub(crate) const INIT: &str = include_str!("../guest/init");
-pub(crate) const AGENT: &str = include_str!("../guest/agent.py");
+pub use crate::output::Output;
 
 /// A guest that is up: its device `rxe0` is active, and has a GID for each of its addresses.
 ///

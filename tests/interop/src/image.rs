@@ -12,9 +12,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crate::Error;
 use crate::packages::Packages;
 use crate::tools::{Tool, at};
-use crate::{Error, guest};
 
 use tree::Tree;
 
@@ -24,9 +24,13 @@ const MAKERS: [&str; 6] = [
     include_str!("image/cpio.rs"),
     include_str!("image/modules.rs"),
     include_str!("image/tree.rs"),
-    guest::INIT,
-    guest::AGENT,
+    INIT,
+    AGENT,
 ];
+
+/// The program that the kernel starts, and the agent that this program becomes.
+const INIT: &str = include_str!("../guest/init");
+const AGENT: &str = include_str!("../guest/agent.py");
 
 /// The names of the files of an image.
 const KERNEL: &str = "vmlinuz";
@@ -104,8 +108,8 @@ impl Image {
         let mut tree = Tree::default();
         tree.take_system(&others)?;
         tree.take_modules(modules::find(&kernel)?);
-        tree.add("init", cpio::File::program(guest::INIT));
-        tree.add("usr/lib/doorbell/agent.py", cpio::File::text(guest::AGENT));
+        tree.add("init", cpio::File::program(INIT));
+        tree.add("usr/lib/doorbell/agent.py", cpio::File::text(AGENT));
         write(&tree, &made.join(ARCHIVE))?;
         take_kernel(&kernel, &made.join(KERNEL))?;
         fs::rename(&made, &self.folder).map_err(at("naming the image", &self.folder))?;

@@ -35,12 +35,14 @@ mod error;
 pub mod guest;
 mod image;
 pub mod link;
+mod output;
 pub mod packages;
 #[allow(unsafe_code)]
 mod sys;
 mod tools;
 
 pub use error::{Error, or_pass_over};
-pub use guest::{Guest, GuestConfig, Output, Running};
+pub use guest::{Guest, GuestConfig, Running};
 pub use image::Image;
 pub use link::{Counters, Faults, Link, Stall, Way};
+pub use output::Output;

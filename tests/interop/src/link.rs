@@ -4,11 +4,13 @@
 //! the guest, and what the guest sends comes out there: a thread carries it. It can keep a record
 //! of all frames, and do harm to those of RoCE.
 
+mod counters;
 mod faults;
 mod harm;
 mod roce;
 mod shuttle;
 mod stall;
+mod way;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -23,11 +25,13 @@ use doorbell_kit::lab::{Cable, Lab, LabError};
 use crate::tools::at;
 use crate::{Error, sys};
 
+pub use counters::Counters;
 pub use faults::Faults;
 use harm::Harm;
 use shuttle::{Recording, Shuttle, State};
 use stall::Sender;
 pub use stall::Stall;
+pub use way::Way;
 
 /// What the receiving socket may hold, where that is not limited to less.
 const QUEUE: i32 = 8 << 20;
@@ -40,46 +44,6 @@ const OFFLOADS: [&str; 5] = [
     "generic-segmentation-offload",
     "generic-receive-offload",
 ];
-
-/// A direction of the link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// From the namespace to the guest.
-    ToGuest,
-    /// From the guest to the namespace.
-    FromGuest,
-}
-
-impl Way {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::ToGuest, Self::FromGuest];
-}
-
-/// What happened on one direction of the link.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counters {
-    /// Frames that came from the sender.
-    pub frames: u64,
-    /// Those of them that faults may strike.
-    pub roce: u64,
-    /// Frames of RoCE that were lost on purpose.
-    pub lost: u64,
-    /// Second copies that were made.
-    pub repeated: u64,
-    /// Frames that were held back.
-    pub delayed: u64,
-    /// Frames, second copies among them, of which bits were flipped.
-    pub corrupted: u64,
-    /// Frames of any kind for which there was no room: nobody's purpose.
-    pub dropped: u64,
-}
-
-impl Counters {
-    /// How many times a frame of this direction did not arrive as it was sent, on purpose or not.
-    const fn harmed(&self) -> u64 {
-        self.lost + self.repeated + self.delayed + self.corrupted + self.dropped
-    }
-}
 
 /// A link that is plugged in. It is pulled when this is dropped.
 #[derive(Debug)]

@@ -1,32 +1,32 @@
-//! Another process of a test: the same test, started again in another part.
+//! A child process that plays another part of a test: the same test, started again.
 //!
 //! The function that is marked as the test runs from its beginning in the child, too, and does what
-//! [`part`] says there. Parent and child talk in lines.
+//! [`part`] asks for there. Parent and child exchange lines of text.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write, stdin};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-use crate::lab::Namespace;
+use crate::namespace::Namespace;
 use crate::sys;
 
-/// Says to a child which part it has.
+/// The environment variable that tells a child which part it plays.
 const PART: &str = "DOORBELL_PART";
 
-/// What lines for the parent begin with: the test harness prints, too.
+/// The beginning of lines for the parent, since the test harness prints lines, too.
 const MARK: &str = "to the parent: ";
 
-/// The part that this process has in the test, if it is a child.
+/// The part that this process plays in the test, if it is a child.
 pub fn part() -> Option<String> {
     std::env::var(PART).ok()
 }
 
-/// Says a line to the parent, of a child.
+/// Sends a line of text from a child to its parent.
 pub fn tell(line: impl std::fmt::Display) {
     println!("{MARK}{line}");
 }
 
-/// The next line that the parent says, if it says one more.
+/// The next line from the parent; `None` if the parent sends no more.
 pub fn listen() -> Option<String> {
     let line = stdin().lines().next()?;
     Some(line.expect("the parent says text"))
@@ -48,14 +48,15 @@ pub(crate) fn test_again(test: &str, namespace: Option<&Namespace>) -> Command {
     of_test(command, test)
 }
 
-/// Has a command that runs this program run one test of it, alone.
+/// Adds the arguments by which this program runs one of its tests alone.
 pub(crate) fn of_test(mut command: Command, test: &str) -> Command {
     command.args(["--exact", test, "--include-ignored", "--nocapture"]);
     command
 }
 
-/// Runs a test in a process of its own: one that counts descriptors, or closes some to open the
-/// same address again. Where other tests start processes, each has all descriptors for a moment.
+/// Runs a test in a process of its own, for tests that count descriptors, or close one to open the
+/// same address again. Where other tests start processes, each child has all descriptors for a
+/// moment.
 pub fn alone<F: FnOnce()>(test: F) {
     match part() {
         Some(_) => test(),
@@ -63,8 +64,8 @@ pub fn alone<F: FnOnce()>(test: F) {
     }
 }
 
-/// A process that plays another part of a test. It is killed when this is dropped, and when the
-/// thread that has started it ends.
+/// A process that plays another part of a test. The process is killed when this is dropped, and
+/// when the thread ends that has started it.
 #[derive(Debug)]
 pub struct Child {
     process: std::process::Child,
@@ -76,7 +77,7 @@ impl Child {
     /// Starts a test of this program again, in the named part; in a namespace, if one is given.
     ///
     /// # Panics
-    /// When it can't be started.
+    /// When the child can't be started.
     pub fn start(test: &str, part: &str, namespace: Option<&Namespace>) -> Self {
         Self::start_by(test_again(test, namespace), part)
     }
@@ -91,10 +92,10 @@ impl Child {
         Self { process, says: BufReader::new(says), hears }
     }
 
-    /// The next line that it tells.
+    /// Waits for the next line from the child.
     ///
     /// # Panics
-    /// When it ends without one.
+    /// When the child ends without another line.
     pub fn hear(&mut self) -> String {
         let line = self.next_line();
         line.unwrap_or_else(|| panic!("the other process ended: {:?}", self.process.wait()))
@@ -112,32 +113,31 @@ impl Child {
         }
     }
 
-    /// Says a line to it.
+    /// Sends a line of text to the child.
     pub fn say(&mut self, line: impl std::fmt::Display) {
         writeln!(self.hears, "{line}").expect("it is still there");
     }
 
-    /// Stops it by SIGSTOP, so that it does nothing at all any more. It has stopped when this
-    /// returns.
+    /// Stops the child by SIGSTOP, and returns when the child has stopped.
     pub fn stop(&mut self) {
         sys::stop(self.process.id()).expect("a child can be stopped");
     }
 
-    /// Has it go on by SIGCONT, after it was stopped.
+    /// Continues a stopped child by SIGCONT.
     pub fn resume(&mut self) {
         sys::resume(self.process.id()).expect("a child can go on");
     }
 
-    /// Ends it by SIGKILL, whatever it is doing.
+    /// Ends the child by SIGKILL, whatever the child is doing.
     pub fn kill(&mut self) -> ExitStatus {
         self.process.kill().expect("a child can be killed");
         self.process.wait().expect("it is a child")
     }
 
-    /// Waits for its end, which must be a good one.
+    /// Waits for the end of the child, whose test must succeed.
     ///
     /// # Panics
-    /// When its test has failed.
+    /// When the child's test has failed.
     pub fn end(mut self) {
         while self.next_line().is_some() {}
         let status = self.process.wait().expect("it is a child");
@@ -147,7 +147,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Both fail if it has ended and was waited for.
+        // Both calls fail if the child has ended and was waited for.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

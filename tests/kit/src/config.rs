@@ -1,32 +1,31 @@
-//! What cables and switches are like.
+//! The configuration of cables and switches.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::faults::Faults;
 
-/// How fast bits go onto a cable.
+/// The rate at which bits go onto a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bandwidth(Option<u64>);
 
 impl Bandwidth {
-    /// A frame takes no time to leave, and none ever waits for another.
+    /// An unlimited rate, at which a frame leaves in no time, and never waits for another frame.
     pub const UNLIMITED: Self = Self(None);
 
-    /// So many bits a second, of which there must be some: what lets nothing through is a cable
-    /// that was cut.
+    /// A rate in bits per second, which must not be zero. To let nothing through, cut the cable.
     pub const fn bits_per_second(bits: u64) -> Self {
         assert!(bits > 0, "a bandwidth of nothing: cut the link instead");
         Self(Some(bits))
     }
 
-    /// So many times 10^9 bits a second.
+    /// A rate in units of 10^9 bits per second.
     pub const fn gigabits_per_second(gigabits: u64) -> Self {
         Self::bits_per_second(gigabits.saturating_mul(1_000_000_000))
     }
 
-    /// The whole nanoseconds that `bytes` take, if they take any. What is left over is kept in
-    /// `carry`, in parts of a nanosecond of which the bandwidth makes a whole one.
+    /// The whole nanoseconds that `bytes` take; `None` at an unlimited rate. The remainder is kept
+    /// in `carry`, in units of a nanosecond divided by the bits per second.
     pub(crate) const fn serialise(self, bytes: usize, carry: &mut u64) -> Option<u64> {
         let Some(bits) = self.0 else { return None };
         let parts = (bytes as u64).saturating_mul(8 * 1_000_000_000).saturating_add(*carry);
@@ -44,7 +43,7 @@ impl fmt::Display for Bandwidth {
     }
 }
 
-/// What a cable is like.
+/// The properties of a cable.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -58,22 +57,23 @@ impl fmt::Display for Bandwidth {
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkConfig {
-    /// From the last bit leaving one end to its reaching the other.
+    /// The time from when the last bit of a frame leaves one end until it reaches the other end.
     pub latency: Duration,
-    /// How fast bits go onto the cable, at each end. Only the bytes of frames count: neither check
-    /// sum nor preamble nor gap. Departures are whole nanoseconds, rounded down; of frames back to
-    /// back what was rounded off is not lost, so that many take exactly their time.
+    /// The rate at which bits go onto the cable, at each end. Only the bytes of frames count, and
+    /// neither checksum nor preamble nor gap. Departures are rounded down to whole nanoseconds; the
+    /// remainder is carried over to a frame that follows at once, so that many frames take exactly
+    /// their time.
     pub bandwidth: Bandwidth,
-    /// The longest frame, without the 14 bytes of its Ethernet header. Longer ones are dropped.
+    /// The longest frame, without the 14 bytes of its Ethernet header. Longer frames are dropped.
     pub mtu: usize,
-    /// What goes wrong from the first end to the second.
+    /// The faults of frames from the first end to the second.
     pub forth: Faults,
-    /// What goes wrong from the second end to the first.
+    /// The faults of frames from the second end to the first.
     pub back: Faults,
 }
 
 impl LinkConfig {
-    /// The same with these faults in both directions.
+    /// Returns the configuration with these faults in both directions.
     #[must_use]
     pub const fn with_faults(self, faults: Faults) -> Self {
         Self { forth: faults, back: faults, ..self }
@@ -81,7 +81,8 @@ impl LinkConfig {
 }
 
 impl Default for LinkConfig {
-    /// A microsecond, unlimited bandwidth, the 1500 bytes of plain Ethernet, no faults.
+    /// A latency of a microsecond, unlimited bandwidth, the 1500 bytes of plain Ethernet, and no
+    /// faults.
     fn default() -> Self {
         Self {
             latency: Duration::from_micros(1),
@@ -93,21 +94,22 @@ impl Default for LinkConfig {
     }
 }
 
-/// What a switch is like.
+/// The properties of a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchConfig {
-    /// From the last bit of a frame being there to its standing in the queue of an output.
+    /// The time from when the last bit of a frame has come in until the frame is in the queue of an
+    /// output port.
     pub latency: Duration,
-    /// The bytes that each output port may hold. A frame is in there until its last bit has left,
-    /// and dropped if it does not fit whole.
+    /// The bytes that each output port may hold. A frame takes room until its last bit has left,
+    /// and is dropped if it does not fit as a whole.
     pub buffer: usize,
-    /// A frame that finds more bytes than this in its output's queue, itself not counted, is
-    /// marked Congestion Experienced if its ECN bits say that its ends understand that.
+    /// The bytes in an output queue from which on frames are marked Congestion Experienced, if
+    /// their ECN bits allow marks. The bytes of the frame itself don't count.
     pub ecn_threshold: Option<usize>,
 }
 
 impl Default for SwitchConfig {
-    /// Half a microsecond, a mebibyte for each port, no marks.
+    /// A latency of half a microsecond, a buffer of a mebibyte for each port, and no marks.
     fn default() -> Self {
         Self { latency: Duration::from_nanos(500), buffer: 1 << 20, ecn_threshold: None }
     }

@@ -1,47 +1,49 @@
-//! What became of the frames.
+//! The counts of frames by what became of them.
 
-/// How many frames there were, and what became of them.
+/// The numbers of frames that were sent or copied, and of what became of them.
 ///
-/// Every frame that comes to be, by being sent or as a copy of another, ends once:
-/// `sent + duplicated + flooded` is `delivered + lost + cut + partitioned + restarted + oversized +
-/// tail_dropped + filtered + looped + undeliverable` and what is still
-/// [on its way](crate::Network::in_flight).
+/// Each frame that is sent, or made as a copy, ends once: `sent + duplicated + flooded` is the sum
+/// of `delivered + lost + cut + partitioned + restarted + oversized + tail_dropped + filtered +
+/// looped + undeliverable` and the frames that are still [on their way](crate::Network::in_flight).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Sent by stations.
+    /// Frames that stations have sent.
     pub sent: u64,
-    /// Second copies made by a cable.
+    /// Second copies that cables have made.
     pub duplicated: u64,
-    /// Copies made by a switch that flooded: one less than the ports it flooded to.
+    /// Copies that switches have made by flooding: for each frame one less than the ports it was
+    /// flooded to.
     pub flooded: u64,
 
-    /// Brought to a station.
+    /// Frames that were delivered to a station.
     pub delivered: u64,
-    /// Lost by a cable.
+    /// Frames that a cable has lost.
     pub lost: u64,
-    /// On a cable when it was cut, or sent into it since.
+    /// Frames that were on a cable when it was cut, or were sent into it since.
     pub cut: u64,
-    /// Kept from a station by a partition.
+    /// Frames that a partition has kept from a station.
     pub partitioned: u64,
-    /// Lost because the station that they were for, or waited in, was restarted.
+    /// Frames that were lost because their station was restarted, for which they were or in which
+    /// they waited.
     pub restarted: u64,
-    /// Dropped before a cable whose MTU they exceeded.
+    /// Frames that were dropped since they exceeded the MTU of a cable.
     pub oversized: u64,
-    /// Dropped before an output port of a switch whose buffer was full.
+    /// Frames that were dropped at an output port of a switch whose buffer was full.
     pub tail_dropped: u64,
-    /// Not forwarded, as their destination is behind the port that they came from.
+    /// Frames that a switch has not forwarded, since their destination is behind the port by which
+    /// they came.
     pub filtered: u64,
-    /// Dropped for having crossed more switches than there are, which takes a loop.
+    /// Frames that were dropped in a loop, after they had crossed more switches than there are.
     pub looped: u64,
-    /// Without a way to go: no cable at the station, no other port at the switch, or too short to
-    /// have an Ethernet header.
+    /// Frames that could go nowhere: there was no cable at the station, no other port at the
+    /// switch, or the frame was too short to have an Ethernet header.
     pub undeliverable: u64,
 
-    /// Corrupted by a cable. A frame may be so more than once.
+    /// Corruptions of frames by cables. A frame may be corrupted more than once.
     pub corrupted: u64,
-    /// Held back by a cable, so that later frames could overtake.
+    /// Frames that a cable has held back, so that later frames could overtake them.
     pub reordered: u64,
-    /// Marked Congestion Experienced by a switch.
+    /// Frames that a switch has marked Congestion Experienced.
     pub marked: u64,
 }

@@ -1,14 +1,14 @@
-//! Marking a frame: Congestion Experienced.
+//! Marking frames as ECN does: Congestion Experienced.
 //!
-//! A switch looks at the header behind Ethernet's and no further: what the packet carries is not
-//! its business. InfiniBand's global route header, as RoCE v1 has it, has the form of IPv6's.
+//! A switch reads the header behind the Ethernet header, and nothing further. InfiniBand's global
+//! route header, with which RoCE v1 begins, has the form of the IPv6 header.
 
 use doorbell_core::wire::{EtherType, Ethernet, Grh, Ipv4, Ipv6};
 
 const CONGESTION_EXPERIENCED: u8 = 0b11;
 
-/// Marks the frame, if it is IPv4, IPv6 or RoCE v1 and its ends say that they understand marks.
-/// Whether it was changed: what is marked already is not.
+/// Marks a frame of IPv4, IPv6 or RoCE v1 whose ECN bits allow marks. Returns whether the frame was
+/// changed; a frame that is marked already is not.
 pub(crate) fn mark(frame: &mut [u8]) -> bool {
     let Ok((ethernet, _)) = Ethernet::parse(frame) else { return false };
     let packet = &mut frame[Ethernet::LEN..];
@@ -32,7 +32,8 @@ fn mark_ipv4(packet: &mut [u8]) -> bool {
         |packet: &[u8], at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
     let before = word(packet, 0);
     packet[1] |= CONGESTION_EXPERIENCED;
-    // As RFC 1624 has it: by the difference, so that a sum that was wrong remains wrong.
+    // The checksum is updated by the difference, as in RFC 1624, so that a wrong checksum remains
+    // wrong.
     let sum = (!word(packet, 10) & 0xFFFF) + (!before & 0xFFFF) + word(packet, 0);
     let sum = (sum & 0xFFFF) + (sum >> 16);
     let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;

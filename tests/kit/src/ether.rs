@@ -1,4 +1,4 @@
-//! A simulated network as devices have it: each at a station, all in one virtual time.
+//! A simulated network with devices at its stations, all in one virtual time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,23 +13,25 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, PathMtu};
 use doorbell_transports::{Address, Burst, Capabilities, Device, ReachError, Statistics};
 
-use crate::network::{Event, Network, StationId};
+use crate::addressing::path_between;
+use crate::ids::StationId;
+use crate::network::{Event, Network};
 use crate::port::Port;
 use crate::sys::Bell;
-use crate::ways::way;
 
-/// How many frames wait at a station for its device to take them; more are dropped, and counted.
-/// Where none may be lost, so many are on their way to one peer, and then the device is full.
+/// The frames that may wait at a station until its device takes them. More frames are dropped, and
+/// counted. On a lossless network, the frames that may be on their way to one peer, beyond which
+/// the device is full.
 const ROOM: usize = 1024;
 
-/// The longest frame that there is.
+/// The longest frame of the network.
 const LONGEST: usize = 4096 + 128;
 
-/// A [`Network`] with [`Station`]s at it, whose time passes when somebody lets it.
+/// A [`Network`] with [`Station`]s as devices, whose time passes only when a caller lets it.
 ///
-/// To let time pass is [`step`](Self::step): by hand, or as a task of the same runtime as the
-/// programs above the devices, or [for as long as there are devices](Self::drive) on a thread of
-/// its own. Where everybody who runs is on one thread, the same seed gives the same run.
+/// Time passes by [`step`](Self::step): called by hand, or in a task of the runtime that also runs
+/// the programs above the devices, or [for as long as there are devices](Self::drive) on a thread
+/// of its own. If everything runs on one thread, the same seed gives the same run.
 ///
 /// ```
 /// use doorbell_core::encap::Version;
@@ -51,20 +53,20 @@ pub struct Ether {
 }
 
 struct Shared {
-    world: Mutex<World>,
-    /// Told when somebody sends, sleeps, or leaves.
+    state: Mutex<EtherState>,
+    /// Signalled when a device sends, sleeps or is dropped.
     news: Condvar,
 }
 
-struct World {
+struct EtherState {
     network: Network,
-    seats: Vec<Option<Seat>>,
+    slots: Vec<Option<DeviceSlot>>,
 }
 
-/// What the network keeps for a device.
-struct Seat {
+/// The network's side of a device: the frames that wait for the device, and its sleep.
+struct DeviceSlot {
     arrived: VecDeque<Vec<u8>>,
-    /// How many that are, for whoever looks without taking the lock.
+    /// The number of frames in `arrived`, which the device reads without the lock.
     count: Arc<AtomicUsize>,
     room: usize,
     overrun: u64,
@@ -73,7 +75,7 @@ struct Seat {
     rung: bool,
 }
 
-impl Seat {
+impl DeviceSlot {
     fn ring(&mut self) {
         if self.armed && !self.rung {
             self.rung = true;
@@ -87,53 +89,54 @@ impl Seat {
 }
 
 impl Shared {
-    /// What somebody panicked over is still a network.
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the network, even if a thread has panicked while it held the lock.
+    fn state(&self) -> MutexGuard<'_, EtherState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Why no time has passed.
+/// The reason why no time has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Still {
-    /// Somebody is awake, and may do something yet at this moment.
+    /// A device is awake, and its program may do something yet at this moment.
     Awake,
-    /// Nothing happens any more, or nothing until the time that was given.
+    /// The network has no more events, or none before the time that was given.
     Nothing,
-    /// There are no devices any more.
+    /// The network has no devices any more.
     Deserted,
 }
 
-/// When time may pass.
+/// The condition under which time may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// When all devices are slept on: then everybody has done what was to be done at this moment.
+    /// Time passes when all devices are asleep: then all programs have done what they do at this
+    /// moment.
     Asleep,
-    /// Always: programs are taken to be as slow as the network is fast.
+    /// Time passes without a condition: programs count as being as slow as the network is fast.
     Always,
 }
 
 impl Ether {
-    /// A network with its cables for devices to be at. Without `lossless`, they speak RoCE of that
-    /// version; with it, the network is counted on to lose nothing, and they tell what was
+    /// Makes an ether of a network with its cables. Without `lossless`, the devices speak RoCE of
+    /// `version`. With `lossless`, the network must lose nothing, and the devices tell what was
     /// delivered.
     pub fn new(network: Network, version: Version, lossless: bool) -> Self {
-        let world = Mutex::new(World { network, seats: Vec::new() });
-        Self { shared: Arc::new(Shared { world, news: Condvar::new() }), version, lossless }
+        let state = Mutex::new(EtherState { network, slots: Vec::new() });
+        Self { shared: Arc::new(Shared { state, news: Condvar::new() }), version, lossless }
     }
 
-    /// The device at a station, at which there is none yet or none any more.
+    /// Makes the device at a station that has none, or none any more.
     ///
     /// # Errors
-    /// When the system has no descriptor left for its readiness.
+    /// When the system has no descriptor left for the device's readiness.
     ///
     /// # Panics
-    /// When there is one already.
+    /// When the station has a device already.
     pub fn station(&self, station: StationId) -> io::Result<Station> {
-        // Where nothing may be lost, senders are held back instead.
+        // On a lossless network, senders are held back instead.
         let room = if self.lossless { usize::MAX } else { ROOM };
         let (bell, count) = (Arc::new(Bell::new()?), Arc::new(AtomicUsize::new(0)));
-        let seat = Seat {
+        let slot = DeviceSlot {
             arrived: VecDeque::new(),
             count: count.clone(),
             room,
@@ -142,12 +145,12 @@ impl Ether {
             armed: false,
             rung: false,
         };
-        let mut world = self.shared.world();
-        let seats = world.seats.len().max(station.index() + 1);
-        world.seats.resize_with(seats, || None);
-        let before = world.seats[station.index()].replace(seat);
+        let mut state = self.shared.state();
+        let slots = state.slots.len().max(station.index() + 1);
+        state.slots.resize_with(slots, || None);
+        let before = state.slots[station.index()].replace(slot);
         assert!(before.is_none(), "{station:?} has a device");
-        drop(world);
+        drop(state);
         let mut port = Port::new(station.index(), self.version, self.lossless);
         (port.room, port.ahead) = (ROOM, ROOM as u64);
         Ok(Station {
@@ -173,56 +176,57 @@ impl Ether {
         })
     }
 
-    /// Does something with the network: cuts a cable, looks at counters, begins to record.
+    /// Lends the network to a function, which cuts a cable, reads counters, begins to record …
     pub fn with<R>(&self, does: impl FnOnce(&mut Network) -> R) -> R {
-        does(&mut self.shared.world().network)
+        does(&mut self.shared.state().network)
     }
 
-    /// The time.
+    /// The virtual time of the network.
     pub fn now(&self) -> Time {
-        self.shared.world().network.now()
+        self.shared.state().network.now()
     }
 
-    /// Goes on to the next thing that happens to a device, until `until` at most.
+    /// Goes on to the next event at a device, until `until` at most.
     ///
     /// # Errors
-    /// When time may not pass, or nothing happens until then; in that case it has become `until`.
+    /// When time may not pass, or nothing happens until then; in the latter case the time has
+    /// become `until`.
     pub fn step(&self, pace: Pace, until: Time) -> Result<(), Still> {
-        self.shared.world().step(pace, until)
+        self.shared.state().step(pace, until)
     }
 
-    /// Lets time pass, on this thread, for as long as there are devices; where nothing happens, it
-    /// waits until somebody does something.
+    /// Lets time pass on this thread for as long as there are devices. While nothing is to happen,
+    /// this waits until a device does something.
     pub fn drive(&self, pace: Pace) {
-        let mut world = self.shared.world();
+        let mut state = self.shared.state();
         loop {
-            // Without anything to come, time is not to run away.
-            let until = world.network.next_at().unwrap_or(world.network.now());
-            match world.step(pace, until) {
-                // Others want the lock, too.
+            // Without an event to come, time must not run ahead.
+            let until = state.network.next_at().unwrap_or(state.network.now());
+            match state.step(pace, until) {
+                // Other threads want the lock, too.
                 Ok(()) => {
-                    drop(world);
+                    drop(state);
                     std::thread::yield_now();
-                    world = self.shared.world();
+                    state = self.shared.state();
                 }
                 Err(Still::Deserted) => return,
-                Err(_) if world.may_step(pace) && world.network.next_at().is_some() => {}
+                Err(_) if state.may_step(pace) && state.network.next_at().is_some() => {}
                 Err(_) => {
-                    let waited = self.shared.news.wait(world);
-                    world = waited.unwrap_or_else(PoisonError::into_inner);
+                    let waited = self.shared.news.wait(state);
+                    state = waited.unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
     }
 }
 
-impl World {
+impl EtherState {
     fn may_step(&self, pace: Pace) -> bool {
-        pace == Pace::Always || self.seats.iter().flatten().all(Seat::sleeps)
+        pace == Pace::Always || self.slots.iter().flatten().all(DeviceSlot::sleeps)
     }
 
     fn step(&mut self, pace: Pace, until: Time) -> Result<(), Still> {
-        if self.seats.iter().flatten().next().is_none() {
+        if self.slots.iter().flatten().next().is_none() {
             return Err(Still::Deserted);
         }
         if !self.may_step(pace) {
@@ -230,27 +234,27 @@ impl World {
         }
         loop {
             let (station, event) = self.network.step(until).ok_or(Still::Nothing)?;
-            // Where there is no device, nobody hears.
-            let Some(Some(seat)) = self.seats.get_mut(station.index()) else { continue };
+            // The event of a station without a device is dropped.
+            let Some(Some(slot)) = self.slots.get_mut(station.index()) else { continue };
             if let Event::Frame(frame) = event {
-                if seat.arrived.len() == seat.room {
-                    seat.overrun += 1;
+                if slot.arrived.len() == slot.room {
+                    slot.overrun += 1;
                     return Ok(());
                 }
-                seat.arrived.push_back(frame);
-                seat.count.store(seat.arrived.len(), Ordering::Release);
+                slot.arrived.push_back(frame);
+                slot.count.store(slot.arrived.len(), Ordering::Release);
             }
-            seat.ring();
+            slot.ring();
             return Ok(());
         }
     }
 
-    fn seat(&mut self, station: StationId) -> &mut Seat {
-        self.seats[station.index()].as_mut().expect("a device has its seat until it is dropped")
+    fn slot(&mut self, station: StationId) -> &mut DeviceSlot {
+        self.slots[station.index()].as_mut().expect("a device has its slot until it is dropped")
     }
 }
 
-/// A station of an [`Ether`], as a device.
+/// A device at a station of an [`Ether`].
 pub struct Station {
     ether: Ether,
     station: StationId,
@@ -264,8 +268,8 @@ pub struct Station {
 }
 
 impl Station {
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.ether.shared.world()
+    fn state(&self) -> MutexGuard<'_, EtherState> {
+        self.ether.shared.state()
     }
 }
 
@@ -278,12 +282,12 @@ impl Outbox for Station {
         if self.port.frames.is_empty() {
             return;
         }
-        let mut world = self.ether.shared.world();
+        let mut state = self.ether.shared.state();
         for frame in self.port.frames.drain(..) {
             self.statistics.frames_sent += 1;
             self.statistics.packets_sent += 1;
             self.statistics.bytes_sent += frame.len() as u64;
-            world.network.send(self.station, frame);
+            state.network.send(self.station, frame);
         }
         self.ether.shared.news.notify_all();
     }
@@ -301,15 +305,15 @@ impl Device for Station {
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
         let Self { ether, station, port, count, burst, statistics, .. } = self;
         burst.take(|| {
-            // Whoever looks again and again would keep others from the lock.
+            // A device that is polled all the time would keep other threads from the lock.
             if count.load(Ordering::Acquire) == 0 {
                 return false;
             }
-            let mut world = ether.shared.world();
-            let seat = world.seat(*station);
-            let Some(frame) = seat.arrived.pop_front() else { return false };
-            count.store(seat.arrived.len(), Ordering::Release);
-            drop(world);
+            let mut state = ether.shared.state();
+            let slot = state.slot(*station);
+            let Some(frame) = slot.arrived.pop_front() else { return false };
+            count.store(slot.arrived.len(), Ordering::Release);
+            drop(state);
             if port.arrive(&frame, inbox) {
                 statistics.frames_received += 1;
                 statistics.bytes_received += frame.len() as u64;
@@ -323,7 +327,7 @@ impl Device for Station {
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         let Self { ether, station, port, .. } = self;
         port.settle(owes, |frame| {
-            ether.shared.world().network.send(*station, frame);
+            ether.shared.state().network.send(*station, frame);
             ether.shared.news.notify_all();
         });
     }
@@ -342,11 +346,11 @@ impl Device for Station {
             let (address, takes) = (address(), "fabric:N");
             return Err(ReachError::Kind { address, device: "fabric", takes });
         };
-        if number as usize >= self.world().network.stations.len() {
+        if number as usize >= self.state().network.stations.len() {
             let why = "the network has no such station";
             return Err(ReachError::Nobody { address: address(), why });
         }
-        let way = way(self.ether.version, self.station.index(), number as usize);
+        let way = path_between(self.ether.version, self.station.index(), number as usize);
         Ok(Some(match self.ether.lossless {
             true => Way::Link(way.id()),
             false => Way::Network(*way.outer()),
@@ -359,29 +363,29 @@ impl Device for Station {
 
     fn arm(&mut self, until: Option<Time>) -> io::Result<()> {
         self.statistics.sleeps += 1;
-        let mut world = self.ether.shared.world();
-        world.seat(self.station).armed = true;
-        if until.is_some_and(|until| until <= world.network.now()) {
-            world.seat(self.station).ring();
+        let mut state = self.ether.shared.state();
+        state.slot(self.station).armed = true;
+        if until.is_some_and(|until| until <= state.network.now()) {
+            state.slot(self.station).ring();
         } else {
-            world.network.wake_at(self.station, until);
+            state.network.wake_at(self.station, until);
         }
         self.ether.shared.news.notify_all();
         Ok(())
     }
 
     fn disarm(&mut self) {
-        let mut world = self.ether.shared.world();
-        world.network.wake_at(self.station, None);
-        let seat = world.seat(self.station);
-        seat.armed = false;
-        if std::mem::take(&mut seat.rung) {
+        let mut state = self.ether.shared.state();
+        state.network.wake_at(self.station, None);
+        let slot = state.slot(self.station);
+        slot.armed = false;
+        if std::mem::take(&mut slot.rung) {
             self.bell.silence();
         }
     }
 
     fn statistics(&mut self) -> Statistics {
-        let overrun = self.world().seat(self.station).overrun;
+        let overrun = self.state().slot(self.station).overrun;
         self.statistics.overrun = overrun;
         self.statistics
     }
@@ -390,10 +394,10 @@ impl Device for Station {
 impl Drop for Station {
     fn drop(&mut self) {
         self.flush();
-        let mut world = self.ether.shared.world();
-        self.port.leave(|frame| world.network.send(self.station, frame));
-        world.network.wake_at(self.station, None);
-        world.seats[self.station.index()] = None;
+        let mut state = self.ether.shared.state();
+        self.port.leave(|frame| state.network.send(self.station, frame));
+        state.network.wake_at(self.station, None);
+        state.slots[self.station.index()] = None;
         self.ether.shared.news.notify_all();
     }
 }

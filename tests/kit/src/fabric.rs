@@ -1,4 +1,4 @@
-//! NICs at the stations of a [`Network`], and connection managers beside them.
+//! NICs at the stations of a [`Network`], with connection managers beside them.
 
 use std::time::Duration;
 
@@ -9,30 +9,32 @@ use doorbell_core::nic::{Config, Connection, Nic, Seed, Sending, Way};
 use doorbell_core::time::Time;
 use doorbell_core::wire::{PathMtu, Qpn};
 
+use crate::addressing::{number_of, path_between};
+use crate::connection_manager::{Manager, default_config};
 use crate::counters::Counters;
-use crate::managers::{Manager, customary};
-use crate::network::{Event, Network, StationId};
-use crate::over::{Real, World};
+use crate::ids::StationId;
+use crate::network::{Event, Network};
 use crate::port::Port;
+use crate::real_device::{RealDevice, RealTime};
 use crate::rig::ready;
-use crate::ways::{number_of, way};
 
-/// Which node of a fabric: they are numbered as they were added, from 0.
+/// The number of a node of a fabric. Nodes are numbered from 0 as they were added.
 pub type NodeId = usize;
 
 /// Several NICs and the network between them, in one virtual time.
 ///
-/// Programs are whoever holds the queues that [`nic`](Self::nic) gave: they post, ring, and call
-/// [`turn`](Self::turn), or let a [`step`](Self::step) do it.
+/// The test plays the programs: it holds the queues that [`nic`](Self::nic) gave, posts requests,
+/// rings doorbells, and calls [`turn`](Self::turn), or lets a [`step`](Self::step) do that.
 pub struct Fabric {
-    /// The network. A lossless fabric counts on it to be that: no faults, no full switches.
+    /// The network between the NICs. For a lossless fabric, the network must be lossless: no
+    /// faults, no full switches.
     pub network: Network,
-    /// How many packets a NIC's device takes before it is full, and needs a microsecond to send
+    /// The packets that a NIC's device takes before it is full, and needs a microsecond to send
     /// them.
     pub room: usize,
     pub(crate) nodes: Vec<Node>,
-    /// Of a fabric over real devices.
-    pub(crate) world: Option<World>,
+    /// The time of a fabric over real devices.
+    pub(crate) real_time: Option<RealTime>,
     version: Version,
     pub(crate) lossless: bool,
     seed: u64,
@@ -44,22 +46,23 @@ pub(crate) struct Node {
     manager: Option<Manager>,
     station: StationId,
     port: Port,
-    /// Its device, if the fabric is over real ones.
-    pub(crate) real: Option<Real>,
+    /// The device of the node, in a fabric over real devices.
+    pub(crate) real: Option<RealDevice>,
     starts: u64,
-    /// Whether it has worked since its clock was read.
+    /// Whether the node has sent something since its clock was read.
     late: bool,
-    /// Frames that have come since it was stopped, if it is.
+    /// The frames that have come since the node was stopped; `None` if the node runs.
     waiting: Option<Vec<Vec<u8>>>,
-    /// Until when the node's processor is busy, if it is, and the frames that have come meanwhile.
+    /// The time until which the node's processor is busy; `None` if it is free. The frames that
+    /// come meanwhile are in `queued`.
     busy: Option<Time>,
     queued: Vec<Vec<u8>>,
 }
 
-/// How long a full device takes to have room again.
+/// The time after which a full device has room again.
 const SENT_AFTER: Duration = Duration::from_micros(1);
 
-/// The number of the path that a route leads along: the peer's.
+/// The number of the path along a route: that of the peer.
 fn number(route: &Route) -> PathId {
     match route.way() {
         Way::Link(link) => *link,
@@ -68,16 +71,16 @@ fn number(route: &Route) -> PathId {
 }
 
 impl Fabric {
-    /// A fabric without nodes, on which all chance comes from `seed`. With `config.lossless`, its
-    /// NICs are told what was delivered, and recover from nothing.
+    /// Makes a fabric without nodes, in which all chance comes from `seed`. With `config.lossless`,
+    /// the NICs are told what was delivered, and recover from nothing.
     pub fn new(seed: u64, version: Version, config: Config) -> Self {
         let lossless = config.lossless;
         let network = Network::new(seed);
         let (nodes, room) = (Vec::new(), usize::MAX);
-        Self { network, room, nodes, world: None, version, lossless, seed, config }
+        Self { network, room, nodes, real_time: None, version, lossless, seed, config }
     }
 
-    /// Adds a node: a station, and a NIC at it.
+    /// Adds a node, which is a station with a NIC.
     pub fn node(&mut self) -> NodeId {
         let (node, station) = (self.nodes.len(), self.network.station());
         let nic = self.new_nic(node, 0);
@@ -97,7 +100,7 @@ impl Fabric {
         node
     }
 
-    /// What the randomness of one start of a node comes from.
+    /// The seed for one start of a node.
     fn seed_of(&self, node: NodeId, starts: u64) -> u64 {
         self.seed ^ (node as u64 + 1) << 40 ^ (starts + 1) << 20
     }
@@ -107,25 +110,25 @@ impl Fabric {
         Nic::new(self.config, seed).expect("a numbering that can be")
     }
 
-    /// Adds a node with a connection manager beside its NIC; `settle` may change what that is
-    /// configured to be.
+    /// Adds a node with a connection manager beside its NIC. `settle` may change the manager's
+    /// configuration.
     pub fn managed_node(&mut self, settle: impl FnOnce(&mut cm::Config)) -> NodeId {
         let node = self.node();
-        let mut config = customary(node);
+        let mut config = default_config(node);
         settle(&mut config);
         let seed = self.seed_of(node, 0) ^ 1;
         self.nodes[node].manager = Some(Manager::new(config, seed));
         node
     }
 
-    /// The connection manager of a node that has one. What it is told takes effect with the next
-    /// [`turn`](Self::turn), which also hands it what has come.
+    /// The connection manager of a node that has one. Calls to the manager take effect with the
+    /// next [`turn`](Self::turn), which also hands received datagrams to it.
     pub fn manager(&mut self, node: NodeId) -> &mut ConnectionManager<Route> {
         let manager = self.nodes[node].manager.as_mut();
         &mut manager.expect("a node that was added as a managed one").own
     }
 
-    /// The way from the manager of one node to that of another.
+    /// The route from the manager of one node to the manager of another.
     pub fn route(&self, from: NodeId, to: NodeId) -> Route {
         match self.lossless {
             true => Route::new(Way::Link(PathId(to as u32))),
@@ -133,7 +136,7 @@ impl Fabric {
         }
     }
 
-    /// The path of queue pairs to where a manager's route leads.
+    /// The path for queue pairs along a manager's route.
     pub fn path_along(&self, route: &Route) -> Path {
         route.path(number(route))
     }
@@ -148,42 +151,42 @@ impl Fabric {
         &mut self.nodes[node].nic
     }
 
-    /// How many nodes there are.
+    /// The number of nodes of the fabric.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The time.
+    /// The virtual time of the fabric.
     pub fn now(&self) -> Time {
-        self.world.as_ref().map_or(self.network.now(), World::now)
+        self.real_time.as_ref().map_or(self.network.now(), RealTime::now)
     }
 
-    /// When something may happen next; never, if nothing will by itself.
+    /// The time of the next possible event; `None` if nothing will happen by itself.
     pub fn next_at(&mut self) -> Option<Time> {
-        if self.world.is_some() { self.next_over() } else { self.network.next_at() }
+        if self.real_time.is_some() { self.next_at_real() } else { self.network.next_at() }
     }
 
-    /// How many packets are on their way.
+    /// The number of packets that are on their way.
     pub fn in_flight(&mut self) -> usize {
-        if self.world.is_some() { self.under_way() as usize } else { self.network.in_flight() }
+        if self.real_time.is_some() { self.under_way() as usize } else { self.network.in_flight() }
     }
 
-    /// What became of the packets so far.
+    /// The counts of packets by what has become of them so far.
     pub fn counters(&mut self) -> Counters {
-        if self.world.is_some() { self.counters_over() } else { *self.network.counters() }
+        if self.real_time.is_some() { self.counters_real() } else { *self.network.counters() }
     }
 
-    /// The way from one node to another: on a lossless fabric, a mere link.
+    /// The path from one node to another. On a lossless fabric the path is a mere link.
     pub fn path(&self, from: NodeId, to: NodeId) -> Path {
         match self.nodes.get(from).and_then(|node| node.real.as_ref()) {
             Some(real) => real.path(to),
             None if self.lossless => Path::link(PathId(to as u32)),
-            None => way(self.version, from, to),
+            None => path_between(self.version, from, to),
         }
     }
 
-    /// Switches a node off and on: a new NIC and a new manager, with nothing of the old ones but
-    /// their address.
+    /// Restarts a node with a new NIC and a new manager, which keep nothing of the old ones but the
+    /// address.
     pub fn restart(&mut self, node: NodeId) {
         let starts = self.nodes[node].starts + 1;
         let nic = self.new_nic(node, starts);
@@ -198,8 +201,8 @@ impl Fabric {
         self.network.restart(station);
     }
 
-    /// Connects two queue pairs in the reset state, each with its number; `settle` may change how
-    /// each of them answers and sends.
+    /// Connects two queue pairs in the reset state, each given by node and number. `settle` may
+    /// change the connection and the sending of each.
     pub fn connect(
         &mut self,
         (a, qpn_a): (NodeId, Qpn),
@@ -219,15 +222,15 @@ impl Fabric {
         }
     }
 
-    /// Takes a queue pair from the reset state to sending.
+    /// Takes a queue pair from the reset state to ready to send.
     pub fn ready(&mut self, node: NodeId, qpn: Qpn, connection: Connection, sending: Sending) {
         ready(self.nic(node), qpn, connection, sending);
     }
 
-    /// Has a node's NIC do what was posted and what is due, and sends its frames.
+    /// Has a node's NIC carry out posted requests and due timers, and sends its frames.
     pub fn turn(&mut self, node: NodeId) {
-        if self.world.is_some() {
-            return self.turn_over(node);
+        if self.real_time.is_some() {
+            return self.turn_real(node);
         }
         if self.nodes[node].waiting.is_some() {
             return;
@@ -260,18 +263,19 @@ impl Fabric {
             self.network.send(*station, frame);
         }
         port.settle(nic.owes(), |frame| self.network.send(*station, frame));
-        // What a full device had no room for goes when that has sent what it was given.
+        // The packets for which a full device had no room follow once the device has sent the
+        // others.
         let again = nic.has_work().then(|| now + SENT_AFTER);
         let managers = manager.as_ref().and_then(|manager| manager.own.next_timeout());
         let wake = [again, nic.next_timeout(), managers].into_iter().flatten().min();
         self.network.wake_at(*station, wake);
     }
 
-    /// Goes on to the next thing that happens to a node, until `until` at most: the node, whose NIC
-    /// has seen to it.
+    /// Goes on to the next event at a node, until `until` at most, and has the node's NIC handle
+    /// it. Returns the node.
     pub fn step(&mut self, until: Time) -> Option<NodeId> {
-        if self.world.is_some() {
-            return self.step_over(until);
+        if self.real_time.is_some() {
+            return self.step_real(until);
         }
         let (station, event) = self.network.step(until)?;
         let node = self.nodes.iter().position(|node| node.station == station)?;
@@ -287,26 +291,26 @@ impl Fabric {
         Some(node)
     }
 
-    /// Has a node's processor be busy for so long, behind whatever it is busy with already. Until it
-    /// is free its NIC takes no turn, since on a host without an adapter that is the processor's
-    /// work, too: what was posted leaves, and what comes is taken in, when it is free. A program
-    /// spends so what an operation of its host costs, in virtual time.
+    /// Keeps a node's processor busy for `time`, behind what keeps it busy already. Meanwhile the
+    /// NIC takes no turn, since on a host without an adapter the NIC is the processor's work, too:
+    /// posted requests leave, and frames are taken in, when the processor is free. A test spends
+    /// the cost of an operation on its host this way, in virtual time.
     ///
-    /// Only over a simulated network.
+    /// This works only over a simulated network.
     pub fn work(&mut self, node: NodeId, time: Duration) {
-        assert!(self.world.is_none(), "real devices have processors of their own");
+        assert!(self.real_time.is_none(), "real devices have processors of their own");
         let now = self.network.now();
         let Node { station, busy, .. } = &mut self.nodes[node];
         *busy = Some(busy.unwrap_or(now) + time);
         self.network.wake_at(*station, *busy);
     }
 
-    /// Whether a node's processor has nothing left to do of its [work](Self::work).
+    /// Returns whether a node's processor has done all its [work](Self::work).
     pub fn is_free(&self, node: NodeId) -> bool {
         self.nodes[node].busy.is_none()
     }
 
-    /// Takes a frame in at a node, as if it had come by the network.
+    /// Gives a frame to a node, as if the frame had come by the network.
     pub fn arrive(&mut self, node: NodeId, frame: &[u8]) {
         self.advance(node);
         let Node { nic, port, .. } = &mut self.nodes[node];
@@ -322,13 +326,13 @@ impl Fabric {
         nic.advance(now);
     }
 
-    /// Stops a node, as a process is that gets no processor: what comes to it waits, and nothing is
-    /// done that is due.
+    /// Stops a node, as a process that gets no processor: frames to the node wait, and nothing that
+    /// is due is done.
     pub fn stop(&mut self, node: NodeId) {
         self.nodes[node].waiting = Some(Vec::new());
     }
 
-    /// Lets a node that was stopped go on as a program does: it takes in what has come, and does
+    /// Resumes a stopped node as a program goes on: it takes in the frames that have come, and does
     /// what is due afterwards. The clock is read before, unless the node has
     /// [sent](Self::send_late) something since it was stopped.
     pub fn resume(&mut self, node: NodeId) {
@@ -343,8 +347,8 @@ impl Fabric {
         self.turn(node);
     }
 
-    /// Has a node's NIC send what was posted without a look at the clock, as a program does that
-    /// posts after a pause in which nobody took turns. Its next turn reads the clock.
+    /// Has a node's NIC send posted requests without reading the clock, as a program does that
+    /// posts after a pause in which nobody took turns. The NIC's next turn reads the clock.
     pub fn send_late(&mut self, node: NodeId) {
         let Node { nic, station, port, late, .. } = &mut self.nodes[node];
         *late = true;
@@ -354,7 +358,8 @@ impl Fabric {
         }
     }
 
-    /// Runs until `done`, or until a time has passed in which it was not. Whether it was.
+    /// Runs until `done` returns true, for `limit` at most. Returns whether `done` has returned
+    /// true.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let until = self.now() + limit;
         for node in 0..self.nodes.len() {

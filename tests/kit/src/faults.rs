@@ -1,33 +1,34 @@
-//! What may happen to a frame on one direction of a cable.
+//! The faults of one direction of a cable, and the corruption of frames.
 
 use std::time::Duration;
 
-use crate::luck::{Luck, Odds};
+use crate::random::{Luck, Odds};
 
-/// What one direction of a cable does to frames, each with its probability from 0 to 1.
+/// The faults of one direction of a cable, each with its probability from 0 to 1.
 ///
-/// Whether a fault strikes a frame depends on the seed, the cable's number and direction, and how
-/// many frames went that way before. It depends neither on the traffic elsewhere nor on the other
-/// probabilities, except that a frame which is lost is struck by nothing else.
+/// Whether a fault strikes a frame depends on the seed, the cable's number and direction, and the
+/// number of frames that went that way before. It depends neither on traffic elsewhere nor on the
+/// other probabilities, except that no other fault strikes a lost frame.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Faults {
-    /// The frame is lost.
+    /// The probability that a frame is lost.
     pub loss: f64,
-    /// A second copy of the frame arrives later than the first would.
+    /// The probability that a second copy of a frame arrives, later than the first would.
     pub duplication: f64,
-    /// One to three bits of the frame, anywhere in it, are flipped. Its length stays. Of a frame
-    /// and its second copy, each is corrupted or not by itself.
+    /// The probability that one to three bits of a frame are flipped, anywhere in the frame, whose
+    /// length stays. A frame and its second copy are corrupted independently.
     pub corruption: f64,
-    /// The frame is held back, so that later ones may overtake it.
+    /// The probability that a frame is held back, so that later frames may overtake it.
     pub reordering: f64,
-    /// The longest time that a second copy comes later; it is drawn from 1 ns up to this.
+    /// The longest delay of a second copy. The delay is drawn from 1 ns up to this.
     pub duplication_delay: Duration,
-    /// The longest time that a frame is held back; it is drawn from 1 ns up to this.
+    /// The longest time for which a frame is held back. The time is drawn from 1 ns up to this.
     pub reordering_delay: Duration,
 }
 
 impl Faults {
-    /// A perfect cable: nothing strikes. If only a probability is changed, delays are up to 10 µs.
+    /// The faults of a perfect cable: none. If only a probability is changed, delays are up to 10
+    /// µs.
     pub const NONE: Self = Self {
         loss: 0.0,
         duplication: 0.0,
@@ -39,15 +40,15 @@ impl Faults {
 }
 
 impl Default for Faults {
-    /// [`Faults::NONE`].
+    /// The faults of a perfect cable, [`Faults::NONE`].
     fn default() -> Self {
         Self::NONE
     }
 }
 
-/// Faults in the form in which a frame is judged by them.
+/// The faults of one direction of a cable in the form in which outcomes are drawn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Judge {
+pub(crate) struct FaultModel {
     perfect: bool,
     loss: Odds,
     duplication: Odds,
@@ -57,24 +58,24 @@ pub(crate) struct Judge {
     reordering_delay: u64,
 }
 
-/// What becomes of one frame.
+/// The outcome that was drawn for one frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Fate {
+pub(crate) struct FaultOutcome {
     pub(crate) lost: bool,
     pub(crate) corrupted: bool,
     pub(crate) held_back: Option<Duration>,
-    pub(crate) copy: Option<Copied>,
+    pub(crate) copy: Option<Duplicate>,
 }
 
-/// What becomes of a second copy.
+/// The outcome that was drawn for the second copy of a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Copied {
+pub(crate) struct Duplicate {
     pub(crate) later: Duration,
     pub(crate) corrupted: bool,
 }
 
-impl Judge {
-    /// Panics if something is no probability.
+impl FaultModel {
+    /// Makes the model of `faults`, and panics if one of the values is no probability.
     pub(crate) fn new(faults: &Faults) -> Self {
         let loss = Odds::of("loss", faults.loss);
         let duplication = Odds::of("duplication", faults.duplication);
@@ -91,23 +92,24 @@ impl Judge {
         }
     }
 
-    /// Whether no fault ever strikes.
+    /// Returns whether no fault ever strikes.
     pub(crate) const fn is_perfect(&self) -> bool {
         self.perfect
     }
 
-    /// Draws for every fault, asked for or not, so that one does not change another's luck.
-    pub(crate) fn judge(&self, luck: &mut Luck) -> Fate {
+    /// Draws the outcome for a frame. Numbers are drawn for each fault, even one of probability
+    /// zero, so that no fault changes the random numbers of another.
+    pub(crate) fn draw(&self, luck: &mut Luck) -> FaultOutcome {
         let lost = luck.chance(self.loss);
         let (duplicated, later) = strikes(luck, self.duplication, self.duplication_delay);
         let (held_back, for_long) = strikes(luck, self.reordering, self.reordering_delay);
         let corrupted = luck.chance(self.corruption);
         let copy_corrupted = luck.chance(self.corruption);
-        Fate {
+        FaultOutcome {
             lost,
             corrupted,
             held_back: held_back.then_some(for_long),
-            copy: duplicated.then_some(Copied { later, corrupted: copy_corrupted }),
+            copy: duplicated.then_some(Duplicate { later, corrupted: copy_corrupted }),
         }
     }
 }
@@ -120,7 +122,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Flips one to three different bits of a frame, unless it has none.
+/// Flips one to three different bits of a frame, unless the frame is empty.
 pub fn corrupt(frame: &mut [u8], luck: &mut Luck) {
     let bits = frame.len() as u64 * 8;
     if bits == 0 {
@@ -130,7 +132,7 @@ pub fn corrupt(frame: &mut [u8], luck: &mut Luck) {
     let mut flipped = [u64::MAX; 3];
     for turn in 0..count {
         let mut bit = luck.below(bits);
-        // Flipped twice, a bit would be as before, and the frame perhaps whole.
+        // A bit that is flipped twice would be as before, and the frame perhaps whole.
         while flipped.contains(&bit) {
             bit = (bit + 1) % bits;
         }
@@ -164,10 +166,10 @@ mod tests {
     fn one_fault_does_not_change_the_luck_of_another() {
         let few = Faults { reordering: 0.3, ..Faults::NONE };
         let many = Faults { loss: 0.5, duplication: 0.5, corruption: 0.5, ..few };
-        let (few, many) = (Judge::new(&few), Judge::new(&many));
+        let (few, many) = (FaultModel::new(&few), FaultModel::new(&many));
         for seed in 0..1_000 {
-            let fate = few.judge(&mut Luck::new(seed));
-            assert_eq!(fate.held_back, many.judge(&mut Luck::new(seed)).held_back);
+            let outcome = few.draw(&mut Luck::new(seed));
+            assert_eq!(outcome.held_back, many.draw(&mut Luck::new(seed)).held_back);
         }
     }
 
@@ -181,13 +183,13 @@ mod tests {
             reordering_delay: longest,
             ..Faults::NONE
         };
-        let judge = Judge::new(&faults);
+        let model = FaultModel::new(&faults);
         let mut luck = Luck::new(0);
         let mut seen = [false; 4];
         for _ in 0..100 {
-            let fate = judge.judge(&mut luck);
-            seen[fate.held_back.unwrap().as_nanos() as usize] = true;
-            assert!((1..=3).contains(&fate.copy.unwrap().later.as_nanos()));
+            let outcome = model.draw(&mut luck);
+            seen[outcome.held_back.unwrap().as_nanos() as usize] = true;
+            assert!((1..=3).contains(&outcome.copy.unwrap().later.as_nanos()));
         }
         assert_eq!(seen, [false, true, true, true]);
     }

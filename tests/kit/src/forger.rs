@@ -1,4 +1,4 @@
-//! Packets in other hosts' names, as somebody off the path of a connection can send them.
+//! Packets in the names of other hosts, as a host off the path of a connection can send them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,24 +9,24 @@ use doorbell_core::wire::{Ethernet, Headers, IpId, Mac};
 
 use crate::sys;
 
-/// Sends IP packets whose source is whatever the caller says, from the network namespace in which
-/// it was made. The namespace's root may do so, as in a [`lab`](crate::lab).
+/// Sends IP packets with any source address, from the network namespace in which the forger was
+/// made. Only root of the namespace may do so, as in a [`lab`](crate::lab).
 ///
-/// The kernel gives an IPv4 packet of identification 0 another one.
+/// The kernel replaces the identification of an IPv4 packet if it is 0.
 #[derive(Debug)]
 pub struct Forger {
     v4: OwnedFd,
     v6: OwnedFd,
 }
 
-/// What an ICMP message says of a datagram.
+/// The reason for which an ICMP message returns a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bounce {
-    /// Nobody is at the port.
+    /// The port of the datagram's destination is closed.
     PortUnreachable,
-    /// The host is not there.
+    /// The host of the datagram's destination can't be reached.
     HostUnreachable,
-    /// It does not fit a link, which takes so many bytes.
+    /// The datagram is longer than the MTU of a link, which is given.
     TooLong(u32),
 }
 
@@ -34,15 +34,15 @@ impl Forger {
     /// Opens raw sockets in this thread's namespace.
     ///
     /// # Errors
-    /// When that is not allowed.
+    /// When raw sockets are not allowed.
     pub fn new() -> io::Result<Self> {
         Ok(Self { v4: sys::raw_socket(false)?, v6: sys::raw_socket(true)? })
     }
 
-    /// Sends an RoCE v2 packet that is valid in itself: its ICRC is right.
+    /// Sends a valid RoCE v2 packet, whose ICRC is right.
     ///
     /// # Panics
-    /// When the addresses are of two families, or the system does not send it.
+    /// When the addresses are of two families, or the system does not send the packet.
     pub fn packet(
         &self,
         (from, to): (SocketAddr, SocketAddr),
@@ -57,7 +57,7 @@ impl Forger {
         self.send(&frame[Ethernet::LEN..len], to.ip());
     }
 
-    /// Sends a UDP datagram of any bytes.
+    /// Sends a UDP datagram with any payload.
     ///
     /// # Panics
     /// As [`packet`](Self::packet).
@@ -65,8 +65,8 @@ impl Forger {
         self.send(&[&datagram_headers((from, to), payload.len())[..], payload].concat(), to.ip());
     }
 
-    /// Sends an ICMP message about a datagram from `from` to `to`, as a router on its way would: to
-    /// `from`, in the name of `router`.
+    /// Sends an ICMP message about a datagram from `from` to `to`, as a router on the datagram's
+    /// way would: to `from`, in the name of `router`.
     ///
     /// # Panics
     /// As [`packet`](Self::packet).
@@ -101,7 +101,7 @@ impl Forger {
 }
 
 const UDP: u8 = 17;
-/// The numbers of ICMP and ICMPv6.
+/// The protocol numbers of ICMP and ICMPv6.
 const ICMP: [u8; 2] = [1, 58];
 
 /// The headers of a UDP datagram, without a checksum.
@@ -114,7 +114,7 @@ fn datagram_headers((from, to): (SocketAddr, SocketAddr), payload: usize) -> Vec
     headers
 }
 
-/// An IP header. Of IPv4's, the kernel fills in the checksum.
+/// Makes an IP header. The checksum of an IPv4 header is left to the kernel.
 fn ip_header((from, to): (IpAddr, IpAddr), protocol: u8, payload: usize) -> Vec<u8> {
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -131,7 +131,7 @@ fn ip_header((from, to): (IpAddr, IpAddr), protocol: u8, payload: usize) -> Vec<
     }
 }
 
-/// The Internet checksum.
+/// Computes the Internet checksum of some bytes.
 fn checksum(bytes: &[u8]) -> u16 {
     let words =
         bytes.chunks(2).map(|word| u16::from_be_bytes([word[0], *word.get(1).unwrap_or(&0)]));

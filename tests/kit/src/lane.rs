@@ -1,4 +1,4 @@
-//! One direction of a cable, with the queue of frames that wait for it.
+//! A lane: one direction of a cable, with the queue of frames that wait for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,90 +6,78 @@ use std::time::Duration;
 use doorbell_core::wire::Ethernet;
 
 use crate::config::{Bandwidth, LinkConfig};
-use crate::faults::Judge;
-use crate::luck::Luck;
-use crate::network::{LinkId, StationId, SwitchId};
-use crate::switch::Port;
+use crate::faults::FaultModel;
+use crate::ids::{LaneId, LinkId, StationId, SwitchId, SwitchPort};
+use crate::random::Luck;
 
-/// The number of a lane: each link has two.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LaneId(pub(crate) u32);
-
-impl LaneId {
-    pub(crate) const fn both(link: LinkId) -> [Self; 2] {
-        [Self(2 * link.0), Self(2 * link.0 + 1)]
-    }
-
-    pub(crate) const fn opposite(self) -> Self {
-        Self(self.0 ^ 1)
-    }
-
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Where a cable is plugged in.
+/// The interface or port at an end of a cable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Socket {
+pub(crate) enum CableEnd {
     Station(StationId),
-    Switch(SwitchId, Port),
+    Switch(SwitchId, SwitchPort),
 }
 
-/// A frame on its way.
+/// A frame on its way through the network.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) frame: Vec<u8>,
-    /// The station that sent it.
+    /// The station that has sent the frame.
     pub(crate) origin: StationId,
-    /// How many switches it went through.
+    /// The number of switches that the frame has crossed.
     pub(crate) hops: u32,
-    /// Whether it is no longer as it was sent.
+    /// Whether the frame was corrupted or marked since it was sent.
     pub(crate) altered: bool,
 }
 
-/// One direction of a cable.
+/// A lane, which is one direction of a cable.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    pub(crate) from: Socket,
-    pub(crate) to: Socket,
-    /// Whether the cable is whole.
+    pub(crate) from: CableEnd,
+    pub(crate) to: CableEnd,
+    /// Whether the cable is not cut.
     pub(crate) whole: bool,
     pub(crate) latency: Duration,
-    pub(crate) judge: Judge,
+    pub(crate) faults: FaultModel,
     bandwidth: Bandwidth,
     longest_frame: usize,
     luck: Luck,
-    /// What waits at the sending end; the bits of the first are leaving.
+    /// The frames that wait at the sending end. The bits of the first frame are leaving.
     queue: VecDeque<Flight>,
     queued_bytes: usize,
-    /// What rounding departures to whole nanoseconds left over, as [`Bandwidth::serialise`] has it.
+    /// The remainder of rounding departures to whole nanoseconds, in the units of
+    /// [`Bandwidth::serialise`].
     carry: u64,
 }
 
 impl Lane {
-    /// A pair of lanes between two sockets.
+    /// Makes the two lanes of a cable between its ends.
     pub(crate) fn pair(
         link: LinkId,
-        ends: [Socket; 2],
+        ends: [CableEnd; 2],
         config: &LinkConfig,
         seed: u64,
     ) -> [Self; 2] {
         let [a, b] = ends;
         let [forth, back] = LaneId::both(link);
         [
-            Self::new(a, b, config, Judge::new(&config.forth), Luck::stream(seed, forth.0)),
-            Self::new(b, a, config, Judge::new(&config.back), Luck::stream(seed, back.0)),
+            Self::new(a, b, config, FaultModel::new(&config.forth), Luck::stream(seed, forth.0)),
+            Self::new(b, a, config, FaultModel::new(&config.back), Luck::stream(seed, back.0)),
         ]
     }
 
-    fn new(from: Socket, to: Socket, config: &LinkConfig, judge: Judge, luck: Luck) -> Self {
+    fn new(
+        from: CableEnd,
+        to: CableEnd,
+        config: &LinkConfig,
+        faults: FaultModel,
+        luck: Luck,
+    ) -> Self {
         Self {
             from,
             to,
             whole: true,
             latency: config.latency,
-            judge,
+            faults,
             bandwidth: config.bandwidth,
             longest_frame: longest_frame(config),
             luck,
@@ -99,14 +87,14 @@ impl Lane {
         }
     }
 
-    /// Makes the lane another. What is on it stays as it is, and so does the departure of the frame
-    /// that is leaving.
-    pub(crate) fn reconfigure(&mut self, config: &LinkConfig, judge: Judge) {
+    /// Changes the configuration of the lane. Frames on the lane stay as they are, and so does the
+    /// departure of the frame that is leaving.
+    pub(crate) fn reconfigure(&mut self, config: &LinkConfig, faults: FaultModel) {
         self.latency = config.latency;
-        self.judge = judge;
+        self.faults = faults;
         self.bandwidth = config.bandwidth;
         self.longest_frame = longest_frame(config);
-        // It is in parts of the old bandwidth.
+        // The remainder is in units of the old bandwidth.
         self.carry = 0;
     }
 
@@ -122,35 +110,35 @@ impl Lane {
         self.queue.len()
     }
 
-    /// Puts a frame at the end of the queue. Whether it is the only one, whose departure nobody has
-    /// arranged yet.
+    /// Puts a frame at the end of the queue. Returns whether the queue was empty, so that the
+    /// frame's departure is to be arranged.
     pub(crate) fn join(&mut self, flight: Flight) -> bool {
         self.queued_bytes += flight.frame.len();
         self.queue.push_back(flight);
         self.queue.len() == 1
     }
 
-    /// Takes the first frame out of the queue: it is gone.
+    /// Takes the first frame out of the queue when its last bit has left.
     pub(crate) fn depart(&mut self) -> Option<Flight> {
         let flight = self.queue.pop_front()?;
         self.queued_bytes -= flight.frame.len();
         Some(flight)
     }
 
-    /// What the first frame's departure takes. Without a frame there is a pause, behind which the
-    /// cable begins afresh.
-    pub(crate) fn begin(&mut self) -> Begun {
+    /// Returns how the first frame departs. If the queue is empty, the remainder of rounding is
+    /// dropped, since the cable pauses.
+    pub(crate) fn begin(&mut self) -> Departure {
         let Some(first) = self.queue.front() else {
             self.carry = 0;
-            return Begun::Idle;
+            return Departure::Idle;
         };
         match self.bandwidth.serialise(first.frame.len(), &mut self.carry) {
-            Some(nanos) => Begun::Takes(Duration::from_nanos(nanos)),
-            None => Begun::AtOnce,
+            Some(nanos) => Departure::Takes(Duration::from_nanos(nanos)),
+            None => Departure::AtOnce,
         }
     }
 
-    /// Loses everything that waits, and returns how many frames that were.
+    /// Drops all frames of the queue, and returns their number.
     pub(crate) fn clear(&mut self) -> u64 {
         let lost = self.queue.len() as u64;
         self.queue.clear();
@@ -158,21 +146,21 @@ impl Lane {
         lost
     }
 
-    /// The luck of the next frame: a stream of its own, so that how much of it is used changes
-    /// nothing for the frames behind.
+    /// The random numbers of the next frame: a stream of its own, so that the frames behind are the
+    /// same however many numbers this frame needs.
     pub(crate) fn luck(&mut self) -> Luck {
         Luck::new(self.luck.draw())
     }
 }
 
-/// What a lane does with the first frame in its queue.
+/// The departure of the first frame in a lane's queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Begun {
-    /// There is none.
+pub(crate) enum Departure {
+    /// The queue has no frame.
     Idle,
-    /// Its last bit leaves so much later.
+    /// The last bit of the frame leaves after this time.
     Takes(Duration),
-    /// It leaves in no time.
+    /// The frame leaves in no time.
     AtOnce,
 }
 

@@ -1,46 +1,22 @@
-//! The network as its user sees it.
+//! The network as tests use it.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
 use crate::Time;
-use crate::agenda::{Agenda, Happening};
 use crate::config::{LinkConfig, SwitchConfig};
 use crate::counters::Counters;
-use crate::faults::Judge;
-use crate::lane::{Lane, LaneId, Socket};
-use crate::partition::Sides;
+use crate::event_queue::{EventQueue, QueuedEvent};
+use crate::faults::FaultModel;
+use crate::ids::{LaneId, LinkId, StationId, SwitchId};
+use crate::lane::{CableEnd, Lane};
+use crate::partition::Partitions;
 use crate::recording::Recording;
 use crate::switch::Switch;
 use crate::trace::Trace;
 
-/// Declares what names a part of a network. It means nothing in another network.
-macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident;)+) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub struct $name(pub(crate) u32);
-
-        impl $name {
-            /// Its number: they count up from zero in the order in which they were made.
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )+};
-}
-
-names! {
-    /// A station of a [`Network`]: an end with one interface and one timer.
-    StationId;
-    /// A switch of a [`Network`].
-    SwitchId;
-    /// A cable of a [`Network`].
-    LinkId;
-}
-
-/// What a cable may be plugged into.
+/// An end of a cable: what the cable may be plugged into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum End {
     /// The interface of a station.
@@ -61,75 +37,75 @@ impl From<SwitchId> for End {
     }
 }
 
-/// What a station experiences.
+/// An event at a station.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A frame arrived. A station has no address of its own: it gets what comes over its cable,
-    /// what a switch flooded included.
+    /// A frame has arrived. A station has no address of its own: it gets all frames that come over
+    /// its cable, those included that a switch has flooded.
     Frame(Vec<u8>),
-    /// The timer went off, and is no longer set.
+    /// The station's timer has gone off, and is no longer set.
     Wake,
 }
 
-/// Stations, switches, cables, and what is on them.
+/// Stations, switches and cables, with the frames on them.
 ///
-/// Names ([`StationId`] and the like) of another network are a mistake, and may panic.
+/// Numbers such as [`StationId`] of another network are a mistake, and may panic.
 #[derive(Debug)]
 pub struct Network {
     pub(crate) seed: u64,
     pub(crate) now: Time,
-    pub(crate) agenda: Agenda,
-    /// The lane that goes out of each station, if a cable is plugged in.
+    pub(crate) events: EventQueue,
+    /// The outgoing lane of each station, if a cable is plugged in.
     pub(crate) stations: Vec<Option<LaneId>>,
     pub(crate) switches: Vec<Switch>,
     pub(crate) lanes: Vec<Lane>,
-    pub(crate) sides: Sides,
+    pub(crate) partitions: Partitions,
     pub(crate) counters: Counters,
     pub(crate) trace: Trace,
     pub(crate) recording: Recording,
 }
 
-/// Building.
+/// Building a network of stations, switches and cables.
 impl Network {
-    /// An empty network at time zero, in which all chance comes from `seed`.
+    /// Makes an empty network at time zero, in which all chance comes from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
             now: Time::ZERO,
-            agenda: Agenda::new(),
+            events: EventQueue::new(),
             stations: Vec::new(),
             switches: Vec::new(),
             lanes: Vec::new(),
-            sides: Sides::default(),
+            partitions: Partitions::default(),
             counters: Counters::default(),
             trace: Trace::new(),
             recording: Recording::default(),
         }
     }
 
-    /// Adds a station, outside the sets of all partitions in force.
+    /// Adds a station, which is in no set of a partition.
     pub fn station(&mut self) -> StationId {
         let id = StationId(self.stations.len() as u32);
         self.stations.push(None);
-        self.agenda.add_station();
-        self.sides.add_station();
+        self.events.add_station();
+        self.partitions.add_station();
         id
     }
 
-    /// Adds a switch. It learns which addresses are behind which port, 8192 of them, and floods
-    /// frames to others. Where switches form a loop, a frame that was flooded goes round it until
-    /// it has crossed as many switches as there are.
+    /// Adds a switch without ports. The switch learns up to 8192 addresses and their ports, and
+    /// floods frames to other addresses. Where switches form a loop, a flooded frame goes round
+    /// until it has crossed as many switches as there are.
     pub fn switch(&mut self, config: SwitchConfig) -> SwitchId {
         let id = SwitchId(self.switches.len() as u32);
         self.switches.push(Switch::new(config));
         id
     }
 
-    /// Plugs in a cable between two stations, two switches, or one of each.
+    /// Connects two stations, two switches, or one of each by a cable.
     ///
     /// # Panics
     ///
-    /// If a station has a cable already, or a fault's probability is none.
+    /// If a station has a cable already, or a value of the faults is no probability.
     pub fn link(&mut self, a: impl Into<End>, b: impl Into<End>, config: LinkConfig) -> LinkId {
         let link = LinkId(self.lanes.len() as u32 / 2);
         let [forth, back] = LaneId::both(link);
@@ -138,106 +114,109 @@ impl Network {
         link
     }
 
-    fn plug_in(&mut self, end: End, out: LaneId) -> Socket {
+    fn plug_in(&mut self, end: End, out: LaneId) -> CableEnd {
         match end {
             End::Station(id) => {
                 let before = self.stations[id.index()].replace(out);
                 assert!(before.is_none(), "{id:?} has one interface, and a cable in it already");
-                Socket::Station(id)
+                CableEnd::Station(id)
             }
-            End::Switch(id) => Socket::Switch(id, self.switches[id.index()].add_port(out)),
+            End::Switch(id) => CableEnd::Switch(id, self.switches[id.index()].add_port(out)),
         }
     }
 }
 
-/// Trouble.
+/// Disturbing the network by changed and cut cables, partitions, restarts.
 impl Network {
-    /// Makes a cable another, also in the middle of a run. Frames that are on it arrive when they
-    /// would have, the one whose bits are leaving leaves when it would have, and all that wait
-    /// behind it know the new cable only, except that they were let in by the old MTU.
+    /// Changes the configuration of a cable, even in the middle of a run. Frames that are on the
+    /// cable arrive when they would have, the frame whose bits are leaving leaves when it would
+    /// have, and frames that wait behind it have the new configuration, except that they were let
+    /// in by the old MTU.
     ///
     /// # Panics
     ///
-    /// If a fault's probability is none.
+    /// If a value of the faults is no probability.
     pub fn reconfigure(&mut self, link: LinkId, config: LinkConfig) {
-        let judges = [Judge::new(&config.forth), Judge::new(&config.back)];
-        for (lane, judge) in LaneId::both(link).into_iter().zip(judges) {
-            self.lanes[lane.index()].reconfigure(&config, judge);
+        let models = [FaultModel::new(&config.forth), FaultModel::new(&config.back)];
+        for (lane, faults) in LaneId::both(link).into_iter().zip(models) {
+            self.lanes[lane.index()].reconfigure(&config, faults);
         }
     }
 
-    /// Cuts a cable. What is on it is lost, and so is whatever leaves for it until it is healed.
+    /// Cuts a cable in both directions. The frames on the cable are lost, and so are all that leave
+    /// for it until it is healed.
     pub fn cut(&mut self, link: LinkId) {
         for lane in LaneId::both(link) {
             self.lanes[lane.index()].whole = false;
             self.counters.cut += self
-                .agenda
-                .strike_out(|what| matches!(what, Happening::Arrived(on, _) if *on == lane));
+                .events
+                .remove(|what| matches!(what, QueuedEvent::Arrived(on, _) if *on == lane));
         }
     }
 
-    /// Makes a cable that was cut whole again.
+    /// Repairs a cable that was cut.
     pub fn heal(&mut self, link: LinkId) {
         for lane in LaneId::both(link) {
             self.lanes[lane.index()].whole = true;
         }
     }
 
-    /// From now on no frame is delivered that was sent on one side of the partition and arrives on
-    /// the other: on the one side the stations of `set`, on the other the rest. Several partitions
-    /// may be in force at once; a frame must be able to pass all of them at its arrival.
+    /// Separates the stations of `set` from the others: from now on no frame is delivered that was
+    /// sent on one side and arrives on the other. Several partitions may be in force at once; a
+    /// frame must be able to pass all of them at its arrival.
     pub fn partition(&mut self, set: &[StationId]) {
-        self.sides.divide(set);
+        self.partitions.divide(set);
     }
 
-    /// Ends all partitions.
+    /// Ends all partitions in force.
     pub fn heal_partitions(&mut self) {
-        self.sides.heal();
+        self.partitions.heal();
     }
 
-    /// A station is switched off and on. Its timer is cleared. Lost is what is on its cable towards
-    /// it, what waits to get onto that cable, and what waits at its own interface. What it sent
-    /// earlier is on its way, and what others sent it may still come from further away.
+    /// Switches a station off and on. Its timer is cleared. Lost are the frames on the station's
+    /// cable towards the station, those that wait to get onto that cable, and those that wait at
+    /// the station's own interface. Frames that the station has sent earlier stay on their way, and
+    /// frames to the station from further away may still come.
     pub fn restart(&mut self, station: StationId) {
-        self.agenda.wake_at(station, None);
+        self.events.wake_at(station, None);
         let Some(out) = self.stations[station.index()] else { return };
         let back = out.opposite();
         for lane in [out, back] {
             self.counters.restarted += self.lanes[lane.index()].clear();
         }
-        self.counters.restarted += self.agenda.strike_out(|what| match what {
-            Happening::Departed(from) => [out, back].contains(from),
-            Happening::Arrived(on, _) => *on == back,
+        self.counters.restarted += self.events.remove(|what| match what {
+            QueuedEvent::Departed(from) => [out, back].contains(from),
+            QueuedEvent::Arrived(on, _) => *on == back,
             _ => false,
         });
     }
 }
 
-/// Running.
+/// Running the network, event by event.
 impl Network {
-    /// The time.
+    /// The virtual time of the network.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Sends a frame, from its Ethernet header on and without the check sum. It leaves now, or as
-    /// soon as those before it have left; a station's interface holds as many as are sent.
+    /// Sends a frame, from its Ethernet header on and without the checksum. The frame leaves now,
+    /// or as soon as those before it have left. The queue of a station's interface has no limit.
     pub fn send(&mut self, from: StationId, frame: Vec<u8>) {
         self.send_frame(from, frame);
     }
 
-    /// Sets a station's one timer, or clears it. Whatever it was set to before is forgotten. Set to
-    /// a time that is past, it goes off now.
+    /// Sets or clears a station's only timer, which forgets its former time. A timer that is set to
+    /// a past time goes off now.
     pub fn wake_at(&mut self, station: StationId, at: Option<Time>) {
         let now = self.now;
-        self.agenda.wake_at(station, at.map(|at| at.max(now)));
+        self.events.wake_at(station, at.map(|at| at.max(now)));
     }
 
-    /// Goes on to the next event of a station and returns it. Without one up to `until`, that
-    /// moment included, time goes on to `until`; it never goes back. What falls on one moment
-    /// happens in the order in which it was caused.
+    /// Goes on to the next event of a station, and returns the event. Without an event up to and
+    /// including `until`, time goes on to `until`; it never goes back. Events at the same moment
+    /// happen in the order in which they were caused.
     pub fn step(&mut self, until: Time) -> Option<(StationId, Event)> {
-        while let Some((at, what)) = self.agenda.take(until) {
+        while let Some((at, what)) = self.events.take(until) {
             self.now = at;
             let event = self.happen(what);
             if event.is_some() {
@@ -248,48 +227,48 @@ impl Network {
         None
     }
 
-    /// When something will happen next, if only inside the network; never, if nothing will by
-    /// itself.
+    /// The time of the next event, even if it is only inside the network; `None` if nothing will
+    /// happen by itself.
     pub fn next_at(&self) -> Option<Time> {
-        self.agenda.next_at()
+        self.events.next_at()
     }
 
-    /// How many frames are on their way, those that wait included.
+    /// The number of frames that are on their way, waiting frames included.
     pub fn in_flight(&self) -> usize {
         let waiting: usize = self.lanes.iter().map(Lane::queued_frames).sum();
-        waiting + self.agenda.in_flight()
+        waiting + self.events.in_flight()
     }
 }
 
-/// Looking.
+/// Observing the network by counters, fingerprints, captures.
 impl Network {
-    /// What became of the frames so far.
+    /// The counts of frames by what has become of them so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// A fingerprint of what the stations did and experienced: of every frame sent, every frame
-    /// delivered and every timer that went off, with the time, the station and the bytes. The same
-    /// seed and the same calls give the same one, on every machine.
+    /// A fingerprint of all events at stations: of each frame sent, each frame delivered and each
+    /// timer that went off, with the time, the station and the bytes. The same seed and the same
+    /// calls give the same fingerprint on every machine.
     pub fn trace_hash(&self) -> u64 {
         self.trace.hash()
     }
 
-    /// Begins to record, or goes on with it, for [`pcap`](Self::pcap). A capture of more than
-    /// `limit` bytes loses its oldest frames; memory takes about 50 bytes a frame more than that.
+    /// Begins or continues to record frames, for [`pcap`](Self::pcap). A capture of more than
+    /// `limit` bytes loses its oldest frames; the memory for it has about 50 bytes more per frame.
     ///
-    /// A frame is recorded as it was sent, when it was sent, whatever becomes of it. If it arrives
-    /// in another form, corrupted or marked, that is recorded too, when it arrives.
+    /// A frame is recorded as it was sent, when it was sent, whatever becomes of it. If the frame
+    /// arrives corrupted or marked, it is recorded again when it arrives.
     pub fn start_recording(&mut self, limit: usize) {
         self.recording.start(limit);
     }
 
-    /// Ends the recording. What was recorded is kept.
+    /// Ends the recording, and keeps the recorded frames.
     pub fn stop_recording(&mut self) {
         self.recording.stop();
     }
 
-    /// What was recorded, as the contents of a capture file, with virtual time for the time since
+    /// The recorded frames as the contents of a capture file, with virtual time as the time since
     /// 1970.
     pub fn pcap(&self) -> Vec<u8> {
         let mut file = Vec::new();
@@ -297,7 +276,7 @@ impl Network {
         file
     }
 
-    /// Writes what was recorded to a capture file.
+    /// Writes the recorded frames to a capture file.
     pub fn write_pcap(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.recording.write(BufWriter::new(File::create(path)?))
     }

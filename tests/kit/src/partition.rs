@@ -1,22 +1,22 @@
-//! Which stations can't reach each other, whatever the cables.
+//! Partitions of the network: which stations can't reach each other, whatever the cables.
 
-use crate::network::StationId;
+use crate::ids::StationId;
 
-/// Divides the stations: frames go only between those on the same side of every partition.
+/// The partitions in force. Frames go only between stations on the same side of every partition.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Sides {
-    /// The part that each station is in. Part 0 is what is in no partition's set, and where
-    /// stations that are added later find themselves.
+pub(crate) struct Partitions {
+    /// The part of each station. Part 0 has the stations that are in no partition's set, and those
+    /// that are added later.
     part: Vec<u32>,
     parts: u32,
 }
 
-impl Sides {
+impl Partitions {
     pub(crate) fn add_station(&mut self) {
         self.part.push(0);
     }
 
-    /// Takes the stations of the set out of the parts that they are in, into new ones.
+    /// Moves the stations of a set from their parts into new parts.
     pub(crate) fn divide(&mut self, set: &[StationId]) {
         let mut inside = vec![false; self.part.len()];
         for station in set {

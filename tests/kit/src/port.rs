@@ -7,40 +7,42 @@ use doorbell_core::nic::{Flow, Inbox, Outbox};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{EtherType, Ethernet, Headers, IpId};
 
-use crate::ways::{mac, number_of, way};
+use crate::addressing::{mac, number_of, path_between};
 
-/// EtherTypes that IEEE 802 leaves to local experiments: how far a lossless peer has come, and that
-/// it has left.
+/// The EtherTypes of notices on a lossless network, from those that IEEE 802 leaves to local
+/// experiments: how many packets a peer has taken, and that the peer has left.
 const PROGRESS: EtherType = EtherType(0x88B5);
 const GONE: EtherType = EtherType(0x88B6);
 
 /// The longest frame that a port encodes.
 const LONGEST: usize = 4096 + 128;
 
-/// What encodes packets for the network, and hears what comes of it. It does not know the network:
-/// frames wait here for whoever does.
+/// The interface of a station: it encodes packets as frames for the network, and decodes frames.
+/// Frames wait here for the network, which the port does not know.
 pub(crate) struct Port {
     own: usize,
     version: Version,
     lossless: bool,
-    /// How many frames may wait, and, where none is lost, be on their way to one peer.
+    /// The most frames that may wait here.
     pub room: usize,
+    /// The most packets that may be on their way to one peer of a lossless network.
     pub ahead: u64,
     pub frames: VecDeque<Vec<u8>>,
     next_id: u16,
     opener: Opener,
-    /// Those on a lossless network, by their number: as far as one of them was heard of.
+    /// The peers on a lossless network, by their number: up to the highest number that was used.
     peers: Vec<Peer>,
 }
 
-/// What is known of a peer that nothing is lost to.
+/// The counts of packets to and from a peer on a lossless network.
 struct Peer {
-    /// The way there: the NIC's own path is a mere link.
+    /// The path to the peer. The NIC's own path is a mere link.
     way: Path,
     pushed: u64,
     delivered: u64,
-    /// Packets taken from it, and how many of them it has been told of.
+    /// The packets that were taken from the peer.
     taken: u64,
+    /// The count of taken packets that the peer has been told.
     told: u64,
 }
 
@@ -62,14 +64,14 @@ impl Port {
     fn peer(&mut self, number: usize) -> &mut Peer {
         let (version, own) = (self.version, self.own);
         while self.peers.len() <= number {
-            let way = way(version, own, self.peers.len());
+            let way = path_between(version, own, self.peers.len());
             self.peers.push(Peer { way, pushed: 0, delivered: 0, taken: 0, told: 0 });
         }
         &mut self.peers[number]
     }
 
-    /// Takes a frame in. Whether it was for this port: a switch that does not know an address
-    /// floods.
+    /// Hands a received frame to the NIC. Returns whether the frame was for this port, since a
+    /// switch floods frames to addresses that it does not know.
     pub(crate) fn arrive(&mut self, frame: &[u8], inbox: &mut impl Inbox) -> bool {
         let Ok((ethernet, rest)) = Ethernet::parse(frame) else { return false };
         if ethernet.destination != mac(self.own) {
@@ -84,7 +86,7 @@ impl Port {
         match (ethernet.ethertype, rest.first_chunk()) {
             (PROGRESS, Some(taken)) => self.peer(from).delivered = u64::from_be_bytes(*taken),
             (GONE, _) => {
-                // Whoever comes there next begins to count anew.
+                // The counts begin anew with the next station of that number.
                 let peer = self.peer(from);
                 (peer.pushed, peer.delivered, peer.taken, peer.told) = (0, 0, 0, 0);
                 inbox.gone(link);
@@ -97,7 +99,7 @@ impl Port {
         true
     }
 
-    /// Tells peers how many of their packets were taken, and answered for.
+    /// Tells peers how many of their packets were taken and answered.
     pub(crate) fn settle(&mut self, owes: impl Fn(PathId) -> bool, mut send: impl FnMut(Vec<u8>)) {
         for (number, peer) in self.peers.iter_mut().enumerate() {
             if peer.told != peer.taken && !owes(PathId(number as u32)) {
@@ -107,7 +109,7 @@ impl Port {
         }
     }
 
-    /// Tells those that packets went to, or came from, that nothing will any more.
+    /// Tells all peers to which packets went, or from which packets came, that this station leaves.
     pub(crate) fn leave(&mut self, mut send: impl FnMut(Vec<u8>)) {
         for (number, peer) in self.peers.iter().enumerate() {
             if peer.pushed + peer.taken > 0 {
@@ -147,7 +149,7 @@ impl Outbox for Port {
     }
 }
 
-/// A frame with one packet.
+/// Encodes a frame with one packet.
 fn encode(path: &Path, id: IpId, headers: Headers, payload: impl Payload) -> Result<Vec<u8>, Full> {
     let mut frame = vec![0; LONGEST];
     let mut run = Run::begin(path, &mut frame, id, 1);
@@ -157,7 +159,7 @@ fn encode(path: &Path, id: IpId, headers: Headers, payload: impl Payload) -> Res
     Ok(frame)
 }
 
-/// Hands on the packets of a frame as what a link brought.
+/// Hands the packets of a frame to the NIC as packets of a link.
 fn by_link(inbox: &mut impl Inbox, opener: &mut Opener, frame: &[u8], link: PathId) {
     let arrival = match opener.open(frame, None) {
         Ok(arrival) => arrival,
@@ -171,7 +173,7 @@ fn by_link(inbox: &mut impl Inbox, opener: &mut Opener, frame: &[u8], link: Path
     }
 }
 
-/// What one lossless station tells another beside packets.
+/// Makes a notice from one station to another on a lossless network.
 fn note(ethertype: EtherType, from: usize, to: usize, content: &[u8]) -> Vec<u8> {
     let ethernet = Ethernet { destination: mac(to), source: mac(from), ethertype };
     let mut frame = ethernet.to_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! What was seen of a run, for Wireshark.
+//! The recording of a run's frames as a capture file, for Wireshark.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -7,19 +7,19 @@ use doorbell_core::pcap::Writer;
 
 use crate::Time;
 
-/// What a capture takes beside its frames, as the format has it.
+/// The bytes of a capture's headers: of the file, and of each record.
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
 
-/// The last moment that a capture can tell: its seconds have 32 bits.
+/// The latest time of a capture, whose seconds have 32 bits.
 const LAST_MOMENT: u64 = u32::MAX as u64 * 1_000_000_000;
 
-/// Frames with their times, the oldest of which are forgotten when there are too many.
+/// Recorded frames with their times. The oldest frames are dropped when there are too many.
 #[derive(Default, Debug)]
 pub(crate) struct Recording {
     on: bool,
     limit: usize,
-    /// The bytes that the records would take in a file.
+    /// The bytes that the records take in a file.
     size: usize,
     records: VecDeque<(Time, Vec<u8>)>,
 }

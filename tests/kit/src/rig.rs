@@ -1,4 +1,4 @@
-//! NICs over devices, driven by hand.
+//! NICs over devices, which a test drives turn by turn.
 
 use std::thread;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use doorbell_transports::{Clock, Device};
 
 use crate::sys::readable;
 
-/// What nothing in a test takes, unless something hangs.
+/// The time after which a step of a test counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does something again and again until it gives a result.
+/// Calls a function again and again until it returns a result.
 ///
 /// # Panics
-/// When that takes as long as nothing does that does not hang.
+/// When there is no result within [`PATIENCE`].
 #[track_caller]
 pub fn until<R>(what: &str, mut does: impl FnMut() -> Option<R>) -> R {
     let clock = Clock::new();
@@ -32,26 +32,26 @@ pub fn until<R>(what: &str, mut does: impl FnMut() -> Option<R>) -> R {
             return result;
         }
         assert!(clock.now() < Time::ZERO + PATIENCE, "{what}: not within {PATIENCE:?}");
-        // Whom this waits for may want this processor.
+        // The awaited thread may need this processor.
         thread::yield_now();
     }
 }
 
-/// Whether a device's readiness tells anything at this moment.
+/// Returns whether a device's readiness is signalled at this moment.
 pub fn is_ready(device: &impl Device) -> bool {
     readable(device.readiness(), Duration::ZERO)
 }
 
-/// Waits on a device's readiness.
+/// Waits until a device's readiness is signalled.
 ///
 /// # Panics
-/// When it does not tell anything for as long as nothing takes.
+/// When the readiness is not signalled within [`PATIENCE`].
 #[track_caller]
 pub fn sleep(device: &impl Device) {
     assert!(readable(device.readiness(), PATIENCE), "nobody woke the sleeper in {PATIENCE:?}");
 }
 
-/// Takes whatever comes, and looks at none of it.
+/// An inbox that drops all packets.
 struct Anything;
 
 impl Inbox for Anything {
@@ -60,11 +60,11 @@ impl Inbox for Anything {
     fn gone(&mut self, _: PathId) {}
 }
 
-/// The path from one device to another, which is given time to answer. What comes meanwhile is
-/// lost.
+/// Finds the path from one device to another, which is given turns to answer. Packets that come
+/// meanwhile are lost.
 ///
 /// # Panics
-/// When it is not there, or does not answer.
+/// When the other device does not exist, or does not answer.
 #[track_caller]
 pub fn reach(from: &mut impl Device, to: &mut impl Device) -> Path {
     let address = to.address().clone();
@@ -75,7 +75,7 @@ pub fn reach(from: &mut impl Device, to: &mut impl Device) -> Path {
     })
 }
 
-/// A turn of a NIC over a device. Whether anything came or went.
+/// Takes a turn of a NIC over a device. Returns whether packets came or went.
 pub fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
     let lossless = device.capabilities().lossless;
     let sent = nic.counters().sent;
@@ -91,10 +91,10 @@ pub fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
     found || nic.counters().sent != sent
 }
 
-/// Takes a queue pair from the reset state to sending.
+/// Takes a queue pair from the reset state to ready to send.
 ///
 /// # Panics
-/// When it is not in the reset state.
+/// When the queue pair is not in the reset state.
 pub fn ready(nic: &mut Nic, qpn: Qpn, connection: Connection, sending: Sending) {
     let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
     let connection = Change::ReadyToReceive(Box::new(connection));
@@ -103,34 +103,35 @@ pub fn ready(nic: &mut Nic, qpn: Qpn, connection: Connection, sending: Sending) 
     }
 }
 
-/// A NIC over a device, and what most programs have of one: a queue pair, a completion queue for
-/// all that it does, and memory with which a peer may do everything.
+/// A NIC over a device with what most programs have: a queue pair, a completion queue for all that
+/// it does, and memory on which a peer has all rights.
 pub struct Rig<D> {
-    /// The NIC.
+    /// The NIC over the device.
     pub nic: Nic,
-    /// Its device.
+    /// The device of the NIC.
     pub device: D,
-    /// What everything is in.
+    /// The protection domain of the queue pair and the memory.
     pub domain: Domain,
-    /// The completion queue's number.
+    /// The number of the completion queue.
     pub queue_id: CompletionQueueId,
-    /// The completion queue.
+    /// The completion queue of the queue pair.
     pub queue: CompletionQueue,
-    /// The queue pair.
+    /// The program's ends of the queue pair.
     pub ends: QueuePairEnds,
-    /// The memory.
+    /// The memory that is registered.
     pub region: Region,
-    /// What names it.
+    /// The registration of the memory, with its keys.
     pub lent: Registration,
 }
 
 impl<D: Device> Rig<D> {
-    /// A NIC over that device whose chance comes from `seed`, and a megabyte of memory.
+    /// Makes a NIC over a device, with a megabyte of memory. The NIC's random numbers come from
+    /// `seed`.
     pub fn new(device: D, seed: u64) -> Self {
         Self::with_memory(device, seed, Region::new(1 << 20))
     }
 
-    /// The same with memory that there is.
+    /// Makes a NIC over a device, with existing memory.
     pub fn with_memory(device: D, seed: u64, region: Region) -> Self {
         let config = Config { lossless: device.capabilities().lossless, ..Config::default() };
         let mut nic = Nic::new(config, Seed::from_number(seed)).expect("a numbering");
@@ -142,38 +143,38 @@ impl<D: Device> Rig<D> {
         Self { nic, device, domain, queue_id, queue, ends, region, lent }
     }
 
-    /// Another queue pair.
+    /// Makes one more queue pair.
     pub fn pair(&mut self) -> QueuePairEnds {
         let config = QueuePairConfig::new(self.domain, self.queue_id);
         self.nic.queue_pair(&config).expect("room")
     }
 
-    /// Makes a queue pair ready for a peer, who does the same.
+    /// Connects a queue pair to a peer, which must connect its own to this one.
     pub fn connect(&mut self, own: Qpn, path: Path, peer: Qpn) {
         let (mtu, first) = (self.device.capabilities().mtu, Psn::new(7));
         let connection = Connection::new(peer, path, mtu, first);
         ready(&mut self.nic, own, connection, Sending::new(first));
     }
 
-    /// A turn of the NIC. Whether anything came or went.
+    /// Takes a turn of the NIC. Returns whether packets came or went.
     pub fn turn(&mut self) -> bool {
         turn(&mut self.nic, &mut self.device)
     }
 
-    /// Posts a request where there must be room, and rings.
+    /// Posts a request, for which there must be room, and rings the doorbell.
     pub fn post(&mut self, request: WorkRequest) {
         self.ends.send.post(request).expect("room");
         self.ends.send.ring();
     }
 
-    /// Posts a receive into a buffer where there must be room.
+    /// Posts a receive with a new buffer, for which there must be room.
     pub fn receive(&mut self, id: u64, len: usize) {
         let memory = Buf::with_capacity(len).into();
         self.ends.receive.post(ReceiveRequest { id, memory }).expect("room");
     }
 }
 
-/// Two of them over devices that can reach each other, with their queue pairs connected.
+/// Makes two rigs over devices that can reach each other, with their queue pairs connected.
 pub fn joined<A: Device, B: Device>(mut near: A, mut far: B) -> (Rig<A>, Rig<B>) {
     let there = reach(&mut near, &mut far);
     let back = reach(&mut far, &mut near);

@@ -1,6 +1,6 @@
-//! Another user of the machine, as whom tests try what no stranger may do.
+//! Processes of another user of the machine, for tests of what other users may not do.
 //!
-//! A test that is marked as such starts itself again as that user, and both talk in lines:
+//! The test starts itself again as that user, and both processes exchange lines of text:
 //!
 //! ```no_run
 //! use doorbell_kit::{child, stranger};
@@ -27,13 +27,15 @@ use crate::child::{Child, of_test, test_again};
 use crate::lab::{Namespace, passed_over};
 use crate::sys;
 
-/// The number of another user of the machine, who owns nothing and may do only what everybody may.
+/// The number of another user of the machine, who owns nothing and has only the rights that
+/// everybody has.
 ///
-/// Only root may start programs as another user, and in a user namespace there may be none. There
-/// the test is passed over: that is said aloud and counted, and `None` is returned.
+/// Only root may start programs as another user, and in a user namespace there may be no other
+/// user. In these cases the test is skipped, which is printed to standard error and counted, and
+/// `None` is returned.
 ///
 /// # Panics
-/// When the test would be passed over, and the environment variable `CI` is set.
+/// When the test would be skipped, and the environment variable `CI` is set.
 pub fn user() -> Option<u32> {
     let user = sys::ordinary_user();
     if user.is_none() {
@@ -46,14 +48,15 @@ pub fn user() -> Option<u32> {
 }
 
 /// The command that runs this program as another [`user`], in the folder `/`; in a namespace, if
-/// one is given. `None` where there is no other user, which is said aloud. A command that is to be
-/// [killed with its parent](crate::die_with_parent) must be told so afterwards.
+/// one is given. `None` if there is no other user, which is printed to standard error. A command
+/// that is to be [killed with its parent](crate::die_with_parent) must be told so afterwards.
 ///
 /// # Panics
 /// When this program's file can't be opened, and as [`user`].
 pub fn command(namespace: Option<&Namespace>) -> Option<Command> {
     let user = user()?;
-    // The folders of this user may be closed to others. A file that is open already is not.
+    // The other user may not be able to enter the folders of this user. A file that is already open
+    // can be run.
     let program = std::env::current_exe().and_then(File::open).expect("this program has a file");
     let path = format!("/proc/self/fd/{}", program.as_raw_fd());
     let mut command = namespace.map_or_else(|| Command::new(&path), |there| there.command(&path));
@@ -64,7 +67,7 @@ pub fn command(namespace: Option<&Namespace>) -> Option<Command> {
 }
 
 /// Starts a test of this program again, in the named [part](crate::child::part), as another
-/// [`user`]. `None` where there is no other user, which is said aloud.
+/// [`user`]. `None` if there is no other user, which is printed to standard error.
 ///
 /// # Panics
 /// When the test can't be started, and as [`user`].
@@ -72,9 +75,9 @@ pub fn start(test: &str, part: &str) -> Option<Child> {
     Some(Child::start_by(of_test(command(None)?, test), part))
 }
 
-/// Starts a test of this program again, in the named [part](crate::child::part), in a user namespace
-/// that has no number for anybody: there all users look alike, that of the part as well. `None`
-/// where there are no user namespaces, which is said aloud.
+/// Starts a test of this program again, in the named [part](crate::child::part), in a user
+/// namespace that maps no user numbers: all users look alike there, that of the new process as
+/// well. `None` if there are no user namespaces, which is printed to standard error.
 ///
 /// # Panics
 /// When the environment variable `CI` is set, and the test would be passed over.

@@ -1,39 +1,36 @@
-//! A switch: where frames go from it.
+//! A switch: learnt addresses, and the ports by which frames leave.
 
 use std::collections::BTreeMap;
 
 use doorbell_core::wire::{Ethernet, Mac};
 
 use crate::config::SwitchConfig;
-use crate::lane::LaneId;
+use crate::ids::{LaneId, SwitchPort};
 
-/// The number of a port of a switch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Port(pub(crate) u32);
-
-/// How many addresses a switch remembers. Corruption makes addresses up, and a long run many.
+/// The most addresses that a switch learns. Corrupted frames have invented addresses, and a long
+/// run has many.
 const MOST_ADDRESSES: usize = 8_192;
 
-/// The bit of an address's first byte that says that it is of a group.
+/// The bit of an address's first byte that marks a group address.
 const GROUP: u8 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Switch {
     pub(crate) config: SwitchConfig,
-    /// The lanes that go out, by port.
+    /// The outgoing lane of each port.
     ports: Vec<LaneId>,
-    addresses: BTreeMap<Mac, Port>,
+    addresses: BTreeMap<Mac, SwitchPort>,
 }
 
-/// Where a frame goes.
+/// The forwarding decision for a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Route {
     To(LaneId),
-    /// To every port but the one that it came from.
+    /// Forward the frame to each port but the one by which it came.
     Flood,
-    /// Back to where it came from, where it need not go.
+    /// Drop the frame, since its destination is behind the port by which it came.
     Filter,
-    /// It can't be said.
+    /// Drop the frame, which has no Ethernet header.
     Nowhere,
 }
 
@@ -42,21 +39,21 @@ impl Switch {
         Self { config, ports: Vec::new(), addresses: BTreeMap::new() }
     }
 
-    /// Adds the port out of which a lane goes.
-    pub(crate) fn add_port(&mut self, out: LaneId) -> Port {
+    /// Adds a port with its outgoing lane.
+    pub(crate) fn add_port(&mut self, out: LaneId) -> SwitchPort {
         self.ports.push(out);
-        Port(self.ports.len() as u32 - 1)
+        SwitchPort(self.ports.len() as u32 - 1)
     }
 
     pub(crate) fn ports(&self) -> &[LaneId] {
         &self.ports
     }
 
-    /// Learns where the frame's sender is, and says where it goes.
-    pub(crate) fn route(&mut self, came_in: Port, frame: &[u8]) -> Route {
+    /// Learns the port of the frame's sender, and decides where the frame goes.
+    pub(crate) fn route(&mut self, came_in: SwitchPort, frame: &[u8]) -> Route {
         let Ok((header, _)) = Ethernet::parse(frame) else { return Route::Nowhere };
         self.learn(header.source, came_in);
-        // Group addresses are never learnt, and so always flooded.
+        // Group addresses are never learnt, and so frames to them are always flooded.
         match self.addresses.get(&header.destination) {
             Some(port) if *port == came_in => Route::Filter,
             Some(port) => Route::To(self.ports[port.0 as usize]),
@@ -64,7 +61,7 @@ impl Switch {
         }
     }
 
-    fn learn(&mut self, source: Mac, port: Port) {
+    fn learn(&mut self, source: Mac, port: SwitchPort) {
         if let Some(known) = self.addresses.get_mut(&source) {
             *known = port;
         } else if source.0[0] & GROUP == 0 && self.addresses.len() < MOST_ADDRESSES {

@@ -1,4 +1,4 @@
-//! What the kit asks of Linux, and all of its unsafe code.
+//! The kit's system calls, and all of its unsafe code but the allocator's.
 
 use std::ffi::CString;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) fn stop(child: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Has a child process go on that was stopped.
+/// Continues a child process that was stopped.
 pub(crate) fn resume(child: u32) -> io::Result<()> {
     // SAFETY: a plain system call.
     check(unsafe { libc::kill(child as libc::pid_t, libc::SIGCONT) }).map(drop)
@@ -51,9 +51,10 @@ pub(crate) fn run_in_network(command: &mut Command, namespace: OwnedFd) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Has a command run in a user namespace of its own, as its root, and in a new network namespace.
+/// Has a command run in a user namespace of its own, as root there, and in a new network namespace.
 ///
-/// A process of several threads can't enter one. Between fork and exec it has a single one.
+/// A process with several threads can't enter a user namespace, but between fork and exec the child
+/// has a single thread.
 pub(crate) fn run_in_user_namespace(command: &mut Command) {
     // SAFETY: plain system calls.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -92,7 +93,7 @@ pub fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Has a command run in a user namespace that has no number for any user, nor for the command's.
+/// Has a command run in a user namespace that maps no user numbers, not even the command's own.
 pub(crate) fn run_without_users(command: &mut Command) {
     let enter = || {
         // SAFETY: a plain system call.
@@ -102,13 +103,13 @@ pub(crate) fn run_without_users(command: &mut Command) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// The user `bin`, or whatever else Linux systems call their second one: it owns nothing, may do
-/// nothing that not everybody may, and has a name, for which launchers ask. Not 65534, which stands
-/// for all users who have no number in a user namespace.
+/// The number of the user `bin`, or whatever name a system gives to its second user. That user owns
+/// nothing, has only the rights that everybody has, and has a name, which launchers ask for. The
+/// number 65534 is not used, since it stands for all users without a number in a user namespace.
 const NOBODY: libc::uid_t = 2;
 
-/// The number of an ordinary user, if this process is root and may [become](run_as) one: in a user
-/// namespace there may be nobody else.
+/// The number of an ordinary user, if this process is root and may [become](run_as) that user; in a
+/// user namespace there may be no other user.
 pub fn ordinary_user() -> Option<u32> {
     // SAFETY: a plain system call.
     let is_root = unsafe { libc::geteuid() } == 0;
@@ -123,9 +124,9 @@ pub fn ordinary_user() -> Option<u32> {
     (is_root && is_there).then_some(NOBODY)
 }
 
-/// Has a command run as that user and as the group of that number, without other groups. What it is
-/// to do as root, it must have been told before; and [to be killed](die_with_parent) after, for
-/// this takes that back.
+/// Has a command run as a user and as the group of the same number, without other groups. Anything
+/// that the command does as root must be set up before, and [its death with the
+/// parent](die_with_parent) after, since a change of the user resets that.
 pub fn run_as(command: &mut Command, user: u32) {
     let become_user = move || {
         // SAFETY: plain system calls, of which the first reads no list, for it has no entries.
@@ -139,7 +140,8 @@ pub fn run_as(command: &mut Command, user: u32) {
     unsafe { command.pre_exec(become_user) };
 }
 
-/// Has a descriptor stay open as long as a command, and in its process until that runs the program.
+/// Keeps a descriptor open as long as a command exists, and in the command's process until that
+/// runs the program.
 pub(crate) fn hold(command: &mut Command, descriptor: OwnedFd) {
     let holds = move || {
         let _ = &descriptor;
@@ -149,10 +151,10 @@ pub(crate) fn hold(command: &mut Command, descriptor: OwnedFd) {
     unsafe { command.pre_exec(holds) };
 }
 
-/// Whether the kernel runs a filter on what comes to a socket of that number.
+/// Returns whether the kernel runs a filter on packets to a socket.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no socket with that descriptor.
 pub fn is_filtered(socket: RawFd) -> io::Result<bool> {
     let mut steps: libc::socklen_t = 0;
     // SAFETY: of room for nothing, the kernel writes only how many steps the filter has.
@@ -163,10 +165,10 @@ pub fn is_filtered(socket: RawFd) -> io::Result<bool> {
     check(told).map(|_| steps > 0)
 }
 
-/// Waits until a descriptor is readable, for so long at most. Whether it is.
+/// Waits until a descriptor is readable, for at most the time given. Returns whether it is.
 ///
 /// # Panics
-/// When the system can't wait for it.
+/// When the system can't wait for the descriptor.
 pub fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let millis = at_most.as_millis().try_into().unwrap_or(c_int::MAX);
@@ -180,11 +182,12 @@ pub fn readable(fd: BorrowedFd<'_>, at_most: Duration) -> bool {
     }
 }
 
-/// A terminal of so many columns: the side that sees what is written to it, and the one that
-/// programs have. When no program has it any more, reading what was written ends with an error.
+/// Opens a terminal with a number of columns. Returns the side that reads what is written to the
+/// terminal, and the side for programs. When no program has its side open any more, reading the
+/// other side ends with an error.
 ///
 /// # Errors
-/// When the system has no more of them.
+/// When the system has no more terminals.
 pub fn terminal(columns: u16) -> io::Result<(OwnedFd, OwnedFd)> {
     let how = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -200,7 +203,7 @@ pub fn terminal(columns: u16) -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// A descriptor that is readable from when it is rung until it is silenced.
+/// A descriptor that is readable from when the bell is rung until it is silenced.
 pub(crate) struct Bell(OwnedFd);
 
 impl Bell {
@@ -213,14 +216,15 @@ impl Bell {
     }
 
     pub fn ring(&self) {
-        // It fails when it has been rung 2^64 - 2 times, and is readable then.
+        // The call fails when the bell has been rung 2^64 - 2 times, and then the descriptor is
+        // readable already.
         // SAFETY: a plain system call on a live descriptor.
         unsafe { libc::eventfd_write(self.0.as_raw_fd(), 1) };
     }
 
     pub fn silence(&self) {
         let mut times = 0;
-        // It fails when it was not rung, and is not readable then.
+        // The call fails when the bell was not rung, and then the descriptor is not readable.
         // SAFETY: the kernel writes a live number.
         unsafe { libc::eventfd_read(self.0.as_raw_fd(), &mut times) };
     }
@@ -232,7 +236,7 @@ impl AsFd for Bell {
     }
 }
 
-/// A socket that sends IP packets with the headers that they are given.
+/// Opens a raw socket, which sends IP packets with the headers that it is given.
 pub(crate) fn raw_socket(v6: bool) -> io::Result<OwnedFd> {
     let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
     // SAFETY: the descriptor is new and nobody else's.
@@ -242,7 +246,7 @@ pub(crate) fn raw_socket(v6: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// Sends an IP packet by such a socket of its family.
+/// Sends an IP packet by a raw socket of the packet's family.
 pub(crate) fn send_raw(socket: BorrowedFd<'_>, packet: &[u8], to: IpAddr) -> io::Result<()> {
     let (fd, bytes, len) = (socket.as_raw_fd(), packet.as_ptr().cast(), packet.len());
     let sent = match to {
@@ -274,29 +278,29 @@ pub(crate) fn send_raw(socket: BorrowedFd<'_>, packet: &[u8], to: IpAddr) -> io:
     check(sent as c_int).map(drop)
 }
 
-/// Lets this process have no descriptor of that number or a greater one; for tests in a process of
-/// their own.
+/// Limits the descriptors of this process to numbers below `most`; for tests in a process of their
+/// own.
 ///
 /// # Panics
-/// When it may not have as many already.
+/// When the hard limit of the process is lower.
 pub fn limit_descriptors(most: u64) {
     limit(libc::RLIMIT_NOFILE, most);
 }
 
-/// Lets this process make no file of more bytes, if a number is given; for tests in a process of
-/// their own.
+/// Limits the size of files that this process makes, or ends the limit if no size is given; for
+/// tests in a process of their own.
 ///
 /// # Panics
-/// When it may not make files of that size already.
+/// When the hard limit of the process is lower.
 pub fn limit_file_size(most: Option<u64>) {
     limit(libc::RLIMIT_FSIZE, most.unwrap_or(libc::RLIM_INFINITY));
 }
 
-/// Lets this process have no more bytes of addresses, if a number is given; for tests in a process
-/// of their own.
+/// Limits the address space of this process, or ends the limit if no size is given; for tests in a
+/// process of their own.
 ///
 /// # Panics
-/// When it may not have as many already.
+/// When the hard limit of the process is lower.
 pub fn limit_addresses(most: Option<u64>) {
     limit(libc::RLIMIT_AS, most.unwrap_or(libc::RLIM_INFINITY));
 }

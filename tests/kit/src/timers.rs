@@ -1,18 +1,20 @@
-//! One timer for each station.
+//! The timers of stations, one for each.
 
 use crate::Time;
 
-/// When a timer goes off, which of those of one moment was set first, and whose it is.
+/// The time at which a timer goes off, its turn among timers at the same time, and the number of
+/// its station.
 type Key = (Time, u64, u32);
 
 const NEVER: Key = (Time::from_nanos(u64::MAX), u64::MAX, u32::MAX);
 
-/// A tournament: each station's timer is a leaf of a binary tree, and every node above is the
-/// earlier of its two children. Timers are replaced far more often than they go off, and a replaced
-/// one leaves nothing behind.
+/// A tournament tree of timers: each station's timer is a leaf of a binary tree, and each inner
+/// node is the earlier of its two children. Timers are replaced far more often than they go off,
+/// and a replaced timer leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// The root is at 1, the children of `n` at `2 n` and `2 n + 1`; the second half is leaves.
+    /// The nodes of the tree: the root at 1, the children of `n` at `2 n` and `2 n + 1`, and the
+    /// leaves in the second half.
     tree: Vec<Key>,
     stations: usize,
 }
@@ -35,7 +37,7 @@ impl Timers {
         self.stations += 1;
     }
 
-    /// Sets a station's timer; `turn` orders those of one moment.
+    /// Sets a station's timer. `turn` orders timers at the same time.
     pub(crate) fn set(&mut self, station: u32, at: Time, turn: u64) {
         self.replace(station, (at, turn, station));
     }
@@ -44,7 +46,7 @@ impl Timers {
         self.replace(station, NEVER);
     }
 
-    /// The timer that goes off next: when, its turn, and whose it is.
+    /// The timer that goes off next: its time, its turn, and its station.
     pub(crate) fn first(&self) -> Option<Key> {
         Some(self.tree[1]).filter(|key| *key != NEVER)
     }
@@ -66,7 +68,7 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::luck::Luck;
+    use crate::random::Luck;
 
     #[test]
     fn the_first_is_the_earliest_of_all_however_they_are_set_and_cleared() {

@@ -1,22 +1,23 @@
-//! A fingerprint of a run.
+//! The fingerprint of a run, by which runs are compared.
 
 use crate::Time;
 
-/// An odd number with no pattern, by which every word is spread over those above it.
+/// An odd number without a pattern, which spreads each bit of a word over the higher bits.
 const SPREAD: u64 = 0xF135_7AEA_2E62_A9C5;
 
-/// What happened at a station.
+/// The kind of an event at a station.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum StationEvent {
     Sent = 1,
     Arrived = 2,
     Woke = 3,
 }
 
-/// A hash over all that the stations did and saw.
+/// A hash over all events at stations.
 ///
-/// Four sums side by side, since each step of one waits for the step before. A step loses nothing:
-/// runs that differ in a single word differ in the hash. It is no defence against malice.
+/// There are four sums, which the processor computes side by side, since each step of a sum waits
+/// for the step before. A step is reversible: runs that differ in a single word differ in the hash.
+/// The hash is no defence against an attacker.
 #[derive(Debug)]
 pub(crate) struct Trace {
     sums: [u64; 4],
@@ -27,7 +28,7 @@ impl Trace {
         Self { sums: [1, 2, 3, 4] }
     }
 
-    pub(crate) fn take(&mut self, at: Time, seen: Seen, station: u32, frame: &[u8]) {
+    pub(crate) fn take(&mut self, at: Time, seen: StationEvent, station: u32, frame: &[u8]) {
         let what = u64::from(station) << 8 | seen as u64;
         self.step([at.as_nanos(), what, frame.len() as u64, 0]);
         let (words, rest) = frame.as_chunks::<8>();
@@ -73,7 +74,7 @@ const fn stir(sum: u64, word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn hash(at: u64, seen: Seen, station: u32, frame: &[u8]) -> u64 {
+    fn hash(at: u64, seen: StationEvent, station: u32, frame: &[u8]) -> u64 {
         let mut trace = Trace::new();
         trace.take(Time::from_nanos(at), seen, station, frame);
         trace.hash()
@@ -83,15 +84,15 @@ mod tests {
     fn every_part_of_an_event_is_in_the_hash() {
         let mut frame = vec![0; 100];
         let mut hashes = vec![
-            hash(0, Seen::Sent, 0, &frame),
-            hash(1, Seen::Sent, 0, &frame),
-            hash(0, Seen::Arrived, 0, &frame),
-            hash(0, Seen::Sent, 1, &frame),
-            hash(0, Seen::Sent, 0, &frame[..99]),
+            hash(0, StationEvent::Sent, 0, &frame),
+            hash(1, StationEvent::Sent, 0, &frame),
+            hash(0, StationEvent::Arrived, 0, &frame),
+            hash(0, StationEvent::Sent, 1, &frame),
+            hash(0, StationEvent::Sent, 0, &frame[..99]),
         ];
         for at in 0..100 {
             frame[at] = 1;
-            hashes.push(hash(0, Seen::Sent, 0, &frame));
+            hashes.push(hash(0, StationEvent::Sent, 0, &frame));
             frame[at] = 0;
         }
         let count = hashes.len();

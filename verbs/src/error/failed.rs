@@ -9,7 +9,6 @@ use doorbell_core::wire::{RemoteAddr, Rkey};
 use thiserror::Error;
 
 use crate::link::{ConnectionState, Ending, Link};
-use crate::work::RemoteMemory;
 
 /// A request that failed, or was never posted, with the memory that it had.
 #[derive(Debug)]
@@ -123,11 +122,10 @@ impl Failed {
     }
 
     /// Adds what was asked for, if the peer has refused to give access to its memory: `len` bytes
-    /// at the beginning of `memory`.
+    /// from `address` on, of the memory with the key `key`.
     #[cold]
-    pub(crate) fn asking(mut self, memory: RemoteMemory, len: u64) -> Self {
+    pub(crate) fn asking(mut self, (key, address): (Rkey, RemoteAddr), len: u64) -> Self {
         if self.0.why == FailedWhy::Carried(Failure::Broke(Cause::PeerAccess)) {
-            let (key, address) = (memory.rkey(), memory.address());
             self.0.refused = Some(Access { key, address, len });
         }
         self

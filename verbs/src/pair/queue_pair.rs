@@ -109,7 +109,7 @@ impl QueuePair {
     #[inline]
     pub async fn write_inline(&self, bytes: &[u8], to: RemoteMemory) -> Result<(), Failed> {
         let written = self.perform(Write::inline(bytes, to)?.awaited()).await;
-        written.map(drop).map_err(|failed| failed.asking(to, bytes.len() as u64))
+        written.map(drop).map_err(|failed| failed.asking(to.place(), bytes.len() as u64))
     }
 
     /// Writes to the peer's memory, and completes a receive of the peer's, by which the peer
@@ -133,7 +133,7 @@ impl QueuePair {
         let data = to.check(data)?;
         let request = WorkRequest::write(0, to.address(), to.rkey(), data).awaited();
         let written = self.perform(WorkRequest { attached, ..request }).await;
-        Ok(written.map_err(|failed| failed.asking(to, len))?.memory.into_buf())
+        Ok(written.map_err(|failed| failed.asking(to.place(), len))?.memory.into_buf())
     }
 
     /// Reads as much of the peer's memory as `into` has room for. A buffer comes back filled.
@@ -150,7 +150,7 @@ impl QueuePair {
         let len = memory.room();
         let request = WorkRequest::read(0, from.address(), from.rkey(), memory);
         let read = self.perform(request.awaited()).await;
-        Ok(read.map_err(|failed| failed.asking(from, len))?.memory.into_buf())
+        Ok(read.map_err(|failed| failed.asking(from.place(), len))?.memory.into_buf())
     }
 
     /// Replaces a word of the peer's memory by `swap` if it equals `compare`. Returns the old
@@ -169,7 +169,7 @@ impl QueuePair {
         word.check_word()?;
         let request =
             WorkRequest::compare_swap(0, word.address(), word.rkey(), compare, swap).awaited();
-        self.perform(request).await.map(before).map_err(|failed| failed.asking(word, 8))
+        self.perform(request).await.map(before).map_err(|failed| failed.asking(word.place(), 8))
     }
 
     /// Adds to a word of the peer's memory, wrapping around. Returns the old value.
@@ -180,7 +180,7 @@ impl QueuePair {
     pub async fn fetch_add(&self, word: RemoteMemory, add: u64) -> Result<u64, Failed> {
         word.check_word()?;
         let request = WorkRequest::fetch_add(0, word.address(), word.rkey(), add).awaited();
-        self.perform(request).await.map(before).map_err(|failed| failed.asking(word, 8))
+        self.perform(request).await.map(before).map_err(|failed| failed.asking(word.place(), 8))
     }
 
     /// Posts a buffer for a message: a [`Buf`] or a `Vec<u8>`, in each case its whole capacity.

@@ -141,6 +141,11 @@ impl RemoteMemory {
         }
     }
 
+    /// The key of the memory, and the address at which it begins.
+    pub(crate) fn place(&self) -> (Rkey, RemoteAddr) {
+        (self.rkey(), self.address())
+    }
+
     pub(crate) fn check_word(&self) -> Result<(), Failed> {
         let fits = self.len >= 8 && self.address.is_multiple_of(8);
         if fits { Ok(()) } else { Err(Failed::no_word(self.address, self.len)) }

@@ -2,8 +2,8 @@
 
 use doorbell_report::{Cell, Column, Section, Table};
 
+use super::carriers::{CARRIERS, over};
 use super::published::{CALLS, cited};
-use super::{CARRIERS, over};
 use crate::judging::{claim, is_below};
 use crate::paper::exchange::{Exchanges, value};
 

@@ -2,6 +2,7 @@
 //! 6, and its table 2.
 
 mod calls;
+mod carriers;
 mod published;
 mod share;
 mod sizes;
@@ -10,22 +11,6 @@ use doorbell_report::{Note, Report, Section};
 
 use super::exchange::Exchanges;
 use crate::machine::Machine;
-
-/// The ways in which messages are carried: a name, and the arguments of an exchange. Frames have
-/// the 1,500 bytes of the paper's, of which headers take some.
-const CARRIERS: [(&str, &str); 3] = [
-    ("TCP", "--protocol tcp --mtu 1500"),
-    ("EMP, run by the program", "--protocol emp --frame 1388 --runs program"),
-    ("EMP, run by a thread", "--protocol emp --frame 1388 --runs thread"),
-];
-
-/// The arguments of an exchange over a device. TCP takes the same cable, and no device.
-fn over(device: &str, arguments: &str) -> String {
-    match arguments.contains("tcp") {
-        true => arguments.to_owned(),
-        false => format!("{arguments} --device {device}"),
-    }
-}
 
 /// Measures everything, and makes the report of it.
 pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {

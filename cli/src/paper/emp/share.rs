@@ -2,7 +2,7 @@
 
 use doorbell_report::{Axis, Figure, Lines, Section, Series, Value};
 
-use super::{CARRIERS, over};
+use super::carriers::{CARRIERS, over};
 use crate::judging::{both, claim, is_below, is_between, ratio, times, told};
 use crate::paper::exchange::{Exchanges, value};
 

@@ -2,8 +2,8 @@
 
 use doorbell_report::{Axis, Figure, Lines, Section, Series, Value};
 
+use super::carriers::{CARRIERS, over};
 use super::published::{LATENCY, RATE, TCP_RATE, cited};
-use super::{CARRIERS, over};
 use crate::judging::{claim, is_below};
 use crate::paper::exchange::{Exchanges, value};
 

@@ -3,7 +3,7 @@
 use doorbell_report::{Axis, Figure, Lines, Note, Section, Series, Value};
 use serde_json::json;
 
-use super::{claim, is_below, is_between, ratio};
+use crate::judging::{claim, is_below, is_between, ratio};
 use crate::paper::bench::{Bench, Run};
 
 /// The MTUs, and the bytes that a packet has with each.

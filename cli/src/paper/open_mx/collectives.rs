@@ -3,8 +3,9 @@
 use doorbell_report::{Cell, Column, Note, Section, Table, Value};
 use serde_json::{Value as Json, json};
 
+use super::devices::{TCP, rows_of_each};
 use super::published::{BARRIER, COLLECTIVES, cited};
-use super::{TCP, claim, difference, is_below, is_between, ratio, rows_of_each, times};
+use crate::judging::{claim, difference, is_below, is_between, ratio, times};
 use crate::paper::bench::Bench;
 use crate::paper::rows::Rows;
 

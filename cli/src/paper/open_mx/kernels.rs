@@ -3,8 +3,9 @@
 use doorbell_report::{Cell, Column, Note, Section, Table, Value};
 use serde_json::json;
 
+use super::devices::{TCP, name, rows_of_each};
 use super::published::{KERNELS, cited};
-use super::{TCP, claim, is_below, is_between, name, ratio, rows_of_each};
+use crate::judging::{claim, is_below, is_between, ratio};
 use crate::paper::bench::Bench;
 use crate::paper::rows::Rows;
 

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod collectives;
+mod devices;
 mod kernels;
 mod ping_pong;
 mod published;
@@ -10,14 +11,9 @@ mod receiving;
 
 use doorbell_report::{Note, Report, Section};
 
-use super::bench::{Bench, Run};
-use super::rows::Rows;
+use super::bench::Bench;
 use super::sections;
-use crate::judging::{claim, difference, is_below, is_between, ratio, sum, times};
 use crate::machine::Machine;
-
-/// The device that stands for the kernel's TCP sockets.
-const TCP: &str = "tcp";
 
 /// How many tests all sections run on a device, for the progress bar.
 const TESTS: usize =
@@ -38,34 +34,6 @@ pub fn report(bench: &mut Bench, machine: &Machine) -> Report {
     }
     let here = Section::new("This machine").facts(machine.facts());
     report.section(beyond()).section(here)
-}
-
-/// The devices that are measured, and TCP before them.
-fn with_tcp(bench: &Bench) -> Vec<String> {
-    [TCP.to_owned()].into_iter().chain(bench.devices()).collect()
-}
-
-/// Runs a test that measures several things, over each device and TCP.
-fn rows_of_each(
-    bench: &mut Bench,
-    test: &str,
-    arguments: &[&str],
-    seconds: [f64; 2],
-) -> Vec<(String, Rows)> {
-    let devices = with_tcp(bench);
-    let rows = |device: String| {
-        let rows = bench.rows(Run { test, device: &device, arguments }, seconds);
-        (device, rows)
-    };
-    devices.into_iter().map(rows).collect()
-}
-
-/// A device as readers know it.
-fn name(device: &str) -> String {
-    match device {
-        TCP => "TCP".to_owned(),
-        device => format!("Doorbell over {device}"),
-    }
 }
 
 /// The section on what of the paper this machine can't show.

@@ -3,8 +3,9 @@
 use doorbell_report::{Axis, Bar, Bars, Figure, Note, Section, Value};
 use serde_json::json;
 
+use super::devices::{TCP, name, rows_of_each};
 use super::published::{RECEIVING, cited};
-use super::{TCP, claim, is_between, name, rows_of_each, sum, times};
+use crate::judging::{claim, is_between, sum, times};
 use crate::paper::bench::Bench;
 use crate::paper::rows::Rows;
 

@@ -2,8 +2,8 @@
 
 use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 
+use super::arguments::{COMMON, STEPS};
 use super::published::{AVAILABLE, cited};
-use super::{COMMON, STEPS};
 use crate::judging::{claim, is_below, times};
 use crate::paper::exchange::{Exchanges, value};
 

@@ -4,8 +4,9 @@
 use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 use serde_json::json;
 
+use super::arguments::COMMON;
 use super::published::{BUBBLE, EARLY, cited};
-use super::{COMMON, simulated};
+use super::simulated;
 use crate::judging::{claim, difference, is_between, ratio};
 use crate::paper::exchange::{Exchanges, value};
 

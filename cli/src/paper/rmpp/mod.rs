@@ -1,6 +1,7 @@
 //! "Experience in Offloading Protocol Processing to a Programmable NIC", 2002: its figures 7, 8, 10
 //! and 11, and its table 2.
 
+mod arguments;
 mod available;
 mod early;
 mod published;
@@ -11,16 +12,6 @@ use doorbell_report::{Note, Report, Section};
 
 use super::exchange::Exchanges;
 use crate::machine::Machine;
-
-/// The steps of the paper: a name, and the arguments of an exchange. From the first step on, the
-/// NIC has a thread.
-const STEPS: [(&str, &str); 3] = [
-    ("Step 0: the host copies frames", "--step 0 --runs program"),
-    ("Step 1: receives offloaded", "--step 1 --runs nic"),
-    ("Step 2: receives and sends offloaded", "--step 2 --runs nic"),
-];
-/// The arguments of all exchanges: the protocol, and frames of 1,500 bytes with all headers.
-const COMMON: &str = "--protocol rmpp --frame 1388";
 
 /// Measures everything, and makes the report of it.
 pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {

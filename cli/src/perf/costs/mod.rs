@@ -3,15 +3,14 @@
 //!
 //! Both ends run on one thread of this process, so all time is the host's. Active Messages and
 //! Split-C are compiled twice into this program, from the same sources: with spans that are
-//! measured, and without. The second copy is there with the feature `costs` alone. Both make the exchange, in turn. What the parts of the first amount to is
-//! told beside what the second takes, which shows how far the spans disturb.
+//! measured, and without. The second copy is there with the feature `costs` alone. Both make the
+//! exchange, in turn. What the parts of the first amount to is told beside what the second takes,
+//! which shows how far the spans disturb.
 
-mod breakdown;
 #[cfg(feature = "costs")]
 mod measured;
 mod report;
 
-pub use breakdown::Breakdown;
 #[cfg(feature = "costs")]
 pub use measured::run;
 pub use report::{fields, words};

@@ -6,8 +6,8 @@ use doorbell_logp::Estimate;
 use doorbell_splitc::Carrier;
 use serde_json::{Value, json};
 
-use super::breakdown::{self, Breakdown};
 use crate::perf::Plan;
+use crate::perf::breakdown::{self, Breakdown};
 use crate::perf::figures::Figures;
 use crate::perf::test::{Costs, Test};
 

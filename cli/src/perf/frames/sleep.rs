@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use doorbell_transports::Device;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
 use serde_json::json;
 
 use super::link::Link;
@@ -18,6 +16,7 @@ use crate::out;
 use crate::perf::figures::{Figures, Found};
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
+use crate::perf::processor_time::processor_time;
 use crate::perf::{Amount, Plan};
 
 /// How long nothing is sent, so that the other end sleeps.
@@ -110,15 +109,6 @@ pub fn idle<D: Device>(
         iters: 0,
         found: Found::Share(share.max(theirs)),
     }))
-}
-
-/// The time that this process has spent on processors.
-pub fn processor_time() -> anyhow::Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).context("asking for the processor time")?;
-    let duration = |time: TimeVal| {
-        Duration::new(time.tv_sec() as u64, 0) + Duration::from_micros(time.tv_usec() as u64)
-    };
-    Ok(duration(usage.user_time()) + duration(usage.system_time()))
 }
 
 /// A ping-pong by polling, while another thread of each end sleeps on the device.

@@ -13,8 +13,8 @@ use doorbell_verbs::Nic;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::known::Known;
 use super::rounds::{LONGEST, WINDOW, Waiting, measure};
+use crate::perf::logp_result::LogpResult;
 use crate::perf::peer::Peer;
 use crate::perf::verbs::Guard;
 use crate::perf::{Plan, am};
@@ -79,7 +79,7 @@ pub async fn run(
     guard: &Guard,
     plan: &Plan,
     peer: &mut Peer,
-) -> anyhow::Result<Option<(u64, Known)>> {
+) -> anyhow::Result<Option<(u64, LogpResult)>> {
     let bundle = Bundle::new(nic, &BundleConfig::default())?;
     let (answered, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
     let (counted, told) = (answered.clone(), ended.clone());

@@ -4,12 +4,9 @@
 //! and returns what `known` describes.
 
 mod am;
-mod known;
 mod rounds;
 mod splitc;
 mod verbs;
-
-pub use known::Known;
 
 use anyhow::Context;
 

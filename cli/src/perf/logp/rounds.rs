@@ -3,7 +3,7 @@
 use anyhow::Context;
 use doorbell_logp::{Measurement, Monotonic, Plan as Rounds, Requester};
 
-use super::known::Known;
+use crate::perf::logp_result::LogpResult;
 use crate::perf::patience::Patience;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
@@ -37,7 +37,11 @@ impl Waiting {
 }
 
 /// Measures by a requester. Returns how many rounds there were, what they found, and the requester.
-pub async fn measure<R>(requester: R, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64, Known, R)>
+pub async fn measure<R>(
+    requester: R,
+    plan: &Plan,
+    beat: &Beat,
+) -> anyhow::Result<(u64, LogpResult, R)>
 where
     R: Requester<Error = anyhow::Error>,
 {
@@ -60,7 +64,7 @@ where
             break;
         }
     }
-    let known = Known {
+    let known = LogpResult {
         parameters: measurement.parameters().context("no round was done")?,
         bursts: measurement.bursts().medians(),
         steady: measurement.steady().medians(),

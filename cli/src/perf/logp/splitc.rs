@@ -6,8 +6,8 @@ use doorbell_logp::Requester;
 use doorbell_splitc::{Config, Get, GetAll, GlobalPtr, World};
 use doorbell_verbs::Nic;
 
-use super::known::Known;
 use super::rounds::{LONGEST, WINDOW, Waiting, measure};
+use crate::perf::logp_result::LogpResult;
 use crate::perf::peer::Peer;
 use crate::perf::splitc::meet;
 use crate::perf::verbs::{Guard, progress};
@@ -75,7 +75,7 @@ pub async fn run(
     plan: &Plan,
     peer: &mut Peer,
     place: &Place<'_>,
-) -> anyhow::Result<Option<(u64, Known)>> {
+) -> anyhow::Result<Option<(u64, LogpResult)>> {
     let (addresses, key) = meet(nic, peer)?;
     let (carrier, progress) = (plan.carrier, progress(plan, place));
     let config = Config { carrier, progress, key, ..Config::default() };

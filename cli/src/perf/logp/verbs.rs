@@ -9,9 +9,9 @@ use doorbell_verbs::{
     Rights, SendQueue, WorkRequest,
 };
 
-use super::known::Known;
 use super::rounds::{LONGEST, WINDOW, Waiting, measure};
 use crate::perf::Plan;
+use crate::perf::logp_result::LogpResult;
 use crate::perf::peer::Peer;
 use crate::perf::verbs::{Beat, End, Guard, listen};
 
@@ -170,7 +170,7 @@ pub async fn run(
     guard: &Guard,
     plan: &Plan,
     peer: &mut Peer,
-) -> anyhow::Result<Option<(u64, Known)>> {
+) -> anyhow::Result<Option<(u64, LogpResult)>> {
     let leads = peer.leads();
     let listener = guard.run(listen(&nic, leads)).await?;
     let mut end = End::new(nic.clone(), listener, guard.beat(), plan, peer)?;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use doorbell_rpc::{Channel, Client, Method, Router, Status, Streaming};
 use futures_util::{StreamExt, stream};
 
-use super::Body;
+use super::codec::Body;
 use super::words::{PLACES, Words};
 use crate::perf::figures::Found;
 use crate::perf::pattern::wholly;

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use doorbell_messages::{Match, Peer as Other, Receiving};
 
-use super::{DATA, END, End};
+use super::end::{DATA, END, End};
 use crate::perf::figures::Found;
 use crate::perf::latencies::Latencies;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use doorbell_messages::{Match, Message, Peer as Other};
 
-use super::{DATA, END, End, word_at};
+use super::end::{DATA, END, End, word_at};
 use crate::perf::Amount;
 use crate::perf::figures::Found;
 

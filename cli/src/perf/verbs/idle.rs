@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::end::End;
 use crate::perf::figures::Found;
-use crate::perf::frames::processor_time;
 use crate::perf::peer::Peer;
+use crate::perf::processor_time::processor_time;
 use crate::perf::{Amount, Plan};
 
 /// Returns the share of a processor that an idle end uses, of the two ends the larger. The share

@@ -4,9 +4,9 @@
 //! pass each process its own packets; a shard for the core's NIC within the process; random bits;
 //! and the place in that NIC's table.
 
+use crate::common::tag::tag_of;
 use thiserror::Error;
 
-use crate::common::tag::tag_of;
 use crate::wire::Qpn;
 
 /// Determines the queue pair numbers that belong to a NIC.
@@ -49,7 +49,7 @@ pub enum NumberingError {
 
 /// Makes queue pair numbers of places in a table, and takes them apart.
 ///
-/// Behind the tag and the shard there are random bits, drawn for each use of a place, and then the
+/// AfterBth the tag and the shard there are random bits, drawn for each use of a place, and then the
 /// place. Places are taken at random, too: who knows some numbers of a NIC, because they belong to
 /// its own connections, knows nothing of the others but that they are different.
 #[derive(Clone, Copy)]

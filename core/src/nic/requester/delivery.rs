@@ -69,7 +69,7 @@ impl QueuePair {
     #[inline(never)]
     fn acknowledge_mid_message(&mut self, delivered: u64) -> bool {
         let r = &mut self.requester;
-        // Behind a request that is not answered, the packet has to wait.
+        // AfterBth a request that is not answered, the packet has to wait.
         if r.head_needs_response() {
             return false;
         }

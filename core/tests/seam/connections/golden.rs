@@ -1,5 +1,5 @@
 //! What a kernel says, recorded, to a manager that has forgotten the connection. The whole exchange
-//! is replayed in `tests/golden`, beside a NIC.
+//! is replayed in `tests/protocol/golden`, beside a NIC.
 
 use doorbell_core::pcap;
 use doorbell_core::wire::CommId;

@@ -9,7 +9,6 @@ use doorbell_verbs::{Config, DatagramsConfig, Nic, Qkey, QueuesConfig};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use super::name::Name;
 use super::posted::Posted;
 use super::shared::Shared;
 use super::state::{Settings, State};
@@ -18,6 +17,7 @@ use super::works::{NOTICES, Works};
 use super::{Endpoint, Open, driver, lanes};
 use crate::frames::engine::Timing;
 use crate::frames::error::OpenError;
+use crate::frames::name::Name;
 use crate::frames::policy::{Emp, Policy};
 use crate::frames::wire::{FRAME_HEADER, LEAST_STRIDE, LONGEST_NAME, MESSAGE_HEADER};
 
@@ -47,6 +47,22 @@ pub struct EndpointBuilder {
 struct Apart {
     /// The processor of the thread.
     core: Option<usize>,
+}
+
+impl Endpoint {
+    /// Opens an endpoint on a device, with EMP's policy: `udp:192.0.2.7:5000`, `shm:name`,
+    /// `packet:eth0`, …
+    ///
+    /// # Errors
+    /// When the device can't be opened, or this is called outside of a Tokio runtime.
+    pub async fn open(device: &str) -> Result<Self, OpenError> {
+        Self::builder().open(device).await
+    }
+
+    /// Returns a builder that configures and opens an endpoint.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
 }
 
 impl Default for EndpointBuilder {

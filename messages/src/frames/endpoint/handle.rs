@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::futures::OwnedNotified;
 
-use super::name::Name;
 use crate::frames::error::SendError;
+use crate::frames::name::Name;
 use crate::matching::PostedId;
 use crate::slot::Slot;
 

@@ -12,8 +12,8 @@ use doorbell_verbs::{
 use tokio::time::{Instant, sleep};
 
 use super::lane::{Accepted, DEPTH};
-use super::name::Name;
 use super::shared::Shared;
+use crate::frames::name::Name;
 
 /// How long a peer whose port is closed is asked again for a lane: its program may be about to
 /// start.

@@ -6,7 +6,6 @@ mod handle;
 mod known;
 mod lane;
 mod lanes;
-mod name;
 mod peer;
 mod posted;
 mod reach;
@@ -24,11 +23,11 @@ use doorbell_verbs::Nic;
 use tokio::task::AbortHandle;
 
 pub use builder::EndpointBuilder;
-pub use name::{Name, NameError};
 pub use peer::{Peer, Sending};
 pub use receive::{Match, Message, Receiving};
 
-use super::error::{OpenError, PeerError};
+use super::error::PeerError;
+use super::name::{Name, NameError};
 use super::policy::Policy;
 use super::statistics::Statistics;
 use reach::reach;
@@ -53,20 +52,6 @@ impl Drop for Open {
 }
 
 impl Endpoint {
-    /// Opens an endpoint on a device, with EMP's policy: `udp:192.0.2.7:5000`, `shm:name`,
-    /// `packet:eth0`, …
-    ///
-    /// # Errors
-    /// When the device can't be opened, or this is called outside of a Tokio runtime.
-    pub async fn open(device: &str) -> Result<Self, OpenError> {
-        Self::builder().open(device).await
-    }
-
-    /// Returns a builder that configures and opens an endpoint.
-    pub fn builder() -> EndpointBuilder {
-        EndpointBuilder::default()
-    }
-
     /// Returns the name by which others send to this endpoint.
     pub fn name(&self) -> &Name {
         &self.0.shared.name

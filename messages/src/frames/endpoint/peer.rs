@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use super::handle::{Handle, LaneState, SendSlot};
-use super::name::Name;
 use crate::frames::error::SendError;
+use crate::frames::name::Name;
 use crate::matching::Source;
 
 /// A handle to another endpoint, by which messages are sent there. No connection is needed to send:

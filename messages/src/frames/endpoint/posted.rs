@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use doorbell_verbs::{Domain, Region, Rights};
 
-use super::name::Name;
 use super::peer::Peer;
 use super::receive::{Letter, ReceiveSlot};
 use crate::frames::engine::{Destination, Receives};
 use crate::frames::error::{PeerLost, ReceiveError};
+use crate::frames::name::Name;
 use crate::frames::wire::MessageHeader;
 use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source, Taken};
 

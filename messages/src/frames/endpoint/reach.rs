@@ -2,8 +2,8 @@
 
 use doorbell_verbs::ConnectError;
 
-use super::name::Name;
 use super::shared::Shared;
+use crate::frames::name::Name;
 
 /// Finds the way to a peer, and notes it.
 pub async fn reach(shared: &Shared, name: &Name) -> Result<(), ConnectError> {

@@ -10,10 +10,10 @@ use tokio::runtime;
 use tokio::time::Instant;
 
 use super::handle::{Handle, LaneState, SendSlot};
-use super::name::Name;
 use super::state::State;
 use super::works::Works;
 use crate::frames::engine::Time;
+use crate::frames::name::Name;
 use crate::matching::PostedId;
 
 /// The state of an endpoint that its handles and its driver share.

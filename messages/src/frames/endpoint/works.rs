@@ -4,9 +4,9 @@ use doorbell_verbs::{
     Buf, CompletionQueue, DATAGRAM_HEADER, Done, Memory, ReceiveQueue, SharedReceiveQueue,
 };
 
-use super::name::Name;
 use super::state::State;
 use crate::frames::engine::Time;
+use crate::frames::name::Name;
 use crate::frames::wire::{FRAME_HEADER, Frame, Kind};
 
 /// The most completions that are handled before others get to run.

@@ -3,7 +3,7 @@
 //!
 //! A run takes a few seconds, or as many as `DOORBELL_CHAOS` says, with the seed that
 //! `DOORBELL_CHAOS_SEED` says. Ten minutes of each device:
-//! `DOORBELL_CHAOS=600 cargo test -p doorbell-rpc --test chaos -- --nocapture --test-threads=1`
+//! `DOORBELL_CHAOS=600 cargo test -p doorbell-rpc --test seam chaos -- --nocapture --test-threads=1`
 
 mod callers;
 mod faults;

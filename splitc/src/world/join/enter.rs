@@ -17,7 +17,7 @@ use super::messages::PAYLOAD;
 use super::pairs::Pair;
 use super::watch::watch;
 use crate::config::{Carrier, Config};
-use crate::fates::Fates;
+use crate::departures::Departures;
 use crate::messages::Outbox;
 use crate::peers::{Far, Peer};
 use crate::world::keeper::Keeper;
@@ -110,14 +110,14 @@ impl Joining<'_> {
         // end of any other process, even before the first collective of the program.
         let met = group.barrier().await;
         met.map_err(|why| match why.gone() {
-            Some(rank) => self.lost(rank, crate::collectives::in_words(&why)),
+            Some(rank) => self.lost(rank, crate::group_errors::in_words(&why)),
             None => self.device(&self.ports[0], why.into()),
         })?;
         let mut messages: HashMap<_, _> = self.others().zip(messages).collect();
-        let fates = Arc::new(Fates::new(self.size()));
-        let watches = endpoints
-            .iter()
-            .map(|endpoint| tokio::spawn(watch(endpoint, &messages, fates.clone())).abort_handle());
+        let departures = Arc::new(Departures::new(self.size()));
+        let watches = endpoints.iter().map(|endpoint| {
+            tokio::spawn(watch(endpoint, &messages, departures.clone())).abort_handle()
+        });
         let watches = watches.collect();
         let mut peers = Vec::new();
         for rank in 0..self.size() {
@@ -135,7 +135,7 @@ impl Joining<'_> {
             heap,
             peers: peers.into(),
             served,
-            fates,
+            departures,
             flights: RefCell::new(Slab::new()),
             outstanding: Cell::new(0),
             slots: RefCell::new(Slab::new()),

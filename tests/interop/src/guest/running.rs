@@ -1,54 +1,20 @@
 //! A command in the guest.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
+use crate::output::Output;
 
 use super::control::{Control, Job};
 
 /// How long a command that was killed may take to end.
 const KILLED: Duration = Duration::from_secs(10);
 
-/// What a command has said, and how it ended.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Output {
-    /// What it returned, or minus the signal that ended it; nothing while it runs.
-    pub status: Option<i32>,
-    /// What it printed.
-    pub stdout: String,
-    /// What it complained of.
-    pub stderr: String,
-}
-
-impl Output {
-    /// Whether it ended well.
-    pub fn succeeded(&self) -> bool {
-        self.status == Some(0)
-    }
-}
-
 impl From<Job> for Output {
     fn from(job: Job) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Self { status: job.status, stdout: text(job.stdout), stderr: text(job.stderr) }
-    }
-}
-
-impl fmt::Display for Output {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.status {
-            None => writeln!(to, "still running")?,
-            Some(status @ 0..) => writeln!(to, "ended with {status}")?,
-            Some(signal) => writeln!(to, "ended by signal {}", -signal)?,
-        }
-        for (name, text) in [("standard output", &self.stdout), ("standard error", &self.stderr)] {
-            if !text.is_empty() {
-                writeln!(to, "{name}:\n{}", text.trim_end())?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use doorbell_kit::{Luck, Odds};
 
+use super::counters::Counters;
+use super::faults::Faults;
 use super::roce::Roce;
-use super::{Counters, Faults};
 
 /// One direction's faults, its luck, and what it holds back.
 #[derive(Debug)]

@@ -14,9 +14,11 @@ use doorbell_core::pcapng::{Direction, Writer};
 use crate::tools::at;
 use crate::{Error, sys};
 
+use super::counters::Counters;
+use super::faults::Faults;
 use super::harm::Harm;
 use super::stall::{Sender, Stall};
-use super::{Counters, Faults, Way};
+use super::way::Way;
 
 /// No frame is longer.
 const LONGEST: usize = 1 << 16;

@@ -15,7 +15,7 @@ use doorbell_core::wire::{
     Aeth, Extensions, Gid, Headers, Opcode, Position, Psn, Qpn, Service, Syndrome, UdpPort,
 };
 
-use super::Way;
+use super::way::Way;
 
 /// The time for which the guest must have sent nothing of a message that it is said to have
 /// stopped.

@@ -1,4 +1,5 @@
-//! Reports in a browser: what Chromium, where it is installed, sees of a page.
+//! Reports as a browser shows them: Chromium, where it is installed, opens a page, and a probe in
+//! the page reports what is visible.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const PROBE: &str = include_str!("probe.js");
 
-/// A page with a frame for the report: the window of a browser may be no narrower than 500.
+/// A page with a frame for the report, since a browser's window can't be narrower than 500.
 const AROUND: &str = r#"<!DOCTYPE html><meta charset="utf-8">
 <meta name="color-scheme" content="light dark">
 <iframe src="report.html" style="width:WIDTHpx;height:900px;border:0"></iframe>
@@ -23,9 +24,9 @@ addEventListener("message", ({ data }) => {
 });
 </script>"#;
 
-/// A page as a browser has seen it.
-pub struct Seen {
-    /// The lines that the probe wrote: a word for the kind of finding, and what was found.
+/// The findings of the probe in a page that a browser has opened.
+pub struct RenderedPage {
+    /// The lines that the probe has written: a word for the kind of finding, and the finding.
     pub findings: Vec<String>,
     /// The messages that the browser wrote to its console.
     pub console: Vec<String>,
@@ -33,7 +34,7 @@ pub struct Seen {
     pub csv: String,
 }
 
-impl Seen {
+impl RenderedPage {
     /// The text behind a word in the first finding that begins with the word.
     ///
     /// # Panics
@@ -53,32 +54,31 @@ impl Seen {
     }
 }
 
-/// A browser, and a folder in which it may write.
+/// A browser with a folder in which it may write.
 pub struct Browser {
     program: &'static str,
     folder: PathBuf,
 }
 
-/// A report as a page, and what a reader must find on the page.
+/// A report as a page, with what must be visible on the page.
 pub struct Page<'a> {
     /// The text of the page.
     pub html: &'a str,
     /// The names of all figures, in order.
     pub figures: &'a [&'a str],
-    /// How many tables there are.
+    /// The number of tables on the page.
     pub tables: usize,
-    /// From which width of a window on each table shows all of its columns at once; in narrower
+    /// The width of a window from which on each table shows all its columns at once; in narrower
     /// windows a table may scroll in its frame.
     pub roomy: u32,
 }
 
 impl Browser {
     /// The browser of this machine, which writes to a folder that no other test uses. `None`, with
-    /// a word on standard error, where no browser is installed.
+    /// a line on standard error, if no browser is installed.
     ///
     /// # Panics
-    /// Under continuous integration, where nobody would read that word, if no browser is installed;
-    /// if the folder can't be written to.
+    /// Under continuous integration, if no browser is installed; if the folder can't be written to.
     pub fn new(folder: impl Into<PathBuf>) -> Option<Self> {
         let folder = folder.into();
         let runs = |program: &&&str| {
@@ -93,7 +93,7 @@ impl Browser {
             writeln!(std::io::stderr(), "SKIPPED, no page judged: {missing}").expect("it is open");
             return None;
         };
-        // What an earlier run has left would be read as this run's.
+        // Files of an earlier run would be read as those of this run.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("the folder for temporary files can be written to");
         Some(Self { program, folder })
@@ -104,7 +104,7 @@ impl Browser {
     /// # Panics
     /// If the browser or the probe fails.
     #[must_use]
-    pub fn open(&self, page: &str, width: u32, dark: bool) -> Seen {
+    pub fn open(&self, page: &str, width: u32, dark: bool) -> RenderedPage {
         let file = self.folder.join("around.html");
         let around = AROUND.replace("WIDTH", &width.to_string());
         fs::write(&file, around).expect("the page around the report can be written");
@@ -130,19 +130,19 @@ impl Browser {
             text.unwrap_or_else(|| panic!("the probe did not finish:\n{errors}"))
         };
         let console = errors.lines().filter(|line| line.contains("CONSOLE"));
-        Seen {
+        RenderedPage {
             findings: element("probe").lines().map(str::to_owned).collect(),
             console: console.map(str::to_owned).collect(),
             csv: element("csv"),
         }
     }
 
-    /// Asserts that a report is whole in windows of some widths, each light or dark: it loads
-    /// nothing from elsewhere, draws each figure once, and neither cuts nor covers any text; a
-    /// table that is wider than its frame scrolls there, and a hint says so.
+    /// Asserts that a report is shown completely in windows of some widths, each light or dark: the
+    /// report loads nothing from elsewhere, draws each figure once, and neither cuts nor covers any
+    /// text; a table that is wider than its frame scrolls there, and a hint says so.
     ///
     /// # Panics
-    /// If the report is not whole.
+    /// If the report is not shown completely.
     pub fn assert_whole(&self, page: &Page<'_>, windows: &[(u32, bool)]) {
         let drawn: Vec<String> = page.figures.iter().map(|figure| format!("{figure} 1")).collect();
         for &(width, dark) in windows {
@@ -168,7 +168,7 @@ impl Browser {
     }
 
     /// Runs a command, whose output becomes the file "page", and returns what the command wrote to
-    /// standard error. A command that runs for a minute waits for somebody, and is ended.
+    /// standard error. A command that does not end within a minute is killed.
     #[expect(clippy::disallowed_methods, reason = "a browser knows no time but the world's")]
     fn run(&self, command: &mut Command) -> String {
         let create = |name: &str| File::create(self.folder.join(name)).expect("a file is made");
@@ -209,7 +209,7 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     Some(text.split_once(from)?.1.split_once(to)?.0)
 }
 
-/// The text of an element whose content is text alone.
+/// The text of an element that contains only text, without HTML escapes.
 fn unescaped(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&")
 }

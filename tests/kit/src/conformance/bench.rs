@@ -1,4 +1,4 @@
-//! What is tested, and where.
+//! The subject of a test, and the places at which its devices are opened.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,81 +8,81 @@ use doorbell_transports::{Address, Device};
 use crate::child::{self, Child, test_of};
 use crate::lab::{self, Lab};
 
-/// Which end of a pair.
+/// An end of a pair of devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// In the near namespace, and in the test's own process.
+    /// The end in the near namespace, and in the test's own process.
     Near,
-    /// In the far namespace, in the same process or in another.
+    /// The end in the far namespace, in the test's process or in another.
     Far,
 }
 
-/// Where a device is to be opened. The thread is in the right namespace already.
+/// The place at which a device is to be opened. The thread is in the right namespace already.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Which of the two it is.
+    /// The end of the pair.
     pub side: Side,
-    /// The interface, of subjects over a cable.
+    /// The name of the interface, for subjects over a cable.
     pub interface: &'static str,
-    /// The interface's address.
+    /// The IPv4 address of the interface.
     pub ipv4: Ipv4Addr,
-    /// The interface's address.
+    /// The IPv6 address of the interface.
     pub ipv6: Ipv6Addr,
     run: String,
 }
 
 impl Place {
-    /// A name that no other place has on this machine, and this one has again whenever the device
-    /// is opened in the same test.
+    /// A name that no other place on this machine has. The place has the same name whenever the
+    /// device is opened again in the same test.
     pub fn name(&self) -> String {
         format!("{}/{:?}", self.run, self.side)
     }
 }
 
-/// A kind of device, and how it is opened.
+/// A kind of device, with the way to open it.
 pub struct Subject<D> {
-    open: Open<D>,
+    open: Opening<D>,
     mtu: Option<u32>,
     segmentation: bool,
     nobody: Option<Address>,
 }
 
-enum Open<D> {
+enum Opening<D> {
     Each(fn(&Place) -> D),
     Both(fn() -> (D, D)),
 }
 
 impl<D: Device> Subject<D> {
-    /// A device that is opened at each of two places, perhaps in two processes.
+    /// A subject whose devices are opened at two places, perhaps in two processes.
     pub fn new(open: fn(&Place) -> D) -> Self {
-        Self { open: Open::Each(open), mtu: None, segmentation: true, nobody: None }
+        Self { open: Opening::Each(open), mtu: None, segmentation: true, nobody: None }
     }
 
-    /// A device whose two ends are made at once.
+    /// A subject whose two devices are made at once.
     pub fn joined(both: fn() -> (D, D)) -> Self {
-        Self { open: Open::Both(both), mtu: None, segmentation: true, nobody: None }
+        Self { open: Opening::Both(both), mtu: None, segmentation: true, nobody: None }
     }
 
-    /// The same on the interfaces of a cable with that MTU, in two namespaces.
+    /// Opens the devices on the interfaces of a cable with this MTU, between two namespaces.
     #[must_use]
     pub fn over_a_cable(self, mtu: u32) -> Self {
         Self { mtu: Some(mtu), ..self }
     }
 
-    /// The same on a cable whose ends cut no frames: `tx-udp-segmentation` is off.
+    /// Uses a cable whose ends don't segment frames: `tx-udp-segmentation` is off.
     #[must_use]
     pub fn without_segmentation(self) -> Self {
         Self { segmentation: false, ..self }
     }
 
-    /// An address of this kind at which nobody is.
+    /// Adds an address of this kind of device at which there is no device.
     #[must_use]
     pub fn with_nobody_at(self, address: Address) -> Self {
         Self { nobody: Some(address), ..self }
     }
 }
 
-/// A subject where it can be tested: what each test of the suite is given.
+/// A subject with the environment of a test. Each test of the suite is given a bench.
 pub struct Bench<'a, D> {
     subject: &'a Subject<D>,
     lab: Option<&'a Lab>,
@@ -91,14 +91,13 @@ pub struct Bench<'a, D> {
     is_child: bool,
 }
 
-/// Says to a child what the run is called.
+/// The prefix of the part by which a child is told the name of the run.
 const RUN: &str = "run ";
 
-/// Runs one test of the suite. To be called by the function that is marked as the test, with a
-/// closure.
+/// Runs one test of the suite. The function that is marked as the test calls this with a closure.
 ///
 /// # Panics
-/// When the device does not do what it must.
+/// When the device fails the test.
 pub fn check<D: Device, F: FnOnce(&Bench<'_, D>)>(subject: Subject<D>, body: F) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (test, subject) = (test_of::<F>(), &subject);
@@ -132,9 +131,9 @@ impl<D: Device> Bench<'_, D> {
         Place { side, interface, ipv4, ipv6, run: self.run.clone() }
     }
 
-    /// Opens the device at one of the two places.
+    /// Opens the device at one end of the pair.
     pub(super) fn open(&self, side: Side) -> D {
-        let Open::Each(open) = self.subject.open else { panic!("its ends are made at once") };
+        let Opening::Each(open) = self.subject.open else { panic!("its ends are made at once") };
         let open = || open(&self.place(side));
         match (self.lab, side) {
             (Some(lab), Side::Near) => lab.near.within(open),
@@ -143,20 +142,20 @@ impl<D: Device> Bench<'_, D> {
         }
     }
 
-    /// Opens both ends.
+    /// Opens both ends of the pair.
     pub(super) fn pair(&self) -> (D, D) {
         match self.subject.open {
-            Open::Each(_) => (self.open(Side::Near), self.open(Side::Far)),
-            Open::Both(both) => both(),
+            Opening::Each(_) => (self.open(Side::Near), self.open(Side::Far)),
+            Opening::Both(both) => both(),
         }
     }
 
-    /// Whether this process is the one that [`start`](Self::start) started.
+    /// Returns whether this process was started by [`start`](Self::start).
     pub(super) fn is_child(&self) -> bool {
         self.is_child
     }
 
-    /// Starts this test once more, in a process that is at the far place.
+    /// Starts this test once more, in a process at the far place.
     pub(super) fn start(&self) -> Child {
         let part = format!("{RUN}{}", self.run);
         Child::start(self.test, &part, self.lab.map(|lab| &lab.far))

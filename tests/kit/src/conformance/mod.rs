@@ -1,6 +1,6 @@
-//! What every device must do, as tests: one suite, run for each.
+//! The conformance suite of devices: tests of what every device must do, run for each device.
 //!
-//! To have a device tested is to write one function that says how it is opened:
+//! To have a device tested, write a function that says how the device is opened:
 //!
 //! ```no_run
 //! use doorbell_core::nic::Numbering;
@@ -16,8 +16,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Devices whose two ends are made at once, and so in one process, are [`joined`](Subject::joined)
-//! and tested by `conformance!(threads: …)`.
+//! Devices whose two ends are made at once, and so in one process, are [`joined`](Subject::joined),
+//! and are tested by `conformance!(threads: …)`.
 
 mod bench;
 mod packets;
@@ -30,7 +30,7 @@ pub use processes::*;
 pub use sleep::*;
 pub use traffic::*;
 
-/// Declares a module of tests, named as the function that gives the [`Subject`].
+/// Declares a module of tests with the name of the function that returns the [`Subject`].
 #[macro_export]
 macro_rules! conformance {
     (processes: $subject:ident) => {

@@ -1,4 +1,5 @@
-//! Packets that tell what they should be, and the two ends between which they go.
+//! Test packets whose contents follow from their numbers, and the two devices between which they
+//! go.
 
 use doorbell_core::encap::{Full, Path, PathId};
 use doorbell_core::nic::{Flow, Inbox, Numbering, Way};
@@ -12,10 +13,10 @@ use doorbell_transports::{Address, Device};
 use crate::rig::{PATIENCE, reach, until};
 use crate::sys;
 
-/// Packets are told apart by their sequence number.
+/// The count of sequence numbers, by which packets are distinguished.
 const NUMBERS: u32 = 1 << 24;
 
-/// A queue pair of the process that the default numbering is of.
+/// The number of a queue pair of the process to which the default numbering belongs.
 fn destination() -> Qpn {
     let Numbering { tag, tag_bits, .. } = Numbering::default();
     Qpn::new(tag << (24 - tag_bits) | 0x77)
@@ -26,7 +27,7 @@ pub(super) fn headers(number: u32) -> Headers {
     let bth = |opcode| Bth::new(opcode, destination(), Psn::new(number));
     let reth =
         Reth { address: RemoteAddr(number.into()), rkey: Rkey(7), length: DmaLength(number) };
-    // Not in a regular turn, so that runs of one kind occur, too.
+    // The kinds are not in a regular order, so that runs of packets of one kind occur, too.
     match number % 23 {
         0 => {
             let extensions = Extensions::RethImm(reth, Imm(number));
@@ -37,13 +38,13 @@ pub(super) fn headers(number: u32) -> Headers {
     }
 }
 
-/// The payload of packet `number`, if it is so long.
+/// The payload of packet `number` at a length of `len` bytes.
 pub(super) fn payload(number: u32, len: usize) -> Vec<u8> {
     let byte = |at: usize| (number as usize).wrapping_mul(31).wrapping_add(at * 7) as u8;
     (0..len).map(byte).collect()
 }
 
-/// Encodes packet `number`.
+/// Gives packet `number` to a device.
 pub(super) fn push(
     device: &mut impl Device,
     path: &Path,
@@ -53,28 +54,29 @@ pub(super) fn push(
     device.push(path, headers(number), &payload(number, len)[..])
 }
 
-/// Encodes packet `number` where there must be room for one, and sends it.
+/// Sends packet `number`, for which there must be room.
 pub(super) fn send(device: &mut impl Device, path: &Path, number: u32, len: usize) {
     push(device, path, number, len).expect("nothing waits: there is room for a packet");
     device.flush();
 }
 
-/// What has arrived. Whatever is wrong with a packet by itself ends the test.
+/// An inbox that records the packets that arrive, and panics at a packet that differs from its
+/// number's.
 #[derive(Default)]
-pub(super) struct Seen {
-    /// The numbers and lengths of packets, in their order.
+pub(super) struct Received {
+    /// The numbers and lengths of the packets, in the order of their arrival.
     pub packets: Vec<(u32, usize)>,
-    /// The way back to whoever sent the last of them.
+    /// The way back to the sender of the last packet.
     pub back: Option<Way>,
-    /// The links that were left.
+    /// The links whose other end has gone.
     pub gone: Vec<PathId>,
 }
 
-impl Inbox for Seen {
+impl Inbox for Received {
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
         let number = packet.headers.bth.psn().get();
         let expected = headers(number);
-        // Padding is the encapsulation's business.
+        // The encapsulation chooses the padding.
         let bth = packet.headers.bth.with_pad(0);
         assert_eq!((bth, packet.headers.extensions), (expected.bth, expected.extensions));
         let mut bytes = vec![0; packet.payload.len()];
@@ -96,35 +98,35 @@ impl Inbox for Seen {
     }
 }
 
-impl Seen {
+impl Received {
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.packets.iter().map(|&(number, _)| number)
     }
 
-    /// Everything that arrived did so in the order in which it was sent, and once.
+    /// Asserts that packets have arrived in the order in which they were sent, each at most once.
     pub(super) fn in_order(&self) {
         assert!(self.numbers().is_sorted_by(|a, b| a < b && *b < NUMBERS), "not in order");
     }
 }
 
-/// Takes what has arrived, and answers for it.
-pub(super) fn take(device: &mut impl Device, seen: &mut Seen) -> usize {
-    let before = seen.packets.len();
-    let taken = device.receive(seen);
-    assert!(taken > 0 || seen.packets.len() == before, "who took packets said to find none");
+/// Takes packets that have arrived, and acknowledges them to the sender's device.
+pub(super) fn take(device: &mut impl Device, received: &mut Received) -> usize {
+    let before = received.packets.len();
+    let taken = device.receive(received);
+    assert!(taken > 0 || received.packets.len() == before, "who took packets said to find none");
     device.settle(|_| false);
     taken
 }
 
-/// The path to a peer that answers, in another process.
+/// Finds the path to a peer in another process.
 pub(super) fn path_to(device: &mut impl Device, peer: &Address) -> Path {
     until(&format!("reaching {peer}"), || {
-        take(device, &mut Seen::default());
+        take(device, &mut Received::default());
         device.reach(peer).expect("it is there").map(|way| way.path(PathId(0)))
     })
 }
 
-/// Two devices that know each other.
+/// Two devices with the paths between them.
 pub(super) struct Pair<D> {
     pub near: D,
     pub far: D,
@@ -139,29 +141,30 @@ impl<D: Device> Pair<D> {
         Self { near, far, to_far, to_near }
     }
 
-    /// The longest payload that both allow.
+    /// The longest payload that both devices allow.
     pub fn longest(&self) -> usize {
         let [near, far] = [&self.near, &self.far].map(|device| device.capabilities().mtu.bytes());
         near.min(far)
     }
 
-    /// Has `far` take packets until it has so many.
-    pub fn receive(&mut self, seen: &mut Seen, count: usize) {
+    /// Has the far device take packets until `count` packets have come.
+    pub fn receive(&mut self, received: &mut Received, count: usize) {
         until(&format!("{count} packets"), || {
-            take(&mut self.far, seen);
-            // A lossless sender hears how far they came; others have work to do, too.
-            take(&mut self.near, &mut Seen::default());
-            (seen.packets.len() >= count).then_some(())
+            take(&mut self.far, received);
+            // A lossless sender learns what was delivered; other devices have work of their own.
+            take(&mut self.near, &mut Received::default());
+            (received.packets.len() >= count).then_some(())
         });
     }
 }
 
-/// Waits on a device's readiness, which must tell within the time that nothing here takes.
+/// Waits until a device's readiness is signalled, and panics if that takes longer than
+/// [`PATIENCE`].
 pub(super) fn sleep(device: &mut impl Device) {
     if !sys::readable(device.readiness(), PATIENCE) {
-        let mut seen = Seen::default();
-        while take(device, &mut seen) > 0 {}
-        let missed = (seen.packets.len(), seen.gone.len());
+        let mut received = Received::default();
+        while take(device, &mut received) > 0 {}
+        let missed = (received.packets.len(), received.gone.len());
         let counted = device.statistics();
         panic!("asleep for {PATIENCE:?}; (packets, links left) missed: {missed:?}; {counted:?}");
     }

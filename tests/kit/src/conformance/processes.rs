@@ -1,4 +1,4 @@
-//! Two processes, one of which may be killed; and what is left of a device.
+//! Tests with two processes, one of which may be killed, and tests of what a device leaves behind.
 
 use std::fs;
 
@@ -6,54 +6,54 @@ use doorbell_core::encap::{Path, PathId};
 use doorbell_transports::{Address, Device};
 
 use super::bench::{Bench, Side};
-use super::packets::{Pair, Seen, path_to, push, send, sleep, take};
+use super::packets::{Pair, Received, path_to, push, send, sleep, take};
 use super::sleep::next;
 use crate::child::{self, Child};
 use crate::rig::until;
 
-/// Reaches the child, which has told where it is.
+/// Finds the path to the child, which has sent its address.
 fn reach_child(near: &mut impl Device, child: &mut Child) -> Path {
     let address: Address = child.hear().parse().expect("an address, as text");
     path_to(near, &address)
 }
 
-/// Sends back what comes, along the way back, until it was so much.
+/// Sends each packet back along the way by which it came, until `count` packets have come.
 fn echo(device: &mut impl Device, count: usize) {
-    let (mut seen, mut answered) = (Seen::default(), 0);
+    let (mut received, mut answered) = (Received::default(), 0);
     while answered < count {
-        next(device, &mut seen);
-        let path = seen.back.expect("a packet has come").path(PathId(1));
-        for &(number, len) in &seen.packets[answered..] {
+        next(device, &mut received);
+        let path = received.back.expect("a packet has come").path(PathId(1));
+        for &(number, len) in &received.packets[answered..] {
             until("room for an answer", || {
                 let pushed = push(device, &path, number, len).is_ok();
                 device.flush();
                 pushed.then_some(())
             });
         }
-        answered = seen.packets.len();
+        answered = received.packets.len();
     }
-    seen.in_order();
+    received.in_order();
 }
 
-/// Has a peer echo so many packets, a few of them under way at a time.
+/// Has a peer echo `count` packets, a few of them under way at a time.
 fn converse(device: &mut impl Device, path: &Path, count: usize) {
     const UNDER_WAY: usize = 16;
     let longest = device.capabilities().mtu.bytes();
-    let (mut seen, mut sent) = (Seen::default(), 0);
-    while seen.packets.len() < count {
-        while sent < count && sent < seen.packets.len() + UNDER_WAY {
+    let (mut received, mut sent) = (Received::default(), 0);
+    while received.packets.len() < count {
+        while sent < count && sent < received.packets.len() + UNDER_WAY {
             let len = [8, 64, longest, 0][sent / 5 % 4];
             push(device, path, sent as u32, len).expect("there is room for a few");
             sent += 1;
         }
         device.flush();
-        next(device, &mut seen);
+        next(device, &mut received);
     }
-    seen.in_order();
-    assert_eq!(seen.packets.len(), count);
+    received.in_order();
+    assert_eq!(received.packets.len(), count);
 }
 
-/// What leaves one process arrives in the other, and the answers come back.
+/// Tests that packets from one process arrive in the other, and the answers come back.
 pub fn packets_cross_between_two_processes<D: Device>(bench: &Bench<'_, D>) {
     const COUNT: usize = 20_000;
     if bench.is_child() {
@@ -68,20 +68,20 @@ pub fn packets_cross_between_two_processes<D: Device>(bench: &Bench<'_, D>) {
     child.end();
 }
 
-/// A peer that is killed in the middle of a write leaves behind what it had sent whole, no half a
-/// packet, on a link the news that it is gone, once, and its place to whoever comes next.
+/// Tests that a peer that is killed in the middle of a write leaves only whole packets. On a link,
+/// the other end is told once that the peer has gone. Another process can take the peer's place.
 pub fn a_peer_that_is_killed_is_gone_and_its_place_can_be_taken<D: Device>(bench: &Bench<'_, D>) {
     if bench.is_child() {
         let mut far = bench.open(Side::Far);
         child::tell(far.address());
-        let mut seen = Seen::default();
-        next(&mut far, &mut seen);
-        let path = seen.back.expect("a packet has come").path(PathId(1));
+        let mut received = Received::default();
+        next(&mut far, &mut received);
+        let path = received.back.expect("a packet has come").path(PathId(1));
         let longest = far.capabilities().mtu.bytes();
         for number in 0.. {
             while push(&mut far, &path, number, number as usize % longest).is_err() {
                 far.flush();
-                take(&mut far, &mut seen);
+                take(&mut far, &mut received);
             }
         }
     }
@@ -91,55 +91,57 @@ pub fn a_peer_that_is_killed_is_gone_and_its_place_can_be_taken<D: Device>(bench
         let mut child = bench.start();
         let path = reach_child(&mut near, &mut child);
         send(&mut near, &path, 0, 8);
-        let mut seen = Seen::default();
-        while seen.packets.len() < enough {
-            next(&mut near, &mut seen);
+        let mut received = Received::default();
+        while received.packets.len() < enough {
+            next(&mut near, &mut received);
         }
         assert!(!child.kill().success());
-        while lossless && seen.gone.is_empty() {
+        while lossless && received.gone.is_empty() {
             near.arm(None).expect("it can be slept on");
-            while take(&mut near, &mut seen) > 0 {}
-            if seen.gone.is_empty() {
+            while take(&mut near, &mut received) > 0 {}
+            if received.gone.is_empty() {
                 sleep(&mut near);
             }
             near.disarm();
         }
-        while take(&mut near, &mut seen) > 0 {}
+        while take(&mut near, &mut received) > 0 {}
         let gone: Vec<_> = if lossless { vec![path.id()] } else { Vec::new() };
-        assert_eq!(seen.gone, gone);
-        // What it leaves behind is neither full nor in the way; who sends there is told again.
+        assert_eq!(received.gone, gone);
+        // The remains of the dead peer don't fill the device, and a later send to the peer may
+        // report its end again.
         near.flush();
         let _ = push(&mut near, &path, 1, 8);
         near.flush();
-        take(&mut near, &mut seen);
-        assert!(seen.gone[gone.len()..].iter().all(|&link| lossless && link == path.id()));
-        seen.in_order();
+        take(&mut near, &mut received);
+        assert!(received.gone[gone.len()..].iter().all(|&link| lossless && link == path.id()));
+        received.in_order();
     }
 }
 
-/// The descriptors and shared mappings of this process.
-fn held() -> (usize, usize) {
+/// The number of descriptors and shared mappings of this process.
+fn open_resources() -> (usize, usize) {
     let descriptors = fs::read_dir("/proc/self/fd").expect("a process has descriptors").count();
     let maps = fs::read_to_string("/proc/self/maps").expect("a process has mappings");
     let shared = |line: &&str| line.split(' ').nth(1).is_some_and(|flags| flags.ends_with('s'));
     (descriptors, maps.lines().filter(shared).count())
 }
 
-/// Does something in a process of its own, where it must leave nothing behind from the second time
-/// on.
+/// Calls a function repeatedly, which must leave no descriptor and no mapping behind from the
+/// second call on.
 fn leaves_nothing(mut does: impl FnMut()) {
     does();
-    let before = held();
+    let before = open_resources();
     for _ in 0..10 {
         does();
     }
-    assert_eq!(held(), before, "descriptors and mappings");
+    assert_eq!(open_resources(), before, "descriptors and mappings");
 }
 
-/// Packets of one conversation.
+/// The packets of one exchange with the peer.
 const FEW: usize = 100;
 
-/// Opened and closed again and again, each time at the same place.
+/// Tests that a device that is opened and closed repeatedly at the same place leaves nothing
+/// behind.
 pub fn a_device_that_was_opened_leaves_nothing_behind<D: Device>(bench: &Bench<'_, D>) {
     if bench.is_child() {
         return leaves_nothing(|| {
@@ -159,23 +161,24 @@ pub fn a_device_that_was_opened_leaves_nothing_behind<D: Device>(bench: &Bench<'
     child.end();
 }
 
-/// As devices of one process: made, used, and dropped, one end before the other.
+/// Tests that two devices of one process that are made, used, and dropped, one after the other,
+/// leave nothing behind.
 pub fn ends_that_were_joined_leave_nothing_behind<D: Device>(bench: &Bench<'_, D>) {
     if !bench.is_child() {
         return bench.start().end();
     }
     leaves_nothing(|| {
         let mut pair = Pair::new(bench.pair());
-        let mut seen = Seen::default();
+        let mut received = Received::default();
         for number in 0..FEW {
             send(&mut pair.near, &pair.to_far, number as u32, 8);
-            pair.receive(&mut seen, number + 1);
+            pair.receive(&mut received, number + 1);
         }
         let Pair { near, mut far, .. } = pair;
         drop(near);
         until("hearing that the other end is gone", || {
-            take(&mut far, &mut seen);
-            (!seen.gone.is_empty() || !far.capabilities().lossless).then_some(())
+            take(&mut far, &mut received);
+            (!received.gone.is_empty() || !far.capabilities().lossless).then_some(())
         });
     });
 }

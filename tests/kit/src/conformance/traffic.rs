@@ -1,4 +1,4 @@
-//! Packets: all of them, whole, in order, and counted.
+//! Tests of traffic: packets arrive complete, in order, and are counted.
 
 use std::fs;
 
@@ -7,26 +7,27 @@ use doorbell_core::wire::Mac;
 use doorbell_transports::{Address, Device, ReachError};
 
 use super::bench::Bench;
-use super::packets::{Pair, Seen, push, send, take};
+use super::packets::{Pair, Received, push, send, take};
 use crate::rig::until;
 
-/// From no byte of payload to as many as the MTU allows, one after the other.
+/// Tests that packets of each payload from none to the MTU arrive, one after the other.
 pub fn packets_of_every_length_arrive_whole_and_in_order<D: Device>(bench: &Bench<'_, D>) {
     let mut pair = Pair::new(bench.pair());
-    let mut seen = Seen::default();
+    let mut received = Received::default();
     for (number, len) in (0..).zip(0..=pair.longest()) {
         send(&mut pair.near, &pair.to_far, number, len);
-        pair.receive(&mut seen, len + 1);
+        pair.receive(&mut received, len + 1);
     }
     let expected: Vec<_> = (0..).zip(0..=pair.longest()).collect();
-    assert!(seen.packets == expected);
+    assert!(received.packets == expected);
 }
 
-/// How many packets are more than any device takes while its peer looks away: of the longest, half
-/// a gigabyte.
+/// More packets than any device holds while its peer receives nothing: half a gigabyte of the
+/// longest.
 const TOO_MANY: u32 = 1 << 17;
 
-/// The lengths of a burst: stretches of one length, so that runs occur, and now and then another.
+/// The length of a packet in a burst: stretches of equal lengths, so that runs occur, and now and
+/// then another length.
 fn length(number: u32, longest: usize) -> usize {
     match number % 100 {
         0..60 => 64,
@@ -36,20 +37,20 @@ fn length(number: u32, longest: usize) -> usize {
     }
 }
 
-/// Frames that were dropped on their way from one interface of this machine to the other, when the
-/// processors were busy: no device hears of those.
+/// The number of frames that the system has dropped between two interfaces of this machine because
+/// the processors were busy. No device counts those.
 fn dropped_by_the_system() -> u64 {
     let all = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
     let dropped = |line: &str| u64::from_str_radix(line.split(' ').nth(1)?, 16).ok();
     all.lines().filter_map(dropped).sum()
 }
 
-/// A sender that is faster than its peer. What nothing can be lost on says that it is full, and has
-/// room again when the peer has taken something; others drop, and count what they do.
+/// Tests a sender that is faster than its peer. A lossless device is full, and has room again when
+/// the peer has received something. Other devices drop packets, and count them.
 pub fn bursts_wait_for_room_and_what_is_lost_is_counted<D: Device>(bench: &Bench<'_, D>) {
     let mut pair = Pair::new(bench.pair());
     let (lossless, longest) = (pair.near.capabilities().lossless, pair.longest());
-    let (mut seen, dropped) = (Seen::default(), dropped_by_the_system());
+    let (mut received, dropped) = (Received::default(), dropped_by_the_system());
     let (mut number, mut waited) = (0, 0);
     for _ in 0..8 {
         let last = number + if lossless { TOO_MANY } else { 3_000 };
@@ -61,7 +62,7 @@ pub fn bursts_wait_for_room_and_what_is_lost_is_counted<D: Device>(bench: &Bench
                 number += 1;
                 continue;
             }
-            // What it holds back itself it can send; what the peer holds back it can't.
+            // A flush makes room in the sender's own buffer, but not in the peer's.
             pair.near.flush();
             if push(&mut pair.near, &pair.to_far, number, length(number, longest)).is_err() {
                 break true;
@@ -72,22 +73,22 @@ pub fn bursts_wait_for_room_and_what_is_lost_is_counted<D: Device>(bench: &Bench
         assert_eq!(full, lossless, "it is full when the peer looks away, if it can't lose");
         waited += usize::from(full);
         if full {
-            pair.receive(&mut seen, number as usize);
+            pair.receive(&mut received, number as usize);
         } else {
-            while take(&mut pair.far, &mut seen) > 0 {}
+            while take(&mut pair.far, &mut received) > 0 {}
         }
     }
-    // What is sent alone arrives, and behind everything else.
+    // A packet that is sent alone arrives, behind all others.
     let last = number;
     let arrived = until("what is sent last", || {
         number += u32::from(push(&mut pair.near, &pair.to_far, number, 8).is_ok());
         pair.near.flush();
-        take(&mut pair.near, &mut Seen::default());
-        take(&mut pair.far, &mut seen);
-        seen.numbers().position(|number| number >= last)
+        take(&mut pair.near, &mut Received::default());
+        take(&mut pair.far, &mut received);
+        received.numbers().position(|number| number >= last)
     });
-    seen.in_order();
-    let sent = seen.packets[arrived].0 as usize;
+    received.in_order();
+    let sent = received.packets[arrived].0 as usize;
     let lost = sent - arrived;
     let counted = pair.near.statistics().refused + pair.far.statistics().overrun;
     let elsewhere = dropped_by_the_system() - dropped;
@@ -99,13 +100,13 @@ pub fn bursts_wait_for_room_and_what_is_lost_is_counted<D: Device>(bench: &Bench
     println!("{found}");
 }
 
-/// Nothing is lost where each burst is small, and both ends count the same.
+/// Tests that no packet of small bursts is lost, and both ends count the same.
 pub fn what_is_counted_is_what_was_sent<D: Device>(bench: &Bench<'_, D>) {
     const BURSTS: u32 = 200;
     const BURST: u32 = 16;
     let mut pair = Pair::new(bench.pair());
     let before = [pair.near.statistics(), pair.far.statistics()];
-    let (mut seen, mut bytes) = (Seen::default(), 0);
+    let (mut received, mut bytes) = (Received::default(), 0);
     for burst in 0..BURSTS {
         for number in burst * BURST..(burst + 1) * BURST {
             let len = length(number, pair.longest());
@@ -113,9 +114,9 @@ pub fn what_is_counted_is_what_was_sent<D: Device>(bench: &Bench<'_, D>) {
             bytes += len as u64;
         }
         pair.near.flush();
-        pair.receive(&mut seen, ((burst + 1) * BURST) as usize);
+        pair.receive(&mut received, ((burst + 1) * BURST) as usize);
     }
-    seen.in_order();
+    received.in_order();
     let (near, far) = (pair.near.statistics(), pair.far.statistics());
     let sent = near.frames_sent - before[0].frames_sent;
     let packets = near.packets_sent - before[0].packets_sent;
@@ -123,7 +124,7 @@ pub fn what_is_counted_is_what_was_sent<D: Device>(bench: &Bench<'_, D>) {
     assert_eq!(packets, u64::from(BURSTS * BURST));
     assert!(sent <= packets && sent >= packets.div_ceil(run), "{sent} frames, {packets} packets");
     assert!(near.bytes_sent - before[0].bytes_sent >= bytes);
-    // A network may cut the frames that were sent, and no more than that.
+    // The network may segment the frames that were sent, but no further than into packets.
     let received = far.frames_received - before[1].frames_received;
     assert!((sent..=packets).contains(&received), "{sent} sent, {received} received");
     assert!(far.bytes_received - before[1].bytes_received >= bytes);
@@ -131,8 +132,8 @@ pub fn what_is_counted_is_what_was_sent<D: Device>(bench: &Bench<'_, D>) {
     assert_eq!(lost, [(0, 0, 0); 2]);
 }
 
-/// An address that makes no sense for a device is an error that says so; one that does, but at
-/// which nobody is, is an error in the end, or a way along which packets vanish.
+/// Tests that an address of another kind of device is an error with a text about that, and that an
+/// address without a device is an error in the end, or a path on which packets vanish.
 pub fn addresses_of_others_and_of_nobody_are_errors<D: Device>(bench: &Bench<'_, D>) {
     let mut pair = Pair::new(bench.pair());
     let others = [Address::Shm("nobody".into()), Address::Packet(Mac([2; 6]))];
@@ -146,7 +147,7 @@ pub fn addresses_of_others_and_of_nobody_are_errors<D: Device>(bench: &Bench<'_,
 
     let Some(nobody) = bench.nobody() else { return };
     let found = until("hearing that nobody is there", || {
-        take(&mut pair.near, &mut Seen::default());
+        take(&mut pair.near, &mut Received::default());
         pair.near.reach(nobody).transpose()
     });
     match found {
@@ -158,9 +159,9 @@ pub fn addresses_of_others_and_of_nobody_are_errors<D: Device>(bench: &Bench<'_,
             }
         }
     }
-    // And that was that: whoever is there is still reached.
-    let mut seen = Seen::default();
+    // The peer is still reached afterwards.
+    let mut received = Received::default();
     send(&mut pair.near, &pair.to_far, 500, 8);
-    pair.receive(&mut seen, 1);
-    assert_eq!(seen.packets, [(500, 8)]);
+    pair.receive(&mut received, 1);
+    assert_eq!(received.packets, [(500, 8)]);
 }

@@ -1,5 +1,5 @@
-//! Programs that have nothing to do with us, and judge the frames that we build: whether they are
-//! there, running them, and what they are given.
+//! Independent programs that judge the frames that Doorbell builds: whether they are installed, how
+//! they are run, and the captures that they are given.
 
 pub mod scapy;
 pub mod tshark;
@@ -12,22 +12,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use doorbell_core::pcap;
 
-/// A program of somebody else's.
+/// An independent program that judges frames.
 pub struct Judge {
-    /// Its name.
+    /// The name of the program.
     pub name: &'static str,
-    /// The command that installs it.
+    /// The command that installs the program.
     pub install: &'static str,
-    /// A command that succeeds where it is installed.
+    /// A command that succeeds if the program is installed.
     pub probe: &'static [&'static str],
 }
 
 impl Judge {
-    /// Whether it is installed. Where it is not, that is said aloud; and under continuous
-    /// integration, where nobody would hear, it is an error.
+    /// Returns whether the program is installed. If not, that is printed to standard error; under
+    /// continuous integration, where nobody would read that, it is an error.
     ///
     /// # Panics
-    /// When it is not, and the variable `CI` is set.
+    /// When the program is not installed, and the variable `CI` is set.
     pub fn is_here(&self) -> bool {
         let [program, arguments @ ..] = self.probe else { panic!("a probe is a command") };
         let found = Command::new(program).args(arguments).output();
@@ -42,7 +42,8 @@ impl Judge {
     }
 }
 
-/// Tells even when the test passes: the harness would keep `println!` to itself.
+/// Prints a line to standard error even if the test passes. `println!` would be captured by the
+/// test harness.
 ///
 /// # Panics
 /// When standard error is closed.
@@ -50,10 +51,10 @@ pub fn report(line: &str) {
     writeln!(io::stderr(), "{line}").expect("standard error is open");
 }
 
-/// The lines that a command prints.
+/// Runs a command, and returns the lines that it prints.
 ///
 /// # Panics
-/// When it does not succeed.
+/// When the command fails.
 pub fn run(command: &mut Command) -> Vec<String> {
     let output = command.output().unwrap_or_else(|why| panic!("{command:?}: {why}"));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -62,7 +63,7 @@ pub fn run(command: &mut Command) -> Vec<String> {
     printed.lines().map(str::to_owned).collect()
 }
 
-/// A new folder, removed at the end of the test unless that fails.
+/// A new folder, which is removed at the end of the test unless the test fails.
 pub struct Scratch(PathBuf);
 
 impl Default for Scratch {
@@ -72,10 +73,10 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Makes one.
+    /// Makes a folder with a name of its own.
     ///
     /// # Panics
-    /// When that can't be.
+    /// When the folder can't be made.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = std::env::temp_dir();
@@ -84,22 +85,22 @@ impl Scratch {
             let path = folder.join(format!("doorbell-judges-{}-{count}", std::process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Self(path),
-                // Left behind by a process that had our number before us.
+                // The folder was left behind by an earlier process with the same number.
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(why) => panic!("{} can't be made: {why}", path.display()),
             }
         }
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A capture of these frames, a microsecond apart.
+    /// Writes a capture of these frames, a microsecond apart, and returns its path.
     ///
     /// # Panics
-    /// When it can't be written.
+    /// When the capture can't be written.
     pub fn capture<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> PathBuf {
         let path = self.0.join("frames.pcap");
         let file = fs::File::create(&path).expect("the capture can be written");

@@ -1,4 +1,5 @@
-//! scapy: computes the ICRC of RoCE v2, over IPv4 and over IPv6. Of RoCE v1 it has no opinion.
+//! The judge scapy, which computes the ICRC of RoCE v2 over IPv4 and IPv6, and does not know RoCE
+//! v1.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,7 @@ use doorbell_core::encap::{ICRC_LEN, Outer, Version};
 
 use super::{Judge, Scratch, run};
 
-/// The program.
+/// The Python package scapy as a judge.
 pub const SCAPY: Judge = Judge {
     name: "scapy",
     install: "pip install scapy",
@@ -16,19 +17,19 @@ pub const SCAPY: Judge = Judge {
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/judges/icrc.py");
 
-/// How many frames scapy computed the ICRC of, by what carried them.
+/// The number of frames whose ICRC scapy has computed, by their IP version.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Judged {
-    /// IPv4.
+    /// The number of frames over IPv4.
     pub ipv4: usize,
-    /// IPv6.
+    /// The number of frames over IPv6.
     pub ipv6: usize,
 }
 
 /// Compares the ICRC of every frame of RoCE v2 with scapy's.
 ///
 /// # Panics
-/// When one is another.
+/// When an ICRC differs.
 pub fn check<'a>(frames: impl Iterator<Item = &'a [u8]> + Clone, scratch: &Scratch) -> Judged {
     let computed = icrcs(&scratch.capture(frames.clone()));
     assert_eq!(computed.len(), frames.clone().count(), "scapy gives a line for each frame");
@@ -51,7 +52,8 @@ pub fn check<'a>(frames: impl Iterator<Item = &'a [u8]> + Clone, scratch: &Scrat
     judged
 }
 
-/// For each frame of a capture the ICRC that scapy computes, if it does.
+/// The ICRC that scapy computes for each frame of a capture; `None` for a frame that is not RoCE
+/// v2.
 fn icrcs(capture: &Path) -> Vec<Option<[u8; ICRC_LEN]>> {
     let lines = run(Command::new("python3").arg(SCRIPT).arg(capture));
     let parse = |line: &String| match &line[..] {

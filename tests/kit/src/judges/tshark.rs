@@ -1,4 +1,4 @@
-//! tshark: takes frames apart, and says what it thinks of them.
+//! The judge tshark, which dissects frames, and reports what is wrong with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{Judge, Scratch, run};
 
-/// The program.
+/// The program tshark as a judge.
 pub const TSHARK: Judge =
     Judge { name: "tshark", install: "apt-get install tshark", probe: &["tshark", "--version"] };
 
@@ -15,19 +15,20 @@ const MALFORMED: &str = "_ws.malformed";
 const SEVERITY: &str = "_ws.expert.severity";
 const COMPLAINT: &str = "_ws.expert.message";
 
-/// What tshark says about a frame as a whole: fields to [ask](dissect) for, and to
-/// [judge by](complaints).
+/// The fields of tshark about a frame as a whole, to [ask](dissect) for and to [judge
+/// by](complaints).
 pub const ABOUT: [&str; 4] = [LAYERS, MALFORMED, SEVERITY, COMPLAINT];
 
-/// The places in an InfiniBand packet where dissectors guess what the payload might be. Ours is
-/// noise, and would now and then be taken for the beginning of something, which is then malformed.
+/// The dissector tables by which tshark guesses what the payload of an InfiniBand packet is.
+/// Payloads of tests are noise, which now and then looks like the beginning of another protocol,
+/// and then counts as malformed.
 const GUESSED_AT: &str = "infiniband.";
 
-/// Has tshark read a capture, of which it must take every frame apart to InfiniBand without a
-/// complaint. Gives how many there are of each opcode.
+/// Has tshark read a capture, of which it must dissect each frame up to InfiniBand without a
+/// complaint. Returns the number of frames of each opcode.
 ///
 /// # Panics
-/// When it complains.
+/// When tshark complains about a frame.
 pub fn check_capture(capture: &Path, scratch: &Scratch) -> BTreeMap<String, usize> {
     const OPCODE: &str = "infiniband.bth.opcode";
     let columns: Vec<_> = ABOUT.into_iter().chain([OPCODE]).collect();
@@ -45,8 +46,8 @@ pub fn check_capture(capture: &Path, scratch: &Scratch) -> BTreeMap<String, usiz
     found
 }
 
-/// What tshark has to say against a frame in which `shown` was read, by what it says
-/// [about it](ABOUT).
+/// The complaints of tshark about a frame, of which `shown` has the fields [about the frame](ABOUT)
+/// and their values.
 pub fn complaints(shown: &[(&str, &str)]) -> Vec<String> {
     let said = shown.iter().find(|(column, _)| *column == COMPLAINT).map_or("", |(_, text)| text);
     let mut complaints = Vec::new();
@@ -56,7 +57,7 @@ pub fn complaints(shown: &[(&str, &str)]) -> Vec<String> {
                 complaints.push(format!("it is taken apart to {text}, and no further"));
             }
             MALFORMED if !text.is_empty() => complaints.push(format!("it is malformed: {text}")),
-            // The severity decides.
+            // The severity decides whether a message is a complaint.
             SEVERITY if !text.split(',').filter(|one| !one.is_empty()).all(is_mere_note) => {
                 complaints.push(format!("it complains ({text}): {said}"));
             }
@@ -66,18 +67,18 @@ pub fn complaints(shown: &[(&str, &str)]) -> Vec<String> {
     complaints
 }
 
-/// Whether the severity is less than a warning's.
+/// Returns whether the severity is less than that of a warning.
 fn is_mere_note(severity: &str) -> bool {
     const WARNING: u32 = 0x60_0000;
     severity.parse().is_ok_and(|severity: u32| severity < WARNING)
 }
 
-/// What tshark reads of each frame of a capture in these fields, with tabs between.
+/// The values that tshark reads in these fields of each frame of a capture, with tabs between them.
 pub fn dissect(capture: &Path, columns: &[&str], scratch: &Scratch) -> Vec<String> {
     let mut command = tshark(scratch);
     for guesser in guessers(scratch) {
         match &guesser[..] {
-            // It guesses, but frames are read with it as well: only the guessing is put away.
+            // This dissector is needed for frames as well, so only its guessing is switched off.
             "ethertype" => command.args(["--disable-heuristic", "eth_over_ib"]),
             guesser => command.args(["--disable-protocol", guesser]),
         };
@@ -85,8 +86,8 @@ pub fn dissect(capture: &Path, columns: &[&str], scratch: &Scratch) -> Vec<Strin
     for preference in [
         "ip.check_checksum:TRUE",
         "udp.check_checksum:TRUE",
-        // IPv6 asks for a checksum, but for tunnels that agree to do without (RFC 6935). RoCE is
-        // such a case: the ICRC says more, and the kernel's frames have none either.
+        // IPv6 demands a UDP checksum, except for tunnels that agree to do without (RFC 6935). RoCE
+        // is such a case: the ICRC covers more, and the kernel's frames have no checksum either.
         "udp.ignore_ipv6_zero_checksum:TRUE",
     ] {
         command.args(["-o", preference]);
@@ -98,14 +99,14 @@ pub fn dissect(capture: &Path, columns: &[&str], scratch: &Scratch) -> Vec<Strin
     run(command.arg("-r").arg(capture))
 }
 
-/// tshark without what its user may have configured.
+/// The command tshark without the user's configuration.
 pub fn tshark(scratch: &Scratch) -> Command {
     let mut command = Command::new("tshark");
     command.env("WIRESHARK_CONFIG_DIR", scratch.path());
     command
 }
 
-/// The dissectors that guess.
+/// The names of the dissectors that guess.
 fn guessers(scratch: &Scratch) -> BTreeSet<String> {
     let lines = run(tshark(scratch).args(["-G", "heuristic-decodes"]));
     let guessers = lines.iter().filter(|line| line.starts_with(GUESSED_AT));

@@ -1,26 +1,28 @@
-//! Names of hosts, as the body of a test wants them.
+//! Host names for the body of a test.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::child::{test_again, test_of};
 
-/// Set for a test that was started again with names of its own.
+/// The environment variable that is set for a test that was started again with its own host names.
 const AGAIN: &str = "DOORBELL_NAMES";
 
-/// Mounts the files of a directory over those of `/etc`, and goes on as another program.
+/// A script that mounts the files of a directory over those of `/etc`, and then runs another
+/// program.
 const MOUNT: &str = r#"for file in hosts resolv.conf nsswitch.conf; do
     if [ -e /etc/$file ]; then mount --bind "$0/$file" /etc/$file || exit 1; fi
 done
 exec "$@""#;
 
-/// Runs the rest of a test of a [lab](super::test) in a process whose resolver knows the hosts of a
-/// text in the form of `/etc/hosts`, and asks a name server at 127.0.0.1 about all others: if the
-/// test has none there, it is told at once that nobody listens. To be called once in the test, with
-/// a closure; the test runs from its beginning in that process, with another lab.
+/// Runs the rest of a test of a [lab](super::test) in a process with its own host names: its
+/// resolver knows the hosts of `hosts`, a text in the form of `/etc/hosts`, and asks a name server
+/// at 127.0.0.1 about all others. If the test runs no such server, the resolver hears at once that
+/// the port is closed. A test calls this once, with a closure; in the new process the test runs
+/// from its beginning, with another lab.
 ///
 /// # Panics
-/// When the closure does, and when files can't be mounted.
+/// When the closure panics, and when files can't be mounted.
 pub fn with_names<F: FnOnce()>(hosts: &str, rest: F) {
     if std::env::var_os(AGAIN).is_some() {
         return rest();
@@ -44,7 +46,7 @@ pub fn with_names<F: FnOnce()>(hosts: &str, rest: F) {
 
 fn write(files: &Path, hosts: &str) {
     std::fs::create_dir_all(files).expect("there is room");
-    // So patient that a busy machine makes no difference.
+    // The time-out is so long that a busy machine makes no difference.
     let servers = "nameserver 127.0.0.1\noptions timeout:30 attempts:2\n";
     let sources = "hosts: files dns\n";
     for (file, text) in [("hosts", hosts), ("resolv.conf", servers), ("nsswitch.conf", sources)] {

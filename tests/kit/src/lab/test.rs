@@ -1,4 +1,4 @@
-//! The body of a test in a lab, whoever runs it.
+//! Runs the body of a test in a lab, as root or in a user namespace.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,15 +7,15 @@ use super::{Lab, LabError};
 use crate::child::{test_again, test_of};
 use crate::sys;
 
-/// Set for a test that was started again in a user namespace.
+/// The environment variable that is set for a test that was started again in a user namespace.
 const AGAIN: &str = "DOORBELL_LAB";
 
-/// Runs the body of a test with a lab, in its near namespace. To be called by the function that is
-/// marked as the test, with a closure.
+/// Runs the body of a test with a lab, in the lab's near namespace. The function that is marked as
+/// the test calls this with a closure.
 ///
-/// A process that may not make namespaces starts the test again, alone, in a user namespace. Where
-/// that is not allowed either, or a program is missing, the test is passed over: that is said
-/// aloud, counted, and an error if the environment variable `CI` is set.
+/// A process that may not make namespaces starts the test again, alone, in a user namespace. If
+/// that is not allowed either, or a program is missing, the test is skipped, which is printed to
+/// standard error and counted. With the environment variable `CI` set, that is an error.
 ///
 /// # Panics
 /// As the body does.
@@ -23,7 +23,7 @@ pub fn test<F: FnOnce(&Lab)>(body: F) {
     test_named(test_of::<F>(), body);
 }
 
-/// The same for the body of the test with that name.
+/// Runs the body of the test `name` with a lab, as [`test()`] does.
 pub(crate) fn test_named(name: &str, body: impl FnOnce(&Lab)) {
     let alone = std::env::var_os(AGAIN).is_some();
     match Lab::new() {
@@ -45,20 +45,21 @@ fn start_again(name: &str) {
             print!("{printed}");
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             assert!(output.status.success(), "{name} in a user namespace: {}", output.status);
-            // A name that is no test's would do well, too.
+            // A wrong name would succeed as well, without running a test.
             assert!(printed.contains("1 passed"), "`{name}` should be the name of one test");
         }
     }
 }
 
-/// A test can't be run for want of a lab.
+/// Skips a test that can't have a lab.
 fn pass_over(why: &str) {
     let integration = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     assert!(!integration, "no lab to test in: {why}");
     passed_over(&format!("no lab to test in: {why}"));
 }
 
-/// Says and counts that a test can't be run here. The harness would keep `println!` to itself.
+/// Prints that a test can't be run here, with a count. `println!` would be captured by the test
+/// harness.
 pub fn passed_over(why: &str) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;

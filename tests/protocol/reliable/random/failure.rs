@@ -14,7 +14,7 @@ pub fn tell<P: Random>(seed: u64, smallest: &Failed<P>) -> String {
     let (_, fewer) = again(&smallest.program, &format!("{name}-seed-{seed}-smallest.pcap"));
     format!(
         "seed {seed}: {why}\n\
-         replay it by: DOORBELL_SEED={seed} cargo test --test reliable {test}\n\
+         replay it by: DOORBELL_SEED={seed} cargo test -p doorbell-protocol-tests {test}\n\
          {frames}\n\
          the smallest program that was found to fail, too: {}\n\
          {fewer}\n{}",

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use doorbell_splitc::Carrier;
 use doorbell_verbs::Nic;
 
-use super::Breakdown;
+use crate::perf::breakdown::Breakdown;
 use crate::perf::figures::{Figures, Found};
 use crate::perf::test::Costs;
 use crate::perf::{Args, Plan};

@@ -1,13 +1,13 @@
-//! What the system tells of the UDP sockets of a network namespace.
+//! The UDP sockets and counters of a network namespace, as the system shows them.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The local addresses of all UDP sockets in this thread's network namespace: of one process alone,
-/// in a [`lab`](crate::lab).
+/// The local addresses of all UDP sockets in this thread's network namespace. In a
+/// [`lab`](crate::lab), these are the sockets of a single process.
 ///
 /// # Panics
-/// When the system does not show them.
+/// When the system does not show its sockets.
 pub fn udp_sockets() -> Vec<SocketAddr> {
     let all = ["udp", "udp6"].map(|table| {
         let shown = fs::read_to_string(format!("/proc/thread-self/net/{table}"));
@@ -33,10 +33,10 @@ fn local(line: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// How many datagrams of IPv4 have found a closed port in this thread's network namespace.
+/// The number of IPv4 datagrams to closed ports in this thread's network namespace.
 ///
 /// # Panics
-/// When the system does not tell.
+/// When the system does not show its counters.
 pub fn datagrams_to_closed_ports() -> u64 {
     let shown = fs::read_to_string("/proc/thread-self/net/snmp").expect("the system counts");
     let mut lines = shown.lines().filter_map(|line| line.strip_prefix("Udp: "));

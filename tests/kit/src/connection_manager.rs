@@ -9,11 +9,12 @@ use doorbell_core::nic::{Nic, Seed};
 use doorbell_core::time::Time;
 use doorbell_core::wire::CaGuid;
 
-/// A node's connection manager, and how it was made, for when the node begins anew.
+/// A node's connection manager, with the configuration from which it is made again when the node
+/// restarts.
 pub(crate) struct Manager {
     pub(crate) own: ConnectionManager<Route>,
     pub(crate) config: Config,
-    /// What the NIC had no room for.
+    /// A datagram for which the NIC had no room.
     waits: Option<Datagram<Route>>,
 }
 
@@ -23,14 +24,14 @@ impl Manager {
         Self { own: own.expect("a configuration that can be"), config, waits: None }
     }
 
-    /// What begins anew in its place: as it was made, but for a GUID of its own.
+    /// Makes the manager of a restarted node: the same configuration with another GUID.
     pub(crate) fn anew(self, seed: u64) -> Self {
         let guid = CaGuid(self.config.guid.0.wrapping_add(1 << 32));
         Self::new(Config { guid, ..self.config }, seed)
     }
 
-    /// Tells the time, and hands over what has come and what is to be sent, as far as there is
-    /// room. Paths are numbered as `number` says.
+    /// Tells the manager the time, hands received datagrams to it, and its datagrams to the NIC as
+    /// far as there is room. Paths are numbered as `number` says.
     pub(crate) fn turn(&mut self, nic: &mut Nic, now: Time, number: impl Fn(&Route) -> PathId) {
         self.own.advance(now);
         while let Some(received) = nic.management() {
@@ -46,9 +47,9 @@ impl Manager {
     }
 }
 
-/// As a node's is made unless told otherwise: of an adapter of its own, the process that the NICs
-/// of a fabric customarily are.
-pub(crate) fn customary(node: usize) -> Config {
+/// The configuration of a node's manager unless the caller changes it, with the GUID of an adapter
+/// of its own.
+pub(crate) fn default_config(node: usize) -> Config {
     let time_wait = Duration::from_millis(50);
     Config { time_wait, ..Config::new(CaGuid(0xDB00 + node as u64)) }
 }

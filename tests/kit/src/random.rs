@@ -1,7 +1,8 @@
-//! Where chance comes from: one seed, and a stream of its own for whatever needs one.
+//! Pseudorandom numbers: streams that all come from one seed.
 
-/// The generator SplitMix64: a counter, each value of which is mixed. It passes the usual batteries
-/// of tests, and streams that begin at mixed places don't meet in practice.
+/// A stream of pseudorandom numbers, by the generator SplitMix64: a counter whose values are mixed.
+/// The generator passes the usual batteries of tests, and streams that begin at mixed places don't
+/// meet in practice.
 #[derive(Clone, Debug)]
 pub struct Luck {
     counter: u64,
@@ -10,53 +11,53 @@ pub struct Luck {
 /// The odd number nearest to 2^64 divided by the golden ratio.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The bits that a probability is told apart by: as many as a double has.
+/// The bits of a probability: as many as a double has.
 const ODDS_BITS: u32 = 53;
 
-/// A probability, made ready to compare with.
+/// A probability, in a form that random numbers are compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Odds(u64);
 
 impl Odds {
-    /// Makes one ready; `what` is what it is the probability of.
+    /// Makes the odds of a probability. `what` names the event in the panic's message.
     ///
     /// # Panics
-    /// Unless it is from 0 to 1.
+    /// Unless the probability is from 0 to 1.
     pub fn of(what: &str, probability: f64) -> Self {
         let proper = (0.0..=1.0).contains(&probability);
         assert!(proper, "{what} has a probability of {probability}, which is not from 0 to 1");
         Self((probability * (1_u64 << ODDS_BITS) as f64) as u64)
     }
 
-    /// Whether it is no chance at all.
+    /// Returns whether the probability is zero.
     pub const fn is_never(self) -> bool {
         self.0 == 0
     }
 }
 
 impl Luck {
-    /// The only stream of a seed.
+    /// Makes the stream of a seed from which a single stream is needed.
     pub const fn new(seed: u64) -> Self {
         Self { counter: mix(seed) }
     }
 
-    /// The stream of the given number among those that `seed` has.
+    /// Makes the stream with this number among the streams of a seed.
     pub const fn stream(seed: u64, number: u32) -> Self {
         Self::new(mix(seed).wrapping_add(number as u64))
     }
 
-    /// The next 64 bits.
+    /// Draws the next 64 random bits.
     pub const fn draw(&mut self) -> u64 {
         self.counter = self.counter.wrapping_add(STRIDE);
         mix(self.counter)
     }
 
-    /// Whether something of that probability happens.
+    /// Draws whether an event of this probability happens.
     pub const fn chance(&mut self, odds: Odds) -> bool {
         self.draw() >> (u64::BITS - ODDS_BITS) < odds.0
     }
 
-    /// A number below `bound`, or zero where there is none. Its bias is `bound` in 2^64.
+    /// Draws a number below `bound`, or zero if `bound` is zero. The bias is `bound` in 2^64.
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.draw() as u128 * bound as u128) >> u64::BITS) as u64
     }

@@ -1,31 +1,29 @@
-//! What is going to happen, in order.
+//! The future events of the network, in their order.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::Time;
-use crate::lane::{Flight, LaneId};
-use crate::network::{StationId, SwitchId};
-use crate::switch::Port;
+use crate::ids::{LaneId, StationId, SwitchId, SwitchPort};
+use crate::lane::Flight;
 use crate::timers::Timers;
 
-/// Something that happens in the network.
+/// An event in the network.
 #[derive(Debug)]
-pub(crate) enum Happening {
-    /// A station's timer goes off.
+pub(crate) enum QueuedEvent {
+    /// The timer of a station goes off.
     Woke(StationId),
     /// The last bit of the first frame in a lane's queue leaves.
     Departed(LaneId),
-    /// A frame is at the end of a lane.
+    /// A frame arrives at the end of a lane.
     Arrived(LaneId, Flight),
-    /// A frame that came in at a port has gone through the switch.
-    Crossed(SwitchId, Port, Flight),
+    /// A frame has crossed a switch, which it has entered by this port.
+    Crossed(SwitchId, SwitchPort, Flight),
 }
 
-/// Everything that will happen, by time; what falls on one moment, in the order in which it was
-/// entered here.
+/// The future events by time. Events at the same moment are in the order in which they were added.
 #[derive(Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct EventQueue {
     entries: BinaryHeap<Entry>,
     timers: Timers,
     turn: u64,
@@ -35,10 +33,10 @@ pub(crate) struct Agenda {
 struct Entry {
     at: Time,
     turn: u64,
-    what: Happening,
+    what: QueuedEvent,
 }
 
-impl Agenda {
+impl EventQueue {
     pub(crate) fn new() -> Self {
         Self { entries: BinaryHeap::new(), timers: Timers::new(), turn: 0 }
     }
@@ -47,7 +45,7 @@ impl Agenda {
         self.timers.add_station();
     }
 
-    pub(crate) fn enter(&mut self, at: Time, what: Happening) {
+    pub(crate) fn enter(&mut self, at: Time, what: QueuedEvent) {
         let turn = self.next_turn();
         self.entries.push(Entry { at, turn, what });
     }
@@ -67,15 +65,15 @@ impl Agenda {
         self.turn
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let entry = self.entries.peek().map(|entry| entry.at);
         let timer = self.timers.first().map(|(at, ..)| at);
         [entry, timer].into_iter().flatten().min()
     }
 
-    /// Takes what happens next, if it happens no later than `until`.
-    pub(crate) fn take(&mut self, until: Time) -> Option<(Time, Happening)> {
+    /// Takes the next event if it happens no later than `until`.
+    pub(crate) fn take(&mut self, until: Time) -> Option<(Time, QueuedEvent)> {
         let entry = self.entries.peek().map(|entry| (entry.at, entry.turn));
         if let Some((at, turn, station)) = self.timers.first()
             && entry.is_none_or(|entry| (at, turn) < entry)
@@ -84,28 +82,29 @@ impl Agenda {
                 return None;
             }
             self.timers.clear(station);
-            return Some((at, Happening::Woke(StationId(station))));
+            return Some((at, QueuedEvent::Woke(StationId(station))));
         }
         entry.filter(|(at, _)| *at <= until)?;
         self.entries.pop().map(|entry| (entry.at, entry.what))
     }
 
-    /// Strikes out what is not to be kept, and returns how many frames were lost by that.
-    pub(crate) fn strike_out(&mut self, lost: impl Fn(&Happening) -> bool) -> u64 {
+    /// Removes events, and returns how many frames were lost with them.
+    pub(crate) fn remove(&mut self, is_lost: impl Fn(&QueuedEvent) -> bool) -> u64 {
         let before = self.in_flight();
-        self.entries.retain(|entry| !lost(&entry.what));
+        self.entries.retain(|entry| !is_lost(&entry.what));
         (before - self.in_flight()) as u64
     }
 
-    /// The frames that are on a cable or inside a switch.
+    /// The number of frames that are on a cable or inside a switch.
     pub(crate) fn in_flight(&self) -> usize {
-        let carries =
-            |entry: &&Entry| matches!(entry.what, Happening::Arrived(..) | Happening::Crossed(..));
+        let carries = |entry: &&Entry| {
+            matches!(entry.what, QueuedEvent::Arrived(..) | QueuedEvent::Crossed(..))
+        };
         self.entries.iter().filter(carries).count()
     }
 }
 
-/// The heap gives out the greatest first: the earliest is the greatest.
+/// The heap returns the greatest entry first, so the earliest entry is the greatest.
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.turn).cmp(&(self.at, self.turn))

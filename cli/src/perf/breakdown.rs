@@ -1,8 +1,8 @@
-//! The parts of an exchange's time.
+//! The breakdown of an exchange's time by categories.
 
 use doorbell_logp::Estimate;
 
-/// How many parts there are.
+/// The number of parts of a breakdown.
 pub const PARTS: usize = 5;
 
 /// A breakdown of an exchange's time, in nanoseconds, with estimates from several rounds.

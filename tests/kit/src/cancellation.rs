@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-/// Polls a future so often at most, woken or not, and drops it wherever it is.
+/// Polls a future at most `polls` times, woken or not, and then drops the future, complete or not.
 pub async fn abandoned(polls: u64, future: impl Future) {
     let mut future = std::pin::pin!(future);
     let mut left = polls;

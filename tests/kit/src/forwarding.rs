@@ -1,19 +1,20 @@
-//! How a frame goes through the network, from one happening to the next.
+//! The way of a frame through the network, from one event to the next.
 
 use crate::Time;
-use crate::agenda::Happening;
 use crate::ecn;
+use crate::event_queue::QueuedEvent;
 use crate::faults::corrupt;
-use crate::lane::{Begun, Flight, LaneId, Socket};
-use crate::luck::Luck;
-use crate::network::{Event, Network, StationId, SwitchId};
-use crate::switch::{Port, Route};
-use crate::trace::Seen;
+use crate::ids::{LaneId, StationId, SwitchId, SwitchPort};
+use crate::lane::{CableEnd, Departure, Flight};
+use crate::network::{Event, Network};
+use crate::random::Luck;
+use crate::switch::Route;
+use crate::trace::StationEvent;
 
 impl Network {
     pub(crate) fn send_frame(&mut self, from: StationId, frame: Vec<u8>) {
         self.counters.sent += 1;
-        self.trace.take(self.now, Seen::Sent, from.0, &frame);
+        self.trace.take(self.now, StationEvent::Sent, from.0, &frame);
         self.recording.see(self.now, &frame);
         match self.stations[from.index()] {
             Some(out) => self.join(out, Flight { frame, origin: from, hops: 0, altered: false }),
@@ -21,37 +22,37 @@ impl Network {
         }
     }
 
-    /// Lets happen what is due, and returns what a station experiences by it.
-    pub(crate) fn happen(&mut self, what: Happening) -> Option<(StationId, Event)> {
+    /// Carries out an event, and returns what a station experiences by it.
+    pub(crate) fn happen(&mut self, what: QueuedEvent) -> Option<(StationId, Event)> {
         match what {
-            Happening::Woke(station) => {
-                self.trace.take(self.now, Seen::Woke, station.0, &[]);
+            QueuedEvent::Woke(station) => {
+                self.trace.take(self.now, StationEvent::Woke, station.0, &[]);
                 return Some((station, Event::Wake));
             }
-            Happening::Departed(lane) => {
+            QueuedEvent::Departed(lane) => {
                 self.depart(lane);
                 self.begin(lane);
             }
-            Happening::Arrived(lane, flight) => match self.lanes[lane.index()].to {
-                Socket::Station(station) => return self.deliver(station, flight),
-                Socket::Switch(switch, port) => {
+            QueuedEvent::Arrived(lane, flight) => match self.lanes[lane.index()].to {
+                CableEnd::Station(station) => return self.deliver(station, flight),
+                CableEnd::Switch(switch, port) => {
                     let across = self.now + self.switches[switch.index()].config.latency;
-                    self.agenda.enter(across, Happening::Crossed(switch, port, flight));
+                    self.events.enter(across, QueuedEvent::Crossed(switch, port, flight));
                 }
             },
-            Happening::Crossed(switch, port, flight) => self.forward(switch, port, flight),
+            QueuedEvent::Crossed(switch, port, flight) => self.forward(switch, port, flight),
         }
         None
     }
 
-    /// Puts a frame into the queue of a lane, if it may go there.
+    /// Puts a frame into the queue of a lane, unless the frame is too long or the queue is full.
     fn join(&mut self, id: LaneId, mut flight: Flight) {
         let lane = &mut self.lanes[id.index()];
         if !lane.fits(&flight.frame) {
             self.counters.oversized += 1;
             return;
         }
-        if let Socket::Switch(switch, _) = lane.from {
+        if let CableEnd::Switch(switch, _) = lane.from {
             let config = &self.switches[switch.index()].config;
             let waiting = lane.queued_bytes();
             if waiting + flight.frame.len() > config.buffer {
@@ -73,16 +74,17 @@ impl Network {
     fn begin(&mut self, id: LaneId) {
         loop {
             match self.lanes[id.index()].begin() {
-                Begun::Idle => return,
-                Begun::AtOnce => self.depart(id),
-                Begun::Takes(time) => {
-                    return self.agenda.enter(self.now + time, Happening::Departed(id));
+                Departure::Idle => return,
+                Departure::AtOnce => self.depart(id),
+                Departure::Takes(time) => {
+                    return self.events.enter(self.now + time, QueuedEvent::Departed(id));
                 }
             }
         }
     }
 
-    /// The last bit of a lane's first frame has left: what becomes of it is decided.
+    /// Ends the departure of a lane's first frame, whose last bit has left, and draws the frame's
+    /// faults.
     fn depart(&mut self, id: LaneId) {
         let lane = &mut self.lanes[id.index()];
         let Some(flight) = lane.depart() else { return };
@@ -92,35 +94,35 @@ impl Network {
         }
         let arrival = self.now + lane.latency;
         let luck = lane.luck();
-        if lane.judge.is_perfect() {
-            return self.agenda.enter(arrival, Happening::Arrived(id, flight));
+        if lane.faults.is_perfect() {
+            return self.events.enter(arrival, QueuedEvent::Arrived(id, flight));
         }
         self.suffer(id, flight, arrival, luck);
     }
 
-    /// Lets a frame have the faults that strike it.
+    /// Applies the faults that strike a frame.
     fn suffer(&mut self, id: LaneId, mut flight: Flight, arrival: Time, mut luck: Luck) {
-        let fate = self.lanes[id.index()].judge.judge(&mut luck);
-        if fate.lost {
+        let outcome = self.lanes[id.index()].faults.draw(&mut luck);
+        if outcome.lost {
             self.counters.lost += 1;
             return;
         }
-        let copy = fate.copy.map(|copied| (flight.clone(), copied));
-        if fate.corrupted {
+        let copy = outcome.copy.map(|copied| (flight.clone(), copied));
+        if outcome.corrupted {
             self.corrupt(&mut flight, &mut luck);
         }
         let mut held_back = arrival;
-        if let Some(time) = fate.held_back {
+        if let Some(time) = outcome.held_back {
             self.counters.reordered += 1;
             held_back = arrival + time;
         }
-        self.agenda.enter(held_back, Happening::Arrived(id, flight));
+        self.events.enter(held_back, QueuedEvent::Arrived(id, flight));
         if let Some((mut copy, copied)) = copy {
             self.counters.duplicated += 1;
             if copied.corrupted {
                 self.corrupt(&mut copy, &mut luck);
             }
-            self.agenda.enter(arrival + copied.later, Happening::Arrived(id, copy));
+            self.events.enter(arrival + copied.later, QueuedEvent::Arrived(id, copy));
         }
     }
 
@@ -130,11 +132,11 @@ impl Network {
         corrupt(&mut flight.frame, luck);
     }
 
-    /// Sends on what has gone through a switch.
-    fn forward(&mut self, id: SwitchId, came_in: Port, mut flight: Flight) {
+    /// Forwards a frame that has crossed a switch.
+    fn forward(&mut self, id: SwitchId, came_in: SwitchPort, mut flight: Flight) {
         flight.hops += 1;
         if flight.hops as usize > self.switches.len() {
-            // On a way without a loop, each switch is met once.
+            // On a path without a loop, a frame crosses each switch once.
             self.counters.looped += 1;
             return;
         }
@@ -146,7 +148,7 @@ impl Network {
         }
     }
 
-    fn flood(&mut self, id: SwitchId, came_in: Port, flight: Flight) {
+    fn flood(&mut self, id: SwitchId, came_in: SwitchPort, flight: Flight) {
         let count = self.switches[id.index()].ports().len() as u32;
         let mut others = (0..count).filter(|port| *port != came_in.0);
         let Some(last) = others.next_back() else {
@@ -162,12 +164,12 @@ impl Network {
     }
 
     fn deliver(&mut self, station: StationId, flight: Flight) -> Option<(StationId, Event)> {
-        if self.sides.are_apart(flight.origin, station) {
+        if self.partitions.are_apart(flight.origin, station) {
             self.counters.partitioned += 1;
             return None;
         }
         self.counters.delivered += 1;
-        self.trace.take(self.now, Seen::Arrived, station.0, &flight.frame);
+        self.trace.take(self.now, StationEvent::Arrived, station.0, &flight.frame);
         if flight.altered {
             self.recording.see(self.now, &flight.frame);
         }

@@ -10,13 +10,13 @@ use crate::error::Gone;
 /// A record of the processes that have gone, and of the reasons. Shared with the task that watches
 /// for the ends of peers.
 #[derive(Debug)]
-pub(crate) struct Fates {
+pub(crate) struct Departures {
     gone: Box<[AtomicBool]>,
     any: AtomicBool,
     why: Mutex<Vec<Option<Arc<str>>>>,
 }
 
-impl Fates {
+impl Departures {
     pub fn new(size: usize) -> Self {
         Self {
             gone: (0..size).map(|_| AtomicBool::new(false)).collect(),

@@ -3,10 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::handles::{By, Done, GetAll};
-use super::place::{EMPTY, load};
-use super::span::pieces;
-use crate::arrays::Spread;
+use super::Spread;
+use crate::access::{By, Done, EMPTY, GetAll, load, pieces};
 use crate::element::Element;
 use crate::error::Error;
 use crate::landing::Values;

@@ -1,16 +1,16 @@
-//! Bodies of fuzz targets, tried briefly on inputs that are the same each time.
+//! Short runs of the bodies of fuzz targets, on inputs that are the same each time.
 
 use std::panic;
 use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::luck::Luck;
+use crate::random::Luck;
 
-/// The longest input that is drawn.
+/// The longest input that is generated.
 const LONGEST: u64 = 700;
 
-/// Panics of this process, by any thread or task.
+/// The number of panics of this process, by any thread or task.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// Gives the body of a fuzz target `count` inputs that are drawn from a seed, as
@@ -23,7 +23,7 @@ pub fn try_body(target: &str, body: fn(&[u8]), count: u64) {
     let inputs = (0..count).map(|number| {
         let len = 1 + luck.below(LONGEST) as usize;
         let mut input = bytes(&mut luck, len);
-        // What the first byte chooses comes up in turn.
+        // The first byte counts up, so that each of its choices is tried in turn.
         input[0] = number as u8;
         input
     });
@@ -50,12 +50,13 @@ pub fn try_mutations(target: &str, body: fn(&[u8]), seeds: &[Vec<u8>], count: u6
     try_inputs(target, body, truncated.chain(mutated));
 }
 
-/// Gives the body of a fuzz target whatever lies in the target's folder of artifacts, and then the
-/// inputs. An input that fails is kept there, as the fuzzer keeps its own: `fuzz/README.md` says how
-/// to replay one.
+/// Gives the body of a fuzz target the files in the target's folder of artifacts, and then the
+/// inputs. An input that fails is kept there, as the fuzzer keeps its own: `fuzz/README.md` says
+/// how to replay such an input.
 ///
 /// # Panics
-/// When the body panics, or anything else does meanwhile, as tasks that nobody waits for.
+/// When the body panics, or anything else in the process does meanwhile, such as a task that nobody
+/// awaits.
 pub fn try_inputs(target: &str, body: fn(&[u8]), inputs: impl IntoIterator<Item = Vec<u8>>) {
     count_panics();
     for file in std::fs::read_dir(artifacts(target)).into_iter().flatten() {
@@ -76,7 +77,7 @@ fn mutate(input: &mut Vec<u8>, seeds: &[Vec<u8>], luck: &mut Luck) {
         1 => input[at] = luck.draw() as u8,
         2 => input.truncate(at),
         3 => {
-            // What may be a length, where one may be.
+            // An extreme number, in a place that may hold a length.
             let extremes = [0, 1, 31, 64, u64::MAX / 8, u64::MAX, 1 << 21];
             let number = extremes[luck.below(extremes.len() as u64) as usize];
             input.iter_mut().skip(at).zip(number.to_le_bytes()).for_each(|(to, from)| *to = from);

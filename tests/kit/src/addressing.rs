@@ -1,15 +1,16 @@
-//! Where stations are, as frames have it: addresses made of a station's number, and the outer
-//! headers from one to another.
+//! The addresses of stations, which are made of a station's number, and the outer headers from one
+//! station to another.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use doorbell_core::encap::{Outer, Path, PathId, Version};
 use doorbell_core::wire::{Gid, Mac, UdpPort};
 
-/// A station's hardware address, and from it all others.
+/// A station's hardware address, of which its other addresses are made.
 ///
-/// Those of the first 256 differ from each other in more bits than a fault flips. Otherwise one of
-/// a corrupted frame might be another's, and teach switches a way to that on which it is not.
+/// The addresses of the first 256 stations differ from each other in more bits than a fault flips.
+/// Otherwise the address in a corrupted frame might be another station's, and switches would learn
+/// a wrong port for that station.
 pub(crate) fn mac(number: usize) -> Mac {
     let [.., a, b] = number.to_be_bytes();
     Mac([2, b, b, b, a, b])
@@ -39,7 +40,7 @@ pub(crate) fn outer(version: Version, from: usize, to: usize) -> Outer {
     }
 }
 
-/// The way from one station to another, by the network.
-pub(crate) fn way(version: Version, from: usize, to: usize) -> Path {
+/// The path from one station to another through the network.
+pub(crate) fn path_between(version: Version, from: usize, to: usize) -> Path {
     Path::new(PathId(to as u32), outer(version, from, to))
 }

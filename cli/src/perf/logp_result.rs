@@ -4,7 +4,7 @@ use doorbell_logp::{Parameters, Point};
 
 /// The result of a measurement: the parameters of LogP, and the curves that they are taken from.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Known {
+pub struct LogpResult {
     pub parameters: Parameters,
     /// How a burst becomes steady, by its length and the computation behind each request.
     pub bursts: Vec<Point>,

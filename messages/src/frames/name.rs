@@ -33,7 +33,7 @@ pub struct Name {
 }
 
 impl Name {
-    pub(super) fn new(address: impl Into<Arc<str>>, qpn: Qpn, key: Qkey) -> Self {
+    pub(in crate::frames) fn new(address: impl Into<Arc<str>>, qpn: Qpn, key: Qkey) -> Self {
         Self { address: address.into(), qpn: qpn.get(), key: key.0 }
     }
 
@@ -43,22 +43,22 @@ impl Name {
     }
 
     /// Returns the number of the queue pair.
-    pub(super) fn qpn(&self) -> Qpn {
+    pub(in crate::frames) fn qpn(&self) -> Qpn {
         Qpn::new(self.qpn)
     }
 
-    pub(super) fn key(&self) -> Qkey {
+    pub(in crate::frames) fn key(&self) -> Qkey {
         Qkey(self.key)
     }
 
     /// Returns the number by which frames name their sender. Number and key together are not
     /// guessed, and not met twice.
-    pub(super) fn identity(&self) -> u64 {
+    pub(in crate::frames) fn identity(&self) -> u64 {
         u64::from(self.qpn) << 32 | u64::from(self.key)
     }
 
     /// Returns the service at which the endpoint takes connections of peers that place frames.
-    pub(super) fn service(&self) -> ServiceId {
+    pub(in crate::frames) fn service(&self) -> ServiceId {
         ServiceId(self.identity())
     }
 }

@@ -1,11 +1,11 @@
-//! Errors and their causes, as a program shows them.
+//! An error and its causes, as programs show them.
 
 use std::error::Error;
 
-/// An error with its causes, in the order in which `{:#}` of anyhow shows them.
+/// The texts of an error and its causes, in the order in which `{:#}` of anyhow shows them.
 ///
 /// # Panics
-/// When an error names its cause in its own text: that would be shown twice.
+/// When an error's own text has the text of its cause, which would then be shown twice.
 #[track_caller]
 pub fn chain(error: &dyn Error) -> String {
     let mut texts: Vec<String> = Vec::new();

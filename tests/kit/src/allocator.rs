@@ -1,4 +1,4 @@
-//! How much memory a program holds.
+//! An allocator that counts the memory that a program holds.
 
 #![allow(unsafe_code)]
 
@@ -7,25 +7,26 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 thread_local! {
-    /// How often this thread has allocated memory, and how many bytes in all.
+    /// The number of allocations of this thread, and their bytes in all.
     static OF_THREAD: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// The system's allocator, which counts the bytes that are allocated: to be a test's global one.
+/// The system's allocator, which counts the bytes that are allocated. A test makes it the global
+/// allocator.
 pub struct Allocated(AtomicIsize);
 
 impl Allocated {
-    /// One that has allocated nothing yet.
+    /// Makes an allocator that has allocated nothing yet.
     pub const fn nothing() -> Self {
         Self(AtomicIsize::new(0))
     }
 
-    /// How often this thread has allocated memory.
+    /// The number of allocations that this thread has made.
     pub fn count_of_thread() -> u64 {
         OF_THREAD.get().0
     }
 
-    /// How many bytes this thread has allocated, of which some may have been given back.
+    /// The bytes that this thread has allocated, of which some may have been freed since.
     pub fn bytes_of_thread() -> usize {
         OF_THREAD.get().1
     }
@@ -36,7 +37,7 @@ impl Allocated {
         OF_THREAD.set((count + 1, bytes.wrapping_add(layout.size())));
     }
 
-    /// How many bytes are allocated.
+    /// The number of bytes that are allocated.
     pub fn bytes(&self) -> isize {
         self.0.load(Ordering::Relaxed)
     }
@@ -50,7 +51,8 @@ unsafe impl GlobalAlloc for Allocated {
         unsafe { System.alloc(layout) }
     }
 
-    // Without this, memory of zeros would be written, and so be taken from the system.
+    // Without this function, zeroed memory would be written, and so be really taken from the
+    // system.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         self.note(layout);
         // SAFETY: as above.
