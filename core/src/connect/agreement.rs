@@ -198,7 +198,7 @@ mod tests {
     /// with a standard peer no packet of either was taken.
     #[test]
     fn each_side_begins_with_the_number_that_the_other_expects() {
-        // As two kernels did in `rping.pcap`: these are REQ's and REP's.
+        // The values of the REQ and the REP that two kernels exchanged in `rping.pcap`.
         let (request, reply) = terms();
         let request = Request { psn: Psn::new(0xEB_5F9C), ..request };
         let reply = Reply { psn: Psn::new(0x31_0E52), ..reply };

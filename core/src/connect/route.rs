@@ -136,7 +136,7 @@ mod tests {
         assert_ne!(back, there(5003));
         let Outer::V2Ipv4(.., udp) = *back.path(PathId(1)).outer() else { panic!() };
         assert_eq!((udp.source, udp.destination), (UdpPort(5001), UdpPort(5002)));
-        // A standard peer's source port is a label of the flow, and says nothing of who it is.
+        // The source port of a standard peer is a label of the flow, and does not identify the peer.
         let labelled = |label| received(by_ports(outer(2, 1, 7), label, UdpPort::ROCE_V2.0));
         assert_eq!(Route::back(&labelled(50_000)), Route::back(&labelled(60_000)));
     }

@@ -79,8 +79,8 @@ mod tests {
             Self { opener: Opener::default(), ids: IpIdRecovery::default() }
         }
 
-        /// How many of a frame's packets were taken, the frame's identification being `first`.
-        /// The byte `damaged` of what the outer headers stand around is not what was sent.
+        /// Returns how many packets of a frame were accepted, whose identification is `first`. The byte
+        /// `damaged` behind the outer headers differs from the byte that was sent.
         fn hears(&mut self, first: u16, packets: u32, damaged: Option<usize>) -> usize {
             let path = Path::new(PathId(0), outer());
             let mut frame = vec![0; 20_000];
@@ -119,7 +119,7 @@ mod tests {
         for first in [0; 10] {
             assert_eq!(receiver.hears(first, 128 / 2, None), 64);
         }
-        // A run cut up on its way, and the next one.
+        // A run that was cut up on its way, and the next run.
         for first in (700..710).chain(701..711) {
             assert_eq!(receiver.hears(first, 1, None), 1, "{first}");
         }

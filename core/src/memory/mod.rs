@@ -72,6 +72,6 @@ pub use buf::{Buf, BufFull};
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};
 pub use sleepers::{Announced, Sleepers};
-pub(crate) use sys::Few;
+pub(crate) use sys::InlineBytes;
 #[cfg(not(loom))]
 pub use sys::{Frozen, PrivatePart};

@@ -194,7 +194,7 @@ mod tests {
         }
         assert_eq!(Syndrome::nak(Nak::RemoteAccess).code(), 0x62);
         assert_eq!(Syndrome::from_code(0x60).verdict(), Verdict::Nak(Nak::SequenceError));
-        // By its bits, as by a search.
+        // The code that is computed from the bits is the one that a search finds.
         for messages in 0..=32768_usize {
             let found =
                 Credits::COUNTS[..31].iter().rposition(|&count| usize::from(count) <= messages);

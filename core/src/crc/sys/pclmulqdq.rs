@@ -33,9 +33,9 @@ pub fn update(register: u32, bytes: &[u8]) -> Option<u32> {
     Some(match bytes.len() {
         // SAFETY: the processor has just said that it has the instructions.
         SEND => unsafe { multiply_known::<SEND>(register, bytes) },
-        // SAFETY: as above.
+        // SAFETY: the processor has just said that it has the instructions.
         WRITE => unsafe { multiply_known::<WRITE>(register, bytes) },
-        // SAFETY: as above.
+        // SAFETY: the processor has just said that it has the instructions.
         _ => unsafe { multiply_any(register, bytes) },
     })
 }

@@ -43,7 +43,7 @@ pub fn update(register: u32, bytes: &[u8]) -> (u32, usize) {
     if taken == 0 {
         return (register, 0);
     }
-    // SAFETY: the processor has said that it can, and so many bytes are there.
+    // SAFETY: the processor has the instructions, and `bytes` has as many bytes as are taken.
     (unsafe { take::<false>(register, bytes.as_ptr(), [].as_mut_ptr(), taken) }, taken)
 }
 
@@ -56,7 +56,8 @@ pub fn copy(register: u32, bytes: &[u8], to: &mut [u8]) -> (u32, usize) {
     if taken == 0 {
         return (register, 0);
     }
-    // SAFETY: as above, and nobody else has the bytes that are written.
+    // SAFETY: the processor has the instructions, `bytes` and `to` have as many bytes as are taken,
+    // and `to` is borrowed exclusively.
     (unsafe { take::<true>(register, bytes.as_ptr(), to.as_mut_ptr(), taken) }, taken)
 }
 
@@ -69,7 +70,8 @@ pub fn copy_words(register: u32, words: &[AtomicU64], to: &mut [u8]) -> (u32, us
     if taken == 0 {
         return (register, 0);
     }
-    // SAFETY: as above.
+    // SAFETY: the processor has the instructions, `words` and `to` have as many bytes as are taken,
+    // and `to` is borrowed exclusively. The words are atomic and aligned.
     (unsafe { take::<true>(register, words.as_ptr().cast(), to.as_mut_ptr(), taken) }, taken)
 }
 

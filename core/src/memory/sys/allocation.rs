@@ -49,7 +49,7 @@ impl Drop for Heap {
 
 // SAFETY: a box of atomics is `Send` and `Sync`, and this is such a box.
 unsafe impl Send for Heap {}
-// SAFETY: as above.
+// SAFETY: a box of atomics is `Send` and `Sync`, and this is such a box.
 unsafe impl Sync for Heap {}
 
 #[cfg(not(loom))]
@@ -108,5 +108,5 @@ impl Allocation {
 
 // SAFETY: the pointer leads to atomics, which any thread may use, and any thread may drop the owner.
 unsafe impl Send for Allocation {}
-// SAFETY: as above.
+// SAFETY: through a shared reference, the pointer leads to atomics, which any thread may use.
 unsafe impl Sync for Allocation {}

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::memory::{Buf, Few};
+use crate::memory::{Buf, InlineBytes};
 use crate::nic::protection::segment::Segment;
 
 /// The most bytes that one message may have.
 pub const LONGEST_MESSAGE: u32 = 1 << 31;
 
 /// The most bytes that a request carries in itself.
-pub const MOST_INLINE: usize = Few::MOST;
+pub const MOST_INLINE: usize = InlineBytes::MOST;
 
 /// Memory that is lent to the NIC with a request, and comes back with its completion.
 ///
@@ -31,7 +31,7 @@ pub enum Memory {
 
 /// A few bytes that travel in the request itself.
 #[derive(Clone, Copy)]
-pub struct Inline(Few);
+pub struct Inline(InlineBytes);
 
 /// The data that a request sends.
 ///
@@ -50,7 +50,7 @@ impl Inline {
     /// Makes a copy of `bytes`, if they are not more than [`MOST_INLINE`].
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        Few::new(bytes).map(Self)
+        InlineBytes::new(bytes).map(Self)
     }
 
     /// Makes inline data of the bytes of `first` and of the words behind it, the lowest byte first,
@@ -58,7 +58,7 @@ impl Inline {
     /// through memory.
     #[inline(always)]
     pub fn of_words(first: u64, words: &[u64]) -> Option<Self> {
-        Few::of_words(first, words).map(Self)
+        InlineBytes::of_words(first, words).map(Self)
     }
 
     /// The bytes that travel in the request.

@@ -14,15 +14,15 @@ use std::slice;
 const UNIT: usize = 16;
 type Unit = MaybeUninit<[u64; UNIT / 8]>;
 
-/// Up to 64 bytes, stored in place.
+/// A list of up to 64 bytes that are stored in place.
 #[derive(Clone, Copy)]
-pub(crate) struct Few {
+pub(crate) struct InlineBytes {
     units: [Unit; 4],
     /// The number of bytes, plus one. Invariant: so many bytes are initialised.
     len: NonZero<u8>,
 }
 
-impl Few {
+impl InlineBytes {
     /// The most bytes that there is room for.
     pub const MOST: usize = 4 * UNIT;
 
@@ -71,7 +71,7 @@ impl Few {
     /// Returns the bytes that are stored.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the invariant; and any bytes of words are bytes.
+        // SAFETY: the invariant says that so many bytes are initialised.
         unsafe { slice::from_raw_parts(self.units.as_ptr().cast(), self.len()) }
     }
 }
@@ -83,7 +83,7 @@ fn put(unit: &mut Unit, [low, high]: [u64; 2]) {
     use std::arch::x86_64::{_mm_set_epi64x, _mm_storeu_si128};
     // SAFETY: every processor of this kind has SSE2.
     let words = unsafe { _mm_set_epi64x(high as i64, low as i64) };
-    // SAFETY: as above; and a unit has room for as much as is stored.
+    // SAFETY: every processor of this kind has SSE2, and a unit has room for 16 bytes.
     unsafe { _mm_storeu_si128(unit.as_mut_ptr().cast(), words) }
 }
 
@@ -99,12 +99,12 @@ fn words(bytes: &[u8; UNIT]) -> [u64; 2] {
     [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
 }
 
-/// Returns fewer bytes than a unit has, followed by zeros.
+/// Returns a unit that begins with `rest`, which is shorter, and ends with zeros.
 #[inline(always)]
 fn padded(rest: &[u8]) -> [u8; UNIT] {
     let mut unit = [0; UNIT];
     match rest.first_chunk() {
-        // Most often it is a word, which needs no call.
+        // The rest is most often a word, whose copy needs no call.
         Some(word) if rest.len() == 8 => unit[..8].copy_from_slice(word as &[u8; 8]),
         _ => unit[..rest.len()].copy_from_slice(rest),
     }
@@ -116,21 +116,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_holds_what_it_was_made_of_or_is_not_made() {
+    fn inline_bytes_are_those_they_were_made_of_and_at_most_64() {
         for len in 0..=64 {
             let bytes: Vec<u8> = (1..=len).collect();
-            let few = Few::new(&bytes).expect("few");
-            assert_eq!((few.len(), few.bytes()), (bytes.len(), &*bytes));
+            let inline = InlineBytes::new(&bytes).expect("at most 64 bytes");
+            assert_eq!((inline.len(), inline.bytes()), (bytes.len(), &*bytes));
         }
         let words: Vec<u64> = (7..16).map(|word| word << 56 | word).collect();
         for count in 1..=8 {
-            let few = Few::of_words(words[0], &words[1..count]).expect("few");
+            let inline =
+                InlineBytes::of_words(words[0], &words[1..count]).expect("at most 64 bytes");
             let bytes: Vec<u8> =
                 words[..count].iter().copied().flat_map(u64::to_le_bytes).collect();
-            assert_eq!((few.len(), few.bytes()), (8 * count, &*bytes));
+            assert_eq!((inline.len(), inline.bytes()), (8 * count, &*bytes));
         }
-        assert!(Few::of_words(words[0], &words[1..]).is_none());
-        assert!(Few::new(&[0; 65]).is_none());
-        assert!(Few::new(&[0; 256]).is_none());
+        assert!(InlineBytes::of_words(words[0], &words[1..]).is_none());
+        assert!(InlineBytes::new(&[0; 65]).is_none());
+        assert!(InlineBytes::new(&[0; 256]).is_none());
     }
 }
