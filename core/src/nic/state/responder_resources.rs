@@ -15,33 +15,17 @@ use crate::wire::{Psn, RemoteAddr, Rkey};
 #[derive(Clone, Copy)]
 pub(crate) enum Response {
     /// The remaining packets of the response to a read.
-    Read(ReadResponse),
+    Read { psn: Psn, address: RemoteAddr, rkey: Rkey, left: u32, begun: bool },
     /// The result of an atomic operation.
     Atomic { psn: Psn, before: u64 },
     /// A NAK, since what was read before may not be read any more.
     Refusal { psn: Psn },
 }
 
-/// The remaining packets of the response to a read.
-#[derive(Clone, Copy)]
-pub(crate) struct ReadResponse {
-    /// The sequence number of the next packet of the response.
-    pub psn: Psn,
-    /// The address of the bytes that the next packet carries.
-    pub address: RemoteAddr,
-    pub rkey: Rkey,
-    /// How many bytes are still to be sent.
-    pub left: u32,
-    /// Whether a packet of the response was sent.
-    pub begun: bool,
-}
-
 impl Response {
     pub fn psn(&self) -> Psn {
         match *self {
-            Self::Read(ReadResponse { psn, .. })
-            | Self::Atomic { psn, .. }
-            | Self::Refusal { psn } => psn,
+            Self::Read { psn, .. } | Self::Atomic { psn, .. } | Self::Refusal { psn } => psn,
         }
     }
 }
