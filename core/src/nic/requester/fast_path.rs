@@ -5,7 +5,7 @@
 //! ends, or does not begin, and what comes then is sent in the [general way](super::sending).
 
 use crate::encap::{Full, Path};
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::requester::headers::send_headers;
 use crate::nic::requests::plain::Plain;

@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn the_tables_of_a_connection_take_as_much_as_is_documented() {
-        let mut answers = ResponderResources::default();
-        answers.set_limit(16);
-        answers.allocate();
-        let owed = answers.owed.capacity() * size_of::<OwedResponse>();
-        let results = answers.atomic_results.capacity() * size_of::<(Psn, u64)>();
+        let mut resources = ResponderResources::default();
+        resources.set_limit(16);
+        resources.allocate();
+        let owed = resources.owed.capacity() * size_of::<OwedResponse>();
+        let results = resources.atomic_results.capacity() * size_of::<(Psn, u64)>();
         assert!(owed + results <= 800, "{owed} and {results} bytes");
     }
 
@@ -156,12 +156,15 @@ mod tests {
     /// number while the result from a whole circle before is still remembered. It was once answered
     /// with that older result.
     #[test]
-    fn of_two_atomics_of_one_number_the_later_is_answered() {
-        let mut answers = ResponderResources::default();
-        answers.set_limit(3);
+    fn the_later_of_two_atomics_with_one_sequence_number_is_answered() {
+        let mut resources = ResponderResources::default();
+        resources.set_limit(3);
         for (psn, before) in [(5, 10), (6, 11), (5, 12)] {
-            answers.remember(Psn::new(psn), before);
+            resources.remember(Psn::new(psn), before);
         }
-        assert_eq!([5, 6, 7].map(|psn| answers.result(Psn::new(psn))), [Some(12), Some(11), None]);
+        assert_eq!(
+            [5, 6, 7].map(|psn| resources.result(Psn::new(psn))),
+            [Some(12), Some(11), None]
+        );
     }
 }
