@@ -21,6 +21,8 @@
 
 #![deny(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+mod crc_prefix;
+mod icrc;
 mod ip_id;
 mod opener;
 mod outer;
@@ -28,55 +30,9 @@ mod path;
 mod run;
 pub mod shm_record;
 
+pub use icrc::ICRC_LEN;
 pub use ip_id::IpIdRecovery;
 pub use opener::{Arrival, Opener};
 pub use outer::{Host, Outer, Version};
 pub use path::{Path, PathId};
 pub use run::{Full, Run, Sealed, Segmentation, alone};
-
-use crate::wire::{Bth, Crc};
-
-/// The length of a packet's ICRC in bytes.
-pub const ICRC_LEN: usize = 4;
-
-/// The number of bytes of the BTH that a remembered CRC covers: all but the last word, which has
-/// the sequence number.
-const STEADY_BTH: usize = 8;
-
-/// Returns the first eight bytes of a BTH as the ICRC covers them. The congestion bits and the
-/// reserved bits beside them, which routers may set, count as ones.
-#[inline]
-fn steady_bth(first: [u8; STEADY_BTH]) -> u64 {
-    u64::from_le_bytes(first) | 0xFF << 32
-}
-
-/// The CRC of outer headers and of the first eight bytes of the BTH, with the values that it is the
-/// CRC of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct CrcPrefix {
-    /// The length of the transport packet with its ICRC, which the outer headers carry.
-    len: usize,
-    bth: u64,
-    crc: Crc,
-}
-
-impl CrcPrefix {
-    /// A value that fits no packet, since no packet is this long.
-    const NONE: Self = Self { len: usize::MAX, bth: 0, crc: Crc::NEW };
-
-    /// Computes the CRC of `outer` around a packet of `len` bytes, and of the first eight bytes of
-    /// its BTH.
-    #[cold]
-    fn begin(outer: &Outer, len: usize, bth: u64) -> Self {
-        let (covered, covered_len) = outer.covered(len);
-        let covered = covered.get(..covered_len).unwrap_or(&covered);
-        Self { len, bth, crc: Crc::NEW.update_short(covered).update_u64(bth) }
-    }
-
-    #[inline]
-    fn fits(&self, len: usize, bth: u64) -> bool {
-        self.len == len && self.bth == bth
-    }
-}
-
-const _: () = assert!(STEADY_BTH + 4 == Bth::LEN);

@@ -3,9 +3,10 @@
 use crate::fields::be16;
 use crate::wire::{Bth, Crc, Ethernet, Grh, IpId, Ipv4, Malformed, Packet, Part, Udp, fold};
 
+use super::crc_prefix::CrcPrefix;
+use super::icrc::{ICRC_LEN, steady_bth};
 use super::ip_id::IpIdRecovery;
 use super::outer::{Outer, id_of, with_id};
-use super::{CrcPrefix, ICRC_LEN, steady_bth};
 
 /// A parser of frames, which remembers the outer headers of the last frame and their CRC. The next
 /// frame is likely to have the same outer headers, which then are neither parsed nor summed again.

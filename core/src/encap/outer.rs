@@ -8,7 +8,7 @@ use crate::wire::{
     Malformed, Part, Udp, UdpPort,
 };
 
-use super::STEADY_BTH;
+use super::icrc::{ICRC_LEN, STEADY_BTH, steady_bth};
 
 /// The encapsulation of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -285,12 +285,12 @@ impl Outer {
     /// Computes the ICRC that a transport packet without ICRC has when it travels alone in these
     /// headers. No CRC is remembered: this is for tests and dissectors.
     pub fn icrc(&self, packet: &[u8]) -> u32 {
-        let (covered, len) = self.covered(packet.len() + super::ICRC_LEN);
+        let (covered, len) = self.covered(packet.len() + ICRC_LEN);
         let crc = Crc::NEW.update(covered.split_at(len).0);
         let Some((first, rest)) = packet.split_first_chunk() else {
             return crc.update(packet).finish();
         };
-        let crc = with_id(crc.update_u64(super::steady_bth(*first)), self.id());
+        let crc = with_id(crc.update_u64(steady_bth(*first)), self.id());
         crc.update(rest).finish()
     }
 }

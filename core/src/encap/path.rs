@@ -5,8 +5,9 @@ use std::cell::Cell;
 use crate::fields::{low16, low32, no_room};
 use crate::wire::{Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
 
+use super::crc_prefix::CrcPrefix;
+use super::icrc::{STEADY_BTH, steady_bth};
 use super::outer::{Outer, Version, with_id};
-use super::{CrcPrefix, STEADY_BTH, steady_bth};
 
 /// The number of a path, which its owner chooses. Two packets may share a frame if their paths have
 /// the same number.

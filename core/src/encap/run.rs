@@ -4,9 +4,9 @@ use crate::fields::{low16, low32};
 use crate::payload::Payload;
 use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
 
+use super::icrc::{ICRC_LEN, STEADY_BTH};
 use super::outer::Version;
 use super::path::{self, HeaderSums, Path, PathId};
-use super::{ICRC_LEN, STEADY_BTH};
 
 /// The longest frame that outer headers can describe.
 const LONGEST: usize = Ethernet::LEN + u16::MAX as usize;

@@ -62,6 +62,8 @@ mod buf;
 #[cfg(not(loom))]
 mod private;
 mod region;
+#[allow(unsafe_code)]
+mod region_sys;
 mod sleepers;
 #[allow(unsafe_code)]
 mod sys;
@@ -71,7 +73,7 @@ pub use buf::{Buf, BufFull};
 #[cfg(not(loom))]
 pub use private::{Private, SliceError, StillShared};
 pub use region::{AccessError, Region};
+#[cfg(not(loom))]
+pub use region_sys::{Frozen, PrivatePart};
 pub use sleepers::{Announced, Sleepers};
 pub(crate) use sys::InlineBytes;
-#[cfg(not(loom))]
-pub use sys::{Frozen, PrivatePart};

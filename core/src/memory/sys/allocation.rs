@@ -4,7 +4,7 @@
 //! it and which no reference outlives or invalidates. Each access makes references from the pointer
 //! that end with the access. These are shared references to atomics, of which there may be many, and
 //! through which words may be written. Exclusive references, and references that promise that nobody
-//! writes, are made only for [private epochs](super::epochs).
+//! writes, are made only for [private epochs](crate::memory::region_sys).
 
 use std::ptr::NonNull;
 use std::slice;
@@ -16,29 +16,29 @@ use crate::sync::AtomicU64;
 /// the words, and the count.
 #[derive(Clone)]
 pub(in crate::memory) struct Allocation {
-    pub(super) first: NonNull<AtomicU64>,
+    first: NonNull<AtomicU64>,
     /// The length in bytes. Of the last word, perhaps only a part belongs to the region.
-    pub(super) len: usize,
+    len: usize,
     #[cfg_attr(loom, allow(dead_code))]
-    pub(super) owner: Arc<Owner>,
+    owner: Arc<Owner>,
 }
 
 /// Returns the number of words that `len` bytes take.
 #[inline]
-pub(super) const fn words(len: usize) -> usize {
+pub(in crate::memory) const fn words(len: usize) -> usize {
     #[expect(clippy::manual_div_ceil, reason = "it provides for a length that no memory has")]
     let words = (len + 7) / 8;
     words
 }
 
 /// The owner of the words, which is dropped with the last handle.
-pub(super) enum Owner {
+enum Owner {
     Heap { _keeps: Heap },
     Foreign { _keeps: Box<dyn Send + Sync> },
 }
 
 /// A heap allocation by pointer. A `Box` would promise that no other pointer leads there.
-pub(super) struct Heap(NonNull<[AtomicU64]>);
+struct Heap(NonNull<[AtomicU64]>);
 
 impl Drop for Heap {
     fn drop(&mut self) {
@@ -72,6 +72,25 @@ impl Allocation {
     pub fn new(len: usize) -> Self {
         let words = NonNull::from(Box::leak(zeros(len.div_ceil(8))));
         Self { first: words.cast(), len, owner: Arc::new(Owner::Heap { _keeps: Heap(words) }) }
+    }
+
+    /// Takes foreign memory, which `owner` keeps: it is dropped with the last handle.
+    ///
+    /// # Safety
+    /// From `first` on, the words of `len` bytes exist, and are reached by atomic accesses only, until
+    /// `owner` is dropped, wherever it is moved.
+    pub unsafe fn foreign(
+        first: NonNull<AtomicU64>,
+        len: usize,
+        owner: impl Send + Sync + 'static,
+    ) -> Self {
+        Self { first, len, owner: Arc::new(Owner::Foreign { _keeps: Box::new(owner) }) }
+    }
+
+    /// Returns where the words begin.
+    #[inline]
+    pub fn first(&self) -> NonNull<AtomicU64> {
+        self.first
     }
 
     #[inline]

@@ -2,15 +2,12 @@
 
 mod allocation;
 mod bulk;
-#[cfg(not(loom))]
-mod epochs;
-mod foreign;
 mod inline_bytes;
 mod prefetch;
 
 pub(super) use allocation::Allocation;
-pub(super) use bulk::{copy, load, store};
 #[cfg(not(loom))]
-pub use epochs::{Frozen, PrivatePart};
+pub(super) use allocation::words;
+pub(super) use bulk::{copy, load, store};
 pub(crate) use inline_bytes::InlineBytes;
 pub(super) use prefetch::to_write;

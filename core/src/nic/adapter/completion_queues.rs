@@ -3,8 +3,8 @@
 use crate::nic::adapter::nic::Nic;
 use crate::nic::config::errors::{DEEPEST, ResourceError};
 use crate::nic::identifiers::CompletionQueueId;
-use crate::nic::queues::completion::CompletionQueue;
-use crate::nic::queues::completions::{Completions, Notify};
+use crate::nic::queues::completion_queue::CompletionQueue;
+use crate::nic::queues::completion_slots::{CompletionSlots, Notify};
 use crate::nic::requests::event::Event;
 use crate::nic::state::common::Common;
 
@@ -46,7 +46,7 @@ impl Nic {
         grows: bool,
     ) -> Result<(CompletionQueueId, CompletionQueue), ResourceError> {
         check_depth(capacity)?;
-        let (own, programs) = Completions::new(capacity, grows);
+        let (own, programs) = CompletionSlots::new(capacity, grows);
         let queues = &mut self.common.completions;
         let place = queues.iter().position(Option::is_none).unwrap_or_else(|| {
             queues.push(None);
@@ -75,7 +75,7 @@ impl Nic {
     pub(crate) fn completions(
         &mut self,
         queue: CompletionQueueId,
-    ) -> Result<&mut Completions, ResourceError> {
+    ) -> Result<&mut CompletionSlots, ResourceError> {
         let Common { completions, nic, .. } = &mut self.common;
         let found = completions.get_mut(queue.place as usize).filter(|_| queue.nic == *nic);
         found.and_then(Option::as_mut).ok_or(ResourceError::NoSuchCompletionQueue(queue))

@@ -9,7 +9,7 @@ use crate::nic::state::queue_pair::Blamed;
 impl Nic {
     /// Completes what a lossless device has [delivered](Outbox::delivered): in every turn, between
     /// the burst and [`transmit`](Self::transmit). Other devices do not need the call.
-    // Within a loop over what arrived it would take the registers of that.
+    // If this were inlined into a loop over packets, it would take registers from that loop.
     #[inline(never)]
     pub fn collect<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, .. } = self;

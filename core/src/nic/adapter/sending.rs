@@ -1,10 +1,10 @@
 //! Sending: what a NIC sends in a turn, and in what order.
 
 use crate::nic::adapter::nic::{Nic, find};
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::queues::errors::Refused;
-use crate::nic::queues::send::SendQueue;
+use crate::nic::queues::send_queue::SendQueue;
 use crate::nic::requests::work_request::{Copied, WorkRequest};
 use crate::nic::state::common::Common;
 use crate::nic::state::delivery_failures::DELIVERY_FAILURES;

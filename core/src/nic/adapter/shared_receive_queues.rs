@@ -7,7 +7,7 @@ use crate::nic::config::queue_pair::QueuePairConfig;
 use crate::nic::identifiers::{CompletionQueueId, SharedReceiveQueueId};
 use crate::nic::protection::segment::Domain;
 use crate::nic::queues::receives::SharedReceives;
-use crate::nic::queues::shared_receive::SharedReceiveQueue;
+use crate::nic::queues::shared_receive_queue::SharedReceiveQueue;
 use crate::nic::requests::event::Event;
 use crate::nic::requests::work_request::ReceiveRequest;
 use crate::nic::state::common::Common;

@@ -3,7 +3,7 @@
 
 use crate::nic::adapter::keep_alive::look_after_peer;
 use crate::nic::adapter::nic::Nic;
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::identifiers::{PeerId, timer_of};
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::identifiers::{AddressId, CompletionQueueId, SharedReceiveQueueId};
 use crate::wire::Qpn;
 

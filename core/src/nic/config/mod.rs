@@ -5,4 +5,4 @@ pub(crate) mod errors;
 pub(crate) mod nic;
 pub(crate) mod numbering;
 pub(crate) mod queue_pair;
-pub(crate) mod state;
+pub(crate) mod queue_pair_state;

@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn a_short_jump_is_none() {
+    fn a_short_jump_of_the_clock_is_not_noted() {
         let mut jumps = ClockJumps::default();
         jumps.note(at(100), at(299));
         assert_eq!(jumps.latest_time(at(100)), at(100));
     }
 
     #[test]
-    fn who_oversleeps_its_timers_gives_its_peers_an_eighth_of_their_time_more_once() {
+    fn a_nic_that_oversleeps_its_timers_gives_its_peers_an_eighth_of_their_time_more_once() {
         let (mut jumps, patience) = (ClockJumps::default(), Duration::from_micros(800));
         jumps.note_oversleeping(Some(at(1000)), at(1099), patience);
         assert_eq!(jumps.patience_end(patience, at(200)), at(1000));

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_region_passes_for_lent() {
+    fn a_registered_region_does_not_pass_for_lent_bytes() {
         let mut random = Random::new(Seed::from_number(1));
         let (mut keys, domain) = (KeyTable::new(4), Domain(1));
         let of = keys.register(&mut random, domain, Region::new(64), Rights::REMOTE).expect("room");

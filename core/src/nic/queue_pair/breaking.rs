@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::identifiers::timer_of;
-use crate::nic::queues::completions::Purpose;
+use crate::nic::queues::completion_slots::Purpose;
 use crate::nic::requests::completion::Completion;
 use crate::nic::requests::event::Event;
 use crate::nic::requests::failure::{Cause, Failure};

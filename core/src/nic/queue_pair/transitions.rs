@@ -3,7 +3,7 @@
 use crate::encap::Path;
 use crate::nic::config::connection::{Change, Connection};
 use crate::nic::config::errors::ChangeError;
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::identifiers::{PeerId, timer_of};
 use crate::nic::keep_alive::peers::PeerKey;
 use crate::nic::requests::event::Event;

@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use crate::nic::queues::completion::{CompletionGauge, CompletionQueue};
-use crate::nic::queues::receive::ReceiveQueue;
-use crate::nic::queues::send::SendQueue;
-use crate::nic::queues::shared_receive::SharedReceiveQueue;
+use crate::nic::queues::completion_queue::{CompletionGauge, CompletionQueue};
+use crate::nic::queues::receive_queue::ReceiveQueue;
+use crate::nic::queues::send_queue::SendQueue;
+use crate::nic::queues::shared_receive_queue::SharedReceiveQueue;
 use crate::nic::queues::shared_with_program::SharedWithProgram;
 
 /// Shows an end of a queue pair.

@@ -57,18 +57,20 @@ impl Doorbells {
     #[inline]
     pub fn ring(&self, index: u32) {
         let (word, bit) = split(index as usize);
-        // Not even for a bell found ringing can this be left out. A load may come before the
-        // stores to the queue that precede it, unless a fence keeps it back that costs as much;
-        // and then the bit that was seen may be cleared, and the queue be looked at, before those
-        // stores arrive.
+        // The bit must be set even if it is found set. A load may be executed before the stores to
+        // the queue that precede it, unless a fence prevents that, which costs as much. Then the
+        // bit that was seen set may be cleared, and the queue be looked at, before those stores
+        // arrive.
         self.bells[word].fetch_or(bit, Ordering::AcqRel);
         let (word, bit) = split(word);
-        // But this can. Say an answer has cleared the summary and this load does not see it yet.
-        // Had that answer cleared the bell before it was set here, then the operation above, which
-        // acquires, had read what the clearing released, and the load had to see the summary
-        // cleared as well. So the bell was set before, and that answer finds it.
+        // The summary's bit need not be set if it is found set. Suppose that an answer has cleared
+        // the summary and this load does not see that yet. If that answer had cleared the bell
+        // before it was set here, then the operation above, which acquires, would have read what
+        // the clearing released, and this load would see the summary cleared as well. So the bell
+        // was set before, and that answer finds it.
         if self.summary[word].load(Ordering::Relaxed) & bit == 0 {
-            // Releases the bell that was set: whoever takes the summary's bit finds it.
+            // This releases the bell that was set: a thread that takes the summary's bit finds the
+            // bell.
             self.summary[word].fetch_or(bit, Ordering::Release);
         }
     }
@@ -86,7 +88,8 @@ impl Doorbells {
     #[inline]
     pub fn answer(&self, mut rung: impl FnMut(u32)) {
         for (at, summary) in self.in_use().iter().enumerate() {
-            // A look first, since a swap would take the word away from those who ring.
+            // The word is loaded first, since a swap would take its cache line away from those who
+            // ring.
             if summary.load(Ordering::Relaxed) == 0 {
                 continue;
             }
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_the_last_of_each_word_are_told_apart() {
+    fn the_first_and_the_last_bell_of_each_word_are_told_apart() {
         let doorbells = Doorbells::new(65_536);
         let all = [0, 1, 63, 64, 4095, 4096, 8191, 8192, 65_472, 65_535];
         all.iter().rev().for_each(|&index| doorbells.ring(index));
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_rings_while_he_is_answered_is_answered_again() {
+    fn a_bell_that_is_rung_while_it_is_answered_is_answered_again() {
         let doorbells = Doorbells::new(10);
         doorbells.ring(3);
         doorbells.answer(|index| doorbells.ring(index));
@@ -170,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bells_there_is_silence() {
+    fn doorbells_without_bells_have_nothing_to_answer() {
         let doorbells = Doorbells::new(0);
         assert!(!doorbells.any());
         assert_eq!(answered(&doorbells), []);
@@ -178,12 +181,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "index out of bounds")]
-    fn a_bell_that_there_is_not_cannot_be_rung() {
+    fn a_bell_beyond_the_capacity_cannot_be_rung() {
         Doorbells::new(64).ring(64);
     }
 
     #[test]
-    fn no_post_is_left_lying_when_threads_ring_as_fast_as_they_can() {
+    fn no_post_is_missed_when_threads_ring_as_fast_as_they_can() {
         const POSTS: u32 = 20_000;
         let doorbells = Doorbells::new(10_000);
         let indices = [5, 6, 70, 9_999];
@@ -211,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_that_were_rung_are_answered_in_order(
+        fn all_bells_that_were_rung_are_answered_in_order(
             rung in proptest::collection::btree_set(0..20_000_u32, 0..300),
         ) {
             let doorbells = Doorbells::new(20_000);
@@ -310,27 +313,27 @@ mod interleavings {
     }
 
     #[test]
-    fn two_who_ring_in_one_word_are_both_answered() {
+    fn two_bells_of_one_word_are_both_answered() {
         all_is_seen(&[&[(0, 1)], &[(1, 1)]], 1);
     }
 
     #[test]
-    fn two_who_ring_in_two_words_are_both_answered() {
+    fn two_bells_of_two_words_are_both_answered() {
         all_is_seen(&[&[(0, 1)], &[(2, 1)]], 1);
     }
 
     #[test]
-    fn two_who_ring_under_two_summaries_are_both_answered() {
+    fn two_bells_under_two_words_of_the_summary_are_both_answered() {
         all_is_seen(&[&[(0, 1)], &[(3, 1)]], 1);
     }
 
     #[test]
-    fn one_who_rings_again_is_answered_again() {
+    fn a_bell_that_is_rung_again_is_answered_again() {
         all_is_seen(&[&[(0, 1), (0, 2)]], 2);
     }
 
     #[test]
-    fn one_who_rings_again_beside_another_is_answered_again() {
+    fn a_bell_that_is_rung_again_beside_another_is_answered_again() {
         all_is_seen_within(Some(3), &[&[(0, 1), (0, 2)], &[(1, 1)]], 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The two ends of a queue pair that its program holds.
 
-use crate::nic::queues::receive::ReceiveQueue;
-use crate::nic::queues::send::SendQueue;
+use crate::nic::queues::receive_queue::ReceiveQueue;
+use crate::nic::queues::send_queue::SendQueue;
 use crate::wire::Qpn;
 
 /// A queue pair's two ends for its program. They are to be dropped before the queue pair is [taken

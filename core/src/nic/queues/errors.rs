@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::requests::memory::LONGEST_MESSAGE;
 use crate::wire::Qpn;
 

@@ -1,7 +1,7 @@
 //! Acknowledgements: what the peer has acknowledged, and what may go on by that.
 
-use crate::nic::config::state::State;
-use crate::nic::queues::completions::in_use;
+use crate::nic::config::queue_pair_state::State;
+use crate::nic::queues::completion_slots::in_use;
 use crate::nic::requester::completing::complete_next;
 use crate::nic::requests::event::Event;
 use crate::nic::state::common::Common;
@@ -22,14 +22,12 @@ impl QueuePair {
         let (mut missing, mut left, mut of_head) = (false, sent, r.head_acknowledged);
         let (mut slots, mut work) = (queue.redeem_several(), r.work.read_batch(r.begun));
         while let Some(posted) = work.next() {
-            // A write that was carried out here has no packets.
             if posted.written_locally.get() {
-                // It has no packets.
+                // A write that was carried out here has no packets.
             } else if left == 0 {
                 break;
             } else if posted.simple && posted.len <= mtu.bytes() as u32 {
-                // Most requests are of this kind, and the first packet of it is not acknowledged
-                // yet.
+                // Most requests are of this kind: one packet, which completes its request.
                 left -= 1;
             } else {
                 missing = posted.needs_response() && !planted(Bug::TakesReadsForAnswered);

@@ -1,6 +1,6 @@
 //! Completing: how requests leave the work queue, and their completions are made.
 
-use crate::nic::queues::completions::in_use;
+use crate::nic::queues::completion_slots::in_use;
 use crate::nic::queues::posted::Posted;
 use crate::nic::requests::completion::{Completion, Done};
 use crate::nic::requests::memory::{Data, Memory};
@@ -55,7 +55,7 @@ impl QueuePair {
 
 /// Completes a request that needs no response, and goes past it. Its memory is taken out before.
 /// The caller then calls [`Requester::count_completed`](crate::nic::state::requester::Requester::count_completed) and
-/// [`Completions::redeemed`](crate::nic::queues::completions::Completions::redeemed), and settles
+/// [`CompletionSlots::redeemed`](crate::nic::queues::completion_slots::CompletionSlots::redeemed), and settles
 /// the completion queue.
 #[inline(always)]
 pub(crate) fn complete_next(

@@ -6,10 +6,10 @@
 //! for it again: then the connection breaks, as if no retries were configured.
 
 use crate::encap::{Full, Path};
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::queues::posted::Posted;
-use crate::nic::queues::send::SendQueue;
+use crate::nic::queues::send_queue::SendQueue;
 use crate::nic::requests::work_request::Copied;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;

@@ -1,10 +1,10 @@
 //! Datagrams, the requester's side: each message is a packet to whichever queue pair it names.
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::identifiers::AddressId;
 use crate::nic::protection::segment::Domain;
-use crate::nic::queues::completions::Purpose;
+use crate::nic::queues::completion_slots::Purpose;
 use crate::nic::queues::posted::Posted;
 use crate::nic::requests::failure::Cause;
 use crate::nic::requests::gather::gather;

@@ -3,7 +3,7 @@
 
 use crate::encap::PathId;
 use crate::nic::device::outbox::Outbox;
-use crate::nic::queues::completions::in_use;
+use crate::nic::queues::completion_slots::in_use;
 use crate::nic::requester::completing::complete_next;
 use crate::nic::state::common::Common;
 use crate::nic::state::delivery_failures::FailedDelivery;
@@ -20,7 +20,7 @@ impl QueuePair {
     /// whether anything is still under way.
     pub fn collect(&mut self, delivered: u64, common: &mut Common) -> bool {
         if !self.state.requests() {
-            // What is broken is flushed, whatever was delivered of it.
+            // A broken queue pair's requests are flushed, whatever was delivered of them.
             self.requester.awaits_delivery = false;
             return false;
         }
@@ -80,7 +80,6 @@ impl QueuePair {
         if !self.is_under_way(psn) {
             return false;
         }
-        // The messages before it are complete, so it is of the one at the head.
         let r = &mut self.requester;
         // The messages before the packet are complete, so it belongs to the one at the head.
         let beyond = psn.add(1);

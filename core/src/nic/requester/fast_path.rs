@@ -5,7 +5,7 @@
 //! ends, or does not begin, and what comes then is sent in the [general way](super::sending).
 
 use crate::encap::{Full, Path};
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::device::outbox::Outbox;
 use crate::nic::requester::headers::send_headers;
 use crate::nic::requests::plain::Plain;
@@ -14,7 +14,7 @@ use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
 use crate::nic::state::turns::RequesterTurn;
-use crate::wire::{Bth, Extensions, Headers, Opcode, Psn};
+use crate::wire::{Bth, Extensions, Headers, Opcode, Pkey, Psn, Qpn};
 
 impl Requester {
     /// Returns how many requests from the cursor on the window has room for and the peer has
@@ -36,18 +36,30 @@ impl Requester {
     }
 }
 
+/// The fields of the BTH of a send with immediate data.
+struct BthFields {
+    peer: Qpn,
+    pkey: Pkey,
+    psn: Psn,
+    /// Whether the packet asks for an acknowledgement.
+    ask: bool,
+}
+
 /// Gives a send with immediate data to the device. This is a function of its own, so that what most
 /// sends are made of stays in registers.
 #[inline(never)]
 fn push_immediate<O: Outbox>(
     request: &WorkRequest,
     bytes: &[u8],
-    bth: Bth,
+    fields: BthFields,
     path: &Path,
     outbox: &mut O,
 ) -> Result<u64, Full> {
     let (opcode, extensions) = send_headers(true, Some(request.attached));
-    outbox.push(path, Headers { bth: bth.with_opcode(opcode), extensions }, bytes)
+    let BthFields { peer, pkey, psn, ask } = fields;
+    let bth = Bth::new(opcode, peer, psn).with_pkey(pkey);
+    let bth = bth.with_ack_request(ask).with_solicited(request.solicited);
+    outbox.push(path, Headers { bth, extensions }, bytes)
 }
 
 impl QueuePair {
@@ -87,11 +99,14 @@ impl QueuePair {
                 break;
             };
             let ask = !LOSSLESS && (each | request.awaited | (sent >= due));
-            let bth = bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
             let pushed = if plain == Plain::Send {
+                let bth =
+                    bth.with_psn(next).with_ack_request(ask).with_solicited(request.solicited);
                 outbox.push(path, Headers { bth, extensions: Extensions::None }, bytes)
             } else {
-                push_immediate(request, bytes, bth, path, outbox)
+                let (peer, pkey) = (self.peer_qpn, self.pkey);
+                let fields = BthFields { peer, pkey, psn: next, ask };
+                push_immediate(request, bytes, fields, path, outbox)
             };
             let Ok(ticket) = pushed else {
                 full = true;

@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use crate::memory::Region;
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::mappings::Mapping;
 use crate::nic::protection::segment::Domain;
-use crate::nic::queues::completions::{Completions, in_use};
+use crate::nic::queues::completion_slots::{CompletionSlots, in_use};
 use crate::nic::queues::posted::Posted;
 use crate::nic::requests::failure::Cause;
 use crate::nic::requests::gather::gather;
@@ -84,7 +84,7 @@ impl Requester {
         &mut self,
         most: usize,
         promised: &mut usize,
-        completions: &mut Completions,
+        completions: &mut CompletionSlots,
         mapping: &Mapping,
         rkey: Rkey,
         mtu: usize,
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_long_ago_is_not_taken_for_one_under_way() {
+    fn a_sequence_number_of_long_ago_is_not_taken_for_one_under_way() {
         let psn = |number: i64| Psn::new(number.rem_euclid(1 << 24) as u32);
         for oldest in [0, 5, 1 << 23, (1 << 24) - 1] {
             let is = |beyond: i64| is_among(psn(oldest + beyond), psn(oldest), psn(oldest + 10));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::keep_alive::limits::{LEAST_QUESTIONS, Silence};
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;

@@ -1,8 +1,8 @@
 //! Sending: which requests are sent in a turn, and in which packets.
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::device::outbox::Outbox;
-use crate::nic::queues::completions::in_use;
+use crate::nic::queues::completion_slots::in_use;
 use crate::nic::requester::packets::{
     Any, OutgoingRequest, PlainAtomic, PlainRead, PlainWrite, PushedPacket, Shape, push,
 };

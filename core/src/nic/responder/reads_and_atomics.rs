@@ -7,7 +7,7 @@ use crate::nic::requests::memory::LONGEST_MESSAGE;
 use crate::nic::responder::outcomes::Refusal;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::nic::state::responder_resources::{ReadResponse, Response};
+use crate::nic::state::responder_resources::Response;
 use crate::planted::{Bug, planted};
 use crate::wire::{AtomicEth, Extensions, Headers, Opcode, Reth};
 
@@ -18,12 +18,12 @@ impl QueuePair {
         let Extensions::Reth(reth) = headers.extensions else { return Err(Refusal::INVALID) };
         self.check_read(&reth, keys)?;
         let (psn, Reth { address, rkey, length }) = (headers.bth.psn(), reth);
-        let read = ReadResponse { psn, address, rkey, left: length.0, begun: false };
+        let read = Response::Read { psn, address, rkey, left: length.0, begun: false };
         let r = &mut self.responder;
         if r.resources.are_full() {
             return Err(Refusal::INVALID);
         }
-        r.resources.add(Response::Read(read));
+        r.resources.add(read);
         r.msn = r.msn.add(1);
         // A read takes a sequence number for each packet of its response, of which the last is
         // counted as that of any request is.
@@ -66,8 +66,8 @@ impl QueuePair {
             return;
         }
         let Reth { address, rkey, length } = reth;
-        let read = ReadResponse { psn, address, rkey, left: length.0, begun: false };
-        self.responder.resources.add_repeated(Response::Read(read), packets);
+        let read = Response::Read { psn, address, rkey, left: length.0, begun: false };
+        self.responder.resources.add_repeated(read, packets);
         common.list_owing(self);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::nic::identifiers::SharedReceiveQueueId;
 use crate::nic::protection::key_table::KeyTable;
-use crate::nic::queues::completions::{Purpose, in_use};
+use crate::nic::queues::completion_slots::{Purpose, in_use};
 use crate::nic::queues::receives::Receives;
 use crate::nic::requests::completion::{Completion, Done};
 use crate::nic::requests::event::Event;

@@ -1,7 +1,7 @@
 //! Receiving requests: the check of their sequence numbers, and which are executed, refused, or
 //! dropped.
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::requests::failure::Cause;
 use crate::nic::responder::outcomes::{Refusal, Reply};
 use crate::nic::state::common::Common;

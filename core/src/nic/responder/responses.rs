@@ -9,11 +9,11 @@ use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
 use crate::nic::state::responder::OwedAcknowledgement;
-use crate::nic::state::responder_resources::{OwedResponse, ReadResponse, Response};
+use crate::nic::state::responder_resources::{OwedResponse, Response};
 use crate::nic::state::turns::ResponderTurn;
 use crate::payload::WordBytes;
 use crate::wire::{
-    Aeth, AtomicValue, Bth, Extensions, Headers, Nak, Opcode, Psn, RemoteAddr, Syndrome,
+    Aeth, AtomicValue, Bth, Extensions, Headers, Nak, Opcode, Psn, RemoteAddr, Rkey, Syndrome,
 };
 
 impl QueuePair {
@@ -31,7 +31,10 @@ impl QueuePair {
             };
             let sent = match response {
                 Response::Atomic { psn, before } => self.send_atomic_response(psn, before, outbox),
-                Response::Read(read) => self.send_read_response(read, &common.keys, outbox),
+                Response::Read { psn, address, rkey, left, begun } => {
+                    let read = ReadResponse { psn, address, rkey, left, begun };
+                    self.send_read_response(read, &common.keys, outbox)
+                }
                 Response::Refusal { psn } => self.send_access_nak(psn, outbox),
             };
             match sent {
@@ -156,9 +159,19 @@ impl QueuePair {
         };
         let address = RemoteAddr(address.0.wrapping_add(u64::from(len)));
         let (psn, begun) = (psn.add(1), true);
-        let read = ReadResponse { psn, address, rkey, left: rest, begun };
-        Ok((rest > 0).then_some(Response::Read(read)))
+        Ok((rest > 0).then_some(Response::Read { psn, address, rkey, left: rest, begun }))
     }
+}
+
+/// The response to a read, of which the next packet is to be sent.
+struct ReadResponse {
+    psn: Psn,
+    address: RemoteAddr,
+    rkey: Rkey,
+    /// How many bytes are still to be sent.
+    left: u32,
+    /// Whether a packet of the response was sent before.
+    begun: bool,
 }
 
 /// Why a response was not sent.

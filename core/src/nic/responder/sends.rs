@@ -2,7 +2,7 @@
 
 use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::segment::Domain;
-use crate::nic::queues::completions::{Purpose, in_use};
+use crate::nic::queues::completion_slots::{Purpose, in_use};
 use crate::nic::queues::receives::Receives;
 use crate::nic::requests::completion::{Completion, Done};
 use crate::nic::requests::failure::Cause;
@@ -90,7 +90,7 @@ impl QueuePair {
         let len = match fill_whole(&mut receive.memory, payload, &common.keys, domain) {
             Ok(len) => len,
             Err(refusal) => {
-                // The receive is to blame, or may be.
+                // The receive is kept, since the failure may be blamed on it.
                 queue.reserve(Purpose::Receive);
                 r.kept_receive = Some(receive.take());
                 if let Some(id) = shared {

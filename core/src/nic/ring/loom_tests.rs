@@ -1,4 +1,4 @@
-//! Two threads, in all their interleavings.
+//! Tests of a ring between two threads, in all their interleavings.
 
 use super::*;
 use loom::thread;
@@ -31,7 +31,7 @@ fn a_value_is_whole_and_its_slot_is_used_again() {
     });
 }
 
-/// Fails if either end is told of, or heard, with a weaker order.
+/// This test fails if either end's index is stored or loaded with a weaker order.
 #[test]
 fn several_values_are_whole_and_their_slots_are_used_again() {
     loom::model(|| {
@@ -63,10 +63,10 @@ fn several_values_are_whole_and_their_slots_are_used_again() {
     });
 }
 
-/// As the receive of a message becomes its completion. Fails if it is handed over before its old
-/// slot is free.
+/// This is how the receive of a message becomes its completion. The test fails if the value is
+/// handed over before its old slot is free.
 #[test]
-fn who_finds_a_value_that_was_moved_finds_room_where_it_was() {
+fn a_thread_that_finds_a_moved_value_finds_room_where_the_value_was() {
     loom::model(|| {
         let ((mut first, mut from), (mut to, mut last)) = (ring(1), ring(1));
         first.push(Box::new(7)).unwrap();
@@ -84,9 +84,9 @@ fn who_finds_a_value_that_was_moved_finds_room_where_it_was() {
     });
 }
 
-/// Fails if the writer's leaving is told, or heard, with a weaker order.
+/// This test fails if the flag of the dropped writer is stored or loaded with a weaker order.
 #[test]
-fn who_sees_the_writer_gone_sees_all_that_it_wrote() {
+fn a_reader_that_sees_the_ring_deserted_sees_all_that_was_written() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring(2);
         let writer = thread::spawn(move || {

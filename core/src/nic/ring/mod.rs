@@ -159,7 +159,8 @@ impl<T> SlotBlock<T> {
     }
 
     fn slots(&self) -> Slots<T> {
-        // Of the whole slice, for a pointer made of one slot reaches no other.
+        // The pointer is made of the whole slice, for one made of a single slot could reach no
+        // other.
         Slots { first: NonNull::from(&*self.slots).cast(), mask: self.slots.len() - 1 }
     }
 }
@@ -177,7 +178,7 @@ impl<T> Drop for Ring<T> {
         let (mut at, tail) = (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed));
         let blocks = self.blocks();
         while at != tail {
-            // Indices wrap around, and no two of a ring are half of them apart.
+            // Indices wrap around, and no two indices of a ring are half of all indices apart.
             let holds = |block: &&SlotBlock<T>| at.wrapping_sub(block.from) <= usize::MAX / 2;
             let Some(SlotBlock { slots, .. }) = blocks.iter().rev().find(holds) else { return };
             slots[at & (slots.len() - 1)].with_mut(|slot| {

@@ -1,9 +1,9 @@
-//! One thread at both ends.
+//! Tests of a ring whose two ends are used by one thread, and by two.
 
 use super::*;
 
 #[test]
-fn several_values_are_handed_over_and_left_at_once() {
+fn the_values_of_a_batch_are_handed_over_at_once_and_their_slots_are_given_back_at_once() {
     let (mut producer, mut consumer) = ring(3);
     for round in 0..5 {
         let mut several = producer.write_batch();
@@ -74,7 +74,7 @@ fn a_ring_grows_while_another_thread_reads() {
 
 #[test]
 #[should_panic(expected = "has asked for room")]
-fn there_is_no_slot_beyond_the_last() {
+fn a_full_ring_has_no_slot_to_write() {
     let (mut producer, _consumer) = ring(1);
     let mut several = producer.write_batch();
     several.slot().fill(1);
@@ -102,7 +102,7 @@ fn values_come_out_as_they_went_in_and_may_be_looked_at_before() {
 }
 
 #[test]
-fn what_was_not_taken_is_dropped_once() {
+fn a_value_that_was_not_taken_is_dropped_once_with_the_ring() {
     let value = Arc::new(());
     let (mut producer, mut consumer) = ring(4);
     for _ in 0..4 {
@@ -114,7 +114,7 @@ fn what_was_not_taken_is_dropped_once() {
 }
 
 #[test]
-fn of_what_was_seen_a_part_is_looked_at_in_order() {
+fn a_range_of_the_values_that_were_seen_is_iterated_in_order() {
     let (mut producer, mut consumer) = ring(4);
     // So far that the part goes around the end of the slots.
     for value in 0..3 {
@@ -129,7 +129,7 @@ fn of_what_was_seen_a_part_is_looked_at_in_order() {
 }
 
 #[test]
-fn a_value_of_which_nothing_could_be_made_is_taken_once() {
+fn a_value_is_taken_once_when_what_is_made_of_it_panics() {
     let value = Arc::new(());
     let (mut producer, mut consumer) = ring(2);
     let (mut beyond, mut last) = ring::<Arc<()>>(2);
@@ -159,7 +159,7 @@ fn panics(does: impl FnOnce()) -> bool {
 }
 
 /// Regression test for a bug: a value whose drop panicked stayed at the head, and was dropped again
-/// by whoever came next.
+/// by whichever value came next.
 #[test]
 fn a_value_whose_drop_panics_is_dropped_once_and_those_behind_it_are_read() {
     let [first, second, third] = [const { std::cell::Cell::new(0) }; 3];
@@ -192,7 +192,7 @@ fn a_ring_that_is_dropped_drops_no_value_twice_when_the_drop_of_one_panics() {
 }
 
 #[test]
-fn a_ring_is_deserted_when_the_end_that_writes_is_dropped() {
+fn a_ring_is_deserted_when_its_writing_end_is_dropped() {
     let (mut producer, mut consumer) = ring(2);
     producer.push(7).expect("room");
     assert!(!consumer.is_deserted());
@@ -202,7 +202,7 @@ fn a_ring_is_deserted_when_the_end_that_writes_is_dropped() {
 }
 
 #[test]
-fn two_threads_lose_nothing() {
+fn a_ring_between_two_threads_loses_no_value() {
     const VALUES: u64 = if cfg!(miri) { 200 } else { 100_000 };
     let (mut producer, mut consumer) = ring(5);
     let writer = std::thread::spawn(move || {

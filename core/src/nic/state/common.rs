@@ -12,7 +12,7 @@ use crate::nic::keep_alive::clock_jumps::ClockJumps;
 use crate::nic::keep_alive::peers::{PeerKey, Peers};
 use crate::nic::protection::key_table::KeyTable;
 use crate::nic::protection::mappings::Mappings;
-use crate::nic::queues::completions::{Completions, Purpose, in_use};
+use crate::nic::queues::completion_slots::{CompletionSlots, Purpose, in_use};
 use crate::nic::queues::receives::SharedReceives;
 use crate::nic::requests::completion::Completion;
 use crate::nic::requests::event::Event;
@@ -42,7 +42,7 @@ pub(crate) struct Common {
     pub splits_writes: bool,
     pub keys: KeyTable,
     pub mapped: Mappings,
-    pub completions: Vec<Option<Completions>>,
+    pub completions: Vec<Option<CompletionSlots>>,
     pub counters: Counters,
     /// The timers of queue pairs, which have even numbers, and of peers, which have odd ones.
     pub timers: Timers,
@@ -91,7 +91,7 @@ impl Common {
 
     /// The completion queue at a place, which is in use.
     #[inline]
-    fn queue(&mut self, queue: u32) -> &mut Completions {
+    fn queue(&mut self, queue: u32) -> &mut CompletionSlots {
         in_use(&mut self.completions, queue)
     }
 

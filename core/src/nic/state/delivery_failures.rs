@@ -128,18 +128,18 @@ impl FailedDelivery {
 mod tests {
     use super::*;
 
-    /// At most 256 notices wait. Those of a link that brings more become one, which stands for all
+    /// At most 256 failures wait. Those of a link that brings more become one, which stands for all
     /// of them.
     #[test]
     fn a_link_that_sends_in_vain_without_end_pushes_out_no_notice_but_its_own() {
         let (flooder, honest) = (PathId(1), PathId(2));
-        let mut notices = DeliveryFailures::default();
-        notices.add(honest, Qpn::new(5), Psn::new(7));
+        let mut failures = DeliveryFailures::default();
+        failures.add(honest, Qpn::new(5), Psn::new(7));
         for number in 0..10_000 {
-            notices.add(flooder, Qpn::new(number % 3000), Psn::new(2 * number));
-            assert!(notices.waiting.len() <= MOST_RUNS, "{}", notices.waiting.len());
+            failures.add(flooder, Qpn::new(number % 3000), Psn::new(2 * number));
+            assert!(failures.waiting.len() <= MOST_RUNS, "{}", failures.waiting.len());
         }
-        let of = |link| notices.waiting.iter().filter(move |(other, _)| *other == link);
+        let of = |link| failures.waiting.iter().filter(move |(other, _)| *other == link);
         let run =
             FailedDelivery::Run { number: Qpn::new(5), first: Psn::new(7), last: Psn::new(7) };
         assert!(of(honest).eq(&[(honest, run)]));

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::encap::{Host, Path, PathId};
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::device::flow::Flow;
 use crate::nic::identifiers::PeerId;
 use crate::nic::protection::rights::Rights;

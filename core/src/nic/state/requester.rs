@@ -6,7 +6,7 @@
 //! from how many packets of the request at the head are acknowledged.
 
 use crate::nic::config::connection::Sending;
-use crate::nic::queues::completions::Completions;
+use crate::nic::queues::completion_slots::CompletionSlots;
 use crate::nic::queues::posted::Posted;
 use crate::nic::ring::Consumer;
 use crate::nic::state::retransmission_timeout::Rto;
@@ -315,7 +315,7 @@ impl Requester {
     pub fn take_completion_slot(
         &self,
         promised: &mut usize,
-        completions: &mut Completions,
+        completions: &mut CompletionSlots,
     ) -> Result<(), RequesterTurn> {
         if *promised == 0 {
             let wait = self.work.seen_behind(self.cursor).min(QUANTUM as usize);

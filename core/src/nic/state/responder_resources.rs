@@ -15,33 +15,17 @@ use crate::wire::{Psn, RemoteAddr, Rkey};
 #[derive(Clone, Copy)]
 pub(crate) enum Response {
     /// The remaining packets of the response to a read.
-    Read(ReadResponse),
+    Read { psn: Psn, address: RemoteAddr, rkey: Rkey, left: u32, begun: bool },
     /// The result of an atomic operation.
     Atomic { psn: Psn, before: u64 },
     /// A NAK, since what was read before may not be read any more.
     Refusal { psn: Psn },
 }
 
-/// The remaining packets of the response to a read.
-#[derive(Clone, Copy)]
-pub(crate) struct ReadResponse {
-    /// The sequence number of the next packet of the response.
-    pub psn: Psn,
-    /// The address of the bytes that the next packet carries.
-    pub address: RemoteAddr,
-    pub rkey: Rkey,
-    /// How many bytes are still to be sent.
-    pub left: u32,
-    /// Whether a packet of the response was sent.
-    pub begun: bool,
-}
-
 impl Response {
     pub fn psn(&self) -> Psn {
         match *self {
-            Self::Read(ReadResponse { psn, .. })
-            | Self::Atomic { psn, .. }
-            | Self::Refusal { psn } => psn,
+            Self::Read { psn, .. } | Self::Atomic { psn, .. } | Self::Refusal { psn } => psn,
         }
     }
 }
@@ -160,11 +144,11 @@ mod tests {
 
     #[test]
     fn the_tables_of_a_connection_take_as_much_as_is_documented() {
-        let mut answers = ResponderResources::default();
-        answers.set_limit(16);
-        answers.allocate();
-        let owed = answers.owed.capacity() * size_of::<OwedResponse>();
-        let results = answers.atomic_results.capacity() * size_of::<(Psn, u64)>();
+        let mut resources = ResponderResources::default();
+        resources.set_limit(16);
+        resources.allocate();
+        let owed = resources.owed.capacity() * size_of::<OwedResponse>();
+        let results = resources.atomic_results.capacity() * size_of::<(Psn, u64)>();
         assert!(owed + results <= 800, "{owed} and {results} bytes");
     }
 
@@ -172,12 +156,15 @@ mod tests {
     /// number while the result from a whole circle before is still remembered. It was once answered
     /// with that older result.
     #[test]
-    fn of_two_atomics_of_one_number_the_later_is_answered() {
-        let mut answers = ResponderResources::default();
-        answers.set_limit(3);
+    fn the_later_of_two_atomics_with_one_sequence_number_is_answered() {
+        let mut resources = ResponderResources::default();
+        resources.set_limit(3);
         for (psn, before) in [(5, 10), (6, 11), (5, 12)] {
-            answers.remember(Psn::new(psn), before);
+            resources.remember(Psn::new(psn), before);
         }
-        assert_eq!([5, 6, 7].map(|psn| answers.result(Psn::new(psn))), [Some(12), Some(11), None]);
+        assert_eq!(
+            [5, 6, 7].map(|psn| resources.result(Psn::new(psn))),
+            [Some(12), Some(11), None]
+        );
     }
 }

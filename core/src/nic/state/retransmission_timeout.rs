@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_learned_from_the_path_and_doubles_while_nothing_is_heard() {
+    fn a_time_out_is_learned_from_the_path_and_doubles_while_nothing_is_heard() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         assert_eq!(rto.timeout(), Duration::from_millis(10));
         rto.start_sample(Psn::new(5), at(0));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn any_answer_ends_the_doubling() {
+    fn any_sign_of_life_ends_the_doubling_of_a_time_out() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         rto.back_off(Duration::ZERO);
         rto.end_back_off();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_twice_tells_nothing() {
+    fn a_packet_that_was_sent_twice_is_no_sample() {
         let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
         rto.start_sample(Psn::new(5), at(0));
         rto.discard_sample();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_no_longer_than_suits_who_is_about_to_give_up() {
+    fn a_time_out_grows_no_longer_than_the_limit_of_a_requester_that_gives_up() {
         let mut rto = Rto::new(Duration::from_millis(2), Duration::ZERO);
         for _ in 0..10 {
             rto.back_off(Duration::from_millis(125));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_bounds() {
+    fn a_time_out_stays_within_its_bounds() {
         let mut rto = Rto::new(Duration::ZERO, Duration::ZERO);
         assert_eq!(rto.timeout(), SHORTEST);
         for _ in 0..40 {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::queues::doorbells::Doorbells;
 use crate::nic::queues::errors::{PostError, Refused};
 use crate::nic::queues::posted::Posted;

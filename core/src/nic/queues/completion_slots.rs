@@ -1,7 +1,7 @@
 //! Completion queues: the NIC's end, and the slots that are reserved for requests.
 
 use crate::nic::config::errors::DEEPEST;
-use crate::nic::queues::completion::CompletionQueue;
+use crate::nic::queues::completion_queue::CompletionQueue;
 use crate::nic::requests::completion::Completion;
 use crate::nic::ring::{Producer, Slot, WriteBatch, ring};
 
@@ -30,7 +30,7 @@ pub(crate) enum Purpose {
 /// One slot for each receive queue is kept from requests that are to be sent. Otherwise two nodes'
 /// requests could hold all slots on either side, and each node would wait for ever for the other to
 /// receive.
-pub(crate) struct Completions {
+pub(crate) struct CompletionSlots {
     ring: Producer<Completion>,
     /// Whether slots are added when more receive queues end here.
     grows: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Completions {
     /// Whether an event is to be raised when the queue is
     /// [settled](crate::nic::state::common::Common::settle).
     event_due: bool,
-    /// Whether reserved slots were given back, for which queue pairs may wait.
+    /// Whether reserved slots were given back, which queue pairs may wait for.
     slots_freed: bool,
     /// How many send queues end here.
     pub senders: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Completions {
     pub shared: usize,
 }
 
-impl Completions {
+impl CompletionSlots {
     /// Makes a queue of `capacity` slots, and both of its ends. If it `grows`, slots are added when
     /// more receive queues end there.
     pub fn new(capacity: usize, grows: bool) -> (Self, CompletionQueue) {
@@ -212,6 +212,6 @@ impl Completions {
 
 /// Returns a completion queue that a queue pair uses, which is therefore not taken down.
 #[inline]
-pub(crate) fn in_use(queues: &mut [Option<Completions>], queue: u32) -> &mut Completions {
+pub(crate) fn in_use(queues: &mut [Option<CompletionSlots>], queue: u32) -> &mut CompletionSlots {
     queues[queue as usize].as_mut().expect("a queue that is in use is not taken down")
 }

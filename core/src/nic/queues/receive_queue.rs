@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::nic::config::state::State;
+use crate::nic::config::queue_pair_state::State;
 use crate::nic::queues::doorbells::Doorbells;
 use crate::nic::queues::errors::{PostError, Refused};
 use crate::nic::queues::shared_with_program::SharedWithProgram;

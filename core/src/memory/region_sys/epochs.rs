@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::slice;
 
-use super::allocation::words;
+use crate::memory::sys::words;
 use crate::memory::{AccessError, Private, Region};
 use crate::sync::AtomicU64;
 
@@ -48,7 +48,7 @@ impl Frozen {
 
 impl AsRef<[u8]> for Frozen {
     fn as_ref(&self) -> &[u8] {
-        let (first, len) = (self.region.memory.first, self.region.len());
+        let (first, len) = (self.region.memory.first(), self.region.len());
         // SAFETY: the region keeps the bytes. Its only handle is in here, and is lent to nobody, so
         // nothing writes the bytes while this value lives.
         unsafe { slice::from_raw_parts(first.cast::<u8>().as_ptr(), len) }
@@ -132,7 +132,7 @@ impl Region {
             }
         }
         // SAFETY: the offset is within the words' bytes, or just behind them.
-        let first = unsafe { self.memory.first.cast::<u8>().add(offset) };
+        let first = unsafe { self.memory.first().cast::<u8>().add(offset) };
         Ok(PrivatePart { first, len, _region: self.clone() })
     }
 }
@@ -144,6 +144,6 @@ impl Private {
         let memory = &self.region.memory;
         // SAFETY: the words exist, as for `Allocation::words`. Nobody else reaches them, which is this
         // type's invariant, and `self` is borrowed exclusively.
-        unsafe { slice::from_raw_parts_mut(memory.first.as_ptr(), words(memory.len)) }
+        unsafe { slice::from_raw_parts_mut(memory.first().as_ptr(), words(memory.len())) }
     }
 }

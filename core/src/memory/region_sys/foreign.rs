@@ -1,10 +1,9 @@
 //! Regions on memory that did not come from this program's allocator.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
 
-use super::allocation::{Allocation, Owner};
 use crate::memory::Region;
+use crate::memory::sys::Allocation;
 use crate::sync::AtomicU64;
 
 impl Region {
@@ -26,7 +25,8 @@ impl Region {
         len: usize,
         owner: impl Send + Sync + 'static,
     ) -> Self {
-        let owner = Arc::new(Owner::Foreign { _keeps: Box::new(owner) });
-        Self { memory: Allocation { first, len, owner } }
+        // SAFETY: the caller promises just this.
+        let memory = unsafe { Allocation::foreign(first, len, owner) };
+        Self { memory }
     }
 }
