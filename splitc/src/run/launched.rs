@@ -8,8 +8,9 @@ use std::time::Duration;
 use doorbell_job::{Devices, JobError, Members, Place, Routes, SECONDARY};
 use tokio::sync::Notify;
 
+use super::RunError;
 use super::member::{joined, on_thread, open, play_and_tell};
-use super::{BoxError, RunError};
+use super::program::Program;
 use crate::config::Config;
 use crate::world::{JoinError, Kin, World};
 
@@ -41,16 +42,12 @@ pub(super) fn take_place(config: &Config) -> Result<Option<Place>, RunError> {
 }
 
 /// Runs a program in the process of a job that is at a place.
-pub(super) fn run<T, F>(
+pub(super) fn run(
     place: Place,
     device: Option<&str>,
     mut config: Config,
-    program: &F,
-) -> Result<T, RunError>
-where
-    T: Send,
-    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
-{
+    program: Program<'_>,
+) -> Result<(), RunError> {
     let (rank, size) = (place.rank(), place.size());
     let watch = Arc::new(Watch {
         rank,
@@ -98,11 +95,11 @@ where
         .and_then(|thread| joined(rank, thread.join()))
     });
     watch.over.store(true, Ordering::Relaxed);
-    let value = played.map_err(|why| first_cause(&members, why))?;
+    played.map_err(|why| first_cause(&members, why))?;
     // The thread that told the others of this process's devices has let go before the world was
     // made.
     Arc::into_inner(members).map_or(Ok(()), Members::finish)?;
-    Ok(value)
+    Ok(())
 }
 
 /// The error of a process, with the process that was the first to end if this one has failed since

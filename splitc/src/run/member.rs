@@ -7,6 +7,7 @@ use doorbell_verbs::floor::{Room, descriptors, naming_limits};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+use super::program::Program;
 use super::{BoxError, RunError};
 use crate::config::Config;
 use crate::world::{JoinError, Membership, World, nic_config};
@@ -15,15 +16,11 @@ use crate::world::{JoinError, Membership, World, nic_config};
 const STACK: usize = 8 << 20;
 
 /// Runs a program as a member of a world that others started, on a new thread.
-pub(super) fn run<T, F>(
+pub(super) fn run(
     membership: &Membership,
     config: &Config,
-    program: &F,
-) -> Result<T, RunError>
-where
-    T: Send,
-    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
-{
+    program: Program<'_>,
+) -> Result<(), RunError> {
     // The thread is a new one, for the calling thread may be inside of a runtime.
     std::thread::scope(|scope| {
         let rank = membership.rank;
@@ -34,9 +31,8 @@ where
 }
 
 /// Joins a world by `join`, and runs a program in it, with a runtime of its own on this thread.
-pub(super) fn play<T, F, J>(rank: usize, join: J, program: &F) -> Result<T, RunError>
+pub(super) fn play<J>(rank: usize, join: J, program: Program<'_>) -> Result<(), RunError>
 where
-    F: AsyncFn(World) -> Result<T, BoxError>,
     J: AsyncFnOnce() -> Result<World, JoinError>,
 {
     play_and_tell(rank, join, program, |_| {})
@@ -44,23 +40,22 @@ where
 
 /// Joins a world and runs a program as [`play`] does. An error of the program is told to `fails`
 /// while the other processes do not see yet that this one ends.
-pub(super) fn play_and_tell<T, F, J>(
+pub(super) fn play_and_tell<J>(
     rank: usize,
     join: J,
-    program: &F,
+    program: Program<'_>,
     fails: impl FnOnce(&RunError),
-) -> Result<T, RunError>
+) -> Result<(), RunError>
 where
-    F: AsyncFn(World) -> Result<T, BoxError>,
     J: AsyncFnOnce() -> Result<World, JoinError>,
 {
     let runtime = runtime().map_err(|why| RunError::Failed { rank, why })?;
     let played = async {
         let world = join().await.map_err(|why| RunError::Join { rank, why })?;
         let played = async {
-            let returned = program(world.clone()).await?;
+            program(world.clone()).await?;
             world.leave().await?;
-            Ok(returned)
+            Ok(())
         };
         let played = played.await.map_err(|why| RunError::Failed { rank, why });
         played.inspect_err(fails)

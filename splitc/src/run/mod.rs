@@ -10,14 +10,17 @@ mod error;
 mod launched;
 mod member;
 mod processes;
+mod program;
 mod secret;
 mod threads;
 
 use std::env::VarError;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use doorbell_job::Place;
 pub use error::{BoxError, RunError};
+use program::Program;
 
 use crate::config::{Carrier, Config};
 use crate::world::{Membership, World};
@@ -205,21 +208,40 @@ impl Job {
         {
             return Err(RunError::Count { count, most: MOST });
         }
+        // In a job of threads, all run in this process, and what the others return is dropped.
+        let many = matches!(self.mode, Mode::Threads(_));
+        let returned = Mutex::new(None);
+        let keeps = async |world: World| {
+            let counts = !many || world.rank() == 0;
+            let value = program(world).await?;
+            if counts {
+                *returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            }
+            Ok(())
+        };
+        self.run_kept(&|world| Box::pin(keeps(world)))?;
+        let returned = returned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(returned.expect("a program that ends without an error has returned"))
+    }
+
+    /// Runs a program as [`run`](Self::run) does. All that is below this is compiled once, and not
+    /// again for each program.
+    fn run_kept(self, program: Program<'_>) -> Result<(), RunError> {
         match self.mode {
             Mode::Threads(count) => {
-                threads::run(count, self.device.as_deref(), self.config, &program)
+                threads::run(count, self.device.as_deref(), self.config, program)
             }
             Mode::Processes(count) => {
-                processes::run(count, self.device.as_deref(), self.config, &program)
+                processes::run(count, self.device.as_deref(), self.config, program)
             }
             Mode::Member(membership) => {
                 let membership = Membership { device: self.device, ..membership };
-                member::run(&membership, &self.config, &program)
+                member::run(&membership, &self.config, program)
             }
             Mode::Launched => match launched::take_place(&self.config)? {
-                Some(place) => launched::run(place, self.device.as_deref(), self.config, &program),
+                Some(place) => launched::run(place, self.device.as_deref(), self.config, program),
                 // The variables are gone that said so.
-                None => threads::run(1, self.device.as_deref(), self.config, &program),
+                None => threads::run(1, self.device.as_deref(), self.config, program),
             },
         }
     }

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 use doorbell_job::{Absence, Children, Route, SECONDARY, Starter, Teller};
 use doorbell_verbs::Nic;
 
+use super::RunError;
 use super::member::{joined, on_thread, open, play, play_and_tell};
+use super::program::Program;
 use super::secret::secret;
-use super::{BoxError, RunError};
 use crate::config::Config;
 use crate::world::{JoinError, Kin, World};
 
@@ -33,16 +34,12 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs a program in `count` processes. In a process that was started for the job, the function
 /// does not return: the process exits here.
-pub(super) fn run<T, F>(
+pub(super) fn run(
     count: usize,
     device: Option<&str>,
     mut config: Config,
-    program: &F,
-) -> Result<T, RunError>
-where
-    T: Send,
-    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
-{
+    program: Program<'_>,
+) -> Result<(), RunError> {
     let device = device.unwrap_or("shm");
     if RAN.swap(true, Ordering::Relaxed) {
         return Err(RunError::SecondJob);
@@ -93,7 +90,7 @@ where
         }
         (Err(why), _) => Err(first_cause(&mut started, why)),
         (Ok(_), Some((rank, status))) => Err(RunError::Exited { rank, status }),
-        (Ok(value), None) => Ok(value),
+        (Ok(()), None) => Ok(()),
     }
 }
 
@@ -123,17 +120,13 @@ fn tell(why: &RunError) {
 }
 
 /// Runs the program in a process that another has started.
-fn started<T, F>(
+fn started(
     starter: Starter,
     count: usize,
     device: &str,
     mut config: Config,
-    program: &F,
-) -> Result<(), RunError>
-where
-    T: Send,
-    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
-{
+    program: Program<'_>,
+) -> Result<(), RunError> {
     let rank = starter.rank();
     let wrong = |why| RunError::Start {
         size: count,
@@ -161,7 +154,7 @@ where
                     teller.early(other);
                 }
             };
-            play_and_tell(rank, join, program, fails).map(drop)
+            play_and_tell(rank, join, program, fails)
         })
         .and_then(|thread| joined(rank, thread.join()))
     })

@@ -7,6 +7,7 @@ use doorbell_job::Route;
 use doorbell_verbs::Nic;
 
 use super::member::{joined, on_thread, open, play_and_tell};
+use super::program::Program;
 use super::secret::secret;
 use super::{BoxError, RunError};
 use crate::config::Config;
@@ -15,16 +16,12 @@ use crate::messages::LONGEST_HEAP;
 use crate::world::{JoinError, Kin, LONGEST, World, shared_nic_config, threads_of_nic};
 
 /// Runs a program in `count` threads, each of which is a process of the world.
-pub(super) fn run<T, F>(
+pub(super) fn run(
     count: usize,
     device: Option<&str>,
     mut config: Config,
-    program: &F,
-) -> Result<T, RunError>
-where
-    T: Send,
-    F: AsyncFn(World) -> Result<T, BoxError> + Sync,
-{
+    program: Program<'_>,
+) -> Result<(), RunError> {
     config.key = secret();
     let (device, addresses) = (device.unwrap_or("shm"), Addresses::new(count));
     let shared = Shared::open(count, device, &config)?;

@@ -14,7 +14,7 @@ use crate::sys::udp::UdpSocket;
 
 impl Udp {
     /// Opens a socket at an address of this machine's, or at the one that a
-    /// [wildcard](self#wildcards) stands for. If the port is 0, the system chooses one.
+    /// [wildcard](crate::udp#wildcards) stands for. If the port is 0, the system chooses one.
     ///
     /// # Errors
     /// When no interface here has the address, or the interface is down or its MTU too small; when

@@ -22,6 +22,7 @@
 //! ```
 
 mod faulty;
+mod held;
 mod inner;
 mod recorder;
 mod splitmix;

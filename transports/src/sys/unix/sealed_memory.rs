@@ -23,9 +23,6 @@ use crate::sys::mapping::Mapping;
 /// The seals of memory: nobody may shrink it, grow it, or add another seal.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// The kind of the file system whose files are ordinary memory. `libc` has the constant alone.
-const TMPFS: i64 = libc::TMPFS_MAGIC as i64;
-
 /// An anonymous file in memory whose size is fixed for ever.
 pub(crate) struct Sealed {
     fd: OwnedFd,
@@ -82,7 +79,7 @@ impl Sealed {
             return refuse("it is not sealed against shrinking and growing");
         }
         // In memory of huge pages, an access may fail for want of a page.
-        if i64::from(kind) != TMPFS {
+        if kind != libc::TMPFS_MAGIC {
             return refuse("it is not ordinary memory");
         }
         if u64::try_from(size) != Ok(len) {
@@ -143,7 +140,7 @@ impl AsFd for Sealed {
 /// Returns how many bytes of memory the machine has.
 fn machine_memory() -> u64 {
     let info = sysinfo();
-    u64::from(info.totalram) * u64::from(info.mem_unit)
+    info.totalram * u64::from(info.mem_unit)
 }
 
 /// Sealed memory that is mapped here.

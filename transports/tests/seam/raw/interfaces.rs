@@ -160,8 +160,13 @@ fn an_interface_that_is_taken_down_is_trouble_until_it_is_up_again() {
                 (!seen.packets.is_empty()).then_some(())
             });
             let back = reach(&mut far, &mut near);
-            send_to(&mut far, &back, pair(), 4, 8);
-            take(&mut near, 4);
+            // The other end of the cable has its carrier back a moment later, and loses frames until then.
+            let mut seen = Seen::default();
+            until("packets the other way", || {
+                send_to(&mut far, &back, pair(), 4, 8);
+                near.receive(&mut seen);
+                (!seen.packets.is_empty()).then_some(())
+            });
         }
     });
 }
