@@ -77,7 +77,7 @@ impl Peers for Stations {
             let (address, takes) = (peer.clone(), "packet:MAC");
             return Err(ReachError::Kind { address, device: NAME, takes });
         };
-        // The loopback interface, whose own address is zero, hears itself.
+        // The loopback interface, whose own address is zero, receives what it sends.
         let nobody = Mac([0; 6]);
         let why = match destination {
             Mac([first, ..]) if first & 1 != 0 => {

@@ -147,7 +147,7 @@ impl Table {
 
     /// Asks again for neighbours that have not answered in time.
     #[cold]
-    fn insist(&mut self, now: Time, socket: &PacketSocket) {
+    fn ask_again(&mut self, now: Time, socket: &PacketSocket) {
         let mut again = Vec::new();
         for (&ip, neighbour) in &mut self.entries {
             let Neighbour::Asked { tries, until } = neighbour else { continue };
@@ -284,7 +284,7 @@ impl Peers for Neighbours {
             }
         }
         if table.asked > 0 {
-            table.insist(clock.now(), socket);
+            table.ask_again(clock.now(), socket);
         }
         heard
     }

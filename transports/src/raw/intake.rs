@@ -65,7 +65,8 @@ pub struct Intake {
 #[derive(Default)]
 enum Stage {
     #[default]
-    Rest,
+    /// No change is under way.
+    Idle,
     /// A thread looks which sockets are in front and, if any are, makes a new socket.
     Looking(JoinHandle<LookOutcome>),
     /// The old socket and the new one are both bound.
@@ -102,7 +103,7 @@ impl Intake {
         let source = recipe.make()?;
         recipe.begin(&source)?;
         let long = recipe.runs.then(|| vec![0; virtio::LEN + LONGEST].into());
-        let (schedule, stage, overlap) = (Schedule::new(), Stage::Rest, None);
+        let (schedule, stage, overlap) = (Schedule::new(), Stage::Idle, None);
         let (lost, strangers, filters) = (0, 0, true);
         Ok(Self { source, long, recipe, lost, strangers, schedule, filters, stage, overlap })
     }
@@ -196,7 +197,7 @@ impl Intake {
 
     /// Returns the time when [`go_on`](Self::go_on) is to be called, if no frame comes.
     pub fn next_step(&self, now: Time) -> Option<Time> {
-        (!matches!(self.stage, Stage::Rest)).then(|| now + STEP)
+        (!matches!(self.stage, Stage::Idle)).then(|| now + STEP)
     }
 
     /// Goes on with a change to a socket in front of the others, if it is time. Must not be called while
@@ -205,23 +206,23 @@ impl Intake {
     #[cold]
     pub fn go_on(&mut self, now: Time) {
         self.stage = match mem::take(&mut self.stage) {
-            Stage::Rest if self.schedule.begins(now) => self.look(),
+            Stage::Idle if self.schedule.begins(now) => self.look(),
             Stage::Looking(found) if found.is_finished() => match found.join() {
                 Ok(found) => self.change(found, now),
-                Err(_) => Stage::Rest,
+                Err(_) => Stage::Idle,
             },
             Stage::Overlap { until } if now >= until => {
-                self.counts_rest();
+                self.expect_full_ring();
                 Stage::Ending
             }
-            Stage::Ending if self.has_no_rest() => self.leave(),
-            Stage::Leaving(left) if self.has_no_rest() && has_ended(&left) => {
+            Stage::Ending if self.has_none_left() => self.leave(),
+            Stage::Leaving(left) if self.has_none_left() && has_ended(&left) => {
                 self.overlap = None;
-                Stage::Rest
+                Stage::Idle
             }
             stage => stage,
         };
-        if matches!(self.stage, Stage::Rest) {
+        if matches!(self.stage, Stage::Idle) {
             self.schedule.rests();
         }
     }
@@ -238,14 +239,14 @@ impl Intake {
             Ok(SocketPlace::Behind) => LookOutcome::Behind(recipe.make_like(shape).ok()),
             Err(_) => LookOutcome::Behind(None),
         };
-        aside(look).map_or(Stage::Rest, Stage::Looking)
+        aside(look).map_or(Stage::Idle, Stage::Looking)
     }
 
     /// Goes on with a new socket, if there is one.
     fn change(&mut self, found: LookOutcome, now: Time) -> Stage {
         self.schedule.found(matches!(found, LookOutcome::Behind(_)));
         self.filter(!matches!(found, LookOutcome::Alone));
-        let LookOutcome::Behind(Some(new)) = found else { return Stage::Rest };
+        let LookOutcome::Behind(Some(new)) = found else { return Stage::Idle };
         if self.recipe.begin(&new).is_err() {
             return Stage::Leaving(aside(move || drop(new)));
         }
@@ -273,7 +274,7 @@ impl Intake {
 
     /// Has a thread close the old socket, which takes milliseconds.
     fn leave(&mut self) -> Stage {
-        self.counts_rest();
+        self.expect_full_ring();
         let old = self.overlap.as_mut().and_then(|overlap| overlap.old.take());
         Stage::Leaving(old.and_then(|mut old| {
             self.lost += old.overrun();
@@ -282,13 +283,13 @@ impl Intake {
     }
 
     /// Counts the frames that the present stage must see to at most: as many as a ring holds.
-    fn counts_rest(&mut self) {
+    fn expect_full_ring(&mut self) {
         let slots = self.source.shape.slots;
         self.overlap.iter_mut().for_each(|overlap| overlap.rest = slots);
     }
 
     /// Returns whether all frames of the present stage were taken, or passed over.
-    fn has_no_rest(&self) -> bool {
+    fn has_none_left(&self) -> bool {
         self.overlap.as_ref().is_none_or(|overlap| overlap.rest == 0)
     }
 }

@@ -188,7 +188,7 @@ impl Device for Shm {
     }
 
     fn trouble(&mut self) -> Option<Trouble> {
-        self.held_up()
+        self.accept_trouble()
     }
 
     fn statistics(&mut self) -> Statistics {

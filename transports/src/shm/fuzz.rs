@@ -99,6 +99,6 @@ impl std::fmt::Debug for RingEnds {
 
 /// Reads a message of a device's socket, and writes it again; `None` if the bytes are no message.
 pub fn shm_message_again(bytes: &[u8]) -> Option<Vec<u8>> {
-    let message = Message::read(bytes)?.ok()?;
+    let message = Message::read(bytes).ok()?;
     Some(message.write(&mut [0; LONGEST]).to_vec())
 }

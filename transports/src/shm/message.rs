@@ -30,6 +30,15 @@ pub(super) enum Message<'a> {
     GrantTaken,
 }
 
+/// Why bytes can't be read as a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    /// The bytes are a hello of another version, which is to be [refused](Refusal::Version).
+    OtherVersion,
+    /// The bytes are no message of any version.
+    Nonsense,
+}
+
 /// Why there will be no link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refusal {
@@ -133,15 +142,22 @@ impl<'a> Message<'a> {
         &to[..len]
     }
 
-    /// Reads a message from bytes. The inner error is the refusal that a hello of another version is to be
-    /// answered with; `None` means that the bytes are no message.
-    pub fn read(bytes: &'a [u8]) -> Option<Result<Self, Refusal>> {
-        let message = match *bytes {
+    /// Reads a message from bytes, which must be that message and nothing else.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, Unreadable> {
+        match *bytes {
+            [HELLO, VERSION, _, _, _, _, ..] => {}
+            [HELLO, ..] => return Err(Unreadable::OtherVersion),
+            _ => {}
+        }
+        Self::parse(bytes).ok_or(Unreadable::Nonsense)
+    }
+
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        Some(match *bytes {
             [HELLO, VERSION, a, b, c, d, ref name @ ..] => {
                 let name = str::from_utf8(name).ok().filter(|name| is_name(name))?;
                 Self::Hello { lines: lines([a, b, c, d])?, name }
             }
-            [HELLO, ..] => return Some(Err(Refusal::Version)),
             [ANSWER, 0, a, b, c, d] => Self::Answer(Ok(lines([a, b, c, d])?)),
             [ANSWER, refusal] => {
                 Self::Answer(Err(*Refusal::ALL.get(usize::from(refusal).checked_sub(1)?)?))
@@ -154,8 +170,7 @@ impl<'a> Message<'a> {
             }
             [GRANT_TAKEN] => Self::GrantTaken,
             _ => return None,
-        };
-        Some(Ok(message))
+        })
     }
 }
 
@@ -198,9 +213,9 @@ mod tests {
         for message in messages {
             let mut memory = [0; LONGEST];
             let written = message.write(&mut memory);
-            assert_eq!(Message::read(written), Some(Ok(message)));
+            assert_eq!(Message::read(written), Ok(message));
             for len in 0..written.len() {
-                assert_ne!(Message::read(&written[..len]), Some(Ok(message)));
+                assert_ne!(Message::read(&written[..len]), Ok(message));
             }
         }
     }

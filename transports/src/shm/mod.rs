@@ -20,19 +20,19 @@
 //! receiver that [arms](crate::Device::arm) its device says so in the ring, and is then woken by the
 //! socket, once.
 
-mod attention;
 mod callers;
 mod calls;
 mod device;
 pub(crate) mod fuzz;
 mod handshakes;
-#[cfg(test)]
-mod held_up;
 mod limits;
 mod link;
 mod links;
 mod message;
+#[cfg(test)]
+mod not_accepting;
 mod open;
+mod reach;
 mod receiving;
 mod ring;
 mod sleep;

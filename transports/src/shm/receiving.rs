@@ -48,7 +48,7 @@ impl Shm {
     pub(super) fn listen_to(&mut self, id: PathId) {
         // Whatever the messages say, there may be something in the peer's ring, too.
         if self.links.get(id).is_some() {
-            self.links.rouse(links::slot(id));
+            self.links.end_doze(links::slot(id));
         }
         for _ in 0..MESSAGES {
             let Some(link) = self.links.get(id).filter(|link| link.state == PeerState::Up) else {
@@ -71,12 +71,12 @@ impl Shm {
                 }
             };
             let sense = match (Message::read(&bytes[..len]), fd) {
-                (Some(Ok(Message::Bell)), None) => true,
-                (Some(Ok(Message::GrantTaken)), None) if link.granted > 0 => {
+                (Ok(Message::Bell), None) => true,
+                (Ok(Message::GrantTaken), None) if link.granted > 0 => {
                     link.granted -= 1;
                     true
                 }
-                (Some(Ok(Message::Grant { tag, len })), Some(fd)) if link.waiting < MOST_GRANTS => {
+                (Ok(Message::Grant { tag, len }), Some(fd)) if link.waiting < MOST_GRANTS => {
                     link.waiting += 1;
                     let added = self.grants.add(id, tag, fd, len);
                     if let Err(why) = &added {

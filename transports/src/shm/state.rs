@@ -168,11 +168,14 @@ impl Shm {
         socket: Socket,
         name: &str,
     ) -> Option<PathId> {
+        if self.links.is_full() {
+            return None;
+        }
         let added = self.links.add(|id| {
             self.watch.change_token(&socket, id.0.into())?;
             Ok::<_, io::Error>(Link::new(id, segment, side, socket, name))
         });
-        let link = added?.ok()?;
+        let link = added.ok()?;
         sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Some(link.id)
     }
@@ -183,12 +186,14 @@ impl Shm {
         &mut self,
         make: impl FnOnce(PathId) -> io::Result<Link>,
     ) -> io::Result<Option<PathId>> {
-        let added = self.links.add(|id| {
+        if self.links.is_full() {
+            return Ok(None);
+        }
+        let link = self.links.add(|id| {
             let link = make(id)?;
             self.watch.add(&link.socket, id.0.into())?;
             Ok::<_, io::Error>(link)
-        });
-        let Some(link) = added.transpose()? else { return Ok(None) };
+        })?;
         sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Ok(Some(link.id))
     }

@@ -36,7 +36,7 @@ impl Udp {
         self.peers[place].connected = traffic == Traffic::Connection;
         if let Some(sender) = self.senders.from(to) {
             let used = self.statistics.frames_sent;
-            self.peers[place].meet(to, sender.clone(), self.run_most, used);
+            self.peers[place].reassign(to, sender.clone(), self.run_most, used);
         }
         self.unsettled = true;
     }
@@ -55,11 +55,11 @@ impl Udp {
         let (socket, sender) = (self.listener.another(self.own).ok()?, Sender::new(to, self.own)?);
         socket.bind_beside(&self.listener, self.own, anywhere).ok()?;
         if self.own.is_ipv4() {
-            self.empty(LISTENER, LEFT, inbox);
+            self.drain(LISTENER, LEFT, inbox);
         }
         let connected = socket.connect(to).and_then(|()| socket.local());
         if self.own.is_ipv6() {
-            self.empty(LISTENER, LEFT, inbox);
+            self.drain(LISTENER, LEFT, inbox);
         }
         for _ in 0..LEFT {
             let Ok(len) = self.take_from_anybody(Some(&socket), inbox) else { break };
@@ -104,11 +104,11 @@ impl Udp {
         inbox: &mut impl Inbox,
     ) -> Option<usize> {
         let place = self.dispensable(traffic)?;
-        self.empty(place + 1, LEFT, inbox);
+        self.drain(place + 1, LEFT, inbox);
         let socket = &self.peers[place].socket;
         socket.put_together(false).and_then(|()| socket.connect(to)).ok()?;
         // The listener may have frames of the new peer, which came earlier.
-        self.empty(LISTENER, LEFT, inbox);
+        self.drain(LISTENER, LEFT, inbox);
         Some(place)
     }
 

@@ -150,7 +150,7 @@ impl Peer {
     }
 
     /// Hands the socket over to another peer, to which it has been connected.
-    pub fn meet(&mut self, address: SocketAddr, sender: Sender, run: u32, used: u64) {
+    pub fn reassign(&mut self, address: SocketAddr, sender: Sender, run: u32, used: u64) {
         (self.address, self.sender, self.run, self.used) = (address, sender, run, used);
         (self.ids, self.mode) = (Ids::begin(address), ReceiveMode::begin(run));
         self.narrow = false;
@@ -192,7 +192,7 @@ impl Peer {
     }
 
     /// Learns the next identification, if it must be learnt. Other reports of the kernel are handled
-    /// as [`heed`](Self::heed) does.
+    /// as [`read_reports`](Self::read_reports) does.
     pub fn learn(&mut self, closed: &mut ClosedPorts) -> Learnt {
         if let Ids::Unknown { tries } = self.ids {
             self.ids = match self.socket.send_shown() {
@@ -201,7 +201,7 @@ impl Peer {
                 Err(_) => Ids::Hidden { by_system: false },
             };
         }
-        self.heed(closed);
+        self.read_reports(closed);
         match self.ids {
             Ids::Asked { looks } if looks < LOOKS => self.ids = Ids::Asked { looks: looks + 1 },
             Ids::Asked { .. } => self.ids = Ids::Hidden { by_system: false },
@@ -216,7 +216,7 @@ impl Peer {
 
     /// Reads what the kernel reports of this socket. Messages that the peer's port is closed are put
     /// into `closed`.
-    pub fn heed(&mut self, closed: &mut ClosedPorts) {
+    pub fn read_reports(&mut self, closed: &mut ClosedPorts) {
         // All reports are read, but not without end.
         for report in (0..REPORTS).map_while(|_| self.socket.report()) {
             self.ids = match (report, self.ids) {

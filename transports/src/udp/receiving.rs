@@ -24,7 +24,7 @@ impl Udp {
             Err(why) => {
                 if why.kind() != io::ErrorKind::WouldBlock {
                     self.statistics.unreachable += 1;
-                    self.heed(socket);
+                    self.read_reports(socket);
                 }
                 false
             }
@@ -60,13 +60,13 @@ impl Udp {
     }
 
     /// Takes the frames that wait at a socket, up to `most`, and returns how many they were.
-    pub(super) fn empty(&mut self, socket: usize, most: usize, inbox: &mut impl Inbox) -> usize {
+    pub(super) fn drain(&mut self, socket: usize, most: usize, inbox: &mut impl Inbox) -> usize {
         (0..most).take_while(|_| self.take(socket, inbox)).count()
     }
 
     /// Reads what the kernel reports of a socket. A report that nobody reads keeps the socket ready.
     #[cold]
-    pub(super) fn heed(&mut self, socket: usize) {
+    pub(super) fn read_reports(&mut self, socket: usize) {
         match socket {
             LISTENER => {
                 for report in (0..REPORTS).map_while(|_| self.listener.report()) {
@@ -81,7 +81,7 @@ impl Udp {
                     }
                 }
             }
-            peer => self.peers[peer - 1].heed(&mut self.closed),
+            peer => self.peers[peer - 1].read_reports(&mut self.closed),
         }
     }
 }

@@ -55,13 +55,13 @@ impl Udp {
         let (sockets, ready) = self.watch.ready();
         for &socket in &sockets[..ready] {
             let socket = socket as usize;
-            let here = self.empty(socket, Burst::MOST, inbox);
+            let here = self.drain(socket, Burst::MOST, inbox);
             found += here;
             if here == 0 {
-                self.heed(socket);
+                self.read_reports(socket);
             }
             if here > 0 && self.turns.idle >= COLD && !self.turns.asleep {
-                self.heat(socket);
+                self.make_hot(socket);
             }
         }
         for ClosedPort { at, quoted } in self.closed.take() {

@@ -78,9 +78,9 @@ impl<D: Device> Outbox for Traced<D> {
 }
 
 /// The inbox that the device inside hands packets to.
-struct Told<'a, I>(&'a mut I);
+struct TracedInbox<'a, I>(&'a mut I);
 
-impl<I: Inbox> Inbox for Told<'_, I> {
+impl<I: Inbox> Inbox for TracedInbox<'_, I> {
     #[inline]
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
         let flow_number = match flow {
@@ -110,7 +110,7 @@ impl<I: Inbox> Inbox for Told<'_, I> {
 impl<D: Device> Device for Traced<D> {
     #[inline]
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
-        self.inside.receive(&mut Told(inbox))
+        self.inside.receive(&mut TracedInbox(inbox))
     }
 
     fn arm(&mut self, until: Option<Time>) -> std::io::Result<()> {
