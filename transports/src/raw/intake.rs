@@ -1,19 +1,20 @@
 //! The intake of a raw device: the sockets by which its frames come in.
 //!
-//! The kernel asks the socket that was bound last first whether a frame is its own. So a busy device
-//! that finds other sockets in front of its own opens another socket, and takes frames by that one.
-//! Sockets in front of the new one then belong to devices that are just as busy, or were opened since.
-//! A thread that lives for some milliseconds does what takes long: it looks at the order of sockets,
-//! makes the socket and its ring, and closes the old ones.
+//! The kernel asks the socket that was bound last first whether a frame is its own. So a busy
+//! device that finds other sockets in front of its own opens another socket, and takes frames by
+//! that one. Sockets in front of the new one then belong to devices that are just as busy, or were
+//! opened since. A thread that lives for some milliseconds does what takes long: it looks at the
+//! order of sockets, makes the socket and its ring, and closes the old ones.
 //!
 //! By such a change no frame is lost, comes twice, or comes in another order, as long as no ring
-//! overruns. While both sockets are bound, all frames come by the old one, and are taken from it. Then
-//! the old socket is closed, and the frames that the new one has, too, are passed over.
+//! overruns. While both sockets are bound, all frames come by the old one, and are taken from it.
+//! Then the old socket is closed, and the frames that the new one has, too, are passed over.
 //!
-//! A filter in the kernel costs a frame 40 nanoseconds, however short the filter is. So a busy device
-//! that finds no other on its interface has no filter, where the protocol is RoCE's own: until it sees
-//! a frame that is not its own, or finds another device, or sleeps. Each frame is checked here, even
-//! behind a filter, since frames that came before the filter was attached are still in the ring.
+//! A filter in the kernel costs a frame 40 nanoseconds, however short the filter is. So a busy
+//! device that finds no other on its interface has no filter, where the protocol is RoCE's own:
+//! until it sees a frame that is not its own, or finds another device, or sleeps. Each frame is
+//! checked here, even behind a filter, since frames that came before the filter was attached are
+//! still in the ring.
 
 #[cfg(test)]
 mod tests;
@@ -34,11 +35,12 @@ use super::socket_order::{self, SocketPlace};
 use crate::sys::packet::PacketSocket;
 use crate::sys::{thread as own_thread, virtio};
 
-/// How long both sockets are bound. Frames that the new socket was not asked for have come by the old
-/// one then. That takes microseconds, or one or two milliseconds where a driver hands frames up by the
-/// batch.
+/// How long both sockets are bound. Frames that the new socket was not asked for have come by the
+/// old one then. That takes microseconds, or one or two milliseconds where a driver hands frames up
+/// by the batch.
 const OVERLAP: Duration = Duration::from_millis(10);
-/// How often a driver that sleeps is woken to look whether a thread is done, or the overlap is over.
+/// How often a driver that sleeps is woken to look whether a thread is done, or the overlap is
+/// over.
 const STEP: Duration = Duration::from_millis(5);
 /// The bytes of stack of a thread that reads a table and makes some calls.
 const STACK: usize = 128 << 10;
@@ -73,8 +75,8 @@ enum Stage {
     Overlap { until: Time },
     /// The frames that the old socket had at the end of the overlap are taken.
     Ending,
-    /// A thread closes the old socket, and frames of the new socket are passed over that were taken from
-    /// the old one.
+    /// A thread closes the old socket, and frames of the new socket are passed over that were taken
+    /// from the old one.
     Leaving(Option<JoinHandle<()>>),
 }
 
@@ -164,8 +166,8 @@ impl Intake {
     #[cold]
     fn next_of_two(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
         let Some(Overlap { old, duplicates, rest }) = &mut self.overlap else { return false };
-        // Frames of the new socket are passed over even while frames are taken from the old one, or the
-        // new ring would overrun.
+        // Frames of the new socket are passed over even while frames are taken from the old one, or
+        // the new ring would overrun.
         while self.source.head().is_some_and(|head| duplicates.pass(head)) {
             self.source.next(&mut self.long, &None, |_, _| ());
         }
@@ -200,9 +202,9 @@ impl Intake {
         (!matches!(self.stage, Stage::Idle)).then(|| now + STEP)
     }
 
-    /// Goes on with a change to a socket in front of the others, if it is time. Must not be called while
-    /// a driver sleeps on the [listening](Self::listening) socket. The [socket](Self::socket) may be
-    /// another one afterwards.
+    /// Goes on with a change to a socket in front of the others, if it is time. Must not be called
+    /// while a driver sleeps on the [listening](Self::listening) socket. The [socket](Self::socket)
+    /// may be another one afterwards.
     #[cold]
     pub fn go_on(&mut self, now: Time) {
         self.stage = match mem::take(&mut self.stage) {
@@ -256,8 +258,8 @@ impl Intake {
         Stage::Overlap { until: now + OVERLAP }
     }
 
-    /// Attaches the filter that passes only the device's own frames, or removes it where the device can
-    /// do without. If the kernel refuses, the next call tries again.
+    /// Attaches the filter that passes only the device's own frames, or removes it where the device
+    /// can do without. If the kernel refuses, the next call tries again.
     pub fn filter(&mut self, own: bool) {
         let own = own || self.recipe.own.is_none();
         if self.filters == own {

@@ -53,8 +53,8 @@ impl Shm {
         }
     }
 
-    /// Stops accepting callers until there is room for descriptors that strangers pass. Callers wait
-    /// meanwhile.
+    /// Stops accepting callers until there is room for descriptors that strangers pass. Callers
+    /// wait meanwhile.
     #[cold]
     fn pause_accepting(&mut self) {
         if let Some(listener) = &self.handshakes.listener
@@ -94,8 +94,8 @@ impl Shm {
         })
     }
 
-    /// Tells callers that there is no descriptor left for them. Otherwise they would wait for an answer
-    /// in vain.
+    /// Tells callers that there is no descriptor left for them. Otherwise they would wait for an
+    /// answer in vain.
     #[cold]
     fn turn_away(&mut self) {
         for _ in 0..MOST_CALLERS {

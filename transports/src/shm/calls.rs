@@ -14,8 +14,8 @@ use crate::sys::unix::Sealed;
 use crate::sys::unix::{ReceivedMessage, Socket};
 
 impl Shm {
-    /// Calls a peer, whose answer is then awaited. `since` is the time of the first try, if too many
-    /// callers were waiting there.
+    /// Calls a peer, whose answer is then awaited. `since` is the time of the first try, if too
+    /// many callers were waiting there.
     pub(super) fn call(
         &mut self,
         name: &str,

@@ -8,8 +8,8 @@ use super::link::{Link, PeerState};
 use super::ring::Spare;
 use super::sleep::{self, Shared};
 
-/// The bits of a link's number that say in which slot the link is kept. The others count how often the
-/// slot was used, so that a number does not come back before all other numbers of the slot did.
+/// The bits of a link's number that say in which slot the link is kept. The others count how often
+/// the slot was used, so that a number does not come back before all other numbers of the slot did.
 const SLOT_BITS: u32 = 12;
 
 /// The most links that a device can have.
@@ -77,8 +77,9 @@ impl Links {
         self.live.iter().filter_map(|&slot| self.slots.get(usize::from(slot))?.as_ref())
     }
 
-    /// Puts links to doze from which nothing has come since the last call, while more than [`AWAKE`] are
-    /// awake. Their writers are told that the reader sleeps, and ring the bell with what they write.
+    /// Puts links to doze from which nothing has come since the last call, while more than
+    /// [`AWAKE`] are awake. Their writers are told that the reader sleeps, and ring the bell with
+    /// what they write.
     #[cold]
     pub fn doze(&mut self) {
         let Self { slots, live, .. } = self;

@@ -19,8 +19,8 @@ pub(super) const LONGEST: usize = 6 + LONGEST_NAME;
 pub(super) enum Message<'a> {
     /// The first message of a caller: its name, and the most lines that its rings should have.
     Hello { lines: u32, name: &'a str },
-    /// The answer to a hello: how many lines each ring of the link has, and with it the descriptor of
-    /// the link's memory; or why there will be no link.
+    /// The answer to a hello: how many lines each ring of the link has, and with it the descriptor
+    /// of the link's memory; or why there will be no link.
     Answer(Result<u32, Refusal>),
     /// A message that wakes a reader, since there is something in the ring.
     Bell,
@@ -179,8 +179,8 @@ pub(super) fn is_name(name: &str) -> bool {
     not_a_name(name).is_none()
 }
 
-/// Returns why a device can't have such a name, or `None` if it can. Names stand in logs and in errors,
-/// and so have no control characters.
+/// Returns why a device can't have such a name, or `None` if it can. Names stand in logs and in
+/// errors, and so have no control characters.
 pub(super) fn not_a_name(name: &str) -> Option<String> {
     let len = name.len();
     if !(1..=LONGEST_NAME).contains(&len) {

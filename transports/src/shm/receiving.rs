@@ -18,8 +18,8 @@ const MESSAGES: usize = 16;
 pub(super) const MOST_GRANTS: usize = 64;
 
 impl Shm {
-    /// Hands the next record of any link to `inbox`, and returns whether there was one. The link from
-    /// which something came last is looked at first.
+    /// Hands the next record of any link to `inbox`, and returns whether there was one. The link
+    /// from which something came last is looked at first.
     #[inline]
     pub(super) fn take(&mut self, inbox: &mut impl Inbox) -> bool {
         for _ in 0..self.links.awake() {
@@ -92,8 +92,8 @@ impl Shm {
         }
     }
 
-    /// Takes down links whose peers are gone, when all that the peers wrote has been read, and tells
-    /// `inbox`. Returns how many records were still to be read.
+    /// Takes down links whose peers are gone, when all that the peers wrote has been read, and
+    /// tells `inbox`. Returns how many records were still to be read.
     #[cold]
     pub(super) fn take_down(&mut self, inbox: &mut impl Inbox) -> usize {
         let mut found = 0;

@@ -9,7 +9,8 @@ use super::state::{LISTENER, Udp};
 use crate::sys::udp::{Report, UdpSocket};
 
 impl Udp {
-    /// Takes a frame from a socket, and hands its packets to `inbox`. Returns whether there was one.
+    /// Takes a frame from a socket, and hands its packets to `inbox`. Returns whether there was
+    /// one.
     #[inline]
     pub(super) fn take(&mut self, socket: usize, inbox: &mut impl Inbox) -> bool {
         let taken = match socket {
@@ -41,8 +42,8 @@ impl Udp {
         }
     }
 
-    /// Takes a frame from a socket that receives what anybody sends: the listener, if none is given.
-    /// Returns the frame's length.
+    /// Takes a frame from a socket that receives what anybody sends: the listener, if none is
+    /// given. Returns the frame's length.
     pub(super) fn take_from_anybody(
         &mut self,
         socket: Option<&UdpSocket>,
@@ -64,7 +65,8 @@ impl Udp {
         (0..most).take_while(|_| self.take(socket, inbox)).count()
     }
 
-    /// Reads what the kernel reports of a socket. A report that nobody reads keeps the socket ready.
+    /// Reads what the kernel reports of a socket. A report that nobody reads keeps the socket
+    /// ready.
     #[cold]
     pub(super) fn read_reports(&mut self, socket: usize) {
         match socket {

@@ -77,8 +77,8 @@ impl Udp {
         self.target = Target { to, encoded: EncodedAddress::of(to), peer, run };
     }
 
-    /// Has the frame leave by the listener, and returns how many packets it may have there. There is
-    /// no room while another frame waits at the listener.
+    /// Has the frame leave by the listener, and returns how many packets it may have there. There
+    /// is no room while another frame waits at the listener.
     #[cold]
     fn unconnected(&mut self, to: SocketAddr, headers: &Headers) -> Result<u32, Full> {
         self.send_waiting();
@@ -216,9 +216,9 @@ impl Udp {
     }
 }
 
-/// Returns whether an error may be about an earlier frame, perhaps to another peer. The kernel reports
-/// an ICMP message by failing the next call, whatever that call is for. The kernel finds none of these
-/// errors after it has numbered a frame, so the same frame may be sent again.
+/// Returns whether an error may be about an earlier frame, perhaps to another peer. The kernel
+/// reports an ICMP message by failing the next call, whatever that call is for. The kernel finds
+/// none of these errors after it has numbered a frame, so the same frame may be sent again.
 #[cold]
 fn is_notice(why: &io::Error) -> bool {
     const NOTICES: [Errno; 10] = [

@@ -1,7 +1,7 @@
 //! A device with faults, which a seed decides.
 //!
-//! Faults strike packets as they arrive. Packets that are held back are copied to memory that was set
-//! aside when the wrapper was made.
+//! Faults strike packets as they arrive. Packets that are held back are copied to memory that was
+//! set aside when the wrapper was made.
 
 use std::fmt;
 use std::io;
@@ -31,8 +31,8 @@ pub struct Faults {
     pub loss: f64,
     /// The probability that a second copy of a packet comes later.
     pub duplication: f64,
-    /// The probability that a packet is damaged on the way: its ICRC is wrong, and the inbox hears of
-    /// something malformed.
+    /// The probability that a packet is damaged on the way: its ICRC is wrong, and the inbox hears
+    /// of something malformed.
     pub corruption: f64,
     /// The probability that a packet is held back, so that later ones may overtake it.
     pub reordering: f64,
@@ -135,7 +135,8 @@ impl<D: Device> Faulty<D> {
     /// Makes faults strike the packets that a device receives. The seed decides which.
     ///
     /// # Errors
-    /// When a probability is not from 0 to 1, or the device is lossless and the fault is more than a delay.
+    /// When a probability is not from 0 to 1, or the device is lossless and the fault is more than
+    /// a delay.
     pub fn new(inside: D, faults: Faults, seed: u64) -> Result<Self, FaultsError> {
         let capabilities = inside.capabilities();
         for (fault, found) in faults.probabilities() {
@@ -180,8 +181,8 @@ struct Decision {
 }
 
 impl FaultSource {
-    /// Decides on the next packet; `None` if it is lost. Numbers are drawn for every fault, so that one
-    /// fault does not change what happens by another.
+    /// Decides on the next packet; `None` if it is lost. Numbers are drawn for every fault, so that
+    /// one fault does not change what happens by another.
     fn decide(&mut self) -> Option<Decision> {
         let Self { faults, random, counts } = self;
         let mut time = |strikes: bool, most: Duration| {
@@ -272,8 +273,8 @@ impl<D: Device> Outbox for Faulty<D> {
         self.inside.flush();
     }
 
-    /// Returns 0 while packets are held: one of them may be a refusal, so nothing is known to be delivered
-    /// before the NIC has heard it.
+    /// Returns 0 while packets are held: one of them may be a refusal, so nothing is known to be
+    /// delivered before the NIC has heard it.
     #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
         match self.held.is_empty() {
@@ -291,8 +292,8 @@ impl<D: Device> Device for Faulty<D> {
         due + inside.receive(&mut FaultyInbox { inbox, source, held, now })
     }
 
-    /// Settles only when no packets are held: the NIC has not taken those, and their senders are told
-    /// when it has.
+    /// Settles only when no packets are held: the NIC has not taken those, and their senders are
+    /// told when it has.
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         if self.held.is_empty() {
             self.inside.settle(owes);

@@ -17,10 +17,10 @@ use crate::device::Device;
 /// A device around a device, which writes every packet of both directions to a capture in the
 /// format pcapng.
 ///
-/// Each packet is a frame of its own, in its outer headers. Packets on a link of shared memory have no
-/// outer headers, and get some of RoCE v1, made up from the link's number. Frames are made anew, with
-/// their ICRC, so their IPv4 identification may be another than the one on the wire. What arrives
-/// damaged is not a packet, and is not written.
+/// Each packet is a frame of its own, in its outer headers. Packets on a link of shared memory have
+/// no outer headers, and get some of RoCE v1, made up from the link's number. Frames are made anew,
+/// with their ICRC, so their IPv4 identification may be another than the one on the wire. What
+/// arrives damaged is not a packet, and is not written.
 ///
 /// Times are the device's, counted from the system's time when the recorder was made.
 pub struct Recorder<D, W> {
@@ -45,8 +45,8 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
         Self::with_times_from(inside, to, began)
     }
 
-    /// Records what the device `inside` carries, with times that are `began` nanoseconds later than the
-    /// device's: zero, in a simulation.
+    /// Records what the device `inside` carries, with times that are `began` nanoseconds later than
+    /// the device's: zero, in a simulation.
     ///
     /// # Errors
     /// As of [`new`](Self::new).

@@ -12,8 +12,8 @@ use crate::device::Device;
 
 /// A device around a device, which records each packet as an event of the level `TRACE`.
 ///
-/// Where no subscriber wants those, each costs a look at a variable; where the program was built with a
-/// lower maximum (`tracing`'s features `release_max_level_…`), nothing.
+/// Where no subscriber wants those, each costs a look at a variable; where the program was built
+/// with a lower maximum (`tracing`'s features `release_max_level_…`), nothing.
 #[derive(Debug)]
 pub struct Traced<D> {
     inside: D,
