@@ -21,8 +21,8 @@ use crate::host_name::HostName;
 /// | `packet-v2:192.0.2.7`, `packet-v2:fe80::5e:1` | a neighbour, by RoCE v2 |
 /// | `fabric:3` | a station of a simulated network |
 ///
-/// The name of a host, as in `udp:node7:5000`, is no address: it must be looked up, which takes a while.
-/// Reading one as an address is an error that has the [`HostName`] in it.
+/// The name of a host, as in `udp:node7:5000`, is no address: it must be looked up, which takes a
+/// while. Reading one as an address is an error that has the [`HostName`] in it.
 ///
 /// ```
 /// use doorbell_transports::Address;

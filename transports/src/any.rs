@@ -123,8 +123,8 @@ impl FromStr for Spec {
 }
 
 impl Spec {
-    /// Opens the device, for the queue pairs that `numbering` calls this process's. If the device is given
-    /// by a host name, this blocks the thread while the name is looked up.
+    /// Opens the device, for the queue pairs that `numbering` calls this process's. If the device
+    /// is given by a host name, this blocks the thread while the name is looked up.
     ///
     /// # Errors
     /// As the `open` of the device.
@@ -208,8 +208,8 @@ impl Outbox for AnyDevice {
     }
 }
 
-/// Calls [`Shm::push`], which is compiled into each of its callers. Of those, a NIC over any device has
-/// many, so this is compiled once.
+/// Calls [`Shm::push`], which is compiled into each of its callers. Of those, a NIC over any device
+/// has many, so this is compiled once.
 #[inline(never)]
 fn push_apart(
     device: &mut Shm,

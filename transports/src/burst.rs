@@ -1,10 +1,11 @@
 //! Bursts: how many frames a device takes in one turn.
 
-/// The number of frames that a device takes in one turn: one at first, and twice as many each time that
-/// all of them were there.
+/// The number of frames that a device takes in one turn: one at first, and twice as many each time
+/// that all of them were there.
 ///
-/// A look for another frame fetches a cache line that the other processor has, or makes a system call,
-/// and the NIC gets the first frame only after that look. In a stream, the next frame is there already.
+/// A look for another frame fetches a cache line that the other processor has, or makes a system
+/// call, and the NIC gets the first frame only after that look. In a stream, the next frame is
+/// there already.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
     allowed: usize,
@@ -19,8 +20,8 @@ impl Burst {
         Self { allowed: 1 }
     }
 
-    /// Takes frames by calls of `take`, which returns whether there was a frame. Returns how many frames
-    /// there were.
+    /// Takes frames by calls of `take`, which returns whether there was a frame. Returns how many
+    /// frames there were.
     #[inline]
     pub fn take(&mut self, mut take: impl FnMut() -> bool) -> usize {
         let mut taken = 0;

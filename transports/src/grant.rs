@@ -25,8 +25,8 @@ const PIECE: usize = 4096;
 ///
 /// **A grant can't be taken back.** A peer that has mapped the memory has it until it drops its
 /// [`Grant`], whatever becomes of this process or of the link. So memory should be granted only to
-/// processes that are trusted like this one, and is [private](Region::assume_private) by agreement with
-/// them only.
+/// processes that are trusted like this one, and is [private](Region::assume_private) by agreement
+/// with them only.
 pub struct SharedMemory {
     sealed: Arc<Sealed>,
     /// The offset in `sealed` at which the memory begins.
@@ -38,17 +38,18 @@ impl SharedMemory {
     /// Makes `len` bytes of zeros, which live for as long as any process has them mapped.
     ///
     /// # Errors
-    /// When the machine has not so much memory, or not so much left, or this process may make no file of
-    /// that size (`ulimit -f`).
+    /// When the machine has not so much memory, or not so much left, or this process may make no
+    /// file of that size (`ulimit -f`).
     pub fn new(len: usize) -> io::Result<Self> {
         let sealed = Sealed::new(len)?;
         let region = sealed.map(true)?.region(0, len);
         Ok(Self { sealed: Arc::new(sealed), at: 0, region })
     }
 
-    /// Reserves addresses for `len` bytes of zeros, which the machine need not have yet: for memory of
-    /// which only a part will be used. A part must be [provided](Self::provide) before it is used, or an
-    /// access to that part may end the process with `SIGBUS` when the machine has no memory left.
+    /// Reserves addresses for `len` bytes of zeros, which the machine need not have yet: for memory
+    /// of which only a part will be used. A part must be [provided](Self::provide) before it is
+    /// used, or an access to that part may end the process with `SIGBUS` when the machine has no
+    /// memory left.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -119,7 +120,8 @@ impl fmt::Debug for SharedMemory {
     }
 }
 
-/// Memory of a peer that is mapped into this process, until the last handle to its region is dropped.
+/// Memory of a peer that is mapped into this process, until the last handle to its region is
+/// dropped.
 #[derive(Debug)]
 pub struct Grant {
     /// The link by which the grant came.
@@ -139,7 +141,8 @@ pub enum GrantError {
         /// The name of the device.
         device: &'static str,
     },
-    /// The memory is registered such that peers may not write it, but a peer that maps memory could.
+    /// The memory is registered such that peers may not write it, but a peer that maps memory
+    /// could.
     #[error("peers may not write this memory, and who maps it does: register it with REMOTE_WRITE")]
     NotWritable,
     /// The memory is registered with another NIC than the connection's.
@@ -191,12 +194,12 @@ pub(crate) struct UntakenGrants {
 }
 
 impl UntakenGrants {
-    /// The most bytes that grants of all peers may map while they wait: a quarter of what a process can
-    /// address. Grants use up addresses even where no memory was provided.
+    /// The most bytes that grants of all peers may map while they wait: a quarter of what a process
+    /// can address. Grants use up addresses even where no memory was provided.
     pub const MOST: u64 = 1 << 45;
 
-    /// Maps the memory of a grant, if a peer has passed `len` bytes of sealed memory, and there is room for
-    /// so many.
+    /// Maps the memory of a grant, if a peer has passed `len` bytes of sealed memory, and there is
+    /// room for so many.
     pub fn add(&mut self, from: PathId, tag: u128, passed: PassedFd, len: u64) -> io::Result<()> {
         let sealed = Sealed::received(passed, len)?;
         if len > Self::MOST - self.bytes {

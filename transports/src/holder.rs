@@ -6,11 +6,11 @@ use std::fmt;
 /// kernel tells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Holder {
-    /// The number of the user. `None` if the user has no number in this process's user namespace, or the
-    /// kernel does not tell.
+    /// The number of the user. `None` if the user has no number in this process's user namespace,
+    /// or the kernel does not tell.
     pub user: Option<u32>,
-    /// The number of the process. `None` if the process is of another PID namespace, or the kernel does
-    /// not tell.
+    /// The number of the process. `None` if the process is of another PID namespace, or the kernel
+    /// does not tell.
     pub process: Option<u32>,
 }
 

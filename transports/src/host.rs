@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Returns why an IP address can be no single host's, or `None` if it can. Packets can't be sent to one
-/// peer at such an address.
+/// Returns why an IP address can be no single host's, or `None` if it can. Packets can't be sent to
+/// one peer at such an address.
 pub(crate) fn not_a_hosts(address: IpAddr) -> Option<&'static str> {
     let (unspecified, multicast) = (address.is_unspecified(), address.is_multicast());
     match address {

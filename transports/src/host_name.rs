@@ -6,8 +6,8 @@ use std::str::FromStr;
 use doorbell_core::wire::UdpPort;
 use thiserror::Error;
 
-/// The name of a host, and a port, which is RoCE's own, 4791, unless another is given. As text `node7` or
-/// `node7:5000`.
+/// The name of a host, and a port, which is RoCE's own, 4791, unless another is given. As text
+/// `node7` or `node7:5000`.
 ///
 /// ```
 /// use doorbell_transports::HostName;
@@ -63,8 +63,8 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Returns whether text has the form of a host name. Text that ends in a number is taken for a mistyped
-/// address: resolvers take `192.0.2` for an address, too, and complete it.
+/// Returns whether text has the form of a host name. Text that ends in a number is taken for a
+/// mistyped address: resolvers take `192.0.2` for an address, too, and complete it.
 fn is_name(text: &str) -> bool {
     let labels = || text.strip_suffix('.').unwrap_or(text).split('.');
     let is_label = |label: &str| {

@@ -4,8 +4,9 @@
 //!
 //! # A device of your own
 //!
-//! This is a whole device: it sends packets of RoCE v1, in frames that are datagrams of a pair of sockets
-//! within a process. Frames may be lost, so the device promises nothing and remembers nothing.
+//! This is a whole device: it sends packets of RoCE v1, in frames that are datagrams of a pair of
+//! sockets within a process. Frames may be lost, so the device promises nothing and remembers
+//! nothing.
 //!
 //! ```
 #![doc = include_str!("../tests/in_memory/mod.rs")]
@@ -24,12 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A device has three promises to keep. What [`receive`](Device::receive) lends must be what arrived:
-//! memory that others still write is copied from, never lent. A frame that arrives between a
-//! [look](Device::receive) that found nothing and the sleep must end the sleep: arm first, and look
-//! once more. And nothing from outside may make the device panic. The suite in `doorbell-kit`
-//! (`conformance!`) tests devices for these promises. A device that loses nothing has a fourth, which
-//! [`Outbox::delivered`](doorbell_core::nic::Outbox::delivered) describes.
+//! A device has three promises to keep. What [`receive`](Device::receive) lends must be what
+//! arrived: memory that others still write is copied from, never lent. A frame that arrives between
+//! a [look](Device::receive) that found nothing and the sleep must end the sleep: arm first, and
+//! look once more. And nothing from outside may make the device panic. The suite in `doorbell-kit`
+//! (`conformance!`) tests devices for these promises. A device that loses nothing has a fourth,
+//! which [`Outbox::delivered`](doorbell_core::nic::Outbox::delivered) describes.
 
 #![deny(unsafe_code)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]
@@ -73,8 +74,8 @@ pub use sys::epoll_timer::EpollTimer;
 pub use sys::random;
 pub use sys::unix::PeerProcess;
 
-/// Items for the other crates of this workspace, for which writers of devices have no use. They are no
-/// part of the public interface, and change without notice.
+/// Items for the other crates of this workspace, for which writers of devices have no use. They are
+/// no part of the public interface, and change without notice.
 #[doc(hidden)]
 pub mod floor {
     pub use crate::sharing::message::sharing_message_again;

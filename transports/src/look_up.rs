@@ -53,8 +53,9 @@ pub enum LookUpError {
 }
 
 impl HostName {
-    /// Returns the addresses that the system's resolver has for the host, in the resolver's order. This
-    /// blocks the thread, for as long as the resolver takes: seconds, if a name server is silent.
+    /// Returns the addresses that the system's resolver has for the host, in the resolver's order.
+    /// This blocks the thread, for as long as the resolver takes: seconds, if a name server is
+    /// silent.
     ///
     /// # Errors
     /// When the resolver has no address.
@@ -76,8 +77,8 @@ impl HostName {
         }
     }
 
-    /// Returns the first address of the host that a device at the address `own` can send to, which is one
-    /// of the same family. This blocks the thread as [`look_up`](Self::look_up) does.
+    /// Returns the first address of the host that a device at the address `own` can send to, which
+    /// is one of the same family. This blocks the thread as [`look_up`](Self::look_up) does.
     ///
     /// # Errors
     /// When the resolver has no address, or none of that family; when `own` is not a UDP socket's.

@@ -87,8 +87,8 @@ fn described(found: pnet_datalink::NetworkInterface) -> io::Result<Option<Interf
 }
 
 impl Interface {
-    /// Opens each device on the interface for a moment: raw devices on the interface itself, UDP sockets
-    /// at its addresses.
+    /// Opens each device on the interface for a moment: raw devices on the interface itself, UDP
+    /// sockets at its addresses.
     pub fn probes(&self) -> Vec<Probe> {
         let sockets = self.sockets().map(|it| format!("udp:{}", SocketAddr::new(it, ROCE_V2)));
         let raw = ["packet", "packet-v2"].map(|device| format!("{device}:{}", self.name));

@@ -54,7 +54,8 @@ impl Machine {
         }
     }
 
-    /// Lists what of the machine keeps devices from working, or from being as fast as they could be.
+    /// Lists what of the machine keeps devices from working, or from being as fast as they could
+    /// be.
     pub fn remarks(&self) -> Vec<Remark> {
         let mut remarks = Vec::new();
         let mut remark = |when: bool, found: String, advice: &str| {

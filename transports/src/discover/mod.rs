@@ -1,5 +1,5 @@
-//! What a machine has for devices: its interfaces, what each device could do on each of them, and why a
-//! device can't be opened, with what would change that.
+//! What a machine has for devices: its interfaces, what each device could do on each of them, and
+//! why a device can't be opened, with what would change that.
 //!
 //! Nothing is guessed: each device is opened for a moment, and asked.
 //!

@@ -1,15 +1,15 @@
-//! Raw Ethernet by RoCE v1. Each packet is a frame, sent as soon as it is encoded, and received by a
-//! ring that the kernel fills and this process polls.
+//! Raw Ethernet by RoCE v1. Each packet is a frame, sent as soon as it is encoded, and received by
+//! a ring that the kernel fills and this process polls.
 //!
-//! The device uses the interface's own address, so it works on interfaces that pass frames for no other
-//! address (macvlan). A filter in the kernel passes a process the frames of its own queue pairs and of
-//! queue pair 1. A busy device that is alone on the interface has no filter, until a frame of another
-//! process comes; while it does not poll, such frames may fill its ring.
+//! The device uses the interface's own address, so it works on interfaces that pass frames for no
+//! other address (macvlan). A filter in the kernel passes a process the frames of its own queue
+//! pairs and of queue pair 1. A busy device that is alone on the interface has no filter, until a
+//! frame of another process comes; while it does not poll, such frames may fill its ring.
 //!
-//! The kernel asks the packet sockets of an interface one after the other whether a frame is theirs, the
-//! one that was opened last first, and each takes time. So a busy device may open its socket anew, at
-//! any time, in a thread that lives for some milliseconds. A program with a filter of system calls
-//! should let `socket`, `setsockopt` and `clone` fail rather than kill it.
+//! The kernel asks the packet sockets of an interface one after the other whether a frame is
+//! theirs, the one that was opened last first, and each takes time. So a busy device may open its
+//! socket anew, at any time, in a thread that lives for some milliseconds. A program with a filter
+//! of system calls should let `socket`, `setsockopt` and `clone` fail rather than kill it.
 
 mod filter;
 
@@ -41,8 +41,8 @@ impl Packet {
     /// Opens an interface for the queue pairs that `numbering` calls this process's.
     ///
     /// # Errors
-    /// When the interface is missing, not up, no Ethernet, or its MTU is too small; when raw sockets
-    /// are not allowed.
+    /// When the interface is missing, not up, no Ethernet, or its MTU is too small; when raw
+    /// sockets are not allowed.
     pub fn open(interface: &str, numbering: Numbering) -> Result<Self, OpenError> {
         let (bound, found) = BoundInterface::find(NAME, interface)?;
         let opened = || -> io::Result<_> {
@@ -77,7 +77,7 @@ impl Peers for Stations {
             let (address, takes) = (peer.clone(), "packet:MAC");
             return Err(ReachError::Kind { address, device: NAME, takes });
         };
-        // The loopback interface, whose own address is zero, hears itself.
+        // The loopback interface, whose own address is zero, receives what it sends.
         let nobody = Mac([0; 6]);
         let why = match destination {
             Mac([first, ..]) if first & 1 != 0 => {

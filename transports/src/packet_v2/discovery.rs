@@ -1,5 +1,5 @@
-//! Questions and answers of neighbours: which Ethernet address an IP address has. Over IPv4 they are
-//! messages of ARP, over IPv6 of neighbour discovery.
+//! Questions and answers of neighbours: which Ethernet address an IP address has. Over IPv4 they
+//! are messages of ARP, over IPv6 of neighbour discovery.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,8 +21,8 @@ const ARP_HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
 
-/// The bytes of a message: type, code, checksum, flags, the address in question, and one option with an
-/// Ethernet address.
+/// The bytes of a message: type, code, checksum, flags, the address in question, and one option
+/// with an Ethernet address.
 const ICMP_LEN: usize = 4 + 4 + 16 + 8;
 /// The offset of the options in a message.
 const OPTIONS: usize = 4 + 4 + 16;
@@ -43,8 +43,8 @@ pub(super) struct Station {
 /// The question or answer in a frame of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Heard {
-    /// A station at `mac` asks which station has the address `about`. `ip` is the address of the one that
-    /// asks: `None` if it has none yet, and asks whether that address is free.
+    /// A station at `mac` asks which station has the address `about`. `ip` is the address of the
+    /// one that asks: `None` if it has none yet, and asks whether that address is free.
     Asked { about: IpAddr, ip: Option<IpAddr>, mac: Mac },
     /// A station tells at which Ethernet address an IP address is.
     Told { ip: IpAddr, mac: Mac },
@@ -76,11 +76,13 @@ impl Frame {
 pub(super) enum Whom {
     /// To the group of IPv6 that the station with the address is in.
     Group,
-    /// To every station on the network. Switches that keep lists of groups may not know of a station in its group.
+    /// To every station on the network. Switches that keep lists of groups may not know of a
+    /// station in its group.
     Everybody,
 }
 
-/// Makes a question for an address. A question for the own address does not name the station that asks.
+/// Makes a question for an address. A question for the own address does not name the station that
+/// asks.
 pub(super) fn ask(own: Station, about: IpAddr, whom: Whom) -> Frame {
     match (own.ip, about) {
         (IpAddr::V4(ip), IpAddr::V4(about)) => {
@@ -99,14 +101,15 @@ pub(super) fn ask(own: Station, about: IpAddr, whom: Whom) -> Frame {
     }
 }
 
-/// Makes an answer that tells where the own address is, to a station that asked, or to all stations.
+/// Makes an answer that tells where the own address is, to a station that asked, or to all
+/// stations.
 pub(super) fn tell(own: Station, asker: Option<Station>) -> Frame {
     let (to, mac) = asker.map(|asker| (asker.ip, asker.mac)).unzip();
     match (own.ip, to) {
         (IpAddr::V4(ip), to) => match (to, mac) {
             (Some(IpAddr::V4(to)), Some(mac)) => arp(REPLY, mac, &at(own.mac, ip), &at(mac, to)),
-            // An announcement is a question about the own address (RFC 5227). Linux does not take an
-            // answer to all stations for one, and keeps for a second what it knew.
+            // An announcement is a question about the own address (RFC 5227). Linux does not take
+            // an answer to all stations for one, and keeps for a second what it knew.
             _ => arp(REQUEST, BROADCAST, &at(own.mac, ip), &at(NOBODY, ip)),
         },
         (IpAddr::V6(ip), to) => {
@@ -258,8 +261,8 @@ enum AddressOption {
 }
 
 impl AddressOption {
-    /// Returns the address, or that of the frame's sender if there is no option; `None` if the options are
-    /// malformed.
+    /// Returns the address, or that of the frame's sender if there is no option; `None` if the
+    /// options are malformed.
     fn or_sender(self, sender: Mac) -> Option<Mac> {
         match self {
             Self::Found(mac) => Some(mac),
@@ -294,8 +297,8 @@ fn a_stations(mac: Mac) -> Option<Mac> {
     (mac.0[0] & 1 == 0 && mac != NOBODY).then_some(mac)
 }
 
-/// Returns the folded sum over the pseudo-header and a message, which is all ones if the message's own
-/// checksum is right.
+/// Returns the folded sum over the pseudo-header and a message, which is all ones if the message's
+/// own checksum is right.
 fn checksum(source: Gid, destination: Gid, message: &[u8]) -> u16 {
     let sum = |bytes: &[u8]| -> u32 {
         let words = bytes.chunks(2);
@@ -360,8 +363,8 @@ mod tests {
         }
     }
 
-    /// Over IPv6, each changed byte is noticed, by the checksum or by a look at it, except for bytes that
-    /// routers read, and Ethernet's addresses.
+    /// Over IPv6, each changed byte is noticed, by the checksum or by a look at it, except for
+    /// bytes that routers read, and Ethernet's addresses.
     #[test]
     fn a_message_that_is_changed_is_not_heard() {
         let (own, other) = owns()[1];

@@ -9,12 +9,12 @@ use super::discovery::{
 };
 use crate::sys::filter::Test;
 
-/// Returns tests for RoCE that is sent to the device's address and, over IPv6, for questions and answers
-/// of neighbours. The test that rules out most frames of others comes first, since every frame of the
-/// protocol is looked at.
+/// Returns tests for RoCE that is sent to the device's address and, over IPv6, for questions and
+/// answers of neighbours. The test that rules out most frames of others comes first, since every
+/// frame of the protocol is looked at.
 ///
-/// Queue pairs are not looked at: one process alone has the address, and a filter sees only the first
-/// packet of a run.
+/// Queue pairs are not looked at: one process alone has the address, and a filter sees only the
+/// first packet of a run.
 pub(super) fn own(own: Station) -> Vec<Vec<Test>> {
     match own.ip {
         IpAddr::V4(_) => {
@@ -37,8 +37,8 @@ pub(super) fn own(own: Station) -> Vec<Vec<Test>> {
 }
 
 /// Returns a test for frames to the device's own address, to the group that is asked for it, or to
-/// everybody. The first two bytes are the same of all groups, and those of stations need not be looked
-/// at.
+/// everybody. The first two bytes are the same of all groups, and those of stations need not be
+/// looked at.
 fn asked_or_told(own: Mac, ip: Ipv6Addr) -> Test {
     let ends = [own, group_mac(solicited_node(ip)), group_mac(EVERYBODY)];
     Test::word(2, &ends.map(|Mac([_, _, a, b, c, d])| (!0, u32::from_be_bytes([a, b, c, d]))))

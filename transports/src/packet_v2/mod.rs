@@ -1,15 +1,16 @@
 //! Raw Ethernet by RoCE v2, in runs that the interface cuts into packets.
 //!
-//! The device has an Ethernet and an IP address of its own. So the host's IP stack ignores the device's
-//! frames, and never answers them with an error; and several processes share an interface without
-//! seeing each other's frames. The device answers neighbours that ask for its address, and asks for
-//! theirs.
+//! The device has an Ethernet and an IP address of its own. So the host's IP stack ignores the
+//! device's frames, and never answers them with an error; and several processes share an interface
+//! without seeing each other's frames. The device answers neighbours that ask for its address, and
+//! asks for theirs.
 //!
-//! Unless an address is given, the device takes the IPv6 address that belongs to its Ethernet address.
-//! IPv6 has no identification, which the ICRC covers, and which offloads on the way may change.
+//! Unless an address is given, the device takes the IPv6 address that belongs to its Ethernet
+//! address. IPv6 has no identification, which the ICRC covers, and which offloads on the way may
+//! change.
 //!
-//! As a device of [`packet`](crate::packet) does, a busy one may open its socket anew, to be asked first
-//! whether a frame is its own.
+//! As a device of [`packet`](crate::packet) does, a busy one may open its socket anew, to be asked
+//! first whether a frame is its own.
 //!
 //! Two devices on one interface don't hear each other, since an interface does not receive what it
 //! sends. Processes on one machine use `shm`.
@@ -51,8 +52,8 @@ pub type PacketV2 = Raw<Neighbours>;
 pub struct Settings {
     /// The device's own Ethernet address: a random one, unless given.
     pub mac: Option<Mac>,
-    /// The device's IP address, and the network that it reaches: the link-local address that belongs to
-    /// its Ethernet address, unless given.
+    /// The device's IP address, and the network that it reaches: the link-local address that
+    /// belongs to its Ethernet address, unless given.
     pub network: Option<Network>,
 }
 
@@ -62,13 +63,13 @@ const PROBES: usize = 2;
 const PROBE: Duration = Duration::from_millis(100);
 
 impl PacketV2 {
-    /// Opens a device on an interface. If an IP address is given, this takes a fifth of a second, in which another
-    /// station that has the address may say so.
+    /// Opens a device on an interface. If an IP address is given, this takes a fifth of a second,
+    /// in which another station that has the address may say so.
     ///
     /// # Errors
-    /// When the interface is missing, not up, no Ethernet, or its MTU is too small; when it accepts no
-    /// frames for another address than its own; when raw sockets are not allowed, or another station
-    /// has the address.
+    /// When the interface is missing, not up, no Ethernet, or its MTU is too small; when it accepts
+    /// no frames for another address than its own; when raw sockets are not allowed, or another
+    /// station has the address.
     pub fn open(interface: &str, settings: Settings) -> Result<Self, OpenError> {
         let (bound, found) = BoundInterface::find(NAME, interface)?;
         let driver = ethtool::driver(interface).unwrap_or_default();
@@ -152,8 +153,8 @@ fn listen(index: u32, own: Station, addresses: Vec<Mac>) -> io::Result<(Intake, 
     }
 }
 
-/// Returns the addresses for which the interface is to accept frames: the device's own, and the group to
-/// which questions for its address are sent.
+/// Returns the addresses for which the interface is to accept frames: the device's own, and the
+/// group to which questions for its address are sent.
 fn heard(own: Station) -> Vec<Mac> {
     let asked = match own.ip {
         IpAddr::V4(_) => None,
@@ -162,8 +163,8 @@ fn heard(own: Station) -> Vec<Mac> {
     [own.mac].into_iter().chain(asked).collect()
 }
 
-/// Finds out how many packets the kernel takes in one frame, by sending such frames from the device to
-/// itself, which no switch delivers.
+/// Finds out how many packets the kernel takes in one frame, by sending such frames from the device
+/// to itself, which no switch delivers.
 fn longest_run(socket: &PacketSocket, to_self: Outer) -> io::Result<u32> {
     let path = Path::new(PathId(0), to_self);
     for most in [128, 64] {

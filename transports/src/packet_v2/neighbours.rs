@@ -34,8 +34,8 @@ const TRIES: u32 = 3;
 /// How long the answer to each question is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The socket for ARP, by which neighbours ask and tell over IPv4. Over IPv6 their frames come by the
-/// device's own socket: another socket would have to look at each frame of the protocol.
+/// The socket for ARP, by which neighbours ask and tell over IPv4. Over IPv6 their frames come by
+/// the device's own socket: another socket would have to look at each frame of the protocol.
 pub(super) struct Arp {
     pub socket: PacketSocket,
     pub ring: ReceiveRing,
@@ -105,8 +105,8 @@ impl Neighbours {
 }
 
 impl Table {
-    /// Asks for an address. If the interface refuses the frame, it is asked again like a question that
-    /// nobody answered.
+    /// Asks for an address. If the interface refuses the frame, it is asked again like a question
+    /// that nobody answered.
     fn ask(&self, about: IpAddr, whom: Whom, socket: &PacketSocket) {
         let _ = socket.send(discovery::ask(self.own, about, whom).bytes());
     }
@@ -147,7 +147,7 @@ impl Table {
 
     /// Asks again for neighbours that have not answered in time.
     #[cold]
-    fn insist(&mut self, now: Time, socket: &PacketSocket) {
+    fn ask_again(&mut self, now: Time, socket: &PacketSocket) {
         let mut again = Vec::new();
         for (&ip, neighbour) in &mut self.entries {
             let Neighbour::Asked { tries, until } = neighbour else { continue };
@@ -167,8 +167,8 @@ impl Table {
         }
     }
 
-    /// Makes room for another neighbour, by forgetting those that did not answer. Returns whether there
-    /// is room.
+    /// Makes room for another neighbour, by forgetting those that did not answer. Returns whether
+    /// there is room.
     fn make_room(&mut self) -> bool {
         if self.entries.len() >= MOST {
             self.entries.retain(|_, neighbour| !matches!(neighbour, Neighbour::Silent));
@@ -198,8 +198,8 @@ impl Table {
     }
 }
 
-/// Returns the source port between two hosts, by which routers and switches spread flows. It is the same
-/// in both directions, as answers take it over.
+/// Returns the source port between two hosts, by which routers and switches spread flows. It is the
+/// same in both directions, as answers take it over.
 fn flow(one: IpAddr, other: IpAddr) -> UdpPort {
     let bytes = |ip| match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -284,7 +284,7 @@ impl Peers for Neighbours {
             }
         }
         if table.asked > 0 {
-            table.insist(clock.now(), socket);
+            table.ask_again(clock.now(), socket);
         }
         heard
     }

@@ -130,7 +130,7 @@ mod tests {
         for ip in ["192.0.2.1", "192.0.3.255"].map(|ip| ip.parse().expect("an address")) {
             assert_eq!(network.not_a_neighbours(ip), None, "{ip}");
         }
-        // A network of two hosts has neither.
+        // A network of two hosts has no address for all of it, and none for broadcasts.
         let network: Network = "192.0.2.6/31".parse().expect("a network");
         assert_eq!(network.not_a_neighbours([192, 0, 2, 7].into()), None);
         let network: Network = "fd00::1/64".parse().expect("a network");

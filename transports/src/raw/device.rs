@@ -27,8 +27,8 @@ pub struct Raw<P> {
     pub(crate) peers: P,
     interface: BoundInterface,
     intake: Intake,
-    /// The socket that sends packets that are alone. Where no packets go in runs, it is the socket of
-    /// the intake.
+    /// The socket that sends packets that are alone. Where no packets go in runs, it is the socket
+    /// of the intake.
     pub(crate) singles: PacketSocket,
     opener: Opener,
     burst: Burst,
@@ -96,8 +96,8 @@ impl<P: Peers> Raw<P> {
         self
     }
 
-    /// Takes a step towards being the first socket on the interface that the kernel asks whether a frame
-    /// is its own; no step while a driver sleeps on the socket that there is.
+    /// Takes a step towards being the first socket on the interface that the kernel asks whether a
+    /// frame is its own; no step while a driver sleeps on the socket that there is.
     #[cold]
     fn come_to_front(&mut self) {
         if !self.timer.is_armed() {
@@ -248,8 +248,8 @@ impl<P: Peers> Device for Raw<P> {
     fn disarm(&mut self) {
         let sockets = [Some(self.intake.listening()), self.peers.socket()];
         self.timer.disarm(sockets.into_iter().flatten());
-        // A socket with an error, such as that its interface was taken down, stays ready. Reading the
-        // error takes it away, so that the driver can sleep again.
+        // A socket with an error, such as that its interface was taken down, stays ready. Reading
+        // the error takes it away, so that the driver can sleep again.
         for socket in sockets.into_iter().flatten() {
             let _ = socket_error(socket);
         }

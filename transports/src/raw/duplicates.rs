@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// How many bytes of a frame, with its length, tell it from all others: the headers have its number.
+/// How many bytes of a frame, with its length, tell it from all others: the headers have its
+/// number.
 const TELLING: usize = 128;
 
 /// The length and the first bytes of a frame, which tell it from others.
@@ -25,10 +26,11 @@ pub struct Duplicates {
 }
 
 impl Duplicates {
-    /// The most frames that are remembered, more than two rings hold. With one more, all are forgotten,
-    /// and a frame may be taken twice, as on any network.
+    /// The most frames that are remembered, more than two rings hold. With one more, all are
+    /// forgotten, and a frame may be taken twice, as on any network.
     const MOST: usize = 2048;
-    /// The most bytes of memory that the frames take, in a table that is half full, and while it grows.
+    /// The most bytes of memory that the frames take, in a table that is half full, and while it
+    /// grows.
     pub const MEMORY: usize = Self::MOST * 3 * (size_of::<(u64, u32)>() + 1);
 
     fn key(&self, Head { len, begin }: Head<'_>) -> u64 {
@@ -44,8 +46,8 @@ impl Duplicates {
         *self.taken.entry(key).or_default() += 1;
     }
 
-    /// Returns whether a frame of the second socket was taken already. For each time that it was taken,
-    /// it is passed over once.
+    /// Returns whether a frame of the second socket was taken already. For each time that it was
+    /// taken, it is passed over once.
     pub fn pass(&mut self, head: Head<'_>) -> bool {
         let key = self.key(head);
         let Some(times) = self.taken.get_mut(&key) else { return false };

@@ -1,19 +1,20 @@
 //! The intake of a raw device: the sockets by which its frames come in.
 //!
-//! The kernel asks the socket that was bound last first whether a frame is its own. So a busy device
-//! that finds other sockets in front of its own opens another socket, and takes frames by that one.
-//! Sockets in front of the new one then belong to devices that are just as busy, or were opened since.
-//! A thread that lives for some milliseconds does what takes long: it looks at the order of sockets,
-//! makes the socket and its ring, and closes the old ones.
+//! The kernel asks the socket that was bound last first whether a frame is its own. So a busy
+//! device that finds other sockets in front of its own opens another socket, and takes frames by
+//! that one. Sockets in front of the new one then belong to devices that are just as busy, or were
+//! opened since. A thread that lives for some milliseconds does what takes long: it looks at the
+//! order of sockets, makes the socket and its ring, and closes the old ones.
 //!
 //! By such a change no frame is lost, comes twice, or comes in another order, as long as no ring
-//! overruns. While both sockets are bound, all frames come by the old one, and are taken from it. Then
-//! the old socket is closed, and the frames that the new one has, too, are passed over.
+//! overruns. While both sockets are bound, all frames come by the old one, and are taken from it.
+//! Then the old socket is closed, and the frames that the new one has, too, are passed over.
 //!
-//! A filter in the kernel costs a frame 40 nanoseconds, however short the filter is. So a busy device
-//! that finds no other on its interface has no filter, where the protocol is RoCE's own: until it sees
-//! a frame that is not its own, or finds another device, or sleeps. Each frame is checked here, even
-//! behind a filter, since frames that came before the filter was attached are still in the ring.
+//! A filter in the kernel costs a frame 40 nanoseconds, however short the filter is. So a busy
+//! device that finds no other on its interface has no filter, where the protocol is RoCE's own:
+//! until it sees a frame that is not its own, or finds another device, or sleeps. Each frame is
+//! checked here, even behind a filter, since frames that came before the filter was attached are
+//! still in the ring.
 
 #[cfg(test)]
 mod tests;
@@ -34,11 +35,12 @@ use super::socket_order::{self, SocketPlace};
 use crate::sys::packet::PacketSocket;
 use crate::sys::{thread as own_thread, virtio};
 
-/// How long both sockets are bound. Frames that the new socket was not asked for have come by the old
-/// one then. That takes microseconds, or one or two milliseconds where a driver hands frames up by the
-/// batch.
+/// How long both sockets are bound. Frames that the new socket was not asked for have come by the
+/// old one then. That takes microseconds, or one or two milliseconds where a driver hands frames up
+/// by the batch.
 const OVERLAP: Duration = Duration::from_millis(10);
-/// How often a driver that sleeps is woken to look whether a thread is done, or the overlap is over.
+/// How often a driver that sleeps is woken to look whether a thread is done, or the overlap is
+/// over.
 const STEP: Duration = Duration::from_millis(5);
 /// The bytes of stack of a thread that reads a table and makes some calls.
 const STACK: usize = 128 << 10;
@@ -65,15 +67,16 @@ pub struct Intake {
 #[derive(Default)]
 enum Stage {
     #[default]
-    Rest,
+    /// No change is under way.
+    Idle,
     /// A thread looks which sockets are in front and, if any are, makes a new socket.
     Looking(JoinHandle<LookOutcome>),
     /// The old socket and the new one are both bound.
     Overlap { until: Time },
     /// The frames that the old socket had at the end of the overlap are taken.
     Ending,
-    /// A thread closes the old socket, and frames of the new socket are passed over that were taken from
-    /// the old one.
+    /// A thread closes the old socket, and frames of the new socket are passed over that were taken
+    /// from the old one.
     Leaving(Option<JoinHandle<()>>),
 }
 
@@ -102,7 +105,7 @@ impl Intake {
         let source = recipe.make()?;
         recipe.begin(&source)?;
         let long = recipe.runs.then(|| vec![0; virtio::LEN + LONGEST].into());
-        let (schedule, stage, overlap) = (Schedule::new(), Stage::Rest, None);
+        let (schedule, stage, overlap) = (Schedule::new(), Stage::Idle, None);
         let (lost, strangers, filters) = (0, 0, true);
         Ok(Self { source, long, recipe, lost, strangers, schedule, filters, stage, overlap })
     }
@@ -163,8 +166,8 @@ impl Intake {
     #[cold]
     fn next_of_two(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
         let Some(Overlap { old, duplicates, rest }) = &mut self.overlap else { return false };
-        // Frames of the new socket are passed over even while frames are taken from the old one, or the
-        // new ring would overrun.
+        // Frames of the new socket are passed over even while frames are taken from the old one, or
+        // the new ring would overrun.
         while self.source.head().is_some_and(|head| duplicates.pass(head)) {
             self.source.next(&mut self.long, &None, |_, _| ());
         }
@@ -196,32 +199,32 @@ impl Intake {
 
     /// Returns the time when [`go_on`](Self::go_on) is to be called, if no frame comes.
     pub fn next_step(&self, now: Time) -> Option<Time> {
-        (!matches!(self.stage, Stage::Rest)).then(|| now + STEP)
+        (!matches!(self.stage, Stage::Idle)).then(|| now + STEP)
     }
 
-    /// Goes on with a change to a socket in front of the others, if it is time. Must not be called while
-    /// a driver sleeps on the [listening](Self::listening) socket. The [socket](Self::socket) may be
-    /// another one afterwards.
+    /// Goes on with a change to a socket in front of the others, if it is time. Must not be called
+    /// while a driver sleeps on the [listening](Self::listening) socket. The [socket](Self::socket)
+    /// may be another one afterwards.
     #[cold]
     pub fn go_on(&mut self, now: Time) {
         self.stage = match mem::take(&mut self.stage) {
-            Stage::Rest if self.schedule.begins(now) => self.look(),
+            Stage::Idle if self.schedule.begins(now) => self.look(),
             Stage::Looking(found) if found.is_finished() => match found.join() {
                 Ok(found) => self.change(found, now),
-                Err(_) => Stage::Rest,
+                Err(_) => Stage::Idle,
             },
             Stage::Overlap { until } if now >= until => {
-                self.counts_rest();
+                self.expect_full_ring();
                 Stage::Ending
             }
-            Stage::Ending if self.has_no_rest() => self.leave(),
-            Stage::Leaving(left) if self.has_no_rest() && has_ended(&left) => {
+            Stage::Ending if self.has_none_left() => self.leave(),
+            Stage::Leaving(left) if self.has_none_left() && has_ended(&left) => {
                 self.overlap = None;
-                Stage::Rest
+                Stage::Idle
             }
             stage => stage,
         };
-        if matches!(self.stage, Stage::Rest) {
+        if matches!(self.stage, Stage::Idle) {
             self.schedule.rests();
         }
     }
@@ -238,14 +241,14 @@ impl Intake {
             Ok(SocketPlace::Behind) => LookOutcome::Behind(recipe.make_like(shape).ok()),
             Err(_) => LookOutcome::Behind(None),
         };
-        aside(look).map_or(Stage::Rest, Stage::Looking)
+        aside(look).map_or(Stage::Idle, Stage::Looking)
     }
 
     /// Goes on with a new socket, if there is one.
     fn change(&mut self, found: LookOutcome, now: Time) -> Stage {
         self.schedule.found(matches!(found, LookOutcome::Behind(_)));
         self.filter(!matches!(found, LookOutcome::Alone));
-        let LookOutcome::Behind(Some(new)) = found else { return Stage::Rest };
+        let LookOutcome::Behind(Some(new)) = found else { return Stage::Idle };
         if self.recipe.begin(&new).is_err() {
             return Stage::Leaving(aside(move || drop(new)));
         }
@@ -255,8 +258,8 @@ impl Intake {
         Stage::Overlap { until: now + OVERLAP }
     }
 
-    /// Attaches the filter that passes only the device's own frames, or removes it where the device can
-    /// do without. If the kernel refuses, the next call tries again.
+    /// Attaches the filter that passes only the device's own frames, or removes it where the device
+    /// can do without. If the kernel refuses, the next call tries again.
     pub fn filter(&mut self, own: bool) {
         let own = own || self.recipe.own.is_none();
         if self.filters == own {
@@ -273,7 +276,7 @@ impl Intake {
 
     /// Has a thread close the old socket, which takes milliseconds.
     fn leave(&mut self) -> Stage {
-        self.counts_rest();
+        self.expect_full_ring();
         let old = self.overlap.as_mut().and_then(|overlap| overlap.old.take());
         Stage::Leaving(old.and_then(|mut old| {
             self.lost += old.overrun();
@@ -282,13 +285,13 @@ impl Intake {
     }
 
     /// Counts the frames that the present stage must see to at most: as many as a ring holds.
-    fn counts_rest(&mut self) {
+    fn expect_full_ring(&mut self) {
         let slots = self.source.shape.slots;
         self.overlap.iter_mut().for_each(|overlap| overlap.rest = slots);
     }
 
     /// Returns whether all frames of the present stage were taken, or passed over.
-    fn has_no_rest(&self) -> bool {
+    fn has_none_left(&self) -> bool {
         self.overlap.as_ref().is_none_or(|overlap| overlap.rest == 0)
     }
 }

@@ -1,8 +1,9 @@
-//! What raw devices have in common: they send and receive whole Ethernet frames through packet sockets.
+//! What raw devices have in common: they send and receive whole Ethernet frames through packet
+//! sockets.
 //!
 //! A packet that is alone leaves through a plain socket; a run of them through one that tells the
-//! kernel how to cut it, which costs a frame a quarter of a microsecond. All frames arrive through one
-//! ring, in their order; which socket's ring that is may change.
+//! kernel how to cut it, which costs a frame a quarter of a microsecond. All frames arrive through
+//! one ring, in their order; which socket's ring that is may change.
 
 mod device;
 mod duplicates;

@@ -13,14 +13,14 @@ use crate::sys::packet::PacketSocket;
 
 /// How a raw device knows its peers.
 pub trait Peers: Send + 'static {
-    /// True if packets to peers may go in runs. If they don't, each leaves when it is pushed, and none
-    /// may be of IPv4, whose packets need identifications.
+    /// True if packets to peers may go in runs. If they don't, each leaves when it is pushed, and
+    /// none may be of IPv4, whose packets need identifications.
     const RUNS: bool;
     /// The most bytes of memory that knowing peers takes.
     const MEMORY: usize = 0;
 
-    /// Finds the way to a peer, as [`Device::reach`](crate::Device::reach) does. Questions to others are
-    /// sent through `socket`.
+    /// Finds the way to a peer, as [`Device::reach`](crate::Device::reach) does. Questions to
+    /// others are sent through `socket`.
     fn reach(
         &mut self,
         peer: &Address,
@@ -28,14 +28,15 @@ pub trait Peers: Send + 'static {
         socket: &PacketSocket,
     ) -> Result<Option<Way>, ReachError>;
 
-    /// Handles a frame that is about peers, and answers it. Returns false for a frame that is the NIC's.
+    /// Handles a frame that is about peers, and answers it. Returns false for a frame that is the
+    /// NIC's.
     #[inline]
     fn take(&mut self, _frame: &[u8], _socket: &PacketSocket) -> bool {
         false
     }
 
-    /// Handles frames that came by another socket, and asks again where nobody answered. Returns how
-    /// many frames came.
+    /// Handles frames that came by another socket, and asks again where nobody answered. Returns
+    /// how many frames came.
     #[inline]
     fn turn(&mut self, _clock: &Clock, _socket: &PacketSocket) -> usize {
         0

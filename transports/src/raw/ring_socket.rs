@@ -10,8 +10,8 @@ use crate::sys::filter::{Test, takes};
 use crate::sys::packet::{Kept, PacketSocket, ReceiveRing, RingFrame};
 use crate::sys::virtio;
 
-/// The size and the number of a ring's slots. Their size is an odd number of cache lines, so that they
-/// do not all begin in the same sets of the cache.
+/// The size and the number of a ring's slots. Their size is an odd number of cache lines, so that
+/// they do not all begin in the same sets of the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     slot: usize,
@@ -37,8 +37,8 @@ pub struct Recipe {
     pub index: u32,
     pub protocol: EtherType,
     pub filter: Vec<Vec<Test>>,
-    /// The tests of `filter`, where it is a single list of two, and frames of the protocol are hardly
-    /// for anybody but packet sockets.
+    /// The tests of `filter`, where it is a single list of two, and frames of the protocol are
+    /// hardly for anybody but packet sockets.
     pub own: Option<[Test; 2]>,
     /// True if runs arrive whole.
     pub runs: bool,
@@ -54,8 +54,8 @@ impl Recipe {
         self.make_of(socket, shape)
     }
 
-    /// Makes another socket with a ring of a shape. A process that has given up rights since the first
-    /// socket was made would need a larger ring, and gets an error.
+    /// Makes another socket with a ring of a shape. A process that has given up rights since the
+    /// first socket was made would need a larger ring, and gets an error.
     pub fn make_like(&self, shape: Shape) -> io::Result<RingSocket> {
         let socket = PacketSocket::open(self.runs)?;
         match self.shape(&socket)? == shape {
@@ -118,9 +118,9 @@ impl RingSocket {
         self.ring.give_back();
     }
 
-    /// Passes the next frame to `take`, and the size of its packets if the frame is a run. A frame that
-    /// fails the tests `own` is not passed on. `long` is memory for a frame that does not fit a slot.
-    /// Returns what became of the frame, or `None` if there was no frame.
+    /// Passes the next frame to `take`, and the size of its packets if the frame is a run. A frame
+    /// that fails the tests `own` is not passed on. `long` is memory for a frame that does not fit
+    /// a slot. Returns what became of the frame, or `None` if there was no frame.
     #[inline]
     pub fn next(
         &mut self,

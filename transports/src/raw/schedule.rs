@@ -6,16 +6,16 @@ use doorbell_core::time::Time;
 
 /// After how many frames a device looks. A device that is not busy need not look.
 const FRAMES: u32 = 4096;
-/// How long a device waits between two looks. After each look that found another socket in front, the
-/// pause is doubled, since that one may be as busy.
+/// How long a device waits between two looks. After each look that found another socket in front,
+/// the pause is doubled, since that one may be as busy.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between two looks.
 const LONGEST: Duration = Duration::from_secs(64);
 
 /// Decides by counting frames, and then by the time, when a device looks.
 pub struct Schedule {
-    /// How many frames may be taken until something may be to be done. Zero while something is under
-    /// way, which each turn looks after.
+    /// How many frames may be taken until something may be to be done. Zero while something is
+    /// under way, which each turn looks after.
     left: u32,
     next: Time,
     pause: Duration,

@@ -22,9 +22,9 @@ pub enum SocketPlace {
     Behind,
 }
 
-/// Finds the place of the socket `own`. The kernel first asks the socket that was bound last, which as
-/// a rule was opened last, and each socket takes a tenth of a microsecond to say no. A socket that is
-/// not of this thread's namespace is an error.
+/// Finds the place of the socket `own`. The kernel first asks the socket that was bound last, which
+/// as a rule was opened last, and each socket takes a tenth of a microsecond to say no. A socket
+/// that is not of this thread's namespace is an error.
 pub fn place_of(own: &PacketSocket, index: u32, protocol: EtherType) -> io::Result<SocketPlace> {
     let own = own.inode()?;
     let sockets = fs::read_to_string(SOCKETS)?;
@@ -32,8 +32,8 @@ pub fn place_of(own: &PacketSocket, index: u32, protocol: EtherType) -> io::Resu
     among(&sockets, own, index, protocol).ok_or_else(elsewhere)
 }
 
-/// Finds the place of a socket in the kernel's list, where the first socket was opened first. `None` if
-/// the list does not have the socket.
+/// Finds the place of a socket in the kernel's list, where the first socket was opened first.
+/// `None` if the list does not have the socket.
 fn among(sockets: &str, own: u64, index: u32, protocol: EtherType) -> Option<SocketPlace> {
     let sockets = sockets.lines().skip(1).filter_map(Entry::read);
     let alike = |socket: &Entry| (socket.index, socket.protocol) == (index, protocol.0);
@@ -54,8 +54,8 @@ struct Entry {
 }
 
 impl Entry {
-    /// Reads a line, whose fields are: address, references, kind, protocol, interface, whether the socket
-    /// receives, bytes that wait, user, inode.
+    /// Reads a line, whose fields are: address, references, kind, protocol, interface, whether the
+    /// socket receives, bytes that wait, user, inode.
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.split_whitespace();
         let protocol = u16::from_str_radix(fields.nth(3)?, 16).ok()?;

@@ -5,16 +5,16 @@ use doorbell_core::wire::ServiceId;
 /// Something that a process which shares an interface is told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
-    /// The processes that must know this one's tag know it, and the tag may be used from here on. This
-    /// event comes once.
+    /// The processes that must know this one's tag know it, and the tag may be used from here on.
+    /// This event comes once.
     Welcome,
-    /// The process that takes this event answers for the whole interface from here on. The owner before has
-    /// ended.
+    /// The process that takes this event answers for the whole interface from here on. The owner
+    /// before has ended.
     BecameOwner,
     /// A process with this tag has joined.
     Joined(u32),
-    /// No process has this tag. The event comes when a process has ended; and a new owner tells of all
-    /// free tags.
+    /// No process has this tag. The event comes when a process has ended; and a new owner tells of
+    /// all free tags.
     Left(u32),
     /// A process other than this one listens to this service.
     Listens(ServiceId),

@@ -84,7 +84,7 @@ fn who_says_what_makes_no_sense_is_hung_up_on_and_the_rest_is_as_it_was() {
         let liar = call(&key, &hello);
         until(&mut owner, |events| events.contains(&Event::Joined(tag)));
         liar.send(says, None).expect("room");
-        // It has no such tag in truth, so it has left as well.
+        // The liar has not claimed the tag, so its process counts as gone.
         let events = until(&mut owner, |events| events.contains(&Event::Left(tag)));
         assert_eq!(events, [Event::Left(tag)]);
     }
@@ -122,10 +122,10 @@ fn who_changes_all_its_services_again_and_again_fills_no_memory() {
     let restless = call(&key, &message::write(tag, Some(&services(0))));
     for round in 1..100 {
         let all = services(round * SERVICES as u64);
-        // Until the owner has heard something of it, there may be no room.
+        // There may be no room in the socket until the owner has read a message.
         let _ = restless.send(&message::write(tag, Some(&all)), None);
         owner.turn();
-        // 16 connections are heard at once, of each a message, which takes away and adds.
+        // A turn takes a message of each of up to 16 connections, which removes and adds services.
         assert!(
             owner.roster.events.len() <= 16 * 2 * SERVICES + 1,
             "{}",

@@ -31,8 +31,8 @@ impl Member {
     /// When the owner is lost: the reason, in words.
     pub fn turn(&mut self, roster: &mut Roster) -> Result<(), &'static str> {
         self.hear(roster)?;
-        // The first message has the services that this process has already, and later ones those that
-        // it wants.
+        // The first message has the services that this process has already, and later ones those
+        // that it wants.
         let has = roster.of(roster.own).cloned().unwrap_or_default();
         let ask = if self.asked.is_none() { has } else { roster.wanted.clone() };
         let due = self.asked.is_none() || self.answered && self.asked.as_ref() != Some(&ask);
@@ -43,8 +43,8 @@ impl Member {
         Ok(())
     }
 
-    /// Takes all messages of the owner, even the last ones of an owner that was killed: the first sign
-    /// of its end may come before them.
+    /// Takes all messages of the owner, even the last ones of an owner that was killed: the first
+    /// sign of its end may come before them.
     fn hear(&mut self, roster: &mut Roster) -> Result<(), &'static str> {
         let (mut bytes, mut ends) = ([0; LONGEST + 1], 0);
         for _ in 0..MOST_AT_ONCE {

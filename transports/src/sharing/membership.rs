@@ -30,8 +30,8 @@ const WATCHING: &str = "watching sockets";
 /// The other processes take the drop of a membership for the end of the process: so the connection
 /// manager and the device are to be dropped before.
 pub struct Membership {
-    /// The claim that holds the tag. It is dropped first, so that processes which hear of the end find
-    /// the tag free.
+    /// The claim that holds the tag. It is dropped first, so that processes which hear of the end
+    /// find the tag free.
     _claim: Claim,
     key: Box<str>,
     pub(super) roster: Roster,
@@ -61,11 +61,13 @@ pub(super) enum Role {
 
 impl Membership {
     /// Shares whatever a key stands for with all processes that give the same key, in the same
-    /// network namespace. For the device `packet` that is `packet/INDEX`, the interface's number:
-    /// names may change. The most are 80 bytes. Turns must be taken in that namespace, too.
+    /// network namespace. For the device `packet` the key is `packet/INDEX`, with the number of the
+    /// interface, since names may change. A key has at most 80 bytes. Turns must be taken in the
+    /// same namespace, too.
     ///
     /// # Errors
-    /// When another user shares it, there are too many processes, or the system refuses.
+    /// When processes of another user share it, there are too many processes, or the system
+    /// refuses.
     pub fn join(key: &str) -> Result<Self, SharingError> {
         let watching = || SharingError::system(key, WATCHING);
         let (tag, claim) = claim_any(key)?;
@@ -81,7 +83,7 @@ impl Membership {
         Ok(new)
     }
 
-    /// Shares an interface with all processes that do the same.
+    /// Shares an interface with all processes that share it in this way.
     ///
     /// # Errors
     /// As [`join`](Self::join), and when there is no such interface.
@@ -129,14 +131,15 @@ impl Membership {
     }
 
     /// Gives a service back, or takes back the question for it. To be called when the connection
-    /// manager has stopped to listen.
+    /// manager has stopped listening.
     pub fn stop(&mut self, service: ServiceId) {
         self.roster.stop(service);
         self.wake_after(Duration::ZERO);
     }
 
-    /// Returns the next event. If there is none, this first takes messages of the other processes; and
-    /// if there is still none, it is time to sleep until the [readiness](Self::readiness) tells.
+    /// Returns the next event. If there is none, this first takes messages of the other processes;
+    /// and if there is still none, it is time to sleep until the [readiness](Self::readiness)
+    /// tells.
     ///
     /// The others are told what this process knows when it has taken all events, and acted upon
     /// them. So an owner that is slow to take events is never wrong, but all others wait for it.
@@ -147,14 +150,14 @@ impl Membership {
         self.roster.events.pop_front()
     }
 
-    /// Returns a descriptor that is readable when there is something to do. It stays the same, and may
-    /// stay in an epoll instance.
+    /// Returns a descriptor that is readable when there is something to do. It stays the same, and
+    /// may stay in an epoll instance.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.timer.readiness()
     }
 
-    /// Returns what keeps this process from its part at this moment, if something does. The process goes
-    /// on trying.
+    /// Returns what keeps this process from its part at this moment, if something does. The process
+    /// goes on trying.
     pub fn trouble(&self) -> Option<Trouble> {
         let found = match &self.role {
             Role::Owner(owner) if !owner.settled => "not all processes there have come to this one",
@@ -183,7 +186,8 @@ impl Membership {
             Role::Member(member) => match member.turn(&mut self.roster) {
                 Ok(()) => NEVER,
                 Err(why) => {
-                    // Another owner is looked for at once, but after a pause where each only hangs up.
+                    // Another owner is looked for at once, but after a pause where each only hangs
+                    // up.
                     let after = if member.known { Duration::ZERO } else { PAUSE };
                     self.role = Role::Seeking(format!("the owner is lost: {why}"));
                     after
@@ -229,13 +233,14 @@ impl Membership {
 
     /// Makes the readiness readable after some time.
     fn wake_after(&mut self, after: Duration) {
-        // It can't fail: the timer of a live descriptor can be set, and the sockets are watched already.
+        // It can't fail: the timer of a live descriptor can be set, and the sockets are watched
+        // already.
         let _ = self.timer.arm(empty::<BorrowedFd<'_>>(), Some(after));
     }
 }
 
-/// Takes a tag that is drawn at random, so that packets for a process that has ended hardly ever find
-/// another process with its tag.
+/// Takes a tag that is drawn at random, so that packets for a process that has ended hardly ever
+/// find another process with its tag.
 fn claim_any(key: &str) -> Result<(u32, Claim), SharingError> {
     let [drawn] = sys::random().map_err(SharingError::system(key, "getting random numbers"))?;
     // Each tag is tried twice: an owner that looks who is there takes free tags for a moment.

@@ -1,10 +1,10 @@
-//! The messages of processes that share an interface. A message says that the process of a tag is there,
-//! with all services that the process listens to, or that it is gone.
+//! The messages of processes that share an interface. A message says that the process of a tag is
+//! there, with all services that the process listens to, or that it is gone.
 //!
-//! There is no other message. A member sends one about itself, as a request; the owner sends them about
-//! all processes, and about the member itself as the answer. Since each message has all services,
-//! nothing is queued for a process that is slow to read: when there is room again, it is sent the
-//! present state.
+//! There is no other message. A member sends one about itself, as a request; the owner sends them
+//! about all processes, and about the member itself as the answer. Since each message has all
+//! services, nothing is queued for a process that is slow to read: when there is room again, it is
+//! sent the present state.
 
 use std::collections::BTreeSet;
 
@@ -37,8 +37,8 @@ pub(super) fn write(tag: u32, services: Option<&Services>) -> Vec<u8> {
     [VERSION, kind, tag as u8].into_iter().chain(listed).collect()
 }
 
-/// Reads the tag of a process from a message, and the process's services, unless it is gone. `None` if the
-/// bytes are no message.
+/// Reads the tag of a process from a message, and the process's services, unless it is gone. `None`
+/// if the bytes are no message.
 pub(super) fn read(bytes: &[u8]) -> Option<(u32, Option<Services>)> {
     let [VERSION, kind, tag, ref listed @ ..] = *bytes else { return None };
     let (listed, rest) = listed.as_chunks();

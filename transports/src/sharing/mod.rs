@@ -1,27 +1,27 @@
-//! Sharing an interface among processes: which one is its owner, which tag each has, and which services
-//! each listens to.
+//! Sharing an interface among processes: which one is its owner, which tag each has, and which
+//! services each listens to.
 //!
 //! Every process on an interface sees every datagram for queue pair 1; names of connections and
 //! numbers of queue pairs carry a tag that says which process they belong to; and one process, the
-//! owner, answers datagrams that belong to no process. A [`Membership`] is a process's part in agreeing
-//! upon all this.
+//! owner, answers datagrams that belong to no process. A [`Membership`] is a process's part in
+//! agreeing upon all this.
 //!
 //! Sharing rests on one thing: in a network namespace, the kernel gives the abstract name of a Unix
 //! socket to one process at a time, and takes the name back when that process ends, even if it is
 //! killed.
 //!
-//! * A **tag** is such a name. No two living processes can have the same tag, whichever process is the
-//!   owner.
-//! * The **owner** is the process that has the owner's name. All others are connected to the owner, and
-//!   hear at once of its end: each tries to take the name, one gets it, and the rest connect to that
-//!   one.
+//! * A **tag** is such a name. No two living processes can have the same tag, whichever process is
+//!   the owner.
+//! * The **owner** is the process that has the owner's name. All others are connected to the owner,
+//!   and hear at once of its end: each tries to take the name, one gets it, and the rest connect to
+//!   that one.
 //! * A **service** is granted by the owner, to one process at a time. The owner tells the other
 //!   processes before the one that asked, since any of them may be the next owner.
 //!
 //! A new owner neither refuses nor grants anything before it has heard every process whose tag is
-//! taken; so it never gives away a service that a process has. Meanwhile nobody refuses connections,
-//! and peers ask again. A process that has a tag and does not come for a second (it is stopped, say)
-//! is waited for no longer.
+//! taken; so it never gives away a service that a process has. Meanwhile nobody refuses
+//! connections, and peers ask again. A process that has a tag and does not come for a second (it is
+//! stopped, say) is waited for no longer.
 //!
 //! All processes on an interface run as one user. Processes of other users are not spoken to, and a
 //! process that finds one in the way is told whose it is. There are at most 63 processes, with

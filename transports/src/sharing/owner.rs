@@ -1,5 +1,5 @@
-//! The owner of an interface: it takes the messages of the members, decides which process listens to
-//! which service, and tells all.
+//! The owner of an interface: it takes the messages of the members, decides which process listens
+//! to which service, and tells all.
 
 use std::io;
 use std::time::Duration;
@@ -21,7 +21,8 @@ pub(super) const PAUSE: Duration = Duration::from_millis(10);
 /// A time that is not meant to pass.
 pub(super) const NEVER: Duration = Duration::from_secs(3600);
 
-/// The most connections of an owner: more than there are tags, for processes that have not told theirs.
+/// The most connections of an owner: more than there are tags, for processes that have not told
+/// theirs.
 const MOST: usize = 80;
 
 /// The number by which the listening socket is watched. Connections have other numbers.
@@ -37,8 +38,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The owner of an interface, with the connections of the members.
 pub(super) struct Owner {
     listener: Listener,
-    /// True while no connections are accepted, since too many descriptors that strangers have passed wait
-    /// to be closed.
+    /// True while no connections are accepted, since too many descriptors that strangers have
+    /// passed wait to be closed.
     shut: bool,
     connections: Vec<Connection>,
     /// The number of the connection that came last.
@@ -84,8 +85,9 @@ impl Owner {
         self.clock.now().since(self.since) > GRACE
     }
 
-    /// Takes and sends messages. To be called when the program has taken all events, since the members
-    /// are told what it has been told. Returns after what time to call this again, if no message comes.
+    /// Takes and sends messages. To be called when the program has taken all events, since the
+    /// members are told what it has been told. Returns after what time to call this again, if no
+    /// message comes.
     pub fn turn(&mut self, roster: &mut Roster, watch: &Epoll, key: &str) -> Duration {
         if self.settled {
             roster.judge(&roster.wanted.clone(), |roster, service| {
@@ -117,9 +119,9 @@ impl Owner {
         }
     }
 
-    /// Tells all members what is new; and then answers those that asked, since by then the others, any of
-    /// which may be the next owner, know what was decided. No member is answered before all processes
-    /// were heard, which may have services from another owner.
+    /// Tells all members what is new; and then answers those that asked, since by then the others,
+    /// any of which may be the next owner, know what was decided. No member is answered before all
+    /// processes were heard, which may have services from another owner.
     fn tell(&mut self, roster: &mut Roster, watch: &Epoll) {
         let changed = std::mem::take(&mut roster.changed);
         for to in &mut self.connections {

@@ -1,5 +1,5 @@
-//! The roster: which processes share an interface, and which services each listens to, as far as this
-//! process knows.
+//! The roster: which processes share an interface, and which services each listens to, as far as
+//! this process knows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -81,9 +81,9 @@ impl Roster {
         self.changed |= bit(tag);
     }
 
-    /// Adds events for the services that another process has begun or ceased to listen to. Messages about
-    /// several processes come in any order, so a service may seem to have two listeners while it passes
-    /// from one to the other. That is no event.
+    /// Adds events for the services that another process has begun or ceased to listen to. Messages
+    /// about several processes come in any order, so a service may seem to have two listeners while
+    /// it passes from one to the other. That is no event.
     fn compare(&mut self, tag: u32, before: &Services, now: &Services) {
         for &service in before.difference(now) {
             if self.is_free_for(self.own, service) {
@@ -91,8 +91,8 @@ impl Roster {
             }
         }
         for &service in now.difference(before) {
-            // If this process had the service, the owner did not hear of that in time. What the owner says
-            // counts.
+            // If this process had the service, the owner did not hear of that in time. What the
+            // owner says counts.
             self.judge(&[service].into(), |_, _| false);
             let others = self.known.iter().filter(|(other, _)| ![tag, self.own].contains(other));
             if others.into_iter().all(|(_, has)| !has.contains(&service)) {
@@ -109,8 +109,8 @@ impl Roster {
         }
     }
 
-    /// Decides on the services that this process asked for and still wants. `granted` says which of them
-    /// are granted; the others are another process's.
+    /// Decides on the services that this process asked for and still wants. `granted` says which of
+    /// them are granted; the others are another process's.
     pub fn judge(&mut self, asked: &Services, granted: impl Fn(&Self, ServiceId) -> bool) {
         for &service in asked.intersection(&self.wanted.clone()) {
             let granted = granted(self, service);

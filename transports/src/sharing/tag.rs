@@ -8,7 +8,8 @@ use crate::sys::unix::Claim;
 /// The number of bits of a tag. It can't be chosen, since all processes on an interface must agree.
 pub const TAG_BITS: u32 = 6;
 
-/// The range of all tags. Tag 0 is for processes that share with nobody, and keeps clear of InfiniBand's own numbers.
+/// The range of all tags. Tag 0 is for processes that share with nobody, and keeps clear of
+/// InfiniBand's own numbers.
 pub(super) const TAGS: RangeInclusive<u32> = 1..=(1 << TAG_BITS) - 1;
 
 /// Returns the name that the owner has.

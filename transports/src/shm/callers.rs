@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use super::handshakes::{LISTENER, listening};
 use super::link::{Segment, Side, receive, send};
-use super::message::{LONGEST, Message, Refusal};
+use super::message::{LONGEST, Message, Refusal, Unreadable};
 use super::state::Shm;
 use crate::device::Trouble;
 use crate::sys::deferred_close;
@@ -31,7 +31,7 @@ impl Shm {
             let socket = match self.handshakes.listener.as_ref().map(Listener::accept) {
                 Some(Ok(socket)) => socket,
                 Some(Err(why)) if why.kind() == io::ErrorKind::ResourceBusy => {
-                    return self.stop_accepting();
+                    return self.pause_accepting();
                 }
                 Some(Err(why)) if Limit::behind(&why).is_some() => return self.turn_away(),
                 _ => return,
@@ -53,10 +53,10 @@ impl Shm {
         }
     }
 
-    /// Stops accepting callers until there is room for descriptors that strangers pass. Callers wait
-    /// meanwhile.
+    /// Stops accepting callers until there is room for descriptors that strangers pass. Callers
+    /// wait meanwhile.
     #[cold]
-    fn stop_accepting(&mut self) {
+    fn pause_accepting(&mut self) {
         if let Some(listener) = &self.handshakes.listener
             && self.watch.remove(listener).is_ok()
         {
@@ -67,7 +67,7 @@ impl Shm {
 
     /// Accepts callers again, if there is room.
     #[cold]
-    pub(super) fn open_again(&mut self) {
+    pub(super) fn resume_accepting(&mut self) {
         if let Some(listener) = &self.handshakes.listener
             && deferred_close::has_room()
             && self.watch.add(listener, LISTENER).is_ok()
@@ -77,7 +77,7 @@ impl Shm {
     }
 
     /// Returns the trouble of a device that accepts no callers, or `None` if it accepts them.
-    pub(super) fn held_up(&self) -> Option<Trouble> {
+    pub(super) fn accept_trouble(&self) -> Option<Trouble> {
         if !self.handshakes.shut {
             return None;
         }
@@ -94,8 +94,8 @@ impl Shm {
         })
     }
 
-    /// Tells callers that there is no descriptor left for them. Otherwise they would wait for an answer
-    /// in vain.
+    /// Tells callers that there is no descriptor left for them. Otherwise they would wait for an
+    /// answer in vain.
     #[cold]
     fn turn_away(&mut self) {
         for _ in 0..MOST_CALLERS {
@@ -136,14 +136,14 @@ impl Shm {
         // The caller is trusted, or would have been refused. The descriptors it passes are memory.
         socket.let_descriptors_in();
         match Message::read(&bytes[..len]) {
-            Some(Ok(Message::Hello { lines, name })) => match self.offer(&socket, lines, name) {
+            Ok(Message::Hello { lines, name }) => match self.offer(&socket, lines, name) {
                 Ok(segment) => {
                     self.handshakes.calls.retain(|call| *call.name != *name);
                     self.link(&segment, Side::Called, socket, name);
                 }
                 Err(why) => self.refuse(&socket, why),
             },
-            Some(Err(why)) => self.refuse(&socket, why),
+            Err(Unreadable::OtherVersion) => self.refuse(&socket, Refusal::Version),
             _ => self.statistics.strangers += 1,
         }
     }

@@ -14,8 +14,8 @@ use crate::sys::unix::Sealed;
 use crate::sys::unix::{ReceivedMessage, Socket};
 
 impl Shm {
-    /// Calls a peer, whose answer is then awaited. `since` is the time of the first try, if too many
-    /// callers were waiting there.
+    /// Calls a peer, whose answer is then awaited. `since` is the time of the first try, if too
+    /// many callers were waiting there.
     pub(super) fn call(
         &mut self,
         name: &str,
@@ -75,7 +75,7 @@ impl Shm {
         };
         let socket = call.socket.take();
         call.failed = match (Message::read(&bytes[..len]), fd, socket) {
-            (Some(Ok(Message::Answer(Ok(lines)))), Some(fd), Some(socket)) => {
+            (Ok(Message::Answer(Ok(lines))), Some(fd), Some(socket)) => {
                 let fits = lines <= self.handshakes.lines;
                 let found = fits.then(|| Sealed::received(fd, Segment::bytes(lines) as u64));
                 match found.and_then(Result::ok).map(|sealed| Segment::of(sealed, lines)) {
@@ -95,12 +95,12 @@ impl Shm {
                 }
             }
             // The peer calls, too, and its call goes on.
-            (Some(Ok(Message::Answer(Err(Refusal::Crossed)))), ..) => None,
-            (Some(Ok(Message::Answer(Err(Refusal::Stranger)))), _, Some(socket)) => {
+            (Ok(Message::Answer(Err(Refusal::Crossed))), ..) => None,
+            (Ok(Message::Answer(Err(Refusal::Stranger))), _, Some(socket)) => {
                 Some(CallError::Stranger(socket.holder()))
             }
-            (Some(Ok(Message::Answer(Err(why)))), ..) => Some(CallError::Refused(why.why())),
-            (None, ..) if len == 0 => Some(CallError::There("it hung up")),
+            (Ok(Message::Answer(Err(why))), ..) => Some(CallError::Refused(why.why())),
+            (Err(_), ..) if len == 0 => Some(CallError::There("it hung up")),
             _ => Some(CallError::There("its answer makes no sense")),
         };
     }

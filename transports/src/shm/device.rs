@@ -23,8 +23,8 @@ use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::grant::{Grant, GrantError, SharedMemory};
 use crate::sys::unix::PeerProcess;
 
-/// How many looks in a row may find something before peers are told what was settled. Otherwise they
-/// are told when a look finds nothing.
+/// How many looks in a row may find something before peers are told what was settled. Otherwise
+/// they are told when a look finds nothing.
 const MOST_BUSY: u32 = 4;
 
 /// How long a sleep lasts at most while a call is to be made again, or no callers are taken in.
@@ -188,7 +188,7 @@ impl Device for Shm {
     }
 
     fn trouble(&mut self) -> Option<Trouble> {
-        self.held_up()
+        self.accept_trouble()
     }
 
     fn statistics(&mut self) -> Statistics {
@@ -197,8 +197,8 @@ impl Device for Shm {
 
     fn grant(&mut self, to: PathId, tag: u128, memory: &SharedMemory) -> Result<(), GrantError> {
         let descriptor = memory.descriptor().ok_or(GrantError::Piece)?;
-        // Grants that the peer has taken make room. This may take a message that was to wake a driver
-        // that sleeps, so the driver is woken otherwise.
+        // Grants that the peer has taken make room. This may take a message that was to wake a
+        // driver that sleeps, so the driver is woken otherwise.
         self.listen_to(to);
         self.call_back();
         let up = |link: &&mut Link| link.state == PeerState::Up;

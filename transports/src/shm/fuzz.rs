@@ -24,8 +24,8 @@ pub struct RingEnds {
 }
 
 impl RingEnds {
-    /// Makes an end with rings of `lines` lines, a power of two from 256 to 65,536. The ring that it
-    /// writes may take `spare` bytes beside its memory from the beginning.
+    /// Makes an end with rings of `lines` lines, a power of two from 256 to 65,536. The ring that
+    /// it writes may take `spare` bytes beside its memory from the beginning.
     pub fn new(lines: u32, spare: usize) -> Self {
         let [incoming, outgoing] = [(); 2].map(|()| Region::new(ring::bytes(lines)));
         let reader = Reader::new(incoming.clone(), lines);
@@ -34,13 +34,14 @@ impl RingEnds {
         Self { incoming, outgoing, reader, writer }
     }
 
-    /// Returns the words of the ring that this end reads, and of the one that it writes. The peer may
-    /// write either at any time.
+    /// Returns the words of the ring that this end reads, and of the one that it writes. The peer
+    /// may write either at any time.
     pub fn words(&self) -> [&[AtomicU64]; 2] {
         [self.incoming.words(), self.outgoing.words()]
     }
 
-    /// Returns handles to the memory of the ring that this end reads, and of the one that it writes.
+    /// Returns handles to the memory of the ring that this end reads, and of the one that it
+    /// writes.
     pub fn memory(&self) -> [Region; 2] {
         [self.incoming.clone(), self.outgoing.clone()]
     }
@@ -99,6 +100,6 @@ impl std::fmt::Debug for RingEnds {
 
 /// Reads a message of a device's socket, and writes it again; `None` if the bytes are no message.
 pub fn shm_message_again(bytes: &[u8]) -> Option<Vec<u8>> {
-    let message = Message::read(bytes)?.ok()?;
+    let message = Message::read(bytes).ok()?;
     Some(message.write(&mut [0; LONGEST]).to_vec())
 }

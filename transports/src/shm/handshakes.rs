@@ -1,9 +1,10 @@
 //! Handshakes, by which links come about.
 //!
-//! A device that has joined listens by its name. Another device that wants a link calls: it connects,
-//! and says hello. The device that is called looks who the caller is, makes the memory, and sends the
-//! memory with its answer. The caller uses the memory only after it has seen the seals. The socket
-//! stays open, and its end tells each side that the other is gone, even if that was killed.
+//! A device that has joined listens by its name. Another device that wants a link calls: it
+//! connects, and says hello. The device that is called looks who the caller is, makes the memory,
+//! and sends the memory with its answer. The caller uses the memory only after it has seen the
+//! seals. The socket stays open, and its end tells each side that the other is gone, even if that
+//! was killed.
 //!
 //! There is one link between two names. If both devices call each other at once, the call of the
 //! lesser name goes on: the other device accepts that call and forgets its own.
@@ -21,8 +22,8 @@ use crate::sys::unix::{Listener, Reserve, Socket};
 /// How long a peer may take to answer a call.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The first number by which a socket is watched that belongs to no link. A link's socket is watched by
-/// the number of the link.
+/// The first number by which a socket is watched that belongs to no link. A link's socket is
+/// watched by the number of the link.
 pub(super) const OTHERS: u64 = 1 << 32;
 /// The number by which the listener is watched.
 pub(super) const LISTENER: u64 = OTHERS;
@@ -31,11 +32,11 @@ pub(super) const LISTENER: u64 = OTHERS;
 pub(super) struct Handshakes {
     pub name: Box<str>,
     pub listener: Option<Listener>,
-    /// A descriptor that is closed for a moment, when no other is left, to accept a caller and tell it
-    /// so.
+    /// A descriptor that is closed for a moment, when no other is left, to accept a caller and tell
+    /// it so.
     pub reserve: Option<Reserve>,
-    /// True while no callers are accepted, since too many descriptors that strangers have passed wait
-    /// to be closed.
+    /// True while no callers are accepted, since too many descriptors that strangers have passed
+    /// wait to be closed.
     pub shut: bool,
     /// The user and the process of the stranger who called last.
     pub stranger: Option<Holder>,
@@ -67,8 +68,8 @@ pub(super) struct Call {
     pub number: u64,
     pub name: Box<str>,
     pub since: Time,
-    /// The socket, while its answer is awaited. `None` of a call that has crossed the peer's own call,
-    /// which goes on instead.
+    /// The socket, while its answer is awaited. `None` of a call that has crossed the peer's own
+    /// call, which goes on instead.
     pub socket: Option<Socket>,
     /// True if the call is to be made again, since too many callers were waiting at the peer.
     pub again: bool,
@@ -115,7 +116,8 @@ impl Handshakes {
         self.calls.push(Call { number, name, since, socket, again, failed: None });
     }
 
-    /// Returns the error of a call that has failed, and forgets the call; `None` while the call goes on.
+    /// Returns the error of a call that has failed, and forgets the call; `None` while the call
+    /// goes on.
     pub fn outcome(&mut self, at: usize, now: Time) -> Result<Option<Way>, CallError> {
         let call = &mut self.calls[at];
         let late = now.since(call.since) > PATIENCE;

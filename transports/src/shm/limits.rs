@@ -15,8 +15,8 @@ pub struct Limits {
     /// streams go two to four times as fast through a ring that is longer than a processor's own
     /// cache.
     ///
-    /// Packets that are on their way, or read and not yet answered for, must fit into the ring, each in
-    /// whole lines of 64 bytes: 240 KiB always fit into a ring of 256 KiB or more.
+    /// Packets that are on their way, or read and not yet answered for, must fit into the ring,
+    /// each in whole lines of 64 bytes: 240 KiB always fit into a ring of 256 KiB or more.
     pub ring: usize,
     /// How many bytes this device may take for the rings that it writes, beside up to 256 KiB of
     /// each. What peers take for the rings that they write counts among their limits. A ring that

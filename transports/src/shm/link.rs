@@ -13,8 +13,8 @@ use crate::sys::mapping::populate;
 use crate::sys::unix::{ReceivedMessage, Socket};
 use crate::sys::unix::{Sealed, Words};
 
-/// The memory that the two ends of a link share, with both rings. Of long rings, only the first part is
-/// provided from the beginning.
+/// The memory that the two ends of a link share, with both rings. Of long rings, only the first
+/// part is provided from the beginning.
 pub(super) struct Segment {
     pub sealed: Sealed,
     words: Words,

@@ -8,8 +8,8 @@ use super::link::{Link, PeerState};
 use super::ring::Spare;
 use super::sleep::{self, Shared};
 
-/// The bits of a link's number that say in which slot the link is kept. The others count how often the
-/// slot was used, so that a number does not come back before all other numbers of the slot did.
+/// The bits of a link's number that say in which slot the link is kept. The others count how often
+/// the slot was used, so that a number does not come back before all other numbers of the slot did.
 const SLOT_BITS: u32 = 12;
 
 /// The most links that a device can have.
@@ -77,8 +77,9 @@ impl Links {
         self.live.iter().filter_map(|&slot| self.slots.get(usize::from(slot))?.as_ref())
     }
 
-    /// Puts links to doze from which nothing has come since the last call, while more than [`AWAKE`] are
-    /// awake. Their writers are told that the reader sleeps, and ring the bell with what they write.
+    /// Puts links to doze from which nothing has come since the last call, while more than
+    /// [`AWAKE`] are awake. Their writers are told that the reader sleeps, and ring the bell with
+    /// what they write.
     #[cold]
     pub fn doze(&mut self) {
         let Self { slots, live, .. } = self;
@@ -112,7 +113,7 @@ impl Links {
     }
 
     /// Ends the doze of a link, if it dozes.
-    pub fn rouse(&mut self, slot: u16) {
+    pub fn end_doze(&mut self, slot: u16) {
         let Some(link) = self.slots.get_mut(usize::from(slot)).and_then(Option::as_mut) else {
             return;
         };
@@ -138,26 +139,18 @@ impl Links {
         links.find(|link| link.state == PeerState::Up && *link.name == *name)
     }
 
-    /// Adds the link that `make` makes for a number. `None` if there are as many links as there may be.
-    pub fn add<E>(
-        &mut self,
-        make: impl FnOnce(PathId) -> Result<Link, E>,
-    ) -> Option<Result<&mut Link, E>> {
-        if self.is_full() {
-            return None;
-        }
+    /// Adds the link that `make` makes for a number. There must be room for a link.
+    pub fn add<E>(&mut self, make: impl FnOnce(PathId) -> Result<Link, E>) -> Result<&mut Link, E> {
+        assert!(!self.is_full(), "room for a link");
         let id = self.free.front().copied().unwrap_or(PathId(self.slots.len() as u32));
-        let mut link = match make(id) {
-            Ok(link) => link,
-            Err(why) => return Some(Err(why)),
-        };
+        let mut link = make(id)?;
         link.writer.may_take(self.spare.clone());
         if self.free.pop_front().is_none() {
             self.slots.push(None);
         }
         self.count += 1;
         self.live.push(slot(id));
-        Some(Ok(self.slots[usize::from(slot(id))].insert(link)))
+        Ok(self.slots[usize::from(slot(id))].insert(link))
     }
 
     pub fn remove(&mut self, slot: u16) -> Option<Link> {

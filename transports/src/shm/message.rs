@@ -19,8 +19,8 @@ pub(super) const LONGEST: usize = 6 + LONGEST_NAME;
 pub(super) enum Message<'a> {
     /// The first message of a caller: its name, and the most lines that its rings should have.
     Hello { lines: u32, name: &'a str },
-    /// The answer to a hello: how many lines each ring of the link has, and with it the descriptor of
-    /// the link's memory; or why there will be no link.
+    /// The answer to a hello: how many lines each ring of the link has, and with it the descriptor
+    /// of the link's memory; or why there will be no link.
     Answer(Result<u32, Refusal>),
     /// A message that wakes a reader, since there is something in the ring.
     Bell,
@@ -28,6 +28,15 @@ pub(super) enum Message<'a> {
     Grant { tag: u128, len: u64 },
     /// The receiver's program has taken a grant.
     GrantTaken,
+}
+
+/// Why bytes can't be read as a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    /// The bytes are a hello of another version, which is to be [refused](Refusal::Version).
+    OtherVersion,
+    /// The bytes are no message of any version.
+    Nonsense,
 }
 
 /// Why there will be no link.
@@ -133,15 +142,22 @@ impl<'a> Message<'a> {
         &to[..len]
     }
 
-    /// Reads a message from bytes. The inner error is the refusal that a hello of another version is to be
-    /// answered with; `None` means that the bytes are no message.
-    pub fn read(bytes: &'a [u8]) -> Option<Result<Self, Refusal>> {
-        let message = match *bytes {
+    /// Reads a message from bytes, which must be that message and nothing else.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, Unreadable> {
+        match *bytes {
+            [HELLO, VERSION, _, _, _, _, ..] => {}
+            [HELLO, ..] => return Err(Unreadable::OtherVersion),
+            _ => {}
+        }
+        Self::parse(bytes).ok_or(Unreadable::Nonsense)
+    }
+
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        Some(match *bytes {
             [HELLO, VERSION, a, b, c, d, ref name @ ..] => {
                 let name = str::from_utf8(name).ok().filter(|name| is_name(name))?;
                 Self::Hello { lines: lines([a, b, c, d])?, name }
             }
-            [HELLO, ..] => return Some(Err(Refusal::Version)),
             [ANSWER, 0, a, b, c, d] => Self::Answer(Ok(lines([a, b, c, d])?)),
             [ANSWER, refusal] => {
                 Self::Answer(Err(*Refusal::ALL.get(usize::from(refusal).checked_sub(1)?)?))
@@ -154,8 +170,7 @@ impl<'a> Message<'a> {
             }
             [GRANT_TAKEN] => Self::GrantTaken,
             _ => return None,
-        };
-        Some(Ok(message))
+        })
     }
 }
 
@@ -164,8 +179,8 @@ pub(super) fn is_name(name: &str) -> bool {
     not_a_name(name).is_none()
 }
 
-/// Returns why a device can't have such a name, or `None` if it can. Names stand in logs and in errors,
-/// and so have no control characters.
+/// Returns why a device can't have such a name, or `None` if it can. Names stand in logs and in
+/// errors, and so have no control characters.
 pub(super) fn not_a_name(name: &str) -> Option<String> {
     let len = name.len();
     if !(1..=LONGEST_NAME).contains(&len) {
@@ -198,9 +213,9 @@ mod tests {
         for message in messages {
             let mut memory = [0; LONGEST];
             let written = message.write(&mut memory);
-            assert_eq!(Message::read(written), Some(Ok(message)));
+            assert_eq!(Message::read(written), Ok(message));
             for len in 0..written.len() {
-                assert_ne!(Message::read(&written[..len]), Some(Ok(message)));
+                assert_ne!(Message::read(&written[..len]), Ok(message));
             }
         }
     }

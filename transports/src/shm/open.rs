@@ -13,7 +13,8 @@ use crate::sys;
 use crate::sys::unix::{self, Socket};
 
 impl Shm {
-    /// Joins by a name, by which other devices [reach](crate::Device::reach) this one as `shm:NAME`.
+    /// Joins by a name, by which other devices [reach](crate::Device::reach) this one as
+    /// `shm:NAME`.
     ///
     /// # Errors
     /// When somebody has that name, or it is longer than 90 bytes, or empty, or has control
@@ -23,8 +24,8 @@ impl Shm {
     }
 
     /// Joins by a name that nobody else has, whatever the user, the process and the container:
-    /// `auto/` and a random number of 64 bits. [`Device::address`](crate::Device::address) tells the
-    /// name, for peers to reach this device by.
+    /// `auto/` and a random number of 64 bits. [`Device::address`](crate::Device::address) tells
+    /// the name, for peers to reach this device by.
     ///
     /// # Errors
     /// When the system refuses.

@@ -18,8 +18,8 @@ const MESSAGES: usize = 16;
 pub(super) const MOST_GRANTS: usize = 64;
 
 impl Shm {
-    /// Hands the next record of any link to `inbox`, and returns whether there was one. The link from
-    /// which something came last is looked at first.
+    /// Hands the next record of any link to `inbox`, and returns whether there was one. The link
+    /// from which something came last is looked at first.
     #[inline]
     pub(super) fn take(&mut self, inbox: &mut impl Inbox) -> bool {
         for _ in 0..self.links.awake() {
@@ -48,7 +48,7 @@ impl Shm {
     pub(super) fn listen_to(&mut self, id: PathId) {
         // Whatever the messages say, there may be something in the peer's ring, too.
         if self.links.get(id).is_some() {
-            self.links.rouse(links::slot(id));
+            self.links.end_doze(links::slot(id));
         }
         for _ in 0..MESSAGES {
             let Some(link) = self.links.get(id).filter(|link| link.state == PeerState::Up) else {
@@ -71,12 +71,12 @@ impl Shm {
                 }
             };
             let sense = match (Message::read(&bytes[..len]), fd) {
-                (Some(Ok(Message::Bell)), None) => true,
-                (Some(Ok(Message::GrantTaken)), None) if link.granted > 0 => {
+                (Ok(Message::Bell), None) => true,
+                (Ok(Message::GrantTaken), None) if link.granted > 0 => {
                     link.granted -= 1;
                     true
                 }
-                (Some(Ok(Message::Grant { tag, len })), Some(fd)) if link.waiting < MOST_GRANTS => {
+                (Ok(Message::Grant { tag, len }), Some(fd)) if link.waiting < MOST_GRANTS => {
                     link.waiting += 1;
                     let added = self.grants.add(id, tag, fd, len);
                     if let Err(why) = &added {
@@ -92,8 +92,8 @@ impl Shm {
         }
     }
 
-    /// Takes down links whose peers are gone, when all that the peers wrote has been read, and tells
-    /// `inbox`. Returns how many records were still to be read.
+    /// Takes down links whose peers are gone, when all that the peers wrote has been read, and
+    /// tells `inbox`. Returns how many records were still to be read.
     #[cold]
     pub(super) fn take_down(&mut self, inbox: &mut impl Inbox) -> usize {
         let mut found = 0;

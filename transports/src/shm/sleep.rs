@@ -5,8 +5,8 @@
 //! what was stored before it: the reader finds what was written, or the writer rings the bell.
 //!
 //! The steps are written for any memory, since a test takes them through all interleavings of a
-//! modelled one. Each type stands for a fence that was passed, and what may only follow the fence is
-//! its method.
+//! modelled one. Each type stands for a fence that was passed, and what may only follow the fence
+//! is its method.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -73,8 +73,8 @@ impl<M: Memory> Written<M> {
         Self(PhantomData)
     }
 
-    /// Returns whether a reader must be woken, which says by a word whether it sleeps. For each sleep
-    /// this is true once.
+    /// Returns whether a reader must be woken, which says by a word whether it sleeps. For each
+    /// sleep this is true once.
     #[inline]
     pub fn must_wake(&self, word: &M::Word) -> bool {
         if M::load(word) == 0 {

@@ -7,9 +7,9 @@ use super::links::MOST;
 pub(super) struct SlotSet {
     members: [u64; MOST / 64],
     /// A bit for each word of `members` that is not zero. An empty set is known by this word alone.
-    /// Members are stored word by word, and a load of several words at once waits until such a store
-    /// has reached the cache. (The word is as wide as its loads, for the same reason: bits are counted
-    /// in 64.)
+    /// Members are stored word by word, and a load of several words at once waits until such a
+    /// store has reached the cache. (The word is as wide as its loads, for the same reason: bits
+    /// are counted in 64.)
     words: u64,
 }
 

@@ -24,16 +24,16 @@ use crate::sys::epoll::Epoll;
 use crate::sys::epoll_timer::EpollTimer;
 use crate::sys::unix::Socket;
 
-/// After how many looks that found nothing the sockets are looked at. That is a system call, which a
-/// frame that comes just then has to wait for.
+/// After how many looks that found nothing the sockets are looked at. That is a system call, which
+/// a frame that comes just then has to wait for.
 const TURNS: u32 = 2048;
 
 /// After how many looks that found nothing, and after how many looks of any kind, the sockets are
 /// looked at. The second number is for devices where each look finds something.
 const ALL_AWAKE: [u32; 2] = [TURNS, 16 * TURNS];
 
-/// The two numbers of [`ALL_AWAKE`] while some links doze, since only sockets tell that a dozing link
-/// has something.
+/// The two numbers of [`ALL_AWAKE`] while some links doze, since only sockets tell that a dozing
+/// link has something.
 const SOME_DOZE: [u32; 2] = [TURNS / 32, TURNS / 4];
 
 /// The most numbers of former links that wait to be told again, after something was sent there.
@@ -52,7 +52,8 @@ pub struct Shm {
     pub(super) unsettled: SlotSet,
     /// Links whose peers are to be told what was settled, when there is nothing else to do.
     pub(super) untold: SlotSet,
-    /// Links whose peers are to be woken. The set is empty except while links are gathered for that.
+    /// Links whose peers are to be woken. The set is empty except while links are gathered for
+    /// that.
     pub(super) woken: SlotSet,
     /// Links that are to be taken down.
     pub(super) leaving: SlotSet,
@@ -62,8 +63,8 @@ pub struct Shm {
     pub(super) strays: Vec<PathId>,
     /// How many looks at the links there were since the sockets were looked at.
     pub(super) turns: u32,
-    /// After how many looks that found nothing, and after how many of any kind, the sockets are looked
-    /// at.
+    /// After how many looks that found nothing, and after how many of any kind, the sockets are
+    /// looked at.
     pub(super) turns_to_attend: [u32; 2],
     /// After how many more looks at the sockets silent links are put to doze.
     pub(super) attends_to_doze: u32,
@@ -168,33 +169,39 @@ impl Shm {
         socket: Socket,
         name: &str,
     ) -> Option<PathId> {
+        if self.links.is_full() {
+            return None;
+        }
         let added = self.links.add(|id| {
             self.watch.change_token(&socket, id.0.into())?;
             Ok::<_, io::Error>(Link::new(id, segment, side, socket, name))
         });
-        let link = added?.ok()?;
+        let link = added.ok()?;
         sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Some(link.id)
     }
 
-    /// Adds a link without a handshake, to the other device of a pair, or to this device itself. `None`
-    /// if there is no room.
+    /// Adds a link without a handshake, to the other device of a pair, or to this device itself.
+    /// `None` if there is no room.
     pub(super) fn link_at_once(
         &mut self,
         make: impl FnOnce(PathId) -> io::Result<Link>,
     ) -> io::Result<Option<PathId>> {
-        let added = self.links.add(|id| {
+        if self.links.is_full() {
+            return Ok(None);
+        }
+        let link = self.links.add(|id| {
             let link = make(id)?;
             self.watch.add(&link.socket, id.0.into())?;
             Ok::<_, io::Error>(link)
-        });
-        let Some(link) = added.transpose()? else { return Ok(None) };
+        })?;
         sleep::begin::<Shared>(link.reader.sleeping(), self.armed);
         Ok(Some(link.id))
     }
 
-    /// Tells peers how far what they wrote was settled. Answers to that left long ago: had the peers
-    /// been told before, the answers would have waited for the cache line that is written here.
+    /// Tells peers how far what they wrote was settled. Answers to that left long ago: had the
+    /// peers been told before, the answers would have waited for the cache line that is written
+    /// here.
     #[inline]
     pub(super) fn tell(&mut self) {
         if self.untold.is_empty() {
@@ -209,8 +216,8 @@ impl Shm {
         wake(&mut self.links, &mut self.woken);
     }
 
-    /// Puts silent links to doze, if there are more links than are looked at in each turn, and has the
-    /// sockets looked at more often while any doze.
+    /// Puts silent links to doze, if there are more links than are looked at in each turn, and has
+    /// the sockets looked at more often while any doze.
     pub(super) fn see_who_dozes(&mut self) {
         self.attends_to_doze -= 1;
         if self.attends_to_doze == 0 {

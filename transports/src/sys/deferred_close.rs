@@ -22,12 +22,12 @@ use super::thread::run_anywhere;
 pub(crate) const MOST: usize = 256;
 
 /// A descriptor whose close may take its time, and the function that closes it.
-struct Waste {
+struct Discarded {
     fd: OwnedFd,
     how: fn(OwnedFd),
 }
 
-impl Waste {
+impl Discarded {
     fn close(self) {
         (self.how)(self.fd);
     }
@@ -35,7 +35,7 @@ impl Waste {
 
 /// The descriptors of the process that wait to be closed.
 struct Queue {
-    waiting: VecDeque<Waste>,
+    waiting: VecDeque<Discarded>,
     /// True while a thread closes what waits.
     works: bool,
 }
@@ -52,12 +52,12 @@ pub(crate) fn has_room() -> bool {
 
 /// Has the closing thread close a descriptor, by the function `how`.
 pub(super) fn discard(fd: OwnedFd, how: fn(OwnedFd)) {
-    let (waste, mut queue) = (Waste { fd, how }, queue());
+    let (discarded, mut queue) = (Discarded { fd, how }, queue());
     if queue.waiting.len() >= MOST {
         drop(queue);
-        return waste.close();
+        return discarded.close();
     }
-    queue.waiting.push_back(waste);
+    queue.waiting.push_back(discarded);
     if !queue.works {
         let started = thread::Builder::new().name("doorbell-close".to_owned()).spawn(work);
         queue.works = started.is_ok();
@@ -65,7 +65,7 @@ pub(super) fn discard(fd: OwnedFd, how: fn(OwnedFd)) {
             let waiting = std::mem::take(&mut queue.waiting);
             drop(queue);
             tracing::warn!(%why, "no thread closes what peers have passed: it is closed here");
-            waiting.into_iter().for_each(Waste::close);
+            waiting.into_iter().for_each(Discarded::close);
         }
     }
 }
@@ -81,7 +81,7 @@ fn work() {
             next
         };
         match next {
-            Some(waste) => waste.close(),
+            Some(discarded) => discarded.close(),
             None => return,
         }
     }

@@ -14,8 +14,8 @@ use rustix::time::{
 use super::epoll::Epoll;
 use super::error::Context;
 
-/// An epoll instance with a timer, on which a device sleeps: the device's descriptors are in it only
-/// while somebody sleeps.
+/// An epoll instance with a timer, on which a device sleeps: the device's descriptors are in it
+/// only while somebody sleeps.
 ///
 /// It stands between the device and the epoll instance of the program's reactor, which watches this
 /// one and none of the device's descriptors. A descriptor that stays in an epoll instance, even
@@ -42,8 +42,8 @@ impl EpollTimer {
         Ok(Self { epoll, timer, armed: false, timed: false })
     }
 
-    /// Returns a descriptor that is readable, while armed, when one of the watched descriptors is or
-    /// the time has passed.
+    /// Returns a descriptor that is readable, while armed, when one of the watched descriptors is
+    /// or the time has passed.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -65,9 +65,9 @@ impl EpollTimer {
         set.map(drop).context("timerfd_settime")
     }
 
-    /// Makes [`readiness`](Self::readiness) readable from here on when one of `watched` is readable,
-    /// at once if one is so already, or when `after` has passed. An instance that is armed keeps the
-    /// descriptors that it watches, and only its timer changes.
+    /// Makes [`readiness`](Self::readiness) readable from here on when one of `watched` is
+    /// readable, at once if one is so already, or when `after` has passed. An instance that is
+    /// armed keeps the descriptors that it watches, and only its timer changes.
     ///
     /// # Errors
     /// When the system refuses.

@@ -1,4 +1,5 @@
-//! Errors of system calls, with what was tried and, where that is the cause, the limit of the process.
+//! Errors of system calls, with what was tried and, where that is the cause, the limit of the
+//! process.
 
 use std::io;
 

@@ -21,8 +21,8 @@ const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// A test of some bytes of a frame, which are masked and then compared with a value, for each mask and
-/// value in `either`: the frame passes if the bytes equal one of the values.
+/// A test of some bytes of a frame, which are masked and then compared with a value, for each mask
+/// and value in `either`: the frame passes if the bytes equal one of the values.
 ///
 /// A test is in one piece of memory. A device that applies tests by itself has just come back from
 /// the kernel, and finds little in the nearest cache.
@@ -32,7 +32,8 @@ pub struct Test {
     load: u16,
     /// Ones for as many bits as are loaded.
     width: u32,
-    /// The masks, each with its value. If there are fewer than three pairs, the last one is repeated.
+    /// The masks, each with its value. If there are fewer than three pairs, the last one is
+    /// repeated.
     either: [(u32, u32); 3],
 }
 
@@ -67,8 +68,8 @@ impl Test {
         Self { at: KIND, ..Self::word(0, &[(!0, libc::PACKET_HOST.into())]) }
     }
 
-    /// Returns whether a frame passes this test. `kind` is the kernel's judgement of whom the frame is
-    /// for.
+    /// Returns whether a frame passes this test. `kind` is the kernel's judgement of whom the frame
+    /// is for.
     #[inline]
     fn passes(&self, frame: &[u8], kind: u8) -> bool {
         let at = frame.get(self.at as usize..).unwrap_or_default();

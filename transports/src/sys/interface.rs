@@ -86,8 +86,8 @@ impl<T> Request<T> {
     /// request's own.
     ///
     /// # Safety
-    /// The value must be of the type that the kernel reads and writes for `request`. Where the value
-    /// is a pointer, the kernel must be free to read and write what it points to.
+    /// The value must be of the type that the kernel reads and writes for `request`. Where the
+    /// value is a pointer, the kernel must be free to read and write what it points to.
     pub unsafe fn send(
         mut self,
         socket: impl AsFd,

@@ -232,8 +232,8 @@ impl ReceiveRing {
         unsafe { &*self.slot(index).cast::<AtomicU32>() }
     }
 
-    /// Prefetches the cache lines that short frames lie in, which the sender's processor has. All of
-    /// them are fetched at once, since the work on the first line may take so long that the next
+    /// Prefetches the cache lines that short frames lie in, which the sender's processor has. All
+    /// of them are fetched at once, since the work on the first line may take so long that the next
     /// would not be asked for meanwhile.
     #[inline]
     fn fetch_begin(&self) {

@@ -11,8 +11,8 @@ use super::traffic::Traffic;
 
 /// The most datagrams that are taken from a socket before its peer changes.
 const LEFT: usize = 1024;
-/// How many frames must have gone to others since the last one to a peer, before another peer of its
-/// kind may take its socket. With more peers than sockets, each would take one from another
+/// How many frames must have gone to others since the last one to a peer, before another peer of
+/// its kind may take its socket. With more peers than sockets, each would take one from another
 /// otherwise.
 const FORGOTTEN: u64 = 4096;
 
@@ -36,18 +36,18 @@ impl Udp {
         self.peers[place].connected = traffic == Traffic::Connection;
         if let Some(sender) = self.senders.from(to) {
             let used = self.statistics.frames_sent;
-            self.peers[place].meet(to, sender.clone(), self.run_most, used);
+            self.peers[place].reassign(to, sender.clone(), self.run_most, used);
         }
         self.unsettled = true;
     }
 
-    /// Puts a socket beside the listener and connects it to a peer. Returns its place among those of
-    /// the peers, or `None` if that failed.
+    /// Puts a socket beside the listener and connects it to a peer. Returns its place among those
+    /// of the peers, or `None` if that failed.
     ///
     /// Frames that come meanwhile are taken in the order in which they came. Until a socket is
     /// connected, the kernel may give it what anybody sends. Over IPv4 the kernel then gives it
-    /// everything: so what the listener has came earlier, or goes on there afterwards. Over IPv6 the
-    /// kernel prefers the listener up to the end.
+    /// everything: so what the listener has came earlier, or goes on there afterwards. Over IPv6
+    /// the kernel prefers the listener up to the end.
     fn join(&mut self, to: SocketAddr, anywhere: bool, inbox: &mut impl Inbox) -> Option<usize> {
         if self.peers.len() == MOST_PEERS {
             return None;
@@ -55,11 +55,11 @@ impl Udp {
         let (socket, sender) = (self.listener.another(self.own).ok()?, Sender::new(to, self.own)?);
         socket.bind_beside(&self.listener, self.own, anywhere).ok()?;
         if self.own.is_ipv4() {
-            self.empty(LISTENER, LEFT, inbox);
+            self.drain(LISTENER, LEFT, inbox);
         }
         let connected = socket.connect(to).and_then(|()| socket.local());
         if self.own.is_ipv6() {
-            self.empty(LISTENER, LEFT, inbox);
+            self.drain(LISTENER, LEFT, inbox);
         }
         for _ in 0..LEFT {
             let Ok(len) = self.take_from_anybody(Some(&socket), inbox) else { break };
@@ -75,8 +75,8 @@ impl Udp {
     }
 
     /// Returns the place of a peer whose socket another peer may have for such traffic. A peer that
-    /// is only sent datagrams gives way to a connection at once. Otherwise the peer of the same kind
-    /// to which nothing was sent for longest gives way, if that is [long](FORGOTTEN).
+    /// is only sent datagrams gives way to a connection at once. Otherwise the peer of the same
+    /// kind to which nothing was sent for longest gives way, if that is [long](FORGOTTEN).
     fn dispensable(&self, traffic: Traffic) -> Option<usize> {
         // The socket at which a frame waits for room stays: the frame has its identification.
         let waits = self.target.peer.filter(|_| self.stuck);
@@ -95,8 +95,8 @@ impl Udp {
         found.map(|(place, _)| place)
     }
 
-    /// Takes the socket of a [dispensable](Self::dispensable) peer, connects it to another peer, and
-    /// returns its place.
+    /// Takes the socket of a [dispensable](Self::dispensable) peer, connects it to another peer,
+    /// and returns its place.
     fn vacate(
         &mut self,
         to: SocketAddr,
@@ -104,11 +104,11 @@ impl Udp {
         inbox: &mut impl Inbox,
     ) -> Option<usize> {
         let place = self.dispensable(traffic)?;
-        self.empty(place + 1, LEFT, inbox);
+        self.drain(place + 1, LEFT, inbox);
         let socket = &self.peers[place].socket;
         socket.put_together(false).and_then(|()| socket.connect(to)).ok()?;
         // The listener may have frames of the new peer, which came earlier.
-        self.empty(LISTENER, LEFT, inbox);
+        self.drain(LISTENER, LEFT, inbox);
         Some(place)
     }
 

@@ -7,8 +7,9 @@ use doorbell_core::wire::{Ethernet, Ipv4, Ipv6, Mac, Udp, UdpPort};
 
 use crate::host::not_a_hosts;
 
-/// Returns the headers of datagrams between two sockets, or `None` if the addresses are of different
-/// families. Fields that the system fills in, and the ICRC does not cover, have any values.
+/// Returns the headers of datagrams between two sockets, or `None` if the addresses are of
+/// different families. Fields that the system fills in, and the ICRC does not cover, have any
+/// values.
 pub fn between(from: SocketAddr, to: SocketAddr) -> Option<Outer> {
     Outer::v2((Mac([0; 6]), Mac([0; 6])), from, to)
 }

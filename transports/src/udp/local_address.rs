@@ -1,5 +1,6 @@
 //! The address of this machine at which a device is opened, where none is given: the one by which
-//! other machines come, the one that a host name stands for, or the one that a peer is reached from.
+//! other machines come, the one that a host name stands for, or the one that a peer is reached
+//! from.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -34,7 +35,8 @@ pub(super) fn behind_wildcard(wildcard: SocketAddr) -> Result<SocketAddr, OpenEr
     chosen.map(|ip| SocketAddr::new(ip, wildcard.port())).ok_or_else(none)
 }
 
-/// Finds the address that packets to a peer leave from, with the port from which the peer is reached.
+/// Finds the address that packets to a peer leave from, with the port from which the peer is
+/// reached.
 ///
 /// On the loopback network of IPv4, the peer itself often has RoCE's own port of 127.0.0.1, which
 /// other clients would need, too. So the address is drawn at random from that network there.
@@ -103,9 +105,9 @@ fn is_for_others(ip: IpAddr) -> bool {
     !ip.is_unspecified() && !ip.is_loopback() && !is_link_local
 }
 
-/// Finds the address of this machine's that a host name stands for. Of several, addresses that other
-/// machines can reach go before loopback's, and IPv4 before IPv6, whatever the resolver's order: so
-/// both ends of a connection that are opened by name agree on the family.
+/// Finds the address of this machine's that a host name stands for. Of several, addresses that
+/// other machines can reach go before loopback's, and IPv4 before IPv6, whatever the resolver's
+/// order: so both ends of a connection that are opened by name agree on the family.
 pub(super) fn behind_name(host: &HostName) -> Result<SocketAddr, OpenError> {
     let found = host.look_up()?;
     let what = || format!("looking for the addresses of `{}` on the interfaces", host.name());

@@ -36,7 +36,8 @@ impl Udp {
     }
 
     /// Opens a socket at an address of this machine's that the resolver has for a host name. Of
-    /// several, one that is not loopback's is preferred, and among those one of IPv4. This blocks the thread while the name is looked up.
+    /// several, one that is not loopback's is preferred, and among those one of IPv4. This blocks
+    /// the thread while the name is looked up.
     ///
     /// # Errors
     /// When the resolver does not know the name, or none of its addresses is this machine's; and as
@@ -45,8 +46,8 @@ impl Udp {
         Self::open(Self::own_address(host)?)
     }
 
-    /// Returns the address at which [`open_named`](Self::open_named) opens a socket, for programs that
-    /// look names up on threads of their own. This blocks the thread.
+    /// Returns the address at which [`open_named`](Self::open_named) opens a socket, for programs
+    /// that look names up on threads of their own. This blocks the thread.
     ///
     /// # Errors
     /// When the resolver does not know the name, or none of its addresses is this machine's.
@@ -54,12 +55,12 @@ impl Udp {
         local_address::behind_name(host)
     }
 
-    /// Returns the address of this machine's from which the system's route leads to a peer: a loopback
-    /// address for a peer at one. Nothing is sent.
+    /// Returns the address of this machine's from which the system's route leads to a peer: a
+    /// loopback address for a peer at one. Nothing is sent.
     ///
     /// The port is 0, for the system to choose one. If the peer is at RoCE's own port, the port is
-    /// that one, since such a peer answers to no other; and for a peer at a loopback address of IPv4,
-    /// the address is then drawn at random from the loopback network.
+    /// that one, since such a peer answers to no other; and for a peer at a loopback address of
+    /// IPv4, the address is then drawn at random from the loopback network.
     ///
     /// # Errors
     /// When no route leads to the peer, or the address can be no peer's.
@@ -68,18 +69,18 @@ impl Udp {
     }
 
     /// Makes the device take packets only from addresses that it has
-    /// [reached](crate::Device::reach) itself. Packets of others are dropped before anything of them is
-    /// read, and [counted](crate::Statistics::strangers). Standard peers send to RoCE's own port from
-    /// any port: a device at that port hears all ports of a host that it has reached, and any other
-    /// device only the port that it has reached.
+    /// [reached](crate::Device::reach) itself. Packets of others are dropped before anything of
+    /// them is read, and [counted](crate::Statistics::strangers). Standard peers send to RoCE's own
+    /// port from any port: a device at that port hears all ports of a host that it has reached, and
+    /// any other device only the port that it has reached.
     #[must_use]
     pub fn without_strangers(mut self) -> Self {
         self.senders.keep_out_strangers();
         self
     }
 
-    /// Makes the device send each packet in a frame of its own, and has the system put none together:
-    /// for comparisons.
+    /// Makes the device send each packet in a frame of its own, and has the system put none
+    /// together: for comparisons.
     #[must_use]
     pub fn without_offload(mut self) -> Self {
         (self.run_most, self.capabilities.run, self.capabilities.segmentation) = (1, 1, false);

@@ -2,10 +2,11 @@
 //!
 //! For such a socket the kernel need not look for a route, which is a sixth of a small message's
 //! time, nor tell the sender of what is received. But over IPv4 the kernel gives identifications to
-//! what the socket sends: from a random number on, one more for each frame, and within a run one more
-//! for each packet. The ICRC covers identifications, so the first one must be learnt: from an empty
-//! datagram that the kernel shows as it has sent it. Until that is known, and where the kernel does
-//! not show it, frames to the peer leave by the listener, whose identifications are zero.
+//! what the socket sends: from a random number on, one more for each frame, and within a run one
+//! more for each packet. The ICRC covers identifications, so the first one must be learnt: from an
+//! empty datagram that the kernel shows as it has sent it. Until that is known, and where the
+//! kernel does not show it, frames to the peer leave by the listener, whose identifications are
+//! zero.
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +43,8 @@ enum Ids {
     None,
     /// The next frame gets this identification.
     Next(IpId),
-    /// The next identification is not known: a send failed, perhaps after the kernel had counted it.
+    /// The next identification is not known: a send failed, perhaps after the kernel had counted
+    /// it.
     Unknown { tries: u32 },
     /// The kernel was asked for the identification, and the answer was looked for so many times.
     Asked { looks: u32 },
@@ -56,8 +58,8 @@ pub struct ClosedPort {
     pub quoted: Box<[u8]>,
 }
 
-/// Messages that ports are closed, which the NIC has not been told yet. At most [`REPORTS`] are kept,
-/// and more are dropped.
+/// Messages that ports are closed, which the NIC has not been told yet. At most [`REPORTS`] are
+/// kept, and more are dropped.
 #[derive(Default)]
 pub struct ClosedPorts(Vec<ClosedPort>);
 
@@ -93,13 +95,14 @@ const LOOKS: u32 = 1 << 16;
 /// The most reports of a socket that are read at once.
 pub const REPORTS: usize = 64;
 
-/// How a socket receives. Runs are received whole; but where packets come one at a time, asking each
-/// whether it is a run would cost a twentieth of its time.
+/// How a socket receives. Runs are received whole; but where packets come one at a time, asking
+/// each whether it is a run would cost a twentieth of its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReceiveMode {
     /// Datagrams are received one at a time, and `together` have come without a pause.
     Single { together: u32 },
-    /// Runs are received whole, and `alone` packets came alone since the last run, each after a pause.
+    /// Runs are received whole, and `alone` packets came alone since the last run, each after a
+    /// pause.
     Runs { alone: u32, paused: bool },
     /// Datagrams are received one at a time, whatever comes: for comparisons.
     Always,
@@ -113,8 +116,8 @@ const STREAM: u32 = 8;
 const QUIET: u32 = 64;
 
 /// Logs, once for each socket, that somebody on the network says that packets are too long for a
-/// link there. Anybody can forge such a message, so it changes nothing but the log, which may tell a
-/// reader why large messages are lost.
+/// link there. Anybody can forge such a message, so it changes nothing but the log, which may tell
+/// a reader why large messages are lost.
 #[cold]
 pub fn hint_of_narrow_path(told: &mut bool, mtu: u32) {
     if !std::mem::replace(told, true) {
@@ -150,15 +153,15 @@ impl Peer {
     }
 
     /// Hands the socket over to another peer, to which it has been connected.
-    pub fn meet(&mut self, address: SocketAddr, sender: Sender, run: u32, used: u64) {
+    pub fn reassign(&mut self, address: SocketAddr, sender: Sender, run: u32, used: u64) {
         (self.address, self.sender, self.run, self.used) = (address, sender, run, used);
         (self.ids, self.mode) = (Ids::begin(address), ReceiveMode::begin(run));
         self.narrow = false;
     }
 
-    /// Returns the identification of the next frame, which over IPv6 may be any, and how many packets
-    /// the frame may have. `None` if nothing can be sent by this socket at present. `headers` are
-    /// those of the frame's first packet.
+    /// Returns the identification of the next frame, which over IPv6 may be any, and how many
+    /// packets the frame may have. `None` if nothing can be sent by this socket at present.
+    /// `headers` are those of the frame's first packet.
     #[inline]
     pub fn sends(&mut self, headers: &Headers) -> Option<(IpId, u32)> {
         if !self.connected {
@@ -180,8 +183,8 @@ impl Peer {
         }
     }
 
-    /// Records that a frame has not left, whether or not the kernel has counted it. With `uncut`, the
-    /// frame was a run that the system does not cut.
+    /// Records that a frame has not left, whether or not the kernel has counted it. With `uncut`,
+    /// the frame was a run that the system does not cut.
     pub fn failed(&mut self, uncut: bool) {
         if let Ids::Next(_) = self.ids {
             self.ids = Ids::Unknown { tries: 0 };
@@ -191,8 +194,8 @@ impl Peer {
         }
     }
 
-    /// Learns the next identification, if it must be learnt. Other reports of the kernel are handled
-    /// as [`heed`](Self::heed) does.
+    /// Learns the next identification, if it must be learnt. Other reports of the kernel are
+    /// handled as [`read_reports`](Self::read_reports) does.
     pub fn learn(&mut self, closed: &mut ClosedPorts) -> Learnt {
         if let Ids::Unknown { tries } = self.ids {
             self.ids = match self.socket.send_shown() {
@@ -201,7 +204,7 @@ impl Peer {
                 Err(_) => Ids::Hidden { by_system: false },
             };
         }
-        self.heed(closed);
+        self.read_reports(closed);
         match self.ids {
             Ids::Asked { looks } if looks < LOOKS => self.ids = Ids::Asked { looks: looks + 1 },
             Ids::Asked { .. } => self.ids = Ids::Hidden { by_system: false },
@@ -214,9 +217,9 @@ impl Peer {
         }
     }
 
-    /// Reads what the kernel reports of this socket. Messages that the peer's port is closed are put
-    /// into `closed`.
-    pub fn heed(&mut self, closed: &mut ClosedPorts) {
+    /// Reads what the kernel reports of this socket. Messages that the peer's port is closed are
+    /// put into `closed`.
+    pub fn read_reports(&mut self, closed: &mut ClosedPorts) {
         // All reports are read, but not without end.
         for report in (0..REPORTS).map_while(|_| self.socket.report()) {
             self.ids = match (report, self.ids) {

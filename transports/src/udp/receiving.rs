@@ -9,7 +9,8 @@ use super::state::{LISTENER, Udp};
 use crate::sys::udp::{Report, UdpSocket};
 
 impl Udp {
-    /// Takes a frame from a socket, and hands its packets to `inbox`. Returns whether there was one.
+    /// Takes a frame from a socket, and hands its packets to `inbox`. Returns whether there was
+    /// one.
     #[inline]
     pub(super) fn take(&mut self, socket: usize, inbox: &mut impl Inbox) -> bool {
         let taken = match socket {
@@ -24,7 +25,7 @@ impl Udp {
             Err(why) => {
                 if why.kind() != io::ErrorKind::WouldBlock {
                     self.statistics.unreachable += 1;
-                    self.heed(socket);
+                    self.read_reports(socket);
                 }
                 false
             }
@@ -41,8 +42,8 @@ impl Udp {
         }
     }
 
-    /// Takes a frame from a socket that receives what anybody sends: the listener, if none is given.
-    /// Returns the frame's length.
+    /// Takes a frame from a socket that receives what anybody sends: the listener, if none is
+    /// given. Returns the frame's length.
     pub(super) fn take_from_anybody(
         &mut self,
         socket: Option<&UdpSocket>,
@@ -60,13 +61,14 @@ impl Udp {
     }
 
     /// Takes the frames that wait at a socket, up to `most`, and returns how many they were.
-    pub(super) fn empty(&mut self, socket: usize, most: usize, inbox: &mut impl Inbox) -> usize {
+    pub(super) fn drain(&mut self, socket: usize, most: usize, inbox: &mut impl Inbox) -> usize {
         (0..most).take_while(|_| self.take(socket, inbox)).count()
     }
 
-    /// Reads what the kernel reports of a socket. A report that nobody reads keeps the socket ready.
+    /// Reads what the kernel reports of a socket. A report that nobody reads keeps the socket
+    /// ready.
     #[cold]
-    pub(super) fn heed(&mut self, socket: usize) {
+    pub(super) fn read_reports(&mut self, socket: usize) {
         match socket {
             LISTENER => {
                 for report in (0..REPORTS).map_while(|_| self.listener.report()) {
@@ -81,7 +83,7 @@ impl Udp {
                     }
                 }
             }
-            peer => self.peers[peer - 1].heed(&mut self.closed),
+            peer => self.peers[peer - 1].read_reports(&mut self.closed),
         }
     }
 }

@@ -15,16 +15,16 @@ use super::headers;
 pub struct Sender {
     /// The headers of what the sender sends.
     outer: Outer,
-    /// The headers that the NIC is told, and answers along. A standard peer sends to RoCE's own port
-    /// from any port of its own, and expects answers at RoCE's port: so these have that port.
+    /// The headers that the NIC is told, and answers along. A standard peer sends to RoCE's own
+    /// port from any port of its own, and expects answers at RoCE's port: so these have that port.
     shown: Outer,
     /// The identifications of the sender's packets, which the system does not show.
     ids: IpIdRecovery,
 }
 
 impl Sender {
-    /// Makes a sender of which nothing was received yet. `None` if the address could not be answered,
-    /// or the two addresses are of different families.
+    /// Makes a sender of which nothing was received yet. `None` if the address could not be
+    /// answered, or the two addresses are of different families.
     pub fn new(from: SocketAddr, own: SocketAddr) -> Option<Self> {
         let outer = headers::between(from, own)?;
         let answered = match own.port() {
@@ -71,8 +71,8 @@ impl Sender {
 /// The number of senders that are remembered.
 pub const REMEMBERED: usize = 256;
 
-/// The senders that were heard last, in a table by the hash of the address. Of two with the same hash,
-/// the later one takes the place, and the other is new again when it sends again.
+/// The senders that were heard last, in a table by the hash of the address. Of two with the same
+/// hash, the later one takes the place, and the other is new again when it sends again.
 pub struct Senders {
     own: SocketAddr,
     hasher: RandomState,
@@ -107,7 +107,8 @@ impl Senders {
         self.reached.as_ref().is_none_or(|reached| reached.contains(&self.place(from)))
     }
 
-    /// Returns the address by which a sender is known. To RoCE's own port, peers send from any port.
+    /// Returns the address by which a sender is known. To RoCE's own port, peers send from any
+    /// port.
     fn place(&self, mut address: SocketAddr) -> SocketAddr {
         if self.own.port() == UdpPort::ROCE_V2.0 {
             address.set_port(UdpPort::ROCE_V2.0);

@@ -77,8 +77,8 @@ impl Udp {
         self.target = Target { to, encoded: EncodedAddress::of(to), peer, run };
     }
 
-    /// Has the frame leave by the listener, and returns how many packets it may have there. There is
-    /// no room while another frame waits at the listener.
+    /// Has the frame leave by the listener, and returns how many packets it may have there. There
+    /// is no room while another frame waits at the listener.
     #[cold]
     fn unconnected(&mut self, to: SocketAddr, headers: &Headers) -> Result<u32, Full> {
         self.send_waiting();
@@ -125,7 +125,7 @@ impl Udp {
         match self.offer(sealed) {
             // The error is of an earlier frame, and the system has not looked at this one.
             Err(why) if is_notice(&why) => {
-                self.heed(self.target.peer.map_or(LISTENER, |peer| peer + 1));
+                self.read_reports(self.target.peer.map_or(LISTENER, |peer| peer + 1));
                 self.offer(sealed)
             }
             result => result,
@@ -161,7 +161,7 @@ impl Udp {
         self.stuck = false;
         // The frame is lost, and the NIC copes with that.
         self.statistics.refused += 1;
-        self.heed(self.target.peer.map_or(LISTENER, |peer| peer + 1));
+        self.read_reports(self.target.peer.map_or(LISTENER, |peer| peer + 1));
         // The system refuses a run with these errors where nobody sums checksums, or a tunnel leads
         // away.
         let uncut = matches!(Errno::from_io_error(why), Some(Errno::IO | Errno::INVAL));
@@ -201,7 +201,7 @@ impl Udp {
         let datagrams = &frame[self.headers_len..len];
         let mut sent = self.listener.send_run(datagrams, segment, Some(&to));
         if sent.as_ref().is_err_and(is_notice) {
-            self.heed(LISTENER);
+            self.read_reports(LISTENER);
             sent = self.listener.send_run(datagrams, segment, Some(&to));
         }
         match sent {
@@ -216,9 +216,9 @@ impl Udp {
     }
 }
 
-/// Returns whether an error may be about an earlier frame, perhaps to another peer. The kernel reports
-/// an ICMP message by failing the next call, whatever that call is for. The kernel finds none of these
-/// errors after it has numbered a frame, so the same frame may be sent again.
+/// Returns whether an error may be about an earlier frame, perhaps to another peer. The kernel
+/// reports an ICMP message by failing the next call, whatever that call is for. The kernel finds
+/// none of these errors after it has numbered a frame, so the same frame may be sent again.
 #[cold]
 fn is_notice(why: &io::Error) -> bool {
     const NOTICES: [Errno; 10] = [

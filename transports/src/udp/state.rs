@@ -22,8 +22,8 @@ use crate::sys::udp::{EncodedAddress, RECEIVE_BUFFER, SEND_BUFFER, UdpSocket};
 /// The most peers that have sockets of their own at once.
 pub const MOST_PEERS: usize = 64;
 
-/// The number of the listener among the sockets of a device. The number of a peer's socket is one more
-/// than the peer's place.
+/// The number of the listener among the sockets of a device. The number of a peer's socket is one
+/// more than the peer's place.
 pub(super) const LISTENER: usize = 0;
 
 /// A UDP socket spoken to by RoCE v2.
@@ -34,8 +34,8 @@ pub struct Udp {
     /// The most packets of a frame that leaves by the listener.
     pub(super) run_most: u32,
     pub(super) peers: Vec<Peer>,
-    /// True if peers' sockets can be bound to all addresses, and have this device's address once they
-    /// are connected.
+    /// True if peers' sockets can be bound to all addresses, and have this device's address once
+    /// they are connected.
     pub(super) anywhere: bool,
     /// A socket that is connected to a peer to find out whether a way leads there.
     pub(super) scout: UdpSocket,

@@ -1,10 +1,11 @@
 //! Kinds of traffic, and which peers are sent to often enough to have a socket of their own.
 //!
-//! There are few such sockets, so strangers must not be able to decide which peers get them. Packets
-//! of a connection go only to peers that have agreed to the connection, which takes answers that
-//! somebody who forges addresses does not see. Datagrams go wherever a program sends them, perhaps
-//! back to where one seemed to come from: so peers of datagrams get the sockets that connections
-//! leave over. Messages of the connection managers answer whoever asks, and do not count.
+//! There are few such sockets, so strangers must not be able to decide which peers get them.
+//! Packets of a connection go only to peers that have agreed to the connection, which takes answers
+//! that somebody who forges addresses does not see. Datagrams go wherever a program sends them,
+//! perhaps back to where one seemed to come from: so peers of datagrams get the sockets that
+//! connections leave over. Messages of the connection managers answer whoever asks, and do not
+//! count.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -48,8 +49,8 @@ pub struct FrequentPeers {
 }
 
 impl FrequentPeers {
-    /// Counts a frame, and returns true if its peer is sent to often by now; then counting begins anew
-    /// for that peer.
+    /// Counts a frame, and returns true if its peer is sent to often by now; then counting begins
+    /// anew for that peer.
     pub fn count(&mut self, to: SocketAddr, traffic: Traffic) -> bool {
         let counts = match traffic {
             Traffic::Connection => &mut self.connections,

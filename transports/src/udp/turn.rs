@@ -1,9 +1,9 @@
 //! A turn of the device: which sockets are looked at, and when.
 //!
-//! Each turn looks at the hot socket, the one where something came last. The others stay in an epoll
-//! instance of the device's, which is looked at now and then: each turn while they have something,
-//! and more and more seldom while they have nothing. The hot socket is not in the epoll instance,
-//! since that costs the sender of each frame a little.
+//! Each turn looks at the hot socket, the one where something came last. The others stay in an
+//! epoll instance of the device's, which is looked at now and then: each turn while they have
+//! something, and more and more seldom while they have nothing. The hot socket is not in the epoll
+//! instance, since that costs the sender of each frame a little.
 
 use std::io;
 
@@ -38,8 +38,8 @@ impl Udp {
         if self.turns.looks < self.turns.most { taken } else { taken + self.look_around(inbox) }
     }
 
-    /// Looks at all sockets but the hot one, and at what else there is to do. Returns how many frames
-    /// and messages were found.
+    /// Looks at all sockets but the hot one, and at what else there is to do. Returns how many
+    /// frames and messages were found.
     #[inline(never)]
     fn look_around(&mut self, inbox: &mut impl Inbox) -> usize {
         self.turns.looks = 0;
@@ -47,7 +47,8 @@ impl Udp {
         if let Some((to, traffic)) = self.wanted.take() {
             self.connect(to, traffic, inbox);
         }
-        // Connecting empties sockets: a driver that would sleep otherwise must hear of those frames.
+        // Connecting empties sockets: a driver that would sleep otherwise must hear of those
+        // frames.
         let mut found = (self.statistics.frames_received - before) as usize;
         if self.unsettled {
             self.settle();
@@ -55,13 +56,13 @@ impl Udp {
         let (sockets, ready) = self.watch.ready();
         for &socket in &sockets[..ready] {
             let socket = socket as usize;
-            let here = self.empty(socket, Burst::MOST, inbox);
+            let here = self.drain(socket, Burst::MOST, inbox);
             found += here;
             if here == 0 {
-                self.heed(socket);
+                self.read_reports(socket);
             }
             if here > 0 && self.turns.idle >= COLD && !self.turns.asleep {
-                self.heat(socket);
+                self.make_hot(socket);
             }
         }
         for ClosedPort { at, quoted } in self.closed.take() {

@@ -14,7 +14,7 @@ impl Udp {
     }
 
     /// Makes another socket the hot one, which each turn looks at.
-    pub(super) fn heat(&mut self, socket: usize) {
+    pub(super) fn make_hot(&mut self, socket: usize) {
         if self.watch_hot().is_ok() {
             (self.turns.hot, self.turns.idle) = (socket, 0);
             self.turns.hot_is_watched = true;

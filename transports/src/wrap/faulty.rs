@@ -1,7 +1,7 @@
 //! A device with faults, which a seed decides.
 //!
-//! Faults strike packets as they arrive. Packets that are held back are copied to memory that was set
-//! aside when the wrapper was made.
+//! Faults strike packets as they arrive. Packets that are held back are copied to memory that was
+//! set aside when the wrapper was made.
 
 use std::fmt;
 use std::io;
@@ -31,8 +31,8 @@ pub struct Faults {
     pub loss: f64,
     /// The probability that a second copy of a packet comes later.
     pub duplication: f64,
-    /// The probability that a packet is damaged on the way: its ICRC is wrong, and the inbox hears of
-    /// something malformed.
+    /// The probability that a packet is damaged on the way: its ICRC is wrong, and the inbox hears
+    /// of something malformed.
     pub corruption: f64,
     /// The probability that a packet is held back, so that later ones may overtake it.
     pub reordering: f64,
@@ -98,11 +98,11 @@ pub enum FaultsError {
     },
 }
 
-/// Counts of how often each fault struck.
+/// Counts of how often each fault has struck.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
-pub struct Struck {
+pub struct FaultCounts {
     /// How many packets were lost.
     pub lost: u64,
     /// How many packets came twice.
@@ -118,7 +118,7 @@ pub struct Struck {
 /// A device around a device, which has faults strike packets.
 pub struct Faulty<D> {
     inside: D,
-    fate: Fate,
+    source: FaultSource,
     held: Held,
 }
 
@@ -135,7 +135,8 @@ impl<D: Device> Faulty<D> {
     /// Makes faults strike the packets that a device receives. The seed decides which.
     ///
     /// # Errors
-    /// When a probability is not from 0 to 1, or the device is lossless and the fault is more than a delay.
+    /// When a probability is not from 0 to 1, or the device is lossless and the fault is more than
+    /// a delay.
     pub fn new(inside: D, faults: Faults, seed: u64) -> Result<Self, FaultsError> {
         let capabilities = inside.capabilities();
         for (fault, found) in faults.probabilities() {
@@ -147,13 +148,14 @@ impl<D: Device> Faulty<D> {
             }
         }
         let held = Held::new(capabilities.mtu.bytes(), Self::MOST);
-        let fate = Fate { faults, random: SplitMix64::new(seed), struck: Struck::default() };
-        Ok(Self { inside, fate, held })
+        let source =
+            FaultSource { faults, random: SplitMix64::new(seed), counts: FaultCounts::default() };
+        Ok(Self { inside, source, held })
     }
 
     /// Returns how often each fault has struck.
-    pub fn struck(&self) -> Struck {
-        Struck { hurried: self.held.hurried, ..self.fate.struck }
+    pub fn counts(&self) -> FaultCounts {
+        FaultCounts { hurried: self.held.hurried, ..self.source.counts }
     }
 
     /// Returns the device inside.
@@ -163,10 +165,10 @@ impl<D: Device> Faulty<D> {
 }
 
 /// The faults, and the generator that decides which strike.
-struct Fate {
+struct FaultSource {
     faults: Faults,
     random: SplitMix64,
-    struck: Struck,
+    counts: FaultCounts,
 }
 
 /// The faults that strike a packet which is not lost.
@@ -178,11 +180,11 @@ struct Decision {
     again: Option<Duration>,
 }
 
-impl Fate {
-    /// Decides on the next packet; `None` if it is lost. Numbers are drawn for every fault, so that one
-    /// fault does not change what happens by another.
+impl FaultSource {
+    /// Decides on the next packet; `None` if it is lost. Numbers are drawn for every fault, so that
+    /// one fault does not change what happens by another.
     fn decide(&mut self) -> Option<Decision> {
-        let Self { faults, random, struck } = self;
+        let Self { faults, random, counts } = self;
         let mut time = |strikes: bool, most: Duration| {
             let nanos = random.up_to(most.as_nanos().try_into().unwrap_or(u64::MAX));
             strikes.then_some(Duration::from_nanos(nanos))
@@ -193,18 +195,18 @@ impl Fate {
         let back = random.strikes(faults.reordering).then_some(other).flatten();
         let damaged = random.strikes(faults.corruption);
         if random.strikes(faults.loss) {
-            struck.lost += 1;
+            counts.lost += 1;
             return None;
         }
-        struck.repeated += u64::from(again.is_some());
-        struck.damaged += u64::from(damaged);
-        struck.held += u64::from(back.is_some());
+        counts.repeated += u64::from(again.is_some());
+        counts.damaged += u64::from(damaged);
+        counts.held += u64::from(back.is_some());
         let later = faults.delay.saturating_add(back.unwrap_or_default());
         Some(Decision { damaged, later, again })
     }
 }
 
-impl Fate {
+impl FaultSource {
     /// Returns the error of a damaged packet.
     fn damage(&mut self) -> Malformed {
         let expected = self.random.draw() as u32;
@@ -212,23 +214,23 @@ impl Fate {
     }
 }
 
-/// The inbox that the device inside sees.
-struct Judge<'a, I> {
+/// The inbox that the device inside hands packets to.
+struct FaultyInbox<'a, I> {
     inbox: &'a mut I,
-    fate: &'a mut Fate,
+    source: &'a mut FaultSource,
     held: &'a mut Held,
     now: Time,
 }
 
-impl<I: Inbox> Inbox for Judge<'_, I> {
+impl<I: Inbox> Inbox for FaultyInbox<'_, I> {
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        let Some(Decision { damaged, later, again }) = self.fate.decide() else { return };
+        let Some(Decision { damaged, later, again }) = self.source.decide() else { return };
         let due = self.now + later;
         if let Some(again) = again {
             self.held.keep_packet(due + again, flow, packet, self.inbox);
         }
         if damaged {
-            self.inbox.malformed(self.fate.damage());
+            self.inbox.malformed(self.source.damage());
         } else if later.is_zero() {
             self.inbox.packet(flow, packet);
         } else {
@@ -245,7 +247,7 @@ impl<I: Inbox> Inbox for Judge<'_, I> {
         if self.held.is_empty() {
             self.inbox.gone(link);
         } else {
-            let due = self.now + self.fate.faults.delay;
+            let due = self.now + self.source.faults.delay;
             self.held.keep(due, InboxEvent::Gone(link), self.inbox);
         }
     }
@@ -271,8 +273,8 @@ impl<D: Device> Outbox for Faulty<D> {
         self.inside.flush();
     }
 
-    /// Returns 0 while packets are held: one of them may be a refusal, so nothing is known to be delivered
-    /// before the NIC has heard it.
+    /// Returns 0 while packets are held: one of them may be a refusal, so nothing is known to be
+    /// delivered before the NIC has heard it.
     #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
         match self.held.is_empty() {
@@ -284,14 +286,14 @@ impl<D: Device> Outbox for Faulty<D> {
 
 impl<D: Device> Device for Faulty<D> {
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
-        let Self { inside, fate, held } = self;
+        let Self { inside, source, held } = self;
         let now = inside.now();
         let due = held.let_go_until(now, inbox);
-        due + inside.receive(&mut Judge { inbox, fate, held, now })
+        due + inside.receive(&mut FaultyInbox { inbox, source, held, now })
     }
 
-    /// Settles only when no packets are held: the NIC has not taken those, and their senders are told
-    /// when it has.
+    /// Settles only when no packets are held: the NIC has not taken those, and their senders are
+    /// told when it has.
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         if self.held.is_empty() {
             self.inside.settle(owes);

@@ -18,7 +18,8 @@ pub(super) struct Held {
     free: Vec<usize>,
     /// The length of a place.
     place: usize,
-    /// How many events were ever held. Of two with the same time, the one that came first goes first.
+    /// How many events were ever held. Of two with the same time, the one that came first goes
+    /// first.
     count: u64,
     /// How many packets came before their time.
     pub hurried: u64,

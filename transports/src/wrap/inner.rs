@@ -1,6 +1,7 @@
 //! The methods of a device that a wrapper leaves to the device inside.
 
-/// Implements methods of [`Device`](crate::Device), or groups of them, by calls to the device inside.
+/// Implements methods of [`Device`](crate::Device), or groups of them, by calls to the device
+/// inside.
 macro_rules! leave_to_inside {
     ($($what:ident)*) => { $($crate::wrap::inner::leave_to_inside!(@ $what);)* };
     (@ capabilities) => {

@@ -28,6 +28,6 @@ mod recorder;
 mod splitmix;
 mod traced;
 
-pub use faulty::{Faults, FaultsError, Faulty, Struck};
+pub use faulty::{FaultCounts, Faults, FaultsError, Faulty};
 pub use recorder::Recorder;
 pub use traced::Traced;

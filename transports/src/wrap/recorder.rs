@@ -17,15 +17,15 @@ use crate::device::Device;
 /// A device around a device, which writes every packet of both directions to a capture in the
 /// format pcapng.
 ///
-/// Each packet is a frame of its own, in its outer headers. Packets on a link of shared memory have no
-/// outer headers, and get some of RoCE v1, made up from the link's number. Frames are made anew, with
-/// their ICRC, so their IPv4 identification may be another than the one on the wire. What arrives
-/// damaged is not a packet, and is not written.
+/// Each packet is a frame of its own, in its outer headers. Packets on a link of shared memory have
+/// no outer headers, and get some of RoCE v1, made up from the link's number. Frames are made anew,
+/// with their ICRC, so their IPv4 identification may be another than the one on the wire. What
+/// arrives damaged is not a packet, and is not written.
 ///
 /// Times are the device's, counted from the system's time when the recorder was made.
 pub struct Recorder<D, W> {
     inside: D,
-    tape: Tape<W>,
+    capture: Capture<W>,
 }
 
 impl<D: fmt::Debug, W> fmt::Debug for Recorder<D, W> {
@@ -45,8 +45,8 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
         Self::with_times_from(inside, to, began)
     }
 
-    /// Records what the device `inside` carries, with times that are `began` nanoseconds later than the
-    /// device's: zero, in a simulation.
+    /// Records what the device `inside` carries, with times that are `began` nanoseconds later than
+    /// the device's: zero, in a simulation.
     ///
     /// # Errors
     /// As of [`new`](Self::new).
@@ -55,7 +55,7 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
         let file = pcapng::Writer::new(to, &name, inside.capabilities().name)?;
         let longest = inside.capabilities().mtu.bytes() + Headers::MAX_LEN + Outer::MAX_LEN + 8;
         let frame = vec![0; longest].into();
-        Ok(Self { inside, tape: Tape { file, began, frame, received: None, failed: None } })
+        Ok(Self { inside, capture: Capture { file, began, frame, received: None, failed: None } })
     }
 
     /// Writes what is still in buffers, and ends the recording.
@@ -63,9 +63,9 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
     /// # Errors
     /// When not all of it could be written, then or before.
     pub fn finish(self) -> io::Result<(D, W)> {
-        let Self { inside, tape } = self;
-        let mut file = tape.file;
-        match tape.failed {
+        let Self { inside, capture } = self;
+        let mut file = capture.file;
+        match capture.failed {
             Some(why) => Err(why),
             None => file.flush().map(|()| (inside, file.into_inner())),
         }
@@ -73,7 +73,7 @@ impl<D: Device, W: io::Write + Send + 'static> Recorder<D, W> {
 }
 
 /// The capture that frames are written to.
-struct Tape<W> {
+struct Capture<W> {
     file: pcapng::Writer<W>,
     began: u64,
     frame: Box<[u8]>,
@@ -83,7 +83,7 @@ struct Tape<W> {
     failed: Option<io::Error>,
 }
 
-impl<W: io::Write> Tape<W> {
+impl<W: io::Write> Capture<W> {
     /// Writes a packet in the headers of a path.
     fn write(
         &mut self,
@@ -135,15 +135,15 @@ fn made_up(link: PathId, direction: Direction) -> Path {
 }
 
 /// The inbox that the device inside hands packets to.
-struct Recorded<'a, I, W> {
+struct RecordedInbox<'a, I, W> {
     inbox: &'a mut I,
-    tape: &'a mut Tape<W>,
+    capture: &'a mut Capture<W>,
     now: Time,
 }
 
-impl<I: Inbox, W: io::Write> Inbox for Recorded<'_, I, W> {
+impl<I: Inbox, W: io::Write> Inbox for RecordedInbox<'_, I, W> {
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        self.tape.received(self.now, flow, packet);
+        self.capture.received(self.now, flow, packet);
         self.inbox.packet(flow, packet);
     }
 
@@ -166,9 +166,9 @@ impl<D: Device, W: io::Write + Send + 'static> Outbox for Recorder<D, W> {
         let now = self.inside.now();
         if self.inside.capabilities().lossless {
             let path = made_up(path.id(), Direction::Outbound);
-            self.tape.write(now, Direction::Outbound, &path, headers, payload);
+            self.capture.write(now, Direction::Outbound, &path, headers, payload);
         } else {
-            self.tape.write(now, Direction::Outbound, path, headers, payload);
+            self.capture.write(now, Direction::Outbound, path, headers, payload);
         }
         Ok(ticket)
     }
@@ -188,9 +188,9 @@ impl<D: Device, W: io::Write + Send + 'static> Outbox for Recorder<D, W> {
 
 impl<D: Device, W: io::Write + Send + 'static> Device for Recorder<D, W> {
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
-        let Self { inside, tape } = self;
+        let Self { inside, capture } = self;
         let now = inside.now();
-        inside.receive(&mut Recorded { inbox, tape, now })
+        inside.receive(&mut RecordedInbox { inbox, capture, now })
     }
 
     leave_to_inside!(

@@ -12,8 +12,8 @@ use crate::device::Device;
 
 /// A device around a device, which records each packet as an event of the level `TRACE`.
 ///
-/// Where no subscriber wants those, each costs a look at a variable; where the program was built with a
-/// lower maximum (`tracing`'s features `release_max_level_…`), nothing.
+/// Where no subscriber wants those, each costs a look at a variable; where the program was built
+/// with a lower maximum (`tracing`'s features `release_max_level_…`), nothing.
 #[derive(Debug)]
 pub struct Traced<D> {
     inside: D,
@@ -78,9 +78,9 @@ impl<D: Device> Outbox for Traced<D> {
 }
 
 /// The inbox that the device inside hands packets to.
-struct Told<'a, I>(&'a mut I);
+struct TracedInbox<'a, I>(&'a mut I);
 
-impl<I: Inbox> Inbox for Told<'_, I> {
+impl<I: Inbox> Inbox for TracedInbox<'_, I> {
     #[inline]
     fn packet<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
         let flow_number = match flow {
@@ -110,7 +110,7 @@ impl<I: Inbox> Inbox for Told<'_, I> {
 impl<D: Device> Device for Traced<D> {
     #[inline]
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
-        self.inside.receive(&mut Told(inbox))
+        self.inside.receive(&mut TracedInbox(inbox))
     }
 
     fn arm(&mut self, until: Option<Time>) -> std::io::Result<()> {

@@ -61,7 +61,7 @@ fn take_all(recipe: &Recipe, mut intake: Intake, taken: &AtomicU64) {
             taken.store(expected, Ordering::Relaxed);
             intake.go_on(clock.now());
             begun |= matches!(intake.stage, Stage::Overlap { .. });
-            (begun && matches!(intake.stage, Stage::Rest)).then_some(())
+            (begun && matches!(intake.stage, Stage::Idle)).then_some(())
         });
         let standing = socket_order::place_of(intake.socket(), recipe.index, PROTOCOL);
         assert_eq!(

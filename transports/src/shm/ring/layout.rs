@@ -13,11 +13,11 @@ use crate::sys::mapping::populate;
 /// The number of words of a line.
 pub(super) const LINE: usize = 8;
 
-/// The word that says how far the reader has come. This word, the next two, and the ring are in pairs
-/// of lines of their own, since processors fetch lines in pairs.
+/// The word that says how far the reader has come. This word, the next two, and the ring are in
+/// pairs of lines of their own, since processors fetch lines in pairs.
 pub(super) const TAKEN: usize = 0;
-/// The word that says how much the reader had sent, in the other direction, when it told how far it has
-/// come.
+/// The word that says how much the reader had sent, in the other direction, when it told how far it
+/// has come.
 pub(super) const SENT: usize = 1;
 /// The word that says whether the reader sleeps.
 pub(super) const SLEEPING: usize = 2 * LINE;
@@ -35,7 +35,8 @@ pub const MOST: u32 = 1 << 16;
 /// How many lines have memory from the beginning.
 pub(super) const FIRST: u64 = 1 << 8;
 
-/// How many lines a ring may always take, and how many lines' memory is taken at a time beyond that.
+/// How many lines a ring may always take, and how many lines' memory is taken at a time beyond
+/// that.
 pub(super) const SHORT: u64 = 1 << 12;
 /// How many lines behind the writer a reader is at most that keeps up.
 pub(super) const CLOSE: u64 = 64;
@@ -121,7 +122,8 @@ impl Ring {
         end.min(self.lines) - self.reach
     }
 
-    /// Takes memory for the next part of the ring. Words that the other side has written there stay.
+    /// Takes memory for the next part of the ring. Words that the other side has written there
+    /// stay.
     #[cold]
     pub(super) fn grow(&mut self) -> io::Result<()> {
         let reach = self.reach + self.next_part();
@@ -143,8 +145,8 @@ impl Ring {
         self.reach - self.place(position)
     }
 
-    /// Returns whether there is memory for so many lines from a word on. This takes fewer steps than
-    /// [`left`](Self::left) takes for a position.
+    /// Returns whether there is memory for so many lines from a word on. This takes fewer steps
+    /// than [`left`](Self::left) takes for a position.
     #[inline]
     pub(super) fn has_memory(&self, start: usize, lines: u64) -> bool {
         start + lines as usize * LINE <= RING + self.reach as usize * LINE
@@ -186,9 +188,9 @@ impl Ring {
     }
 }
 
-/// Makes the tag of a record of `len` bytes, from its length and the lap. Words that stood there in the
-/// lap before have another lap in their tags; other words are cleared, where they look like a tag of
-/// this lap.
+/// Makes the tag of a record of `len` bytes, from its length and the lap. Words that stood there in
+/// the lap before have another lap in their tags; other words are cleared, where they look like a
+/// tag of this lap.
 #[inline]
 pub(super) fn tag(lap: u16, len: usize) -> [u8; shm_record::TAG_LEN] {
     let [a, b] = lap.to_ne_bytes();

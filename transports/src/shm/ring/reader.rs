@@ -133,9 +133,9 @@ impl Reader {
         self.read
     }
 
-    /// Tells the writer up to where its records are answered for, and how much this side has `written`
-    /// in the other direction, where the answers are. A writer that sees the first number sees the
-    /// second, too.
+    /// Tells the writer up to where its records are answered for, and how much this side has
+    /// `written` in the other direction, where the answers are. A writer that sees the first number
+    /// sees the second, too.
     #[inline]
     pub fn tell(&mut self, written: u64) {
         self.told = self.settled;

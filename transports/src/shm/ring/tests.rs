@@ -107,7 +107,7 @@ fn a_reader_that_keeps_up_is_sent_round_the_same_lines() {
         assert!(both.push());
         both.drain();
     }
-    // One more says to turn back.
+    // One more line holds the tag that sends the reader back.
     assert_eq!(both.touched(), FIRST as usize + 1);
 }
 
@@ -116,7 +116,7 @@ fn a_reader_that_is_behind_is_left_the_whole_ring() {
     let mut both = Both::new(LINES, PLENTY);
     while both.push() {}
     assert_eq!(both.touched(), LINES as usize);
-    // And again, from the middle on.
+    // The writer fills the ring a second time, from the middle on.
     for _ in 0..SHORT {
         both.take().expect("one of the first half");
     }
@@ -130,7 +130,7 @@ fn a_reader_that_is_behind_is_left_the_whole_ring() {
 fn a_line_is_claimed_early_only_if_it_is_read() {
     let mut both = Both::new(LINES, PLENTY);
     for _ in 0..3 {
-        // Each fills its line.
+        // Each record fills its line.
         while both.push_with(&[7; LINE * 8 - shm_record::TAG_LEN - Bth::LEN]) {
             both.writer.claim_early();
         }
@@ -194,7 +194,7 @@ fn a_ring_always_has_the_room_that_is_promised() {
                 let room = under_way.iter().sum::<u64>();
                 assert!(room >= least, "{room} lines of {parts} parts, with {spare} to spare");
             }
-            // A reader that keeps up, until it is away.
+            // The reader keeps up, except in phases when it reads nothing.
             away |= dice.below(10_000) == 0;
             let left = match pushed {
                 true if away => continue,
@@ -232,7 +232,7 @@ fn what_was_written_long_ago_is_not_taken_for_new() {
     let mut both = Both::new(LINES, PLENTY);
     while both.push() {}
     both.drain();
-    // A lap of which half is left out, and the beginning of the next.
+    // The writer leaves out half of a lap, and begins the next one.
     for _ in 0..=SHORT {
         both.push();
         both.drain();

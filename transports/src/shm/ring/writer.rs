@@ -21,23 +21,23 @@ pub struct Writer {
     lap: u16,
     /// The position up to which may be written before [room must be found](Self::find_room).
     bound: u64,
-    /// The position up to which may be written before the writer [chooses](Self::choose_way) to turn
-    /// back or to go on.
+    /// The position up to which may be written before the writer [chooses](Self::choose_way) to
+    /// turn back or to go on.
     due: u64,
     /// How far the reader had come at the last look.
     taken: u64,
-    /// How far the reader is known to have answered: this side has read all that the reader had sent by
-    /// then.
+    /// How far the reader is known to have answered: this side has read all that the reader had
+    /// sent by then.
     delivered: u64,
-    /// The numbers that the reader told last: how far it has come, and how much it had sent by then. The pair is
-    /// kept until this side has read that much. If a newer pair replaced it, this side might never
-    /// have read enough, while the peer streams.
+    /// The numbers that the reader told last: how far it has come, and how much it had sent by
+    /// then. The pair is kept until this side has read that much. If a newer pair replaced it, this
+    /// side might never have read enough, while the peer streams.
     told: (u64, u64),
-    /// Up to this position, lines hold payload of records longer than a line, which may look like the
-    /// tag of a lap to come.
+    /// Up to this position, lines hold payload of records longer than a line, which may look like
+    /// the tag of a lap to come.
     strewn_until: u64,
-    /// Up to this position, lines were written in the lap before. Lines beyond it may hold a tag from so
-    /// many laps ago that its number is that of this lap again.
+    /// Up to this position, lines were written in the lap before. Lines beyond it may hold a tag
+    /// from so many laps ago that its number is that of this lap again.
     fresh_until: u64,
     /// True once the reader has told what no honest reader tells.
     nonsense: bool,
@@ -96,11 +96,11 @@ impl Writer {
         Ok((self.written, bytes))
     }
 
-    /// Begins to fetch the line that will be written next from the reader's cache, if there is room.
-    /// That is half of a message's way, and goes on while the message is made.
+    /// Begins to fetch the line that will be written next from the reader's cache, if there is
+    /// room. That is half of a message's way, and goes on while the message is made.
     ///
-    /// The fetch is begun by a store to the last word of the line, where no tag is, so that the reader
-    /// sees no record. A prefetch is not followed for a line that was last used a lap ago.
+    /// The fetch is begun by a store to the last word of the line, where no tag is, so that the
+    /// reader sees no record. A prefetch is not followed for a line that was last used a lap ago.
     #[inline]
     pub fn claim_early(&self) {
         if self.written < self.bound {
@@ -117,7 +117,8 @@ impl Writer {
         Ok(self.written)
     }
 
-    /// Moves the bound on, so that `lines` more may be written, if the reader has left room for them.
+    /// Moves the bound on, so that `lines` more may be written, if the reader has left room for
+    /// them.
     #[cold]
     fn find_room(&mut self, lines: u64) -> Result<(), Full> {
         self.look();
@@ -152,9 +153,9 @@ impl Writer {
         lines <= self.ring.left(self.written) || self.grow()
     }
 
-    /// Takes memory for the next part, and returns whether that was possible. A refusal may leave part
-    /// of the memory with the ring, so it counts as taken. The system is asked once a lap, since that
-    /// is a system call.
+    /// Takes memory for the next part, and returns whether that was possible. A refusal may leave
+    /// part of the memory with the ring, so it counts as taken. The system is asked once a lap,
+    /// since that is a system call.
     fn grow(&mut self) -> bool {
         let (part, end) = (self.ring.next_part(), self.ring.reach + self.ring.next_part());
         if part == 0 || self.refused || (self.paid < end && !self.spare.take(part)) {
@@ -206,8 +207,8 @@ impl Writer {
         self.written
     }
 
-    /// Returns the position up to which the peer has taken what was written, and answered for it. This
-    /// side has read the answers up to `read` in the other direction.
+    /// Returns the position up to which the peer has taken what was written, and answered for it.
+    /// This side has read the answers up to `read` in the other direction.
     #[inline]
     pub fn delivered(&mut self, read: u64) -> u64 {
         let (taken, sent) = self.told;

@@ -18,8 +18,8 @@ use crate::sys::option;
 /// An entry of the error queue of a socket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Report {
-    /// A datagram that [`send_shown`](UdpSocket::send_shown) sent has left, with this identification
-    /// if the kernel shows it.
+    /// A datagram that [`send_shown`](UdpSocket::send_shown) sent has left, with this
+    /// identification if the kernel shows it.
     Sent(Option<u16>),
     /// A datagram was longer than a link takes at once: `here`, by the MTU of this machine's
     /// interface, or else as somebody on the network says.
@@ -87,7 +87,7 @@ impl UdpSocket {
         let headers = if self.is_v6() { Ipv6::LEN + Udp::LEN } else { Ipv4::LEN + Udp::LEN };
         let begin = |len: usize| send(self, &ZEROS[..len], SendFlags::MORE);
         let reports = || (0..REPORTS).map_while(|_| self.report());
-        // What was reported of earlier sends is not about this one.
+        // Reports of earlier sends are not about this one.
         reports().for_each(drop);
         match begin(len.saturating_sub(headers).min(LONGEST)) {
             Ok(_) => {
@@ -139,9 +139,10 @@ impl UdpSocket {
                 _ => Report::Other,
             });
         }
-        // What else is sent is not to be shown, nor received with its time.
+        // Other datagrams are not to be shown, nor received with their time.
         let _ = self.set_timestamping(0);
-        // Nothing follows the headers, so they are the last bytes, whatever stands in front.
+        // The datagram is empty, so the headers are the last bytes, whatever stands in front of
+        // them.
         let headers = frame[..len.min(frame.len())].last_chunk::<HEADERS>();
         let udp = |headers: &&[u8; HEADERS]| headers[0] == 0x45 && headers[9] == 17;
         let id = |headers: &[u8; HEADERS]| u16::from_be_bytes([headers[4], headers[5]]);

@@ -63,8 +63,8 @@ fn outcome(result: c_long) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends datagrams with a control message, to an address or to the peer that the socket is connected
-/// to.
+/// Sends datagrams with a control message, to an address or to the peer that the socket is
+/// connected to.
 #[inline]
 pub(super) fn send(
     socket: BorrowedFd<'_>,

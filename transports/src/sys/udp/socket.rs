@@ -117,8 +117,8 @@ impl UdpSocket {
     ///
     /// `anywhere` binds the socket to all addresses, of which connecting leaves the one that the
     /// system chooses. It is for IPv6, where sockets that share an address stand behind each other,
-    /// and the kernel takes its short cut to the first only: two fifths of a microsecond. Connecting
-    /// puts a socket to the front that had all addresses before.
+    /// and the kernel takes its short cut to the first only: two fifths of a microsecond.
+    /// Connecting puts a socket to the front that had all addresses before.
     pub fn bind_beside(
         &self,
         listener: &Self,

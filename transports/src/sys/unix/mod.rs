@@ -1,5 +1,5 @@
-//! Unix sockets by abstract names, which nobody has to remove, with the descriptors and the memory that
-//! are passed along them, and the processes at their ends.
+//! Unix sockets by abstract names, which nobody has to remove, with the descriptors and the memory
+//! that are passed along them, and the processes at their ends.
 //!
 //! Whoever is connected may pass descriptors, and whoever closes the last one to an open file may
 //! have to wait for that: a TCP socket lingers, for as long as its sender has set. So until a peer

@@ -151,8 +151,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Returns a part of the memory, which begins at a multiple of 8. The memory stays mapped for as
-    /// long as any part is held.
+    /// Returns a part of the memory, which begins at a multiple of 8. The memory stays mapped for
+    /// as long as any part is held.
     pub fn region(&self, at: usize, len: usize) -> Region {
         let end = at.checked_add(len.next_multiple_of(8));
         let room = self.len.next_multiple_of(8);

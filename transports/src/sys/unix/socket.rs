@@ -41,8 +41,8 @@ fn bind_by_name(fd: &OwnedFd, name: &[u8]) -> io::Result<()> {
     bind(fd, &address(name)?).context("bind")
 }
 
-/// Tells the kernel whether peers may pass descriptors to a socket. Returns whether the kernel knows
-/// how to refuse them, as it does since Linux 6.16.
+/// Tells the kernel whether peers may pass descriptors to a socket. Returns whether the kernel
+/// knows how to refuse them, as it does since Linux 6.16.
 fn let_in(fd: &OwnedFd, descriptors: bool) -> bool {
     #[cfg(test)]
     if super::tests::KERNEL_LETS_ALL_IN.get() {

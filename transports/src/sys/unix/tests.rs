@@ -132,7 +132,7 @@ fn sockets_in_which_what_lingers_was_passed_are_closed_at_once_by_whoever_drops_
         let ((sender, receiver), caller) =
             (lingering(), Socket::connect(&name).expect("it listens"));
         caller.send(b"a", Some(sender.as_fd())).expect("room");
-        // Empty, and so like the end of the connection.
+        // An empty message looks like the end of the connection.
         caller.send(b"", None).expect("room");
         caller.send(b"a", Some(sender.as_fd())).expect("room");
         unread.push(receiver);
@@ -167,7 +167,7 @@ fn what_waits_to_be_closed_is_bounded_and_nobody_is_let_in_beyond_that() {
     let busy = keep_closing_thread_busy();
     let refused = listener.accept().map(drop).map_err(|why| why.kind());
     assert_eq!(refused, Err(io::ErrorKind::ResourceBusy));
-    // What must be closed all the same is closed here.
+    // A descriptor for which there is no room is closed by this thread.
     static HERE: Mutex<Option<thread::ThreadId>> = Mutex::new(None);
     let null = File::open("/dev/null").expect("a descriptor");
     deferred_close::discard(null.into(), |_| {

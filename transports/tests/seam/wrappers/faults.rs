@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use doorbell_transports::Device;
 use doorbell_transports::shm::Shm;
-use doorbell_transports::wrap::{Faults, FaultsError, Faulty, Struck};
+use doorbell_transports::wrap::{FaultCounts, Faults, FaultsError, Faulty};
 
 use crate::wrappers::in_memory::InMemory;
 use crate::wrappers::nics::exchange;
 
 /// Has 300 messages sent under faults, both ways.
-fn struck(faults: Faults) -> [Struck; 2] {
+fn struck(faults: Faults) -> [FaultCounts; 2] {
     let (one, other) = InMemory::pair().expect("two sockets");
     let one = Faulty::new(one, faults, 1).expect("faults that can be");
     let other = Faulty::new(other, faults, 2).expect("faults that can be");
     let (one, other) = exchange(one, other, 300);
-    [one.struck(), other.struck()]
+    [one.counts(), other.counts()]
 }
 
 #[test]
 fn nics_recover_from_every_fault_alone() {
-    type Fault = (Faults, fn(&Struck) -> u64);
+    type Fault = (Faults, fn(&FaultCounts) -> u64);
     let faults: [Fault; 4] = [
         (Faults { loss: 0.05, ..Faults::NONE }, |struck| struck.lost),
         (Faults { duplication: 0.05, ..Faults::NONE }, |struck| struck.repeated),
@@ -44,7 +44,7 @@ fn nics_recover_from_all_faults_at_once() {
         delay,
         ..Faults::NONE
     });
-    let Struck { lost, repeated, damaged, held, .. } = receiver;
+    let FaultCounts { lost, repeated, damaged, held, .. } = receiver;
     assert!([lost, repeated, damaged, held].iter().all(|&count| count > 0), "{receiver:?}");
 }
 

@@ -20,7 +20,7 @@ impl Shm {
     pub(super) fn attend(&mut self) {
         self.turns = 0;
         if self.handshakes.shut {
-            self.open_again();
+            self.resume_accepting();
         }
         self.see_who_dozes();
         for round in 0..MOST_ROUNDS {
