@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::coming::Coming;
+use super::awaitable::Coming;
 use super::credit::credit_for_call;
 use super::deadline::Deadline;
 use super::waiting::found_since;

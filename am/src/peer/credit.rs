@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Peer;
-use super::coming::Admission;
+use super::awaitable::Admission;
 use super::deadline::Deadline;
 use super::waiting::found;
 use crate::arguments::{Arguments, Room};

@@ -3,8 +3,8 @@
 //! The folder is told what a program wants of a peer, has the link send it, and waits while it has
 //! the progress engine handle what comes. It knows neither endpoints nor bundles.
 
+mod awaitable;
 mod call;
-mod coming;
 mod credit;
 mod deadline;
 mod lookup;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorbell_verbs::{Data, Memory};
 
 use super::Peer;
-use super::coming::Coming;
+use super::awaitable::Coming;
 use super::credit::credit;
 use super::deadline::Deadline;
 use super::waiting::{Awaited, found};

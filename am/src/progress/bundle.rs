@@ -12,9 +12,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use super::beside::{Ready, Runner};
 use super::companions::Served;
 use super::engine::{Armed, Conditional, Engine};
+use super::side_tasks::{Ready, Runner};
 use super::watching::watch;
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};

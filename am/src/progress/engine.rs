@@ -8,10 +8,10 @@ use doorbell_verbs::floor::{HeldNic, Look, Precedence};
 use doorbell_verbs::{Domain, Nic, QueuesConfig, ResourceError, SharedReceiveQueue};
 use tokio::runtime::Handle;
 
-use super::beside::Runners;
 use super::companions::{Companions, Served};
 use super::poller::Poller;
 use super::resting::Resting;
+use super::side_tasks::Runners;
 use super::updates::{Inbox, Update};
 use super::watched::Watched;
 use crate::config::BundleConfig;

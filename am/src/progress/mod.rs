@@ -4,18 +4,18 @@
 //! folder is told of endpoints and links as they come and go, polls the completion queues, and has
 //! the dispatcher handle what came. It knows nothing of how endpoints are opened and connected.
 
-mod beside;
 mod bundle;
 mod companions;
 mod engine;
 mod link_table;
 mod poller;
 mod resting;
+mod side_tasks;
 mod updates;
 mod watched;
 mod watching;
 
-pub use beside::{Ready, Runner};
 pub use bundle::{Bundle, Statistics, WeakBundle};
 pub(crate) use engine::Engine;
+pub use side_tasks::{Ready, Runner};
 pub(crate) use updates::{Departure, Update};

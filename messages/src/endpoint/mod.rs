@@ -12,7 +12,7 @@
 //! | `effects` | what follows from an event, and is done without the state's lock |
 //! | `state` | the receives, the peers, and what goes to each |
 //! | `shared` | what programs do: they send, receive, cancel, probe |
-//! | `pulling`, `coming`, `greeting`, `ending` | what peers do |
+//! | `pulling`, `receiving`, `greeting`, `ending` | what peers do |
 //! | `handlers` | the handlers of Active Messages by which peers do that |
 //! | `waiting`, `send`, `peer`, `receive` | requests and peers, as programs hold them |
 //! | `closing` | endpoints that end in order |
@@ -22,7 +22,6 @@ mod arrived;
 mod builder;
 mod closing;
 mod closing_state;
-mod coming;
 mod effects;
 mod ending;
 mod frame;
@@ -34,6 +33,7 @@ mod peer;
 mod pulling;
 mod rails;
 mod receive;
+mod receiving;
 mod send;
 mod shared;
 mod state;

@@ -1,7 +1,7 @@
 //! Shared memory among the processes and threads of one machine, which find each other by name.
 //!
-//! Two linked devices share two rings of cache lines, one each way, in memory that nobody can
-//! shrink. A record in a ring is a packet and nothing else ([`shm_record`](doorbell_core::encap::shm_record)).
+//! Two linked devices share two rings of cache lines, one each way, in memory that nobody can shrink. A
+//! record in a ring is a packet and nothing else: see [`shm_record`](doorbell_core::encap::shm_record).
 //! No packet can be lost, so there is no ICRC, and how far a ring was read is the acknowledgement.
 //!
 //! Devices may link up if they are in the same network namespace and run as the same user: each

@@ -15,9 +15,11 @@ use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::introductions::{
+    Asked, Between, Challenge, DIFFERENT_KEY, Introduction, Knock, MAGIC, Same,
+};
 use super::joining::{Joining, Purpose};
 use super::membership::{Attempt, JoinError};
-use super::told::{Asked, Between, Challenge, DIFFERENT_KEY, Knock, MAGIC, Same, Told};
 use crate::causes::with_causes;
 use crate::world::port::REQUESTS;
 
@@ -187,7 +189,7 @@ impl Joining<'_> {
     async fn answer_told(
         &self,
         nic: usize,
-        (incoming, told): (Incoming, Told),
+        (incoming, told): (Incoming, Introduction),
         challenges: &Challenges,
         met: &Met,
     ) {
@@ -224,7 +226,7 @@ impl Joining<'_> {
         };
         let answer = self.told(nic, &between, told.odd);
         let proves = between.accepts([told, answer], [from, queues.qpn()]).proven_by(key);
-        let answer = Told { proof: proves, ..answer }.to_bytes();
+        let answer = Introduction { proof: proves, ..answer }.to_bytes();
         // If this process can't accept, the other one asks again.
         if let Ok((queues, _)) = queues.accept(incoming, &answer).await {
             met.note(rank, Ok((queues, heap)));
@@ -275,10 +277,10 @@ impl Joining<'_> {
         let queues = self.queues(*nic).await.map_err(|why| Attempt::Limit(with_causes(&why)))?;
         let from = queues.qpn();
         let own = self.told(*nic, &between, odd);
-        let own = Told { proof: between.asks(own, from).proven_by(key), ..own };
+        let own = Introduction { proof: between.asks(own, from).proven_by(key), ..own };
         let connected = queues.connect(address, service, &own.to_bytes()).await;
         let (queues, answer) = connected.map_err(refused)?;
-        let (told, to) = (Told::read(&answer), queues.connection.peer_qpn());
+        let (told, to) = (Introduction::read(&answer), queues.connection.peer_qpn());
         let Some((told, to)) = told.zip(to) else {
             return Err(Attempt::Stranger(ANOTHER_VERSION.to_owned()));
         };
@@ -328,11 +330,11 @@ impl Joining<'_> {
 
     /// The data about this process that another gets when they connect by one of its NICs, without
     /// a proof.
-    fn told(&self, nic: usize, between: &Between, odd: bool) -> Told {
+    fn told(&self, nic: usize, between: &Between, odd: bool) -> Introduction {
         let (rank, Same { size, .. }) = (self.rank as u32, self.same());
         let heap = self.ports[nic].registered.remote().to_bytes();
         let heap = between.hide(rank, self.config.key, heap);
-        Told { odd, rank, size, heap, nonce: between.nonces[0], proof: Proof::default() }
+        Introduction { odd, rank, size, heap, nonce: between.nonces[0], proof: Proof::default() }
     }
 
     /// Returns the properties that all processes of the world must have.

@@ -11,10 +11,10 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::cm::CmRetries;
 use doorbell_kit::{Fabric, Faults, LinkConfig, NodeId, SwitchConfig};
 
-use super::luck::Luck;
 use super::meeting::METADATA;
 use super::program::{Past, Program};
 use super::seen;
+use super::splitmix::Luck;
 use crate::reliable::random::coverage::Coverage;
 
 const NODES: usize = 4;

@@ -3,12 +3,12 @@
 
 mod crowd;
 mod link;
-mod luck;
 mod meeting;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod program;
 mod seen;
+mod splitmix;
 
 use std::time::Duration;
 

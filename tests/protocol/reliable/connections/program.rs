@@ -16,9 +16,9 @@ use doorbell_core::wire::{Gid, Pkey, Qpn};
 use doorbell_kit::{Fabric, NodeId};
 
 use super::link::{Card, Link, MEMORY, Pair, Posted, ROOM};
-use super::luck::Luck;
 use super::meeting::{READS, SERVICE};
 use super::seen;
+use super::splitmix::Luck;
 use crate::reliable::common::inline;
 use crate::reliable::random::coverage::Coverage;
 

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | [`Knock`] | REQ | who asks, with a number that it has drawn |
 //! | [`Challenge`] | REJ | a number of the process that is asked, and its proof that it knows the key |
-//! | [`Told`] | REQ | the asking process: size of the world, heap, and its proof |
-//! | [`Told`] | REP | the process that is asked: the same |
+//! | [`Introduction`] | REQ | the asking process: size of the world, heap, and its proof |
+//! | [`Introduction`] | REP | the process that is asked: the same |
 //!
 //! The key never goes over the network, nor does the heap's place but hidden by the key. Proofs are
 //! about the ranks, both numbers, all that is told, and both queue pairs.
@@ -43,7 +43,7 @@ pub(super) struct Challenge {
 
 /// The data of a process about itself: its rank, its heap, and a proof that it knows the key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Told {
+pub(super) struct Introduction {
     pub odd: bool,
     pub rank: u32,
     pub size: u32,
@@ -58,7 +58,7 @@ pub(super) struct Told {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
     Knocks(Knock),
-    Tells(Told),
+    Tells(Introduction),
     /// The process of this rank has found that the challenge was proved by another key.
     OtherKey(u32),
 }
@@ -68,7 +68,7 @@ impl Asked {
         let (kind, rest) = headed(private)?;
         match kind & !ODD {
             KNOCK => Knock::read(rest).map(Self::Knocks),
-            TOLD => Told::read(private).map(Self::Tells),
+            TOLD => Introduction::read(private).map(Self::Tells),
             OTHER_KEY => rest.first_chunk().map(|rank| Self::OtherKey(u32::from_be_bytes(*rank))),
             _ => None,
         }
@@ -116,7 +116,7 @@ impl Challenge {
     }
 }
 
-impl Told {
+impl Introduction {
     pub fn to_bytes(self) -> Vec<u8> {
         let Self { odd, rank, size, heap, nonce, proof } = self;
         let (rank, size) = (rank.to_be_bytes(), size.to_be_bytes());
@@ -168,14 +168,14 @@ impl Between {
 
     /// Returns the statement that the process that asks proves when it tells about itself, by the
     /// queue pair of this number.
-    pub fn asks(&self, told: Told, qpn: Qpn) -> Statement {
+    pub fn asks(&self, told: Introduction, qpn: Qpn) -> Statement {
         let (told, qpn) = (told.unproven(), qpn.get().to_be_bytes());
         self.statement("doorbell split-c: the asking side", &[&told, &qpn])
     }
 
     /// Returns the statement that the process that is asked proves when it tells about itself, after
     /// the other has done so.
-    pub fn accepts(&self, [asks, told]: [Told; 2], qpns: [Qpn; 2]) -> Statement {
+    pub fn accepts(&self, [asks, told]: [Introduction; 2], qpns: [Qpn; 2]) -> Statement {
         let [from, to] = qpns.map(|qpn| qpn.get().to_be_bytes());
         let parts: [&[u8]; 4] = [&asks.to_bytes(), &told.unproven(), &from, &to];
         self.statement("doorbell split-c: the accepting side", &parts)
@@ -225,12 +225,12 @@ mod tests {
         for odd in [false, true] {
             let knock = Knock { rank: 5, nonce };
             assert_eq!(Asked::read(&knock.to_bytes()), Some(Asked::Knocks(knock)));
-            let told = Told { odd, rank: 5, size: 6, heap: [3; 20], nonce, proof };
+            let told = Introduction { odd, rank: 5, size: 6, heap: [3; 20], nonce, proof };
             let bytes = told.to_bytes();
             // More than 76 bytes leave no room in a request for extensions of the standard.
             assert!(bytes.len() <= 76, "{}", bytes.len());
             assert_eq!(Asked::read(&bytes), Some(Asked::Tells(told)));
-            assert_eq!(Told::read(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(Introduction::read(&bytes[..bytes.len() - 1]), None);
             let challenge = Challenge { odd, nonce, proof };
             assert_eq!(Challenge::read(&challenge.to_bytes()), Some(challenge));
             assert_eq!((Challenge::read(&bytes), Asked::read(&challenge.to_bytes())), (None, None));
