@@ -184,3 +184,8 @@ struct Endings;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/frames.md")]
 struct Frames;
+
+/// The programs of the guide to RPC are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rpc.md")]
+struct Rpc;

@@ -126,8 +126,3 @@ pub mod generated {
     pub use futures_core::Stream;
     pub use tower_service::Service;
 }
-
-/// The guide, whose programs are compiled and run with the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/rpc.md")]
-struct Guide;

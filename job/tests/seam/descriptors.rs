@@ -17,7 +17,10 @@ const LONG: Duration = Duration::from_secs(60);
 /// place.
 fn said_with(number: &str, seventh: impl Into<OwnedFd>) -> String {
     let mut shell = Command::new("sh");
-    shell.args(["-c", r#"exec 7<&0 9>&-; exec "$0" --exact looks_for_its_place --nocapture"#]);
+    shell.args([
+        "-c",
+        r#"exec 7<&0 9>&-; exec "$0" --exact descriptors::looks_for_its_place --nocapture"#,
+    ]);
     shell.arg(std::env::current_exe().expect("a test is a program"));
     shell.env("PMI_FD", number).env("PMI_RANK", "0").env("PMI_SIZE", "1").env("IS_STARTED", "1");
     let output = shell.stdin(Stdio::from(seventh.into())).output().expect("there is a shell");

@@ -16,7 +16,7 @@ fn rectangles(svg: &str, class: &str) -> Vec<[f64; 4]> {
 }
 
 fn figure(plot: impl Into<doorbell_report::Plot>) -> Figure {
-    Figure::new("figures::figure", "A figure", plot)
+    Figure::new("figure", "A figure", plot)
 }
 
 fn page(figure: Figure) -> String {

@@ -46,7 +46,7 @@ fn all_text_of_a_page_is_escaped() {
 
 #[test]
 fn a_measured_number_is_shown_with_its_interval_and_the_decimals_of_its_column() {
-    let html = page(Block::Table(costs("page::costs")));
+    let html = page(Block::Table(costs("costs")));
     assert!(html.contains("0.031<span class=\"after\""), "{html}");
     assert!(html.contains("title=\"0.030 to 0.032\">± 0.001</span>"), "{html}");
     assert!(html.contains(">12\u{202f}345\u{202f}678<"), "{html}");
@@ -65,7 +65,7 @@ fn an_interval_that_reaches_farther_on_one_side_is_shown_by_its_ends() {
 
 #[test]
 fn a_published_number_is_shown_as_it_was_published_and_cited_below_the_table() {
-    let html = page(Block::Table(costs("page::costs")));
+    let html = page(Block::Table(costs("costs")));
     assert!(html.contains("<span class=\"published\" title=\"Begel, 2001\">2.7<"), "{html}");
     assert!(html.contains("<a href=\"#costs-note-1\">[1]</a>"), "{html}");
     assert!(html.contains("<li id=\"costs-note-1\">Begel, 2001</li>"), "{html}");
@@ -86,7 +86,7 @@ fn empty_cells_and_numbers_that_are_not_finite_are_dashes() {
 
 #[test]
 fn the_headings_of_a_table_say_what_they_are_headings_of() {
-    let html = page(Block::Table(costs("page::costs")));
+    let html = page(Block::Table(costs("costs")));
     assert_eq!(html.matches("scope=\"col\"").count(), 3);
     assert_eq!(html.matches("scope=\"row\"").count(), 3);
 }
@@ -123,13 +123,13 @@ fn a_table_is_csv_with_columns_for_the_ends_of_intervals() {
                     \"am, shm\",0.0312,0.03,0.0324,12345678\n\
                     then,2.7,,,\n\
                     short,,,,\n";
-    assert_eq!(costs("page::costs").to_csv(), expected);
+    assert_eq!(costs("costs").to_csv(), expected);
 }
 
 #[test]
 fn the_csv_of_a_report_has_every_number_of_its_tables_and_figures() {
     let section =
-        Section::new("All").table(costs("page::costs")).paragraph("words").figure(lines("rate"));
+        Section::new("All").table(costs("costs")).paragraph("words").figure(lines("rate"));
     let csv = Report::new("Report").section(section).to_csv();
     let expected = "block,group,row,row_unit,column,value,low,high,unit,published\n\
                     costs,,\"am, shm\",,o_s,0.0312,0.03,0.0324,µs,\n\

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use doorbell_kit::child;
 use doorbell_rpc::{Channel, Client, Method, Router, Server};
+use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::{ALLOCATED, ALONE};
+use crate::ALLOCATED;
 
 const ADD: Method<(u64, u64), u64> = Method::new("add");
 
@@ -52,21 +54,24 @@ async fn is_left((bytes, open): (isize, usize)) {
     });
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn channels_and_servers_that_are_dropped_leave_no_memory_behind() {
-    let _alone = ALONE.lock().await;
-    let lasts = server().await;
-    for number in 0..20 {
-        calls(&lasts, number).await;
-        calls(&server().await, number).await;
-    }
-    let before = (ALLOCATED.bytes(), descriptors());
-    for number in 0..MANY {
-        calls(&lasts, number).await;
-    }
-    is_left(before).await;
-    for number in 0..MANY {
-        calls(&server().await, number).await;
-    }
-    is_left(before).await;
+#[test]
+fn channels_and_servers_that_are_dropped_leave_no_memory_behind() {
+    child::alone(|| {
+        Runtime::new().expect("a runtime").block_on(async {
+            let lasts = server().await;
+            for number in 0..20 {
+                calls(&lasts, number).await;
+                calls(&server().await, number).await;
+            }
+            let before = (ALLOCATED.bytes(), descriptors());
+            for number in 0..MANY {
+                calls(&lasts, number).await;
+            }
+            is_left(before).await;
+            for number in 0..MANY {
+                calls(&server().await, number).await;
+            }
+            is_left(before).await;
+        });
+    });
 }

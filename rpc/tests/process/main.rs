@@ -1,5 +1,5 @@
-//! Tests that have the whole process to themselves, one after the other: its memory is counted, or
-//! its metrics and spans are kept.
+//! Tests that have the whole process to themselves: in a process of its own each if memory is
+//! counted, or one after the other if metrics and spans are kept.
 
 mod footprint;
 mod metrics;

@@ -3,10 +3,12 @@
 use std::sync::Mutex;
 
 use doorbell_am::{Endpoint, Handlers, Kept, ReplyId, RequestId};
+use doorbell_kit::child;
 use doorbell_kit::effort;
 use doorbell_rpc::{Method, Router, Server, Status, Streaming};
+use tokio::runtime::Builder;
 
-use crate::{ALLOCATED, ALONE};
+use crate::ALLOCATED;
 
 const HELLO: RequestId<[u64; 3]> = RequestId::new(0, "rpc hello");
 const CALL: RequestId<[u64; 6]> = RequestId::new(1, "rpc call");
@@ -43,7 +45,6 @@ fn keeps() -> Handlers {
 /// Has a stranger send a server `count` messages, each of which the server answers by a message of
 /// its own, and checks the memory of the server.
 async fn owes_little(count: u64, says: impl AsyncFn(&doorbell_am::Peer, u64, u64) -> bool) {
-    let _alone = ALONE.lock().await;
     let router = Router::new().client_streaming(NEVER, |request| async move {
         let _numbers: Streaming<u64> = request.into_inner();
         std::future::pending::<Result<u64, Status>>().await
@@ -68,21 +69,29 @@ async fn owes_little(count: u64, says: impl AsyncFn(&doorbell_am::Peer, u64, u64
 }
 
 // A task waited for a credit for each loan of memory that no body was for.
-#[tokio::test]
-async fn loans_that_nobody_has_asked_for_take_bounded_memory() {
-    let lends = async |peer: &doorbell_am::Peer, session, call| {
-        peer.request_with(LEND, [session, call], [7; 20]).await.is_ok()
-    };
-    owes_little(effort(100_000, 1_000_000), lends).await;
+#[test]
+fn loans_that_nobody_has_asked_for_take_bounded_memory() {
+    child::alone(|| {
+        Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
+            let lends = async |peer: &doorbell_am::Peer, session, call| {
+                peer.request_with(LEND, [session, call], [7; 20]).await.is_ok()
+            };
+            owes_little(effort(100_000, 1_000_000), lends).await;
+        });
+    });
 }
 
 // A task waited for a credit for each stream that ended here before its sender had ended it.
-#[tokio::test]
-async fn streams_of_calls_whose_time_is_over_take_bounded_memory() {
-    let (streams, timeout) = (1 << 24, 10_000); // microseconds
-    let calls = async |peer: &doorbell_am::Peer, session, call| {
-        let head = [session, call, number_of("never"), 0, timeout, streams];
-        peer.request(CALL, head).await.is_ok()
-    };
-    owes_little(effort(200_000, 2_000_000), calls).await;
+#[test]
+fn streams_of_calls_whose_time_is_over_take_bounded_memory() {
+    child::alone(|| {
+        Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
+            let (streams, timeout) = (1 << 24, 10_000); // microseconds
+            let calls = async |peer: &doorbell_am::Peer, session, call| {
+                let head = [session, call, number_of("never"), 0, timeout, streams];
+                peer.request(CALL, head).await.is_ok()
+            };
+            owes_little(effort(200_000, 2_000_000), calls).await;
+        });
+    });
 }

@@ -7,12 +7,13 @@
 use std::time::{Duration, Instant};
 
 use doorbell_kit::Faults;
+use doorbell_kit::child;
 use doorbell_rpc::{Channel, Server, ServerBuilder};
 
 use crate::mixed::{Company, holds_nothing, router};
 use crate::virtual_time::{ends, passing};
 
-use crate::{ALLOCATED, ALONE};
+use crate::ALLOCATED;
 
 /// How long calls are made before they are stopped, and what is left is counted.
 const PHASE: Duration = Duration::from_millis(500);
@@ -77,39 +78,41 @@ fn runtime() -> tokio::runtime::Runtime {
 
 #[test]
 fn over_sockets_memory_does_not_grow_at_full_load() {
-    let _alone = ALONE.blocking_lock();
-    runtime().block_on(async {
-        let server = builder().open("udp:127.0.0.1:0").await.expect("the device opens");
-        let name = server.name().clone();
-        let connect = async || Channel::connect(&name).await.expect("the server is there");
-        soak(server, connect).await;
+    child::alone(|| {
+        runtime().block_on(async {
+            let server = builder().open("udp:127.0.0.1:0").await.expect("the device opens");
+            let name = server.name().clone();
+            let connect = async || Channel::connect(&name).await.expect("the server is there");
+            soak(server, connect).await;
+        });
     });
 }
 
 #[test]
 fn over_a_cable_with_faults_memory_does_not_grow_at_full_load() {
-    let _alone = ALONE.blocking_lock();
-    let faults = Faults {
-        loss: 0.02,
-        duplication: 0.02,
-        corruption: 0.01,
-        reordering: 0.05,
-        ..Faults::NONE
-    };
-    runtime().block_on(async {
-        let (ether, _, [far, near]) = ends(2, faults);
-        let soaks = async {
-            let server = builder().open_on(&far).await.expect("there is room");
-            let name = server.name().clone();
-            let connect = async || {
-                // A lost packet is repeated when time has passed on the cable, which is slow at
-                // full load on a busy machine.
-                let patient = Channel::builder().connect_timeout(Duration::from_secs(60));
-                let channel = patient.connect_on(&near, &name).await;
-                channel.expect("there is room")
-            };
-            soak(server, connect).await;
+    child::alone(|| {
+        let faults = Faults {
+            loss: 0.02,
+            duplication: 0.02,
+            corruption: 0.01,
+            reordering: 0.05,
+            ..Faults::NONE
         };
-        passing(&ether, soaks).await;
+        runtime().block_on(async {
+            let (ether, _, [far, near]) = ends(2, faults);
+            let soaks = async {
+                let server = builder().open_on(&far).await.expect("there is room");
+                let name = server.name().clone();
+                let connect = async || {
+                    // A lost packet is repeated when time has passed on the cable, which is slow at
+                    // full load on a busy machine.
+                    let patient = Channel::builder().connect_timeout(Duration::from_secs(60));
+                    let channel = patient.connect_on(&near, &name).await;
+                    channel.expect("there is room")
+                };
+                soak(server, connect).await;
+            };
+            passing(&ether, soaks).await;
+        });
     });
 }

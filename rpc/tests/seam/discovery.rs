@@ -94,7 +94,7 @@ impl Names {
 
     /// Replaces the file by another, at once.
     fn says(&self, text: &str) {
-        let next = self.0.with_extension("discovery::next");
+        let next = self.0.with_extension("next");
         fs::write(&next, text).expect("there is room");
         fs::rename(&next, &self.0).expect("it may be replaced");
     }

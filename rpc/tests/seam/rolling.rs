@@ -1,6 +1,6 @@
 //! A rolling restart of three servers under load: no idempotent call fails.
 
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use tower::buffer::Buffer;
 use tower::load::{CompleteOnResponse, PendingRequestsDiscover};
 
 /// Answers with twice the number.
+use crate::common::fixed;
+
 const DOUBLE: Method<u64, u64> = Method::new("double").idempotent();
 
 /// The time that a call has, on a machine that does much else.
@@ -20,17 +22,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How many tasks call, one call after the other.
 const CALLERS: u64 = 32;
-
-/// A device that nobody else has, and that can be opened again under the same name.
-fn fixed(kind: &str) -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let [_, a, b, c] = process.to_be_bytes();
-    match kind {
-        "shm" => format!("shm:rpc-rolling/{process}/{number}"),
-        _ => format!("udp:127.{}.{b}.{c}:{}", a | 0xa0, 5000 + number),
-    }
-}
 
 /// Serves until the process is killed. Tells when the server is there, and when it is called first.
 async fn serves(device: &str) -> ! {

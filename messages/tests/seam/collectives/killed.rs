@@ -68,7 +68,7 @@ fn one_ends(test: &str, device: &str, fate: Fate) {
     if let Some(part) = child::part() {
         return member(&part);
     }
-    let test = format!("killed::{test}");
+    let test = format!("collectives::killed::{test}");
     let all = async {
         let endpoint = open(device).await;
         let start = |rank| Child::start(&test, &format!("{rank} {device}"), None);

@@ -41,19 +41,19 @@ impl Here {
     /// How many calls of the method have ended with a code, at the client and at the server.
     fn ended(self, code: &str) -> [u64; 2] {
         let names = ["doorbell_rpc_client_calls_total", "doorbell_rpc_server_calls_total"];
-        names.map(|name| count(name, &[("metrics::method", self.path), ("code", code)]))
+        names.map(|name| count(name, &[("method", self.path), ("code", code)]))
     }
 
     /// How many calls of the method were timed, at the client and at the server.
     fn timed(self) -> [u64; 2] {
         let names = ["doorbell_rpc_client_call_seconds", "doorbell_rpc_server_call_seconds"];
-        names.map(|name| count(name, &[("metrics::method", self.path)]))
+        names.map(|name| count(name, &[("method", self.path)]))
     }
 
     /// How many calls of the method have not ended, at the client and at the server.
     fn in_flight(self) -> [f64; 2] {
         let names = ["doorbell_rpc_client_in_flight", "doorbell_rpc_server_in_flight"];
-        names.map(|name| gauge(name, &[("metrics::method", self.path)]))
+        names.map(|name| gauge(name, &[("method", self.path)]))
     }
 }
 
@@ -171,7 +171,7 @@ async fn a_call_that_is_sent_again_over_another_connection_is_counted(here: Here
     };
     let (answer, _server) = tokio::join!(call, opens_again);
     answer.expect("the new server answers");
-    assert!(count("doorbell_rpc_client_resent_total", &[("metrics::method", here.path)]) >= 1);
+    assert!(count("doorbell_rpc_client_resent_total", &[("method", here.path)]) >= 1);
     let name = name.to_string();
     assert_eq!(count("doorbell_rpc_client_reconnects_total", &[("server", &name)]), 1);
     assert_eq!((here.ended("Ok"), here.ended("Cancelled")), ([1, 1], [0, 1]));

@@ -11,11 +11,11 @@ mod history;
 mod server;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use doorbell_kit::{Luck, child};
 
+use crate::common::fixed;
 use callers::Callers;
 use faults::{Fault, Fleet};
 use history::History;
@@ -61,22 +61,6 @@ impl Drop for Records {
     }
 }
 
-/// Three devices at which servers can be opened again and again. No other test uses them.
-fn devices(kind: &str) -> [String; 3] {
-    static NEXT: AtomicU16 = AtomicU16::new(1);
-    let process = std::process::id();
-    [(); 3].map(|()| {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        match kind {
-            "shm" => format!("shm:chaos-{process}-{number}"),
-            _ => {
-                let [_, _, high, low] = process.to_be_bytes();
-                format!("udp:127.{}.{high}.{low}:5000", 100 + number)
-            }
-        }
-    })
-}
-
 /// Injects faults while callers call, and judges what became of the calls.
 fn chaos(test: &str, kind: &str) {
     if let Some(part) = child::part() {
@@ -85,7 +69,7 @@ fn chaos(test: &str, kind: &str) {
     let seed = seed();
     println!("DOORBELL_CHAOS_SEED={seed}");
     let (records, mut luck) = (Records::new(test), Luck::new(seed));
-    let mut fleet = Fleet::start(test, &devices(kind), &records.0);
+    let mut fleet = Fleet::start(test, &[(); 3].map(|()| fixed(kind)), &records.0);
     let callers = Callers::start(&fleet.names(), DEADLINE);
     let began = Instant::now();
     while began.elapsed() < time() {
@@ -104,7 +88,7 @@ fn restarts(test: &str, kind: &str) {
         return server::serve(&part);
     }
     let records = Records::new(test);
-    let mut fleet = Fleet::start(test, &devices(kind), &records.0);
+    let mut fleet = Fleet::start(test, &[(); 3].map(|()| fixed(kind)), &records.0);
     let callers = Callers::start(&fleet.names(), PATIENT);
     for _ in 0..ROUNDS {
         for server in 0..3 {

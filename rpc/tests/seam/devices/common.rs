@@ -2,11 +2,11 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::common::fixed;
 use bytes::Bytes;
 use doorbell_kit::PATIENCE;
 use doorbell_rpc::{
@@ -73,16 +73,9 @@ pub struct Ends {
 
 impl Ends {
     pub fn new(over: Over, config: Config) -> Self {
-        static NEXT: AtomicU16 = AtomicU16::new(0);
-        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let [server, client] = match over {
-            Over::Shm => [format!("shm:rpc-devices/{process}/{number}"), "shm".to_owned()],
-            Over::Udp => {
-                // An address of the loopback network for this process alone.
-                let [_, a, b, c] = process.to_be_bytes();
-                let server = format!("udp:127.{}.{b}.{c}:{}", a | 0x40, 5000 + number);
-                [server, "udp:127.0.0.1:0".to_owned()]
-            }
+            Over::Shm => [fixed("shm"), "shm".to_owned()],
+            Over::Udp => [fixed("udp"), "udp:127.0.0.1:0".to_owned()],
             Over::Packet => CABLE.map(|end| format!("packet:{end}")),
             // Addresses that the kernel does not have. Without one, a device draws another name
             // each time.

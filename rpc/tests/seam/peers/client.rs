@@ -71,14 +71,14 @@ async fn ends(test: &str, over: Over, end: End) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_udp_handlers_of_a_client_that_is_killed_are_dropped_and_nothing_is_left_of_it() {
-    let test = "client::over_udp_handlers_of_a_client_that_is_killed_are_dropped_and_nothing_is_\
+    let test = "peers::client::over_udp_handlers_of_a_client_that_is_killed_are_dropped_and_nothing_is_\
                 left_of_it";
     ends(test, Over::Udp, End::Killed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_udp_handlers_of_a_client_that_is_stopped_are_dropped_and_nothing_is_left_of_it() {
-    let test = "client::over_udp_handlers_of_a_client_that_is_stopped_are_dropped_and_nothing_is_\
+    let test = "peers::client::over_udp_handlers_of_a_client_that_is_stopped_are_dropped_and_nothing_is_\
                 left_of_it";
     ends(test, Over::Udp, End::Stopped).await;
 }

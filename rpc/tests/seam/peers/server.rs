@@ -99,7 +99,7 @@ async fn over_udp_calls_of_a_server_that_is_stopped_fail_in_the_time_that_is_con
 // The server had acknowledged all, and so calls heard of its end after half a minute only.
 #[tokio::test(flavor = "multi_thread")]
 async fn over_udp_a_server_that_calls_wait_for_is_asked_for_signs_of_life_unless_configured() {
-    let test = "server::over_udp_a_server_that_calls_wait_for_is_asked_for_signs_of_life_unless_\
+    let test = "peers::server::over_udp_a_server_that_calls_wait_for_is_asked_for_signs_of_life_unless_\
                 configured";
     let waited_for = "has been silent for 5000 ms while it was waited for";
     ends(test, Over::Udp, End::Stopped, brief(), waited_for).await;

@@ -11,7 +11,7 @@ mod limits;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -62,19 +62,12 @@ impl Device {
         }
     }
 
-    /// A device that nobody else has, and that can be opened again. On UDP that is an address of
-    /// the loopback network for this process alone, and not the port of RoCE, whose peers have to
-    /// have that port too.
+    /// A device that no other test has, and that can be opened again.
     fn fixed(self) -> String {
-        static NEXT: AtomicU16 = AtomicU16::new(0);
-        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        match self {
-            Self::Shm => format!("shm:rpc-unary/{process}/{number}"),
-            Self::Udp => {
-                let [_, a, b, c] = process.to_be_bytes();
-                format!("udp:127.{}.{b}.{c}:{}", a | 0x80, 5000 + number)
-            }
-        }
+        crate::common::fixed(match self {
+            Self::Shm => "shm",
+            Self::Udp => "udp",
+        })
     }
 }
 

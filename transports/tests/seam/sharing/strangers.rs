@@ -98,7 +98,7 @@ fn where_another_user_is_the_owner_not_even_root_shares_and_is_told_who_that_is(
 /// processes.
 #[test]
 fn where_another_user_has_the_owners_name_or_all_tags_whoever_comes_is_told_who_that_is() {
-    const TEST: &str = "strangers::\
+    const TEST: &str = "sharing::strangers::\
         where_another_user_has_the_owners_name_or_all_tags_whoever_comes_is_told_who_that_is";
     // Other tests start processes, and each has all descriptors for a moment, and with them names
     // that were just given back.

@@ -286,7 +286,7 @@ fn whoever_is_turned_away_as_another_user_is_told_both_users() {
 /// Of a name to which nobody can connect, only the list of all sockets tells whose it is.
 #[test]
 fn whoever_wants_a_name_that_another_user_has_and_does_not_listen_by_is_told_who_that_is() {
-    const TEST: &str = "strangers::\
+    const TEST: &str = "shm::strangers::\
         whoever_wants_a_name_that_another_user_has_and_does_not_listen_by_is_told_who_that_is";
     if child::part().is_some() {
         let (deaf, full) = (child::listen().expect("a name"), child::listen().expect("a name"));
@@ -317,7 +317,7 @@ fn whoever_wants_a_name_that_another_user_has_and_does_not_listen_by_is_told_who
 /// where it has none: so strangers were taken for the same user, and sent a link's memory.
 #[test]
 fn a_user_without_a_number_here_is_a_stranger_although_this_process_has_none_either() {
-    const TEST: &str = "strangers::\
+    const TEST: &str = "shm::strangers::\
         a_user_without_a_number_here_is_a_stranger_although_this_process_has_none_either";
     if child::part().is_some() {
         let mut device = Shm::join(&name("alike")).expect("a name");
