@@ -94,8 +94,10 @@ fn ctrl_c_comes_once_and_process_0_reads_the_terminal() {
     let mut terminal = File::from(pty.master);
     let script = "trap 'echo pid 1' INT; trap 'exit 0' TERM; read -r line; echo pid $line; \
                   while :; do sleep 1000 & wait $!; done";
-    let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_doorbell"), "run", "-n", "1"]);
+    // Where the tests run in the background of a shell, Ctrl-C is ignored, and so it would be here.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", "setsid", "--ctty", "--wait"]);
+    command.args([env!("CARGO_BIN_EXE_doorbell"), "run", "-n", "1"]);
     command.args(["sh", "-c", script]).stdin(pty.slave);
     let mut started = Started::start(&mut command);
     terminal.write_all(b"1000000\n").expect("somebody reads it");

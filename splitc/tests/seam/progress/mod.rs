@@ -145,7 +145,7 @@ fn in_inline_mode_mapped_memory_is_reached_while_its_process_computes() {
 }
 
 #[test]
-fn in_inline_mode_all_else_waits_until_the_process_awaits_something() {
+fn in_inline_mode_all_else_is_done_when_the_process_awaits_something_at_the_latest() {
     for device in ["shm", "udp"] {
         for carrier in [Carrier::OneSided, Carrier::Messages, Carrier::Mixed] {
             let computation = Computation::default();
@@ -158,14 +158,8 @@ fn in_inline_mode_all_else_waits_until_the_process_awaits_something() {
                     let ends = computation.other(&world).await?;
                     let (put, got) = (array.at(1000).put(1)?, array.at(1001).get()?);
                     let many = world.span(array.pointer(1002)?, 900).get()?;
+                    // There are credits for all of it, although the other process gives none back.
                     world.flush().await?;
-                    for _ in 0..1000 {
-                        world.poll();
-                        // Memory that the NIC has mapped is written without the other NIC.
-                        let put = put.is_done() && (device, carrier) != ("shm", Carrier::OneSided);
-                        let done = [put, got.is_done(), many.is_done()];
-                        assert_eq!(done, [false; 3], "{device}, {carrier}");
-                    }
                     drop(ends);
                     world.sync().await?;
                     assert!(put.is_done() && got.is_done() && many.is_done());
