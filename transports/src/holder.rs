@@ -1,4 +1,4 @@
-//! Who has a name: a user, and a process.
+//! The holder of a name: a user and a process.
 
 use std::fmt;
 

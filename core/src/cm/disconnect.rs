@@ -35,8 +35,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         Ok(())
     }
 
-    /// Processes a DREQ, by which a peer ends a connection. Even if the connection does not exist here, the
-    /// peer is sent a DREP, since it would repeat its DREQ otherwise.
+    /// Processes a DREQ, by which a peer ends a connection. Even if the connection does not exist
+    /// here, the peer is sent a DREP, since it would repeat its DREQ otherwise.
     pub(super) fn dreq(&mut self, way: &W, transaction: TransactionId, dreq: &Dreq<'_>) {
         let drep = Drep { local: dreq.remote, remote: dreq.local, ..Drep::default() };
         let place = match self.addressee(way, dreq.remote, dreq.local) {

@@ -80,8 +80,9 @@ pub enum Event<W> {
         /// The connection whose communication ID or queue pair is claimed.
         id: ConnectionId,
     },
-    /// A peer sent a REQ or a REP by a way on which connections with other GUIDs are established, and its queue pair number has the same process tag as their peers' numbers. It
-    /// may have taken the place of those peers: find out whether they are still alive (as with
+    /// A peer sent a REQ or a REP by a way on which connections with other GUIDs are established,
+    /// and its queue pair number has the same process tag as their peers' numbers. It may have
+    /// taken the place of those peers: find out whether they are still alive (as with
     /// [`Nic::suspect`](crate::nic::Nic::suspect)). For each way and tag, the next such event comes
     /// only after this one was taken.
     Newcomer {

@@ -24,7 +24,7 @@ pub(super) struct Links {
     /// Links by their slots, with as many slots as were ever in use at once.
     slots: Vec<Option<Link>>,
     most: usize,
-    /// The slots of the links that do not doze, which are looked at in turn.
+    /// The slots of the links that are polled in turn. Links that have been idle for long are not.
     live: Vec<u16>,
     /// How many links there are.
     count: usize,

@@ -12,7 +12,8 @@ use crate::nic::requests::event::Event;
 use crate::payload::Payload;
 use crate::wire::{AfterBth, Bth, Malformed, OpcodeInfo, Packet, Qpn, RawBth, Service};
 
-/// The shortest time between two messages of a closed port that are looked at.
+/// The shortest time between two ICMP messages about closed ports that are processed. Those that
+/// come sooner are dropped.
 const BETWEEN_CLOSED: Duration = Duration::from_millis(1);
 
 impl Nic {

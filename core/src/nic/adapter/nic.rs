@@ -43,7 +43,7 @@ pub struct Nic {
     pub(super) no_receives: EmptyRing<ReceiveRequest>,
     /// The numbers of timers that have expired, while they are handled.
     pub(super) fired_timers: Vec<u32>,
-    /// From when on a message that a port is closed is looked at again.
+    /// The time from which the next ICMP message about a closed port is processed.
     pub(super) port_closed_again: Time,
 }
 

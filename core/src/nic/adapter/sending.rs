@@ -123,7 +123,8 @@ impl Nic {
     }
 
     /// Sends management datagrams, then the requests that were posted, as far as they may be sent,
-    /// and then what is owed to peers: acknowledgements can wait, and for data somebody does.
+    /// and then the acknowledgements and responses that are owed to peers: a peer's program waits
+    /// for data, and hardly ever for an acknowledgement.
     #[inline]
     pub fn transmit<O: Outbox>(&mut self, outbox: &mut O) {
         let Self { common, pairs, doorbells, .. } = self;

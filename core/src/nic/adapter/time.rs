@@ -11,7 +11,7 @@ use crate::nic::state::responder::OwedAcknowledgement;
 use crate::time::Time;
 
 impl Nic {
-    /// Tells the time, and does what the time has come for: what has waited too long for an
+    /// Tells the time, and processes the timers that have expired: what has waited too long for an
     /// acknowledgement is sent again or given up. So if packets may have come already,
     /// [tell](Self::tell) the time, take these in, and call this afterwards.
     pub fn advance(&mut self, now: Time) {
@@ -79,7 +79,7 @@ impl Nic {
 }
 
 impl QueuePair {
-    /// Does what the time has come for, and arms the timer again.
+    /// Processes the expiry of the queue pair's timer, and arms the timer again.
     pub fn timer_expired(&mut self, common: &mut Common) {
         if self.active {
             // The queue pair may wait for a slot of a completion queue.

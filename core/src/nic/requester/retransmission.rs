@@ -149,7 +149,7 @@ impl QueuePair {
         self.arm_by(at, common);
     }
 
-    /// Does what the time has come for: sends again after an RNR NAK's wait, or after a time-out.
+    /// Processes the expiry of the timer: sends again after an RNR NAK's wait, or after a time-out.
     pub fn requester_timer_expired(&mut self, common: &mut Common) {
         if self.requester.resume_at.is_some_and(|at| at <= common.now) {
             self.requester.resume_at = None;

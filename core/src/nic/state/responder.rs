@@ -86,8 +86,8 @@ pub(crate) struct Responder {
     pub keep_alive_due: bool,
 }
 
-/// How many times it is looked at most whether a peer has fallen silent, before it is acknowledged
-/// in any case.
+/// The most times that an acknowledgement is put off because the peer goes on sending. After that it
+/// is sent in any case.
 const MOST_LOOKS: u8 = 16;
 
 impl Responder {
