@@ -88,6 +88,7 @@ impl Allocation {
     }
 
     /// Returns where the words begin.
+    #[cfg(not(loom))]
     #[inline]
     pub fn first(&self) -> NonNull<AtomicU64> {
         self.first
