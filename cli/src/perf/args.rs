@@ -19,7 +19,10 @@ use crate::usage;
 /// for arguments that make no sense.
 ///
 /// A breakdown of costs, am_costs or splitc_costs, runs both ends on one thread of this process, so
-/// all time is the host's. It takes no --pair, --listen or --connect.
+/// all time is the host's. It takes no --pair, --listen or --connect, and a command that was built
+/// with the feature `costs`: another one says how that is done, and exits with 2.
+///
+/// Figures name the profile of Cargo's that the command was built by.
 #[derive(clap::Args, Clone)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -30,6 +30,12 @@ pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
 
 /// The fields that programs read, each with its name.
 fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
+    let mut fields = fields_of_test(plan, figures);
+    fields.push(("profile", json!(PROFILE)));
+    fields
+}
+
+fn fields_of_test(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
     match &figures.found {
         Found::LogP(known, device) => return of_logp(plan, figures, known, device),
@@ -55,7 +61,6 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
         ("cpu_share", json!(share)),
         ("connections", json!(plan.connections)),
         ("carrier", json!(plan.carrier.map(|carrier| carrier.to_string()))),
-        ("profile", json!(PROFILE)),
     ]
 }
 

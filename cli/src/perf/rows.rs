@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::figures::{Figures, Row};
 use super::{Form, Plan};
+use crate::machine::{PROFILE, built_by};
 
 /// The measurements of a test, in the form that was asked for.
 pub fn text(plan: &Plan, figures: &Figures, rows: &[Row], form: Form) -> String {
@@ -13,12 +14,14 @@ pub fn text(plan: &Plan, figures: &Figures, rows: &[Row], form: Form) -> String 
     match form {
         Form::Words => {
             let device = figures.device.unwrap_or("the kernel's sockets");
-            format!("{test} over {device}, all checked\n{}", table(rows))
+            format!("{test} over {device}, all checked\n{}{}\n", table(rows), built_by())
         }
         Form::Json => {
             let rows = rows.iter().map(|row| Value::from_iter(row.iter().cloned()));
             let rows = Value::from_iter(rows);
-            format!("{}\n", json!({ "test": test, "device": figures.device, "rows": rows }))
+            let device = figures.device;
+            let all = json!({ "test": test, "device": device, "profile": PROFILE, "rows": rows });
+            format!("{all}\n")
         }
         Form::Csv => {
             let names = rows.first().map(|row| row.iter().map(|(name, _)| (*name).to_owned()));

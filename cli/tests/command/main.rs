@@ -46,7 +46,9 @@ fn said(output: &Output) -> String {
 fn figures(arguments: &str) -> Value {
     let output = run(&format!("perf {arguments} --json"));
     assert!(output.status.success(), "{arguments}: {}", said(&output));
-    serde_json::from_slice(&output.stdout).expect("a line of JSON")
+    let found: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+    assert!(found["profile"].is_string(), "figures name the profile they were built by: {found}");
+    found
 }
 
 /// Checks what the documentation promises of a line.
