@@ -35,10 +35,10 @@ impl Joining<'_> {
     /// Returns the most receive buffers of the endpoint. Each pair of processes has two
     /// connections, since either process sends by the one that it has made; an endpoint provides
     /// receives for the requests and the answers of both, and for new peers only while half of its
-    /// receives are free.
+    /// receives are free. Half of two more is the one receive that no peer has.
     fn receives(&self) -> usize {
         let others = self.size() - 1;
-        self.config.credits.saturating_mul(8 * others).clamp(64, MOST_RECEIVES)
+        self.config.credits.saturating_mul(8 * others).saturating_add(2).clamp(64, MOST_RECEIVES)
     }
 
     /// Returns how many credits other processes have for this one at first; they get more as they
