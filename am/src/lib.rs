@@ -119,7 +119,67 @@ mod wire;
 pub use arguments::single;
 pub use arguments::{Arguments, Field, Payload, Plain, Shape, Word};
 pub use config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
-pub use doorbell_macros::{Arguments, Plain, Word};
+/// A struct that is what a message carries:
+///
+/// ```
+/// use bytes::Bytes;
+/// use doorbell_am::Arguments;
+///
+/// #[derive(Arguments)]
+/// # #[doorbell(crate = "doorbell_am")]
+/// struct Put {
+///     key: u64,
+///     lifetime: f64,
+///     value: Bytes,
+/// }
+///
+/// let put = Put { key: 7, lifetime: 0.5, value: Bytes::from_static(b"seven") };
+/// assert_eq!(put.count(), 2);
+/// assert_eq!(put.payload(), b"seven");
+/// assert_eq!(Put::type_name(), "Put { key: u64, lifetime: f64, value: Bytes }");
+/// ```
+pub use doorbell_macros::Arguments;
+/// Structs that lie in a payload as they lie in memory:
+///
+/// ```
+/// use doorbell_am::{Arguments, Plain};
+/// use zerocopy::{FromBytes, Immutable, IntoBytes};
+///
+/// #[derive(Plain, FromBytes, IntoBytes, Immutable, Clone, Copy)]
+/// # #[doorbell(crate = "doorbell_am")]
+/// #[repr(C)]
+/// struct Point {
+///     x: f64,
+///     y: f64,
+/// }
+///
+/// let line = vec![Point { x: 0.0, y: 0.0 }, Point { x: 3.0, y: 4.0 }];
+/// assert_eq!(Arguments::payload(&line).len(), 32);
+/// assert_eq!(Point::KIND, "Point { x: f64, y: f64 }");
+/// ```
+pub use doorbell_macros::Plain;
+/// Types that are one word of a message:
+///
+/// ```
+/// use doorbell_am::Word;
+///
+/// #[derive(Word, Clone, Copy)]
+/// # #[doorbell(crate = "doorbell_am")]
+/// struct Key(u64);
+///
+/// #[derive(Word, Clone, Copy, PartialEq, Debug)]
+/// # #[doorbell(crate = "doorbell_am")]
+/// enum Colour {
+///     Red,
+///     Green = 7,
+/// }
+///
+/// assert_eq!(Key(3).word(), 3);
+/// assert_eq!(Colour::Green.word(), 7);
+/// assert_eq!(Colour::from_word(0), Some(Colour::Red));
+/// assert_eq!(Colour::from_word(1), None);
+/// ```
+pub use doorbell_macros::Word;
 pub use endpoint::{Endpoint, EndpointBuilder, Event};
 pub use error::{
     CallError, Called, CloseError, Credits, GivenUp, MapError, OpenError, SendError, Undeliverable,

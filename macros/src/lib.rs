@@ -5,22 +5,8 @@
 //!  trait          ── service ─► server type + client type  what RPC calls
 //! ```
 //!
-//! A first program:
-//!
-//! ```
-//! use doorbell_rpc::{self as rpc, Status};
-//!
-//! // Makes `GreeterServer`, which routes calls to whatever implements `Greeter`, and
-//! // `GreeterClient`, which has the method `hello`.
-//! #[rpc::service(crate = "doorbell_rpc")]
-//! trait Greeter {
-//!     async fn hello(&self, name: String) -> Result<String, Status>;
-//! }
-//! # fn main() {}
-//! ```
-//!
 //! Derives for Active Messages, which programs import from `doorbell::am` together with the traits of
-//! the same names:
+//! the same names. Examples stand there:
 //!
 //! * [`Arguments`](macro@Arguments) makes a struct what a message carries: words, of which the last
 //!   may be a payload.
@@ -29,7 +15,7 @@
 //! * [`Plain`](macro@Plain) makes a struct of numbers an element of a payload, and a payload by
 //!   itself.
 //!
-//! An attribute for RPC, which programs use as `doorbell::rpc::service`:
+//! An attribute for RPC, which programs use as `doorbell::rpc::service`, where its example stands:
 //!
 //! * [`service`](macro@service) makes a trait a service, with a server and a client.
 //!
@@ -61,24 +47,6 @@ use syn::{DeriveInput, ItemTrait, parse_macro_input};
 /// message: `Bytes`, `BytesMut`, `String`, `Vec<T>`, `Box<[T]>`, or a type with
 /// [`#[derive(Plain)]`](macro@Plain). Structs with named fields, with numbered fields and without
 /// fields are all supported. Of more than sixteen words, those beyond take the place of payload.
-///
-/// ```
-/// use bytes::Bytes;
-/// use doorbell_am::Arguments;
-///
-/// #[derive(Arguments)]
-/// # #[doorbell(crate = "doorbell_am")]
-/// struct Put {
-///     key: u64,
-///     lifetime: f64,
-///     value: Bytes,
-/// }
-///
-/// let put = Put { key: 7, lifetime: 0.5, value: Bytes::from_static(b"seven") };
-/// assert_eq!(put.count(), 2);
-/// assert_eq!(put.payload(), b"seven");
-/// assert_eq!(Put::type_name(), "Put { key: u64, lifetime: f64, value: Bytes }");
-/// ```
 ///
 /// # What endpoints compare
 ///
@@ -126,26 +94,6 @@ pub fn derive_arguments(input: TokenStream) -> TokenStream {
 ///   negative and of any `repr`. A word that is the discriminant of no variant is refused where it
 ///   is received.
 ///
-/// ```
-/// use doorbell_am::Word;
-///
-/// #[derive(Word, Clone, Copy)]
-/// # #[doorbell(crate = "doorbell_am")]
-/// struct Key(u64);
-///
-/// #[derive(Word, Clone, Copy, PartialEq, Debug)]
-/// # #[doorbell(crate = "doorbell_am")]
-/// enum Colour {
-///     Red,
-///     Green = 7,
-/// }
-///
-/// assert_eq!(Key(3).word(), 3);
-/// assert_eq!(Colour::Green.word(), 7);
-/// assert_eq!(Colour::from_word(0), Some(Colour::Red));
-/// assert_eq!(Colour::from_word(1), None);
-/// ```
-///
 /// # What endpoints compare
 ///
 /// Two endpoints agree about a word if its type has the same name on both sides. They do not
@@ -180,23 +128,6 @@ pub fn derive_word(input: TokenStream) -> TokenStream {
 /// `FromBytes`, `IntoBytes` and `Immutable` too, which check that it has no gaps and that any bytes
 /// are a value. So the program depends on the crate `zerocopy`, with its feature `derive`.
 ///
-/// ```
-/// use doorbell_am::{Arguments, Plain};
-/// use zerocopy::{FromBytes, Immutable, IntoBytes};
-///
-/// #[derive(Plain, FromBytes, IntoBytes, Immutable, Clone, Copy)]
-/// # #[doorbell(crate = "doorbell_am")]
-/// #[repr(C)]
-/// struct Point {
-///     x: f64,
-///     y: f64,
-/// }
-///
-/// let line = vec![Point { x: 0.0, y: 0.0 }, Point { x: 3.0, y: 4.0 }];
-/// assert_eq!(Arguments::payload(&line).len(), 32);
-/// assert_eq!(Point::KIND, "Point { x: f64, y: f64 }");
-/// ```
-///
 /// # What endpoints compare
 ///
 /// Two endpoints agree about plain data if the struct's name, the names of its fields in their
@@ -216,35 +147,6 @@ pub fn derive_plain(input: TokenStream) -> TokenStream {
 }
 
 /// Makes a trait a service of RPC, with a server and a client.
-///
-/// ```
-/// use doorbell_rpc::{self as rpc, Channel, Server, Status};
-///
-/// #[rpc::service(crate = "doorbell_rpc")]
-/// pub trait Calculator {
-///     /// The quotient of two numbers.
-///     #[rpc(idempotent)]
-///     async fn divide(&self, dividend: u64, divisor: u64) -> Result<u64, Status>;
-/// }
-///
-/// struct Exact;
-///
-/// impl Calculator for Exact {
-///     async fn divide(&self, dividend: u64, divisor: u64) -> Result<u64, Status> {
-///         dividend.checked_div(divisor).ok_or_else(|| Status::invalid_argument("by zero"))
-///     }
-/// }
-///
-/// # #[tokio::main]
-/// # async fn main() -> anyhow::Result<()> {
-/// let service = CalculatorServer::new(Exact);
-/// let server = Server::builder().add_service(service).open("udp:127.0.0.1:0").await?;
-///
-/// let calculator = CalculatorClient::new(Channel::connect(server.name()).await?);
-/// assert_eq!(calculator.divide(12, 4).await?, 3);
-/// # Ok(())
-/// # }
-/// ```
 ///
 /// # What a trait `X` becomes
 ///

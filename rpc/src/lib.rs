@@ -98,6 +98,36 @@ pub use caller::Caller;
 pub use client::{Backoff, Calling, Channel, ChannelBuilder, Client, Sending, WhenReady};
 pub use codec::{Codec, CodecError, Postcard, Raw};
 pub use context::{deadline, trace_context};
+/// A trait that is a service, with its server and its client:
+///
+/// ```
+/// use doorbell_rpc::{self as rpc, Channel, Server, Status};
+///
+/// #[rpc::service(crate = "doorbell_rpc")]
+/// pub trait Calculator {
+///     /// The quotient of two numbers.
+///     #[rpc(idempotent)]
+///     async fn divide(&self, dividend: u64, divisor: u64) -> Result<u64, Status>;
+/// }
+///
+/// struct Exact;
+///
+/// impl Calculator for Exact {
+///     async fn divide(&self, dividend: u64, divisor: u64) -> Result<u64, Status> {
+///         dividend.checked_div(divisor).ok_or_else(|| Status::invalid_argument("by zero"))
+///     }
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> anyhow::Result<()> {
+/// let service = CalculatorServer::new(Exact);
+/// let server = Server::builder().add_service(service).open("udp:127.0.0.1:0").await?;
+///
+/// let calculator = CalculatorClient::new(Channel::connect(server.name()).await?);
+/// assert_eq!(calculator.divide(12, 4).await?, 3);
+/// # Ok(())
+/// # }
+/// ```
 pub use doorbell_macros::service;
 pub use extensions::Extensions;
 pub use health::{Health, HealthClient, ServingStatus};

@@ -7,20 +7,21 @@ use doorbell_report::{Note, Value as Number};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
+use super::length::{Length, Of};
 use super::rows::Rows;
 use super::sections::{Measured, Measures};
 use crate::logp::line::Line;
 use crate::{interrupts, runs};
 
 /// How often each test is run, from which its interval comes.
-const REPETITIONS: [usize; 2] = [4, 3];
-/// For how many seconds a stream is measured, and the parameters of LogP; then of a quick run.
-const STREAM: [f64; 2] = [0.15, 0.05];
-const LOGP: [f64; 2] = [0.4, 0.2];
+const REPETITIONS: Of<usize> = Of { full: 4, quick: 3, brief: 2 };
+/// For how many seconds a stream is measured, and the parameters of LogP.
+const STREAM: Of<f64> = Of { full: 0.15, quick: 0.05, brief: 0.01 };
+const LOGP: Of<f64> = Of { full: 0.4, quick: 0.2, brief: 0.05 };
 /// The width of an interval, as a share of its value, from which the value is not to be relied on.
 const TOO_WIDE: f64 = 0.2;
 /// How many round trips a latency has.
-const ROUND_TRIPS: [&str; 2] = ["30000", "5000"];
+const ROUND_TRIPS: Of<u32> = Of { full: 30_000, quick: 5_000, brief: 500 };
 
 /// A test of `doorbell perf` on a device, with its further arguments.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ impl fmt::Display for Run<'_> {
 /// Runs tests, and keeps what they found.
 pub struct Bench {
     devices: Vec<String>,
-    quick: bool,
+    length: Length,
     bar: ProgressBar,
     found: Vec<Value>,
     /// The runs that have failed, and why, and how many of them were asked about.
@@ -56,11 +57,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(devices: Vec<String>, quick: bool) -> Self {
+    pub fn new(devices: Vec<String>, length: Length) -> Self {
         interrupts::remember();
         let bar = runs::bar(0);
         let (found, failed, wide) = Default::default();
-        Self { devices, quick, bar, found, failed, told: 0, wide }
+        Self { devices, length, bar, found, failed, told: 0, wide }
     }
 
     pub fn devices(&self) -> Vec<String> {
@@ -72,15 +73,11 @@ impl Bench {
         self.bar.set_length((tests * self.devices.len()) as u64);
     }
 
-    fn choose<T: Copy>(&self, of: [T; 2]) -> T {
-        of[usize::from(self.quick)]
-    }
-
     /// Half of a round trip, or the whole time of what is awaited, in microseconds: the mean of
     /// several runs' medians.
     pub fn latency(&mut self, run: Run<'_>) -> Option<Number> {
-        let times = self.choose(ROUND_TRIPS);
-        self.repeated(run, &["--iters", times], |json| json["p50_us"].as_f64())
+        let times = self.length.choose(ROUND_TRIPS).to_string();
+        self.repeated(run, &["--iters", &times], |json| json["p50_us"].as_f64())
     }
 
     /// How many microseconds pass from one message of a stream to the next.
@@ -94,16 +91,16 @@ impl Bench {
     }
 
     fn stream(&mut self, run: Run<'_>, of: impl Fn(&Value) -> Option<f64>) -> Option<Number> {
-        let seconds = self.choose(STREAM).to_string();
+        let seconds = self.length.choose(STREAM).to_string();
         self.repeated(run, &["--seconds", &seconds], of)
     }
 
     /// The parameters of LogP, by several runs.
     pub fn parameters(&mut self, run: Run<'_>) -> Option<Line> {
-        let seconds = self.choose(LOGP).to_string();
+        let seconds = self.length.choose(LOGP).to_string();
         self.bar.inc(1);
         let mut lines = Vec::new();
-        for _ in 0..self.choose(REPETITIONS) {
+        for _ in 0..self.length.choose(REPETITIONS) {
             lines.extend(Line::from_json(self.once(run, &["--pair", "--seconds", &seconds])?));
         }
         let line = Line::of_runs(&lines)?;
@@ -115,16 +112,15 @@ impl Bench {
     /// in each run.
     pub fn costs(&mut self, run: Run<'_>) -> Vec<Value> {
         self.bar.inc(1);
-        let times = 0..self.choose(REPETITIONS);
+        let times = 0..self.length.choose(REPETITIONS);
         times.map_while(|_| self.once(run, &[])).collect()
     }
 
-    /// Runs a test several times that measures several things in one run, for as long as the first
-    /// number of seconds says, or the second in a quick run.
-    pub fn rows(&mut self, run: Run<'_>, seconds: [f64; 2]) -> Rows {
-        let seconds = self.choose(seconds).to_string();
+    /// Runs a test several times that measures several things in one run.
+    pub fn rows(&mut self, run: Run<'_>, seconds: Of<f64>) -> Rows {
+        let seconds = self.length.choose(seconds).to_string();
         self.bar.inc(1);
-        let times = 0..self.choose(REPETITIONS);
+        let times = 0..self.length.choose(REPETITIONS);
         let once = |_| self.once(run, &["--pair", "--seconds", &seconds]);
         Rows::of(times.filter_map(once))
     }
@@ -138,7 +134,7 @@ impl Bench {
         let how_much: Vec<_> = ["--pair"].iter().chain(how_much).copied().collect();
         self.bar.inc(1);
         let mut values = Vec::new();
-        for _ in 0..self.choose(REPETITIONS) {
+        for _ in 0..self.length.choose(REPETITIONS) {
             values.extend(of(&self.once(run, &how_much)?));
         }
         let Some(estimate) = Estimate::of_runs(&values) else {

@@ -8,6 +8,7 @@ mod bench;
 mod emp;
 mod exchange;
 mod fast_messages;
+mod length;
 mod open_mx;
 mod rmpp;
 mod rows;
@@ -28,6 +29,7 @@ use crate::{interrupts, out, runs};
 use bench::Bench;
 use exchange::Exchanges;
 pub use exchange::{Args as ExchangeArgs, NAME as EXCHANGE, run as exchange};
+use length::Length;
 use sections::Measured;
 
 /// Measures again what a paper measured, here, beside the numbers that it published.
@@ -57,6 +59,10 @@ pub struct Args {
     #[arg(long, requires = "paper")]
     quick: bool,
 
+    /// As quick, and so short that what is found tells nothing: whether everything can be measured
+    #[arg(long, requires = "paper", hide = true)]
+    brief: bool,
+
     /// Everything that was measured as one JSON value instead of text
     #[arg(long, requires = "paper")]
     json: bool,
@@ -73,6 +79,16 @@ pub struct Args {
     /// Write each figure of the report as an SVG file, too, into this directory
     #[arg(long, value_name = "DIR", requires = "paper")]
     svg: Option<PathBuf>,
+}
+
+impl Args {
+    fn length(&self) -> Length {
+        match (self.brief, self.quick) {
+            (true, _) => Length::Brief,
+            (false, true) => Length::Quick,
+            (false, false) => Length::Full,
+        }
+    }
 }
 
 const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
@@ -131,7 +147,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Name::FastMessages => benched(args, &machine, &["shm", "packet"], fast_messages::report),
         // The paper is about Ethernet: without segmentation offload, and with it.
         Name::OpenMx => {
-            let devices: &[_] = if args.quick { &["packet-v2"] } else { &["packet", "packet-v2"] };
+            let devices: &[_] =
+                if args.quick || args.brief { &["packet-v2"] } else { &["packet", "packet-v2"] };
             benched(args, &machine, devices, open_mx::report)
         }
         Name::Emp => exchanged(args, &machine, emp::report),
@@ -181,7 +198,7 @@ fn benched(
     customary: &[&str],
     report: fn(&mut Bench, &Machine) -> Report,
 ) -> (Report, Measured) {
-    let mut bench = Bench::new(devices(args, customary), args.quick);
+    let mut bench = Bench::new(devices(args, customary), args.length());
     let report = report(&mut bench, machine);
     (report, bench.finish())
 }
@@ -192,7 +209,7 @@ fn exchanged(
     machine: &Machine,
     report: fn(&mut Exchanges, &[String], &Machine) -> Report,
 ) -> (Report, Measured) {
-    let mut exchanges = Exchanges::new(args.quick);
+    let mut exchanges = Exchanges::new(args.length());
     let report = report(&mut exchanges, &devices(args, &["packet"]), machine);
     (report, exchanges.finish())
 }

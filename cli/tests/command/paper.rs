@@ -40,13 +40,13 @@ struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    /// Measures the paper quickly, and checks that its report is whole. Returns its page.
+    /// Measures the paper, each thing briefly, and checks that its report is whole. Returns its page.
     fn assert(&self) -> String {
         let Self { paper, device, headings, .. } = self;
         let place = tempfile::tempdir().expect("a temporary directory");
         let page = place.path().join("page.html");
         let shown = page.display();
-        let output = run(&format!("paper {paper} --device {device} --quick --report {shown}"));
+        let output = run(&format!("paper {paper} --device {device} --brief --report {shown}"));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         // Whatever could not be measured, the status tells.
         assert_eq!(output.status.code(), Some(0), "{}{text}", said(&output));
@@ -109,14 +109,14 @@ fn the_first_paper_is_measured_again_table_by_table_with_its_claims_and_its_repo
 
 #[test]
 fn everything_that_was_measured_is_there_as_json() {
-    let output = run("paper vi-am-splitc --device shm --quick --json");
+    let output = run("paper vi-am-splitc --device shm --brief --json");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&all["paper"], &all["interrupted"]), (&"vi-am-splitc".into(), &false.into()));
     assert_eq!(all["failed"], Value::Array(Vec::new()));
     let measured = all["measured"].as_array().expect("runs");
-    // Each three times; the two breakdowns of costs are there with the feature alone.
-    assert_eq!(measured.len(), if COSTS { 150 } else { 144 });
+    // Each twice; the two breakdowns of costs are there with the feature alone.
+    assert_eq!(measured.len(), if COSTS { 100 } else { 96 });
     assert!(measured.iter().all(|run| run["found"].is_object() && run["device"] == "shm"));
 }
 
@@ -254,7 +254,7 @@ fn a_report_with_failed_measurements_names_them_and_exits_with_3() {
     let program = place.path().join("ip");
     fs::write(&program, "#!/bin/sh\nexit 1\n").expect("room for a program");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it is ours");
-    let mut command = doorbell("paper emp --device shm --quick");
+    let mut command = doorbell("paper emp --device shm --brief");
     let output = command.env("PATH", place.path()).current_dir(&place).output();
     let output = output.expect("the command runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

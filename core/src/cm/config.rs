@@ -33,8 +33,8 @@ pub struct Config {
     pub time_waits: usize,
     /// The most half-open connections: those that peers have requested, and that the program has
     /// not decided about or the peer has not confirmed. When there are as many, a new request takes
-    /// the place of the oldest from the way that has the most, or is dropped until the peer repeats
-    /// it.
+    /// the place of one from the way that has the most, the oldest that was not accepted if there
+    /// is one, or is dropped until the peer repeats it.
     pub half_open: usize,
     /// How long a half-open connection keeps its place while no way has more of them: as long as an
     /// honest peer takes to confirm. A fifth of this time applies when the new request comes by a

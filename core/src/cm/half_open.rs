@@ -4,8 +4,9 @@
 //! A request costs its sender one packet, whose source address proves nothing. So a stranger can
 //! send as many requests as the network carries, from as many addresses as there are: a flood, like
 //! a SYN flood of TCP's (RFC 4987). What such requests hold here is bounded in number and in time,
-//! and shared fairly: the way that has the most half-open connections loses its oldest first.
-//! Established connections are not touched.
+//! and shared fairly: the way that has the most half-open connections loses its oldest first, of
+//! those that the program has not accepted if there are such. Established connections are not
+//! touched.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -116,8 +117,10 @@ impl<W: Clone + Eq + Hash> HalfOpen<W> {
     /// Chooses the connection to recycle so that there is room for a request that came by `way`:
     /// among all half-open connections, or among those in a listener's backlog.
     ///
-    /// It is the oldest connection of the way that has the most. There is no choice if that way
-    /// would still not have more than the newcomer's, and its oldest connection is within its grace,
+    /// It is one of the way that has the most: the oldest about which the program has not decided, or
+    /// the oldest, if it has decided about all. A peer whose connection was accepted may use it
+    /// already, while one that waits for an answer repeats its request. There is no choice if that
+    /// way would still not have more than the newcomer's, and the connection is within its grace,
     /// which is shorter if the newcomer's way has no half-open connection yet.
     pub fn victim(
         &self,
@@ -129,7 +132,9 @@ impl<W: Clone + Eq + Hash> HalfOpen<W> {
         let among = |entry: &&Entry| listener.is_none() || entry.listener == listener;
         let candidates = || self.entries.iter().filter(among);
         let most = candidates().map(|entry| self.count_of(entry.way)).max()?;
-        let oldest = candidates().find(|entry| self.count_of(entry.way) == most)?;
+        let of_most = || candidates().filter(|entry| self.count_of(entry.way) == most);
+        let undecided = of_most().find(|entry| entry.listener.is_some());
+        let oldest = undecided.or_else(|| of_most().next())?;
         let own = self.count(way);
         let takes_more = most > own + 1;
         let grace = if own == 0 { grace / GRACE_TO_OTHERS } else { grace };

@@ -5,12 +5,13 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::args::NAME;
+use crate::paper::length::{Length, Of};
 use crate::paper::sections::{self, Measured, Measures};
 use crate::{interrupts, runs};
 
 /// Runs exchanges, and keeps what they found.
 pub struct Exchanges {
-    is_quick: bool,
+    length: Length,
     bar: ProgressBar,
     found: Vec<Value>,
     /// The runs that have failed, and why, and how many of them were asked about.
@@ -19,10 +20,10 @@ pub struct Exchanges {
 }
 
 impl Exchanges {
-    pub fn new(is_quick: bool) -> Self {
+    pub fn new(length: Length) -> Self {
         interrupts::remember();
         let (found, failed) = Default::default();
-        Self { is_quick, bar: runs::bar(0), found, failed, told: 0 }
+        Self { length, bar: runs::bar(0), found, failed, told: 0 }
     }
 
     /// Tells how many runs follow.
@@ -30,7 +31,7 @@ impl Exchanges {
         self.bar.inc_length(runs as u64);
     }
 
-    /// Measures something for a number of seconds; for a part of it, if that is to be quick.
+    /// Measures something for a number of seconds, or for a part of it.
     /// Returns what was found of each length and each time of computation. What can't be measured
     /// is remembered, and why.
     pub fn run(&mut self, what: &str, arguments: &str, seconds: f64) -> Vec<Value> {
@@ -39,8 +40,8 @@ impl Exchanges {
             return Vec::new();
         }
         self.bar.set_message(what.to_owned());
-        let seconds = if self.is_quick { seconds / 4.0 } else { seconds };
-        let seconds = seconds.to_string();
+        let part = self.length.choose(Of { full: 1.0, quick: 0.25, brief: 0.025 });
+        let seconds = (seconds * part).to_string();
         let all = [NAME].into_iter().chain(arguments.split(' ')).chain(["--seconds", &seconds]);
         match runs::line(all) {
             _ if interrupts::is_interrupted() => Vec::new(),

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::judging::{claim, is_below, is_between, ratio};
 use crate::paper::bench::{Bench, Run};
+use crate::paper::length::Of;
 
 /// The MTUs, and the bytes that a packet has with each.
 const MTUS: [(&str, &str); 2] = [("1500", "1024"), ("9000", "4096")];
@@ -15,8 +16,8 @@ const UNDER_WAY: &str = "4";
 /// The length of the messages.
 const LARGE: &str = "1048576";
 pub const TESTS: usize = MTUS.len() * BLOCKS.len();
-/// For how long a run measures, and a quick one.
-const SECONDS: [f64; 2] = [0.4, 0.1];
+/// For how long a run measures.
+const SECONDS: Of<f64> = Of { full: 0.4, quick: 0.1, brief: 0.01 };
 
 /// The throughput in mebibytes a second, by the bytes of a block.
 type Rates = Vec<(f64, Value)>;

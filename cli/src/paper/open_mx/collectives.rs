@@ -7,11 +7,12 @@ use super::devices::{TCP, rows_of_each};
 use super::published::{BARRIER, COLLECTIVES, cited};
 use crate::judging::{claim, difference, is_below, is_between, ratio, times};
 use crate::paper::bench::Bench;
+use crate::paper::length::Of;
 use crate::paper::rows::Rows;
 
 pub const TESTS: usize = 1;
-/// For how long a run measures, and a quick one.
-const SECONDS: [f64; 2] = [2.5, 0.8];
+/// For how long a run measures.
+const SECONDS: Of<f64> = Of { full: 2.5, quick: 0.8, brief: 0.08 };
 /// The sizes of the table.
 const SIZES: [(u64, &str); 4] =
     [(16, "16 bytes"), (4 << 10, "4 KiB"), (64 << 10, "64 KiB"), (4 << 20, "4 MiB")];

@@ -1,6 +1,7 @@
 //! The devices that the tests of Open-MX run over, and TCP beside them.
 
 use crate::paper::bench::{Bench, Run};
+use crate::paper::length::Of;
 use crate::paper::rows::Rows;
 
 /// The device that stands for the kernel's TCP sockets.
@@ -16,7 +17,7 @@ pub fn rows_of_each(
     bench: &mut Bench,
     test: &str,
     arguments: &[&str],
-    seconds: [f64; 2],
+    seconds: Of<f64>,
 ) -> Vec<(String, Rows)> {
     let devices = with_tcp(bench);
     let rows = |device: String| {

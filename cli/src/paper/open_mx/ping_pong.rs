@@ -7,13 +7,14 @@ use super::devices::{TCP, name, rows_of_each};
 use super::published::{LATENCY, LATENCY_TCP, WIRE, cited};
 use crate::judging::{claim, is_below, is_between, ratio};
 use crate::paper::bench::Bench;
+use crate::paper::length::Of;
 use crate::paper::rows::Rows;
 
 /// The MTUs of the figures.
 const MTUS: [&str; 2] = ["9000", "1500"];
 pub const TESTS: usize = MTUS.len();
-/// For how long a run measures, and a quick one.
-const SECONDS: [f64; 2] = [1.2, 0.3];
+/// For how long a run measures.
+const SECONDS: Of<f64> = Of { full: 1.2, quick: 0.3, brief: 0.03 };
 /// The length of large messages, in bytes.
 const LARGE: u64 = 4 << 20;
 

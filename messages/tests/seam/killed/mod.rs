@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use parts::{LONG_BODY, Part, WANTED, WINDOW, play};
 
-/// The time after which a silent peer has gone.
+/// The time after which a silent peer has gone, and for which the end of a connection to it waits.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Much less than the half minute after which silent peers have gone where nothing is configured,
@@ -91,7 +91,8 @@ impl Stage {
         let builder = Endpoint::builder().window(WINDOW);
         let keep_alive = KeepAlive { busy: SILENCE, ..KeepAlive::default() };
         let time_wait = Duration::from_millis(5);
-        let config = Config { keep_alive, time_wait, ..Config::default() };
+        let config =
+            Config { keep_alive, time_wait, connect_timeout: SILENCE, ..Config::default() };
         let builder = builder.endpoint(|below| below.nic(config));
         let near = builder.open(device).await.expect("the device opens");
         let before = holds(&near);

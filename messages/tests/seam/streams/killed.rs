@@ -22,7 +22,8 @@ enum Fate {
 
 fn config() -> Config {
     let keep_alive = KeepAlive { busy: Duration::from_secs(1), ..KeepAlive::default() };
-    Config { keep_alive, ..Config::default() }
+    // The end of a connection waits no longer than this for a peer that has gone.
+    Config { keep_alive, connect_timeout: Duration::from_secs(1), ..Config::default() }
 }
 
 async fn takes_all(mut message: Incoming) -> Result<(), HandlerError> {
