@@ -16,7 +16,7 @@ pub fn greeting(private: &[u8]) -> Option<Vec<u8>> {
 
 /// A message that was found in the bytes of a send.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct MessagePlace {
     /// The number of its words.
     pub words: usize,
     /// Where its words and its payload are.
@@ -26,7 +26,7 @@ pub struct Found {
 }
 
 /// Finds the message that begins at an offset of a send.
-pub fn message(bytes: &[u8], at: usize) -> Option<Found> {
+pub fn message(bytes: &[u8], at: usize) -> Option<MessagePlace> {
     let pack::Message { header, data, next, .. } = pack::message(bytes, at)?;
-    Some(Found { words: header.words, data, next })
+    Some(MessagePlace { words: header.words, data, next })
 }

@@ -36,7 +36,7 @@ use crate::sys::unix::PeerProcess;
 ///     }
 ///     nic.transmit(device);
 ///     if lossless {
-///         device.settle(nic.owes());
+///         device.settle(nic.unsent_responses());
 ///     }
 ///     found || nic.counters().sent != sent
 /// }
@@ -60,7 +60,7 @@ pub trait Device: Outbox + Send + 'static {
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize;
 
     /// Tells the device that everything received so far is answered for, except on links where the
-    /// NIC still [owes](doorbell_core::nic::Nic::owes) an answer. A lossless device tells its peers
+    /// NIC still [owes](doorbell_core::nic::Nic::unsent_responses) an answer. A lossless device tells its peers
     /// that their packets were taken. Other devices do nothing.
     #[inline]
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {

@@ -94,7 +94,7 @@ impl Outbox {
     /// Tells the NIC how many of the posted requests the peer has acknowledged by its messages.
     pub fn acknowledged(&mut self, taken: Taken, nic: &mut HeldNic<'_>) {
         if let Some(count) = self.posted.until(taken) {
-            nic.proved(&mut self.queue, count);
+            nic.acknowledged_by_program(&mut self.queue, count);
         }
     }
 

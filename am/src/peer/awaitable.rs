@@ -27,10 +27,10 @@ impl Admission {
 }
 
 impl Awaited for Admission {
-    type Found = Result<(), SendError>;
+    type Output = Result<(), SendError>;
 
     #[inline]
-    fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<Self::Found> {
+    fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<Self::Output> {
         let admitted = if self.is_for_call { link.admit_call(out) } else { link.admit(out) };
         match admitted {
             Ok(true) => Some(Ok(())),
@@ -56,7 +56,7 @@ impl Awaited for Admission {
 /// The result of an operation in one of a link's tables of pending operations.
 pub(super) trait Pending: Sized {
     /// The result, or why it does not come.
-    type Found;
+    type Output;
 
     /// Takes the result of an operation, if it has come. The number may change, since a call that is
     /// answered late is known by a ticket.
@@ -69,11 +69,11 @@ pub(super) trait Pending: Sized {
     fn abandon(link: &Arc<Link>, out: &mut SendSide, number: u64);
 
     /// Returns the result that has come.
-    fn found(self) -> Self::Found;
+    fn found(self) -> Self::Output;
 
     /// Returns where the answer to a call is put at once, if the result is one.
     #[inline]
-    fn answer(_kept: &mut Option<Self::Found>) -> Option<&mut Option<Answer>> {
+    fn answer(_kept: &mut Option<Self::Output>) -> Option<&mut Option<Answer>> {
         None
     }
 
@@ -81,11 +81,11 @@ pub(super) trait Pending: Sized {
     fn is_lost(link: &Link) -> bool;
 
     /// Returns the result of an operation that was lost with its link.
-    fn lost(why: SendError) -> Self::Found;
+    fn lost(why: SendError) -> Self::Output;
 }
 
 impl Pending for Answer {
-    type Found = Self;
+    type Output = Self;
 
     #[inline]
     fn take(link: &Arc<Link>, out: &mut SendSide, number: &mut u64) -> Option<Self> {
@@ -121,7 +121,7 @@ impl Pending for Answer {
 }
 
 impl Pending for Memory {
-    type Found = Result<Self, SendError>;
+    type Output = Result<Self, SendError>;
 
     fn take(_: &Arc<Link>, out: &mut SendSide, number: &mut u64) -> Option<Self> {
         out.placements.as_mut()?.take(*number as u16)
@@ -137,7 +137,7 @@ impl Pending for Memory {
         });
     }
 
-    fn found(self) -> Self::Found {
+    fn found(self) -> Self::Output {
         Ok(self)
     }
 
@@ -145,7 +145,7 @@ impl Pending for Memory {
         true
     }
 
-    fn lost(why: SendError) -> Self::Found {
+    fn lost(why: SendError) -> Self::Output {
         Err(why)
     }
 }
@@ -175,13 +175,13 @@ impl<T> Coming<T> {
 }
 
 impl<T: Pending> Awaited for Coming<T> {
-    type Found = T::Found;
+    type Output = T::Output;
 
     #[inline]
     fn here<'k>(
         &self,
         link: &'k Arc<Link>,
-        kept: &'k mut Option<T::Found>,
+        kept: &'k mut Option<T::Output>,
     ) -> Option<Awaiting<'k>> {
         // A call with a ticket has no number, and its answer comes by the table.
         let call = u16::try_from(self.number?).unwrap_or(0);
@@ -194,7 +194,7 @@ impl<T: Pending> Awaited for Coming<T> {
     }
 
     #[inline]
-    fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<T::Found> {
+    fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<T::Output> {
         match T::take(link, out, self.number.as_mut()?) {
             Some(what) => {
                 self.number = None;

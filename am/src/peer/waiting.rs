@@ -14,7 +14,7 @@ use crate::shared::Deferring;
 /// A result that a task waits for on a link.
 pub(super) trait Awaited {
     /// The result, or why it does not come.
-    type Found;
+    type Output;
 
     /// Returns the call whose answer is put into `kept` at once if it comes in this task's own
     /// look.
@@ -22,7 +22,7 @@ pub(super) trait Awaited {
     fn here<'k>(
         &self,
         _link: &'k Arc<Link>,
-        _kept: &'k mut Option<Self::Found>,
+        _kept: &'k mut Option<Self::Output>,
     ) -> Option<Awaiting<'k>> {
         None
     }
@@ -32,7 +32,7 @@ pub(super) trait Awaited {
     fn came(&mut self) {}
 
     /// Takes the result, if it has come.
-    fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<Self::Found>;
+    fn find(&mut self, link: &Arc<Link>, out: &mut SendSide) -> Option<Self::Output>;
 
     /// Has the waker woken when the result may have come.
     fn wait(&mut self, out: &mut SendSide, waker: &Waker);
@@ -50,7 +50,7 @@ pub(super) async fn found<'l, A: Awaited>(
     link: &'l Arc<Link>,
     awaited: A,
     deadline: &mut Deadline<'l>,
-) -> Option<A::Found> {
+) -> Option<A::Output> {
     let mut kept = None;
     found_since(link, None, awaited, &mut kept, deadline).await;
     kept
@@ -63,7 +63,7 @@ pub(super) async fn found_since<'l, A: Awaited>(
     link: &'l Arc<Link>,
     seen: Option<u32>,
     awaited: A,
-    kept: &mut Option<A::Found>,
+    kept: &mut Option<A::Output>,
     deadline: &mut Deadline<'l>,
 ) {
     let look = OnLink { link, awaited, seen, sleeps: false, woke: false, kept };
@@ -101,11 +101,11 @@ struct OnLink<'l, 'k, A: Awaited> {
     /// Whether the task has slept, or was about to.
     sleeps: bool,
     woke: bool,
-    kept: &'k mut Option<A::Found>,
+    kept: &'k mut Option<A::Output>,
 }
 
 impl<A: Awaited> Look for OnLink<'_, '_, A> {
-    type Found = ();
+    type Output = ();
 
     #[inline]
     fn look(&mut self, nic: HeldNic<'_>) -> Option<()> {

@@ -357,7 +357,7 @@ pub(super) struct Driver<'e> {
 }
 
 impl Look for Driver<'_> {
-    type Found = ();
+    type Output = ();
 
     #[inline]
     fn look(&mut self, nic: HeldNic<'_>) -> Option<()> {
@@ -396,7 +396,7 @@ pub(super) struct Conditional<'e, C, A> {
 }
 
 impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Conditional<'_, C, A> {
-    type Found = T;
+    type Output = T;
 
     #[inline]
     fn look(&mut self, nic: HeldNic<'_>) -> Option<T> {
@@ -426,7 +426,7 @@ pub(super) struct Armed<'e, C, A> {
 }
 
 impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Armed<'_, C, A> {
-    type Found = T;
+    type Output = T;
 
     #[inline]
     fn look(&mut self, nic: HeldNic<'_>) -> Option<T> {

@@ -235,7 +235,7 @@ struct Drive<'h> {
 }
 
 impl Look for Drive<'_> {
-    type Found = ();
+    type Output = ();
 
     #[inline]
     fn look(&mut self, _: HeldNic<'_>) -> Option<()> {

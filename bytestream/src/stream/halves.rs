@@ -86,7 +86,7 @@ struct Reading<'l> {
 }
 
 impl Look for Reading<'_> {
-    type Found = ();
+    type Output = ();
 
     #[inline]
     fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
@@ -179,7 +179,7 @@ struct Writing<'l> {
 }
 
 impl Look for Writing<'_> {
-    type Found = ();
+    type Output = ();
 
     #[inline]
     fn look(&mut self, _: HeldNic<'_>) -> Option<()> {

@@ -151,7 +151,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let connect = |address: &String| Connected::to(address, &machine);
     let mut other = args.connect.as_ref().map(connect).transpose()?;
-    let Found { lines, failures, runs: measured } = measure_all(args, &steps, other.as_mut());
+    let Measurements { lines, failures, runs: measured } =
+        measure_all(args, &steps, other.as_mut());
     let all = steps.len() as u64 * args.times();
     let partial = runs::partial(&format!("{measured} of {all} runs"), failures.len());
     let there = other.map(|other| other.machine).unwrap_or_default();
@@ -238,7 +239,7 @@ fn devices(args: &Args) -> anyhow::Result<Vec<String>> {
 }
 
 /// The results of the steps.
-struct Found {
+struct Measurements {
     lines: Vec<Line>,
     /// The steps that failed, and why.
     failures: Vec<(String, String)>,
@@ -248,7 +249,7 @@ struct Found {
 
 /// Measures all steps, again and again as often as there are runs, or until somebody interrupts.
 /// The runs of a step are far apart, so that something that disturbs for a while hits few of them.
-fn measure_all(args: &Args, steps: &[Step], mut other: Option<&mut Connected>) -> Found {
+fn measure_all(args: &Args, steps: &[Step], mut other: Option<&mut Connected>) -> Measurements {
     let times = args.times();
     interrupts::remember();
     let bar = runs::bar(steps.len() as u64 * times);
@@ -275,5 +276,5 @@ fn measure_all(args: &Args, steps: &[Step], mut other: Option<&mut Connected>) -
     bar.finish_and_clear();
     let lines = found.iter().filter_map(|lines| Line::of_runs(lines)).collect();
     let runs = found.iter().map(Vec::len).sum();
-    Found { lines, failures: failures.into_iter().flatten().collect(), runs }
+    Measurements { lines, failures: failures.into_iter().flatten().collect(), runs }
 }

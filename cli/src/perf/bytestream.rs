@@ -9,7 +9,7 @@ use doorbell_bytestream::{Config, Endpoint, ServiceId, Stream};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::pattern::{Pattern, wholly};
 use super::peer::Peer;
 use super::verbs::{Beat, Guard, open};
@@ -51,7 +51,7 @@ async fn play(plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result
     if found != json!(sent) {
         bail!("{sent} writes were made, and the other end found {found}");
     }
-    let found = Found::Rate(sent as f64 / took.as_secs_f64());
+    let found = Quantity::Rate(sent as f64 / took.as_secs_f64());
     Ok(Some(Figures { device: Some(nic.capabilities().name), iters: sent, found }))
 }
 

@@ -14,14 +14,14 @@ pub struct Figures {
     pub device: Option<&'static str>,
     /// Round trips, or messages.
     pub iters: u64,
-    pub found: Found,
+    pub found: Quantity,
 }
 
 /// One of several measurements: fields, each with its name. All of a test have the same names.
 pub type Row = Vec<(&'static str, Value)>;
 
 #[derive(Clone, PartialEq, Debug)]
-pub enum Found {
+pub enum Quantity {
     Latency(Summary),
     /// A rate in messages a second.
     Rate(f64),

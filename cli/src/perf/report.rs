@@ -7,7 +7,7 @@ use doorbell_verbs::Capabilities;
 use serde_json::{Value, json};
 
 use super::costs;
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::latencies::Summary;
 use super::logp_result::LogpResult;
 use super::rows;
@@ -18,7 +18,7 @@ use crate::out;
 
 /// Prints what was found.
 pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
-    if let Found::Rows(rows) = &figures.found {
+    if let Quantity::Rows(rows) = &figures.found {
         return out::print(&rows::text(plan, figures, rows, form));
     }
     out::print(&match form {
@@ -38,13 +38,13 @@ fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
 fn fields_of_test(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let (mut latency, mut rate, mut share) = (None, None, None);
     match &figures.found {
-        Found::LogP(known, device) => return of_logp(plan, figures, known, device),
-        Found::Costs(parts) => return costs::fields(plan, figures, parts),
-        Found::Latency(summary) => latency = Some(summary),
-        Found::Rate(messages) => rate = Some(*messages),
-        Found::Share(processor) => share = Some(*processor),
+        Quantity::LogP(known, device) => return of_logp(plan, figures, known, device),
+        Quantity::Costs(parts) => return costs::fields(plan, figures, parts),
+        Quantity::Latency(summary) => latency = Some(summary),
+        Quantity::Rate(messages) => rate = Some(*messages),
+        Quantity::Share(processor) => share = Some(*processor),
         // Rows have names of their own.
-        Found::Rows(_) => {}
+        Quantity::Rows(_) => {}
     }
     vec![
         ("test", json!(plan.test.name())),
@@ -156,19 +156,19 @@ fn words(plan: &Plan, figures: &Figures) -> String {
     let (test, size, iters) = (plan.test.name(), plan.size, figures.iters);
     let what = format!("{test}{over}, {size} bytes{beside}");
     match &figures.found {
-        Found::Latency(summary) => {
+        Quantity::Latency(summary) => {
             let counted = if plan.test.is_halved() { "round trips, halved" } else { "times" };
             format!("{what}: {iters} {counted}, all checked\n{}", table(summary))
         }
-        Found::Rate(rate) => format!(
+        Quantity::Rate(rate) => format!(
             "{what}: {:.3} million messages a second, {:.3} GB/s; {iters} messages, all checked\n",
             rate / 1e6,
             rate * plan.test.mean_size(size) / 1e9
         ),
-        Found::LogP(known, _) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
-        Found::Costs(parts) => costs::words(plan, figures, parts),
-        Found::Rows(_) => what,
-        Found::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
+        Quantity::LogP(known, _) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
+        Quantity::Costs(parts) => costs::words(plan, figures, parts),
+        Quantity::Rows(_) => what,
+        Quantity::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
     }
 }
 

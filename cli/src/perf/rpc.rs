@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::latencies::Latencies;
 use super::pattern::wholly;
 use super::peer::Peer;
@@ -154,7 +154,7 @@ impl Caller {
         Ok(())
     }
 
-    async fn one_by_one(&self, plan: &Plan) -> anyhow::Result<(u64, Found)> {
+    async fn one_by_one(&self, plan: &Plan) -> anyhow::Result<(u64, Quantity)> {
         let mut times = Latencies::new(plan.amount, plan.meter());
         for round in 0.. {
             if round > 0 && plan.amount.is_over(round, || times.passed()) {
@@ -165,11 +165,11 @@ impl Caller {
             times.lap();
             self.beat.count();
         }
-        Ok((times.len(), Found::Latency(times.summary(1))))
+        Ok((times.len(), Quantity::Latency(times.summary(1))))
     }
 
     /// Makes calls from as many tasks as there may be calls in flight.
-    async fn many(self: Rc<Self>, plan: &Plan) -> anyhow::Result<(u64, Found)> {
+    async fn many(self: Rc<Self>, plan: &Plan) -> anyhow::Result<(u64, Quantity)> {
         let (begun, meter, amount) = (Rc::new(Cell::new(0)), plan.meter(), plan.amount);
         let since = Instant::now();
         let task = |_| {
@@ -192,6 +192,6 @@ impl Caller {
         }
         let calls = begun.get();
         meter.at(calls, since.elapsed());
-        Ok((calls, Found::Rate(calls as f64 / since.elapsed().as_secs_f64())))
+        Ok((calls, Quantity::Rate(calls as f64 / since.elapsed().as_secs_f64())))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::ledger::Ledger;
 use super::patience::Patience;
 use super::peer::Peer;
@@ -67,7 +67,7 @@ pub fn run(lane: &mut impl Lane, plan: &Plan, peer: &mut Peer) -> anyhow::Result
     Ok(Some(Figures {
         device: lane.device(),
         iters: messages,
-        found: Found::Rate(messages as f64 / took.as_secs_f64()),
+        found: Quantity::Rate(messages as f64 / took.as_secs_f64()),
     }))
 }
 

@@ -15,7 +15,7 @@ mod stream;
 
 use anyhow::Context;
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::peer::Peer;
 use super::test::Verb;
 use super::{Place, Plan};
@@ -60,7 +60,7 @@ async fn play(
             }
         }
     });
-    let found: Option<(u64, Found)> = found.await?;
+    let found: Option<(u64, Quantity)> = found.await?;
     let device = Some(end.nic.capabilities().name);
     Ok(found.map(|(iters, found)| Figures { device, iters, found }))
 }

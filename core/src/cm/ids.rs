@@ -10,27 +10,35 @@ use crate::wire::CommId;
 
 use super::config::{Config, ConfigError};
 
-/// The local communication ID of a connection, by which its own manager knows it. The bits below
-/// the process's tag are random, and tell nothing about another connection's ID.
+/// A connection of a manager: its local communication ID, and the number of connections that the
+/// manager had before. The bits below the process's tag are random, and tell nothing about another
+/// connection's ID.
+///
+/// A communication ID that is free again may be drawn for another connection. The number tells the
+/// two apart, so a program that answers a request that is over answers no other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub(super) CommId);
+pub struct ConnectionId {
+    pub(super) comm_id: CommId,
+    /// It begins anew after 2³².
+    pub(super) number: u32,
+}
 
 impl ConnectionId {
     /// Returns the communication ID as messages carry it.
     pub const fn comm_id(self) -> CommId {
-        self.0
+        self.comm_id
     }
 }
 
 impl fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "connection {}", self.0)
+        write!(f, "connection {}", self.comm_id)
     }
 }
 
 impl fmt::Debug for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ConnectionId({})", self.0)
+        write!(f, "ConnectionId({}, {})", self.comm_id, self.number)
     }
 }
 

@@ -96,12 +96,12 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Returns the GUID of a connection's peer, once a message has told it and until the connection
     /// is released. The GUID tells one run of the peer's program from the next.
     pub fn peer(&self, id: ConnectionId) -> Option<CaGuid> {
-        self.table.look(id.comm_id())?.peer.map(|peer| peer.guid)
+        self.table.look(id)?.peer.map(|peer| peer.guid)
     }
 
     /// Returns the state of a connection, unless it is released.
     pub fn state(&self, id: ConnectionId) -> Option<ConnectionState> {
-        self.table.look(id.comm_id()).map(|connection| connection.state)
+        self.table.look(id).map(|connection| connection.state)
     }
 
     /// Returns the counts since the manager was made.

@@ -33,6 +33,8 @@ pub(super) struct Table<W> {
     by_peer_id: HashMap<(W, CaGuid, CommId), u32, KeyedHash>,
     by_peer_qpn: HashMap<(W, CaGuid, Qpn), u32, KeyedHash>,
     by_qpn: BTreeMap<Qpn, u32>,
+    /// The number of connections that were added, which begins anew after 2³².
+    added: u32,
     /// The number of connections that are not in time-wait.
     pub live: usize,
     /// The most connections that may be out of time-wait.
@@ -56,6 +58,7 @@ impl<W: Clone + Eq + Hash> Table<W> {
             by_peer_id: HashMap::with_hasher(KeyedHash(secret)),
             by_peer_qpn: HashMap::with_hasher(KeyedHash(secret)),
             by_qpn: BTreeMap::new(),
+            added: 0,
             live: 0,
             most_live: config.connections,
         })
@@ -109,7 +112,9 @@ impl<W: Clone + Eq + Hash> Table<W> {
         };
         self.by_local_id.insert(name, place);
         self.live += 1;
-        let connection = make(ConnectionId(name), place);
+        let id = ConnectionId { comm_id: name, number: self.added };
+        self.added = self.added.wrapping_add(1);
+        let connection = make(id, place);
         Ok(self.slots[place as usize].insert(Box::new(connection)))
     }
 
@@ -130,9 +135,10 @@ impl<W: Clone + Eq + Hash> Table<W> {
         self.at(place)
     }
 
-    /// Finds a connection by its local communication ID, for reading only.
-    pub fn look(&self, name: CommId) -> Option<&Connection<W>> {
-        self.slots.get(*self.by_local_id.get(&name)? as usize)?.as_deref()
+    /// Finds the connection that a program names, for reading only.
+    pub fn look(&self, id: ConnectionId) -> Option<&Connection<W>> {
+        let place = *self.by_local_id.get(&id.comm_id())?;
+        self.slots.get(place as usize)?.as_deref().filter(|connection| connection.id == id)
     }
 
     /// Finds the connection that a program names.
@@ -140,7 +146,8 @@ impl<W: Clone + Eq + Hash> Table<W> {
     /// # Errors
     /// When there is no such connection.
     pub fn get(&mut self, id: ConnectionId) -> Result<&mut Connection<W>, ConnectionError> {
-        self.find(id.comm_id()).ok_or(ConnectionError::NoSuchConnection(id))
+        let found = self.find(id.comm_id()).filter(|connection| connection.id == id);
+        found.ok_or(ConnectionError::NoSuchConnection(id))
     }
 
     /// Finds the place of a connection by the peer's communication ID.

@@ -99,7 +99,7 @@ impl World {
         let request = info.service == Service::Rc && !info.is_response();
         let after = self.nic.counters();
         let behind = after.out_of_sequence > before.counters.out_of_sequence;
-        let told = taken || behind || self.nic.owes()(path_to(link).id());
+        let told = taken || behind || self.nic.unsent_responses()(path_to(link).id());
         assert!(told || !request || !self.lossless, "nobody hears of {headers:?}");
     }
 

@@ -221,12 +221,14 @@ impl Joined {
             loop {
                 let heard = hear(&mut lines, size);
                 let mut news = hears.lock();
-                let told = news.add(heard);
+                let ended = news.add(heard);
                 let lost = news.lost;
                 drop(news);
                 hears.changed.notify_all();
-                if let Some(told) = told {
-                    notice(told);
+                match ended {
+                    Some(Ended::Process(rank)) => notice(Some(rank)),
+                    Some(Ended::Service) => notice(None),
+                    None => {}
                 }
                 if lost {
                     return;
@@ -351,10 +353,17 @@ impl Heard {
     }
 }
 
+/// Whose end a message tells of.
+enum Ended {
+    /// The process of this rank.
+    Process(usize),
+    /// The service itself, before it was over.
+    Service,
+}
+
 impl News {
-    /// Adds a message of the service. Returns who has ended, if the message says so: a process, or
-    /// the service for `Some(None)`.
-    fn add(&mut self, said: Said) -> Option<Option<usize>> {
+    /// Adds a message of the service. Returns who has ended, if the message says so.
+    fn add(&mut self, said: Said) -> Option<Ended> {
         match said {
             Said::Told(all) => self.told.push_back(all),
             Said::Over => self.over = true,
@@ -363,11 +372,11 @@ impl News {
             Said::First(rank) => self.first = Some(rank),
             Said::Ended(rank) => {
                 self.ended.push(rank);
-                return Some(Some(rank));
+                return Some(Ended::Process(rank));
             }
             Said::Nothing => {
                 self.lost = true;
-                return (!self.over).then_some(None);
+                return (!self.over).then_some(Ended::Service);
             }
         }
         None

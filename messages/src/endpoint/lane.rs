@@ -181,12 +181,12 @@ impl Lane {
     fn try_send(&self, queue: &mut Queue) -> bool {
         if let Some(rails) = &mut queue.rails {
             let most = rails.longest_payload();
-            let rest = rails.try_send(|| {
+            let sent = rails.try_send(|| {
                 let frame = queue.frames.pop()?;
                 Some(frame.into_packet(most))
             });
-            return rest.is_some_and(|rest| {
-                self.left(queue, rest, true);
+            return sent.is_some_and(|sent| {
+                self.left(queue, sent.rest, true);
                 true
             });
         }

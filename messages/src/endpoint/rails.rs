@@ -18,6 +18,12 @@ pub struct Rails {
     acknowledgement: Option<u64>,
 }
 
+/// A packet that was sent.
+pub struct SentPacket {
+    /// The rest of the message that it was the beginning of, if it was one.
+    pub rest: Option<Rest>,
+}
+
 /// The most packets that are kept until the peer acknowledges them. The credits of eight
 /// connections allow half as many under way.
 const MOST_KEPT: usize = 1 << 16;
@@ -91,12 +97,11 @@ impl Rails {
     }
 
     /// Sends one packet, which is a packet that was lost with its connection, an acknowledgement,
-    /// or the next packet of the lane. Returns `None` if no connection has a credit, and the rest
-    /// of the next message, if it was a part of one.
+    /// or the next packet of the lane. Returns `None` if no connection has a credit.
     pub fn try_send(
         &mut self,
         next: impl FnOnce() -> Option<(Packet, Option<Rest>)>,
-    ) -> Option<Option<Rest>> {
+    ) -> Option<SentPacket> {
         for step in 0..self.links.len() {
             let place = (self.turn + step) % self.links.len();
             let Some(link) = &self.links[place] else { continue };
@@ -107,7 +112,7 @@ impl Rails {
                 if sent.is_err() {
                     self.acknowledgement = Some(next);
                 }
-                return Some(None);
+                return Some(SentPacket { rest: None });
             }
             let (sequence, packet, rest) = match self.sent.again(place) {
                 Some((sequence, packet)) => (sequence, packet, None),
@@ -123,7 +128,7 @@ impl Rails {
             if let Err(why) = credit.request_with(STRIPED, words, &payload) {
                 tracing::debug!(%why, "a packet was not sent by one of several connections");
             }
-            return Some(rest);
+            return Some(SentPacket { rest });
         }
         None
     }

@@ -69,11 +69,11 @@ async fn send_all(
     mut pieces: impl Stream<Item = Result<Bytes, Status>> + Unpin,
 ) -> Result<(), Option<Status>> {
     let most = peer.longest_payload();
-    let (mut ahead, mut several) = (None, Vec::new());
+    let (mut ahead, mut several) = (Poll::Pending, Vec::new());
     loop {
-        let next = match ahead.take() {
-            Some(next) => next,
-            None => tokio::select! {
+        let next = match std::mem::replace(&mut ahead, Poll::Pending) {
+            Poll::Ready(next) => next,
+            Poll::Pending => tokio::select! {
                 biased;
                 next = pieces.next() => next,
                 // A reader that wants no more is noticed even while there is nothing to send.
@@ -103,20 +103,20 @@ async fn send_all(
 }
 
 /// Appends pieces that are ready already to the first piece of a message, as long as the message
-/// and the window have room. Returns how many were appended, and the stream's next item if that was
-/// fetched and not appended.
+/// and the window have room. Returns how many were appended, and what the stream had next, which was
+/// not appended.
 async fn gather(
     pieces: &mut (impl Stream<Item = Result<Bytes, Status>> + Unpin),
     window: &Window,
     most: usize,
     several: &mut Vec<u8>,
-) -> (usize, Option<Option<Result<Bytes, Status>>>) {
+) -> (usize, Poll<Option<Result<Bytes, Status>>>) {
     let room = window.left();
     let (mut count, mut taken) = (0, 0);
     let ahead = poll_fn(|context| {
         while taken + OVERHEAD <= room {
             match pieces.poll_next_unpin(context) {
-                Poll::Pending => return Poll::Ready(None),
+                Poll::Pending => break,
                 Poll::Ready(Some(Ok(piece)))
                     if taken + piece.len() + OVERHEAD <= room
                         && piece::put(&piece, most, several) =>
@@ -124,10 +124,10 @@ async fn gather(
                     taken += piece.len() + OVERHEAD;
                     count += 1;
                 }
-                Poll::Ready(other) => return Poll::Ready(Some(other)),
+                other @ Poll::Ready(_) => return Poll::Ready(other),
             }
         }
-        Poll::Ready(None)
+        Poll::Ready(Poll::Pending)
     })
     .await;
     window.take_left(taken);

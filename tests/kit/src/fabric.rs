@@ -262,7 +262,7 @@ impl Fabric {
         for frame in port.frames.drain(..) {
             self.network.send(*station, frame);
         }
-        port.settle(nic.owes(), |frame| self.network.send(*station, frame));
+        port.settle(nic.unsent_responses(), |frame| self.network.send(*station, frame));
         // The packets for which a full device had no room follow once the device has sent the
         // others.
         let again = nic.has_work().then(|| now + SENT_AFTER);
@@ -321,7 +321,7 @@ impl Fabric {
         let now = self.network.now();
         let Node { nic, late, .. } = &mut self.nodes[node];
         if std::mem::take(late) {
-            nic.leap(now);
+            nic.skip_time(now);
         }
         nic.advance(now);
     }
@@ -339,7 +339,7 @@ impl Fabric {
         let now = self.network.now();
         let Node { nic, port, waiting, late, .. } = &mut self.nodes[node];
         if !*late {
-            nic.tell(now);
+            nic.set_time(now);
         }
         for frame in waiting.take().into_iter().flatten() {
             port.arrive(&frame, nic);

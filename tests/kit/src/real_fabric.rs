@@ -130,7 +130,7 @@ impl Fabric {
         }
         nic.transmit(real);
         if lossless {
-            real.device.settle(nic.owes());
+            real.device.settle(nic.unsent_responses());
         }
         if news {
             self.real_time().last = now;

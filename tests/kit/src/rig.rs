@@ -86,7 +86,7 @@ pub fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
     }
     nic.transmit(device);
     if lossless {
-        device.settle(nic.owes());
+        device.settle(nic.unsent_responses());
     }
     found || nic.counters().sent != sent
 }

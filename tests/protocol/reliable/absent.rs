@@ -24,7 +24,7 @@ fn take_down(fabric: &mut Fabric, end: End) -> Vec<Completion> {
 /// Whether a NIC owes another a refusal, or a notice.
 fn owes(two: &mut Two, from: NodeId, to: NodeId) -> bool {
     let link = two.fabric.path(from, to).id();
-    two.fabric.nic(from).owes()(link)
+    two.fabric.nic(from).unsent_responses()(link)
 }
 
 /// Connects one side only.

@@ -225,7 +225,7 @@ fn what_the_peers_program_says_to_have_is_acknowledged_by_that() {
         let memory = Memory::Buf(Buf::from(vec![1; if number % 5 == 0 { 5000 } else { 8 }]));
         two.a.post(WorkRequest::send(number, memory));
         two.run(0, 1);
-        two.fabric.nic(two.a.node).proved(&two.a.send, number as u32 + 1);
+        two.fabric.nic(two.a.node).acknowledged_by_program(&two.a.send, number as u32 + 1);
         assert_eq!(outcomes(&two.a.poll()), [(number, Ok(Done::Sent))]);
     }
     let (sender, receiver) = two.counters();
@@ -250,12 +250,12 @@ fn only_what_was_sent_can_be_said_to_have_come() {
     let nic = two.fabric.nic(two.a.node);
     // Two packets were sent; and a read is complete when it is answered.
     for count in [0, 2, 3, 5, 6, 1 << 23, 0xFF_FFFF, u32::MAX] {
-        nic.proved(&two.a.send, count);
+        nic.acknowledged_by_program(&two.a.send, count);
         assert!(two.a.queue.is_empty(), "{count}");
     }
-    nic.proved(&two.a.send, 1);
+    nic.acknowledged_by_program(&two.a.send, 1);
     assert_eq!(outcomes(&two.a.poll()), [(0, Ok(Done::Sent))]);
-    nic.proved(&two.a.send, 1);
+    nic.acknowledged_by_program(&two.a.send, 1);
     assert!(two.a.queue.is_empty());
     let (at_a, _) = two.run(4, 4);
     assert_eq!(at_a.len(), 4);
@@ -274,7 +274,7 @@ fn what_is_said_of_some_does_not_keep_others_from_being_sent_again() {
     two.a.post(short(1));
     two.run_for(Duration::from_micros(20));
     two.fabric.network.heal(two.cable);
-    two.fabric.nic(two.a.node).proved(&two.a.send, 1);
+    two.fabric.nic(two.a.node).acknowledged_by_program(&two.a.send, 1);
     assert_eq!(outcomes(&two.a.poll()), [(0, Ok(Done::Sent))]);
     two.a.post(short(2));
     let (at_a, at_b) = two.run(2, 2);

@@ -77,8 +77,8 @@ impl<D: Device> DeviceAdapter<D> {
     fn awake(&mut self) {
         self.now = self.device.now();
         match self.asleep {
-            true => self.control.nic.tell(self.now),
-            false => self.control.nic.leap(self.now),
+            true => self.control.nic.set_time(self.now),
+            false => self.control.nic.skip_time(self.now),
         }
         self.asleep = true;
         self.control.tell_time(self.now);
@@ -92,7 +92,7 @@ impl<D: Device> DeviceAdapter<D> {
     /// posted at any moment since the last tick.
     fn tick(&mut self) {
         self.now = self.device.now();
-        self.control.nic.leap(self.now);
+        self.control.nic.skip_time(self.now);
         self.control.advance(self.now);
         self.take_grants();
     }
@@ -117,7 +117,7 @@ impl<D: Device> DeviceAdapter<D> {
     #[cold]
     fn tell_delivered(&mut self) -> bool {
         self.control.nic.answer(&mut self.device);
-        self.device.settle(self.control.nic.owes());
+        self.device.settle(self.control.nic.unsent_responses());
         self.hear_delivered()
     }
 
@@ -189,7 +189,7 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
             }
             self.control.nic.transmit(&mut self.device);
             if self.lossless {
-                self.device.settle(self.control.nic.owes());
+                self.device.settle(self.control.nic.unsent_responses());
             }
             // Requests that could not be sent have completed by now.
             woke |= self.control.dispatch() | std::mem::take(&mut self.control.woke);
@@ -216,13 +216,13 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
         self.refresh_clock();
         let sent = self.control.nic.send_copied(queue, message, &mut self.device);
         if sent {
-            self.device.settle(self.control.nic.owes());
+            self.device.settle(self.control.nic.unsent_responses());
         }
         sent
     }
 
-    fn proved(&mut self, queue: &SendQueue, count: u32) {
-        self.control.nic.proved(queue, count);
+    fn acknowledged_by_program(&mut self, queue: &SendQueue, count: u32) {
+        self.control.nic.acknowledged_by_program(queue, count);
     }
 
     #[inline]

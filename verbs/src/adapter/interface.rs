@@ -50,7 +50,7 @@ pub(crate) trait Adapter: Send {
 
     /// Completes the first `count` requests that were posted to a queue since it was connected: a
     /// message of the peer's program proves that they have arrived.
-    fn proved(&mut self, queue: &SendQueue, count: u32);
+    fn acknowledged_by_program(&mut self, queue: &SendQueue, count: u32);
 
     /// Returns whether there is work for [`settle`](Self::settle) beyond what the last turn has
     /// caused.

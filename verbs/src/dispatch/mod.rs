@@ -160,13 +160,12 @@ impl Dispatcher {
         self.arrived.load(Ordering::SeqCst)
     }
 
-    /// Takes the next message. Returns `Some(None)` when the connection has ended and no message is
-    /// left.
-    pub fn next(&self) -> Option<Option<Completion>> {
+    /// Takes the next message, or tells that there will be none.
+    pub fn next(&self) -> Option<Arrival> {
         let mut inbox = locked(&self.inbox);
         match inbox.arrived.pop_front() {
-            Some(completion) => Some(Some(completion)),
-            None => inbox.over.then_some(None),
+            Some(completion) => Some(Arrival::Message(completion)),
+            None => inbox.over.then_some(Arrival::Over),
         }
     }
 
@@ -179,6 +178,14 @@ impl Dispatcher {
     pub fn await_no_message(&self, place: &mut Place) {
         self.receivers.leave(place);
     }
+}
+
+/// What a receive waits for.
+pub(crate) enum Arrival {
+    /// A message has come.
+    Message(Completion),
+    /// The connection has ended, and no message is left.
+    Over,
 }
 
 /// Copies a completion out of its queue, and moves its memory.

@@ -24,7 +24,7 @@ impl PolledWait {
 
     /// Waits for what `look` finds, making progress meanwhile.
     #[inline]
-    pub fn poll<L: Look>(&mut self, context: &mut Context<'_>, look: &mut L) -> Poll<L::Found> {
+    pub fn poll<L: Look>(&mut self, context: &mut Context<'_>, look: &mut L) -> Poll<L::Output> {
         let engine = self.nic.engine();
         engine.wait(context, &mut self.wait_state, look).map(|(found, adapter)| {
             NicGuard::new(engine, adapter).release_soon();

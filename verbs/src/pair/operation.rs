@@ -48,7 +48,7 @@ struct Slot<'q> {
 }
 
 impl Look for Slot<'_> {
-    type Found = Completion;
+    type Output = Completion;
 
     #[inline]
     fn look(&mut self, _: HeldNic<'_>) -> Option<Completion> {

@@ -5,11 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
-use doorbell_core::nic::Completion;
-
 use super::message::Message;
 use crate::connect::Connection;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Arrival, Dispatcher};
 use crate::error::Failed;
 use crate::progress::{HeldNic, Look, ProgressEngine};
 use crate::sync::wakers::Place;
@@ -37,10 +35,10 @@ impl Drop for Next<'_> {
 }
 
 impl Look for Next<'_> {
-    type Found = Option<Completion>;
+    type Output = Arrival;
 
     #[inline]
-    fn look(&mut self, _: HeldNic<'_>) -> Option<Option<Completion>> {
+    fn look(&mut self, _: HeldNic<'_>) -> Option<Arrival> {
         let arrived = self.dispatcher.arrived();
         if self.seen == Some(arrived) {
             return None;
@@ -80,10 +78,10 @@ impl Future for Receive<'_> {
         let (found, hand) = ready!(this.waiting.poll(context, &mut this.next));
         drop(hand);
         Poll::Ready(match found {
-            Some(completion) => {
+            Arrival::Message(completion) => {
                 Message::of(completion).map_err(|why| why.because(this.connection.link()))
             }
-            None => Err(Failed::over(this.connection.link())),
+            Arrival::Over => Err(Failed::over(this.connection.link())),
         })
     }
 }

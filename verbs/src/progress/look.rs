@@ -10,14 +10,14 @@ use super::leader::Precedence;
 pub trait Look {
     /// The result of the wait. It is moved several times on the way: a type of more than a few
     /// words is better kept by the implementation, with `()` as the result.
-    type Found;
+    type Output;
 
     /// Returns the result if it is there.
     ///
     /// The engine calls this after each turn, with the NIC if the thread holds it. Requests that
     /// are posted through `nic` leave at once. Nothing of the NIC may be awaited, made or dropped
     /// meanwhile.
-    fn look(&mut self, nic: HeldNic<'_>) -> Option<Self::Found>;
+    fn look(&mut self, nic: HeldNic<'_>) -> Option<Self::Output>;
 
     /// Registers `waker`, to be woken when the result may be there. The engine looks once more
     /// afterwards.

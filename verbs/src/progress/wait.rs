@@ -66,7 +66,7 @@ impl ProgressEngine {
         context: &mut Context<'_>,
         wait_state: &mut WaitState,
         look: &mut L,
-    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+    ) -> Poll<(L::Output, Option<Held<'s>>)> {
         // A task that always finds its result would starve the other tasks of its thread.
         let in_a_row = self.waits_in_a_row.load(Ordering::Relaxed) + 1;
         let yields = in_a_row == MOST_AT_ONCE;
@@ -96,7 +96,7 @@ impl ProgressEngine {
         context: &mut Context<'_>,
         wait_state: &mut WaitState,
         look: &mut L,
-    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+    ) -> Poll<(L::Output, Option<Held<'s>>)> {
         self.turns_taken.store(self.turns_taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let who = look.precedence();
         let outranked = !wait_state.leads(&self.lock, who) && self.lock.is_led(who);
@@ -155,7 +155,7 @@ impl ProgressEngine {
         context: &mut Context<'_>,
         wait_state: &mut WaitState,
         look: &mut L,
-    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+    ) -> Poll<(L::Output, Option<Held<'s>>)> {
         assert!(!self.lock.is_mine(), "this task holds the NIC: release it before waiting");
         let who = look.precedence();
         if wait_state.leads(&self.lock, who) {
@@ -186,7 +186,7 @@ impl ProgressEngine {
         context: &mut Context<'_>,
         wait_state: &mut WaitState,
         look: &mut L,
-    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+    ) -> Poll<(L::Output, Option<Held<'s>>)> {
         look.register(context.waker());
         if !self.arm(&mut adapter) {
             // Nothing would wake this task: it goes on spinning.
@@ -216,7 +216,7 @@ impl ProgressEngine {
         context: &mut Context<'_>,
         wait_state: &mut WaitState,
         look: &mut L,
-    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+    ) -> Poll<(L::Output, Option<Held<'s>>)> {
         // One task spins, and each only once: the spins of all tasks of a thread would add up.
         let who = look.precedence();
         if !std::mem::replace(&mut wait_state.spun, true)
@@ -248,7 +248,7 @@ impl ProgressEngine {
         &self,
         wait_state: &mut WaitState,
         look: &mut L,
-    ) -> Poll<(L::Found, Option<Held<'s>>)> {
+    ) -> Poll<(L::Output, Option<Held<'s>>)> {
         match look.look(HeldNic::none()) {
             Some(found) => {
                 self.end(wait_state);

@@ -62,9 +62,9 @@ impl HeldNic<'_> {
     ///
     /// The proof must be sound: requests that the peer did not receive would not be repeated.
     #[inline]
-    pub fn proved(&mut self, queue: &mut SendQueue, count: u32) {
+    pub fn acknowledged_by_program(&mut self, queue: &mut SendQueue, count: u32) {
         if let Some(adapter) = self.of_nic(queue.engine()) {
-            adapter.proved(queue.raw(), count);
+            adapter.acknowledged_by_program(queue.raw(), count);
         }
     }
 }

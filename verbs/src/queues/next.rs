@@ -24,7 +24,7 @@ impl Look for Head<'_> {
     /// The completion itself stays in the queue, where the program reads it. Moving it through all
     /// layers of a wait would store and load it in pieces of different sizes, for which processors
     /// stall.
-    type Found = ();
+    type Output = ();
 
     #[inline]
     fn look(&mut self, _: HeldNic<'_>) -> Option<()> {

@@ -27,7 +27,7 @@ impl<'s> Waiting<'s> {
         &mut self,
         context: &mut Context<'_>,
         look: &mut L,
-    ) -> Poll<(L::Found, NicGuard<'s>)> {
+    ) -> Poll<(L::Output, NicGuard<'s>)> {
         let found = self.engine.wait(context, &mut self.wait_state, look);
         found.map(|(found, adapter)| (found, NicGuard::new(self.engine, adapter)))
     }
@@ -39,7 +39,7 @@ impl<'s> Waiting<'s> {
         adapter: Held<'s>,
         context: &mut Context<'_>,
         look: &mut L,
-    ) -> Poll<(L::Found, NicGuard<'s>)> {
+    ) -> Poll<(L::Output, NicGuard<'s>)> {
         let found = self.engine.take_turns(adapter, context, &mut self.wait_state, look);
         found.map(|(found, adapter)| (found, NicGuard::new(self.engine, adapter)))
     }

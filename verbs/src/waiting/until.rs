@@ -31,7 +31,7 @@ impl<L> Drop for MemoryLook<'_, L> {
 }
 
 impl<T, L: FnMut() -> Option<T>> Look for MemoryLook<'_, L> {
-    type Found = T;
+    type Output = T;
 
     #[inline]
     fn look(&mut self, _: HeldNic<'_>) -> Option<T> {

@@ -37,10 +37,10 @@ impl<L> fmt::Debug for WaitFor<'_, L> {
 }
 
 impl<L: Look> Future for WaitFor<'_, L> {
-    type Output = L::Found;
+    type Output = L::Output;
 
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<L::Found> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<L::Output> {
         let this = &mut *self;
         this.waiting.poll(context, &mut this.look).map(|(found, hand)| {
             hand.release_soon();

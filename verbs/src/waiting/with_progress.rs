@@ -26,7 +26,7 @@ impl Wake for Woken {
 struct Flag<'f>(&'f Woken);
 
 impl Look for Flag<'_> {
-    type Found = ();
+    type Output = ();
 
     fn look(&mut self, _: HeldNic<'_>) -> Option<()> {
         self.0.flag.swap(false, Ordering::Acquire).then_some(())

@@ -13,7 +13,7 @@ use doorbell_am::{Handlers, Peer, Placing, RequestId};
 use doorbell_verbs::{Buf, Memory, Region};
 
 use super::messages::{COUNTED, END, count};
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::following::Told;
 use crate::perf::pattern::{Pattern, wholly};
 use crate::perf::verbs::Beat;
@@ -86,7 +86,12 @@ fn is_there(
     read && body && found[last..] == number.to_le_bytes()
 }
 
-pub async fn run(peer: &Peer, plan: &Plan, run: u32, beat: &Beat) -> anyhow::Result<(u64, Found)> {
+pub async fn run(
+    peer: &Peer,
+    plan: &Plan,
+    run: u32,
+    beat: &Beat,
+) -> anyhow::Result<(u64, Quantity)> {
     let pattern = Pattern::new(plan.size);
     let filled = |number| Buf::from(pattern.of(number, plan.size).to_vec());
     // They come back in the order in which they went, so each has the same piece of the pattern.
@@ -129,7 +134,7 @@ pub async fn run(peer: &Peer, plan: &Plan, run: u32, beat: &Beat) -> anyhow::Res
     if (count, wrong) != (sent, 0) {
         bail!("of {sent} payloads {count} came, and {wrong} of them were wrong");
     }
-    Ok((sent, Found::Rate(sent as f64 / took.as_secs_f64())))
+    Ok((sent, Quantity::Rate(sent as f64 / took.as_secs_f64())))
 }
 
 /// The buffer that has been under way longest.

@@ -6,7 +6,7 @@ use doorbell_am::Peer;
 
 use super::messages::{COUNTED, END, Messages, Said};
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::verbs::Beat;
 
@@ -16,7 +16,7 @@ pub async fn run<A: Said>(
     messages: &Messages<A>,
     plan: &Plan,
     beat: &Beat,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     rounds(peer, messages, plan, beat, async |round, words, times| {
         let payload = messages.payload(round);
         times.resume();
@@ -33,7 +33,7 @@ pub async fn run_typed<A: Said>(
     messages: &Messages<A>,
     plan: &Plan,
     beat: &Beat,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     rounds(peer, messages, plan, beat, async |round, words, times| {
         let payload = messages.payload(round);
         if payload.is_empty() {
@@ -58,7 +58,7 @@ async fn rounds<A: Said>(
     plan: &Plan,
     beat: &Beat,
     mut call: impl AsyncFnMut(u64, A, &mut Latencies) -> anyhow::Result<bool>,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let mut times = Latencies::new(plan.amount, plan.meter());
     let mut next = messages.words(0);
     for round in 0.. {
@@ -77,10 +77,10 @@ async fn rounds<A: Said>(
 }
 
 /// Asks the other end whether all of that came, and as it should.
-async fn ended(peer: &Peer, mut times: Latencies) -> anyhow::Result<(u64, Found)> {
+async fn ended(peer: &Peer, mut times: Latencies) -> anyhow::Result<(u64, Quantity)> {
     let (count, wrong) = peer.call(END, ()).await?.arguments(COUNTED)?;
     if (count, wrong) != (times.len(), 0) {
         bail!("of {} calls {count} came, and {wrong} of them were wrong", times.len());
     }
-    Ok((times.len(), Found::Latency(times.summary(2))))
+    Ok((times.len(), Quantity::Latency(times.summary(2))))
 }

@@ -17,7 +17,7 @@ use doorbell_am::{
 };
 use doorbell_verbs::{Region, SharedMemory};
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::following::{Told, follow, meet};
 use super::peer::Peer;
 use super::test::Am;
@@ -108,7 +108,7 @@ async fn play<A: Said>(
             Am::BulkBw => bulk::run(&mapped, plan, run, &beat).await,
         }
     });
-    let (iters, found): (u64, Found) = found.await?;
+    let (iters, found): (u64, Quantity) = found.await?;
     peer.meet(|| turn(&bundle))?;
     Ok(Some(Figures { device, iters, found }))
 }

@@ -6,7 +6,7 @@ use anyhow::bail;
 use doorbell_am::Peer;
 
 use super::messages::{COUNTED, END, Messages, Said};
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
 
@@ -18,7 +18,7 @@ pub async fn run<A: Said>(
     messages: &Messages<A>,
     plan: &Plan,
     beat: &Beat,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let (meter, began) = (plan.meter(), Instant::now());
     let mut sent = 0;
     loop {
@@ -44,5 +44,5 @@ pub async fn run<A: Said>(
     if (count, wrong) != (sent, 0) {
         bail!("of {sent} requests {count} came, and {wrong} of them were wrong");
     }
-    Ok((sent, Found::Rate(sent as f64 / took.as_secs_f64())))
+    Ok((sent, Quantity::Rate(sent as f64 / took.as_secs_f64())))
 }

@@ -6,7 +6,7 @@ use doorbell_transports::Device;
 
 use super::link::Link;
 use crate::perf::Plan;
-use crate::perf::figures::{Figures, Found};
+use crate::perf::figures::{Figures, Quantity};
 use crate::perf::latencies::Latencies;
 use crate::perf::patience::Patience;
 use crate::perf::peer::Peer;
@@ -25,7 +25,7 @@ pub fn run<D: Device>(
     Ok(Some(Figures {
         device: Some(link.device.capabilities().name),
         iters: times.len(),
-        found: Found::Latency(times.summary(2)),
+        found: Quantity::Latency(times.summary(2)),
     }))
 }
 

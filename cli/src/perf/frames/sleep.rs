@@ -13,7 +13,7 @@ use serde_json::json;
 use super::link::Link;
 use super::ping_pong;
 use crate::out;
-use crate::perf::figures::{Figures, Found};
+use crate::perf::figures::{Figures, Quantity};
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 use crate::perf::processor_time::processor_time;
@@ -61,7 +61,7 @@ pub fn wake<D: Device>(
     if sleeps < round {
         out::note(format_args!("doorbell: of {round} times, the other end slept only {sleeps}"));
     }
-    let found = Found::Latency(times.summary(1));
+    let found = Quantity::Latency(times.summary(1));
     Ok(Some(Figures { device: Some(link.device.capabilities().name), iters: round, found }))
 }
 
@@ -107,7 +107,7 @@ pub fn idle<D: Device>(
     Ok(peer.leads().then(|| Figures {
         device: Some(link.device.capabilities().name),
         iters: 0,
-        found: Found::Share(share.max(theirs)),
+        found: Quantity::Share(share.max(theirs)),
     }))
 }
 

@@ -14,7 +14,7 @@ use doorbell_messages::Endpoint;
 use doorbell_messages::collectives::{Group, Links};
 use serde_json::json;
 
-use super::figures::{Figures, Found, Row};
+use super::figures::{Figures, Quantity, Row};
 use super::peer::Peer;
 use super::sockets;
 use super::test::Groups;
@@ -80,7 +80,7 @@ async fn over_messages(
         Ok(())
     })?;
     let device = Some(nic.capabilities().name);
-    Ok(leads.then_some(Figures { device, iters: rows.len() as u64, found: Found::Rows(rows) }))
+    Ok(leads.then_some(Figures { device, iters: rows.len() as u64, found: Quantity::Rows(rows) }))
 }
 
 fn over_sockets(
@@ -101,7 +101,7 @@ fn over_sockets(
         }
     };
     let device = Some(TCP);
-    Ok(leads.then_some(Figures { device, iters: rows.len() as u64, found: Found::Rows(rows) }))
+    Ok(leads.then_some(Figures { device, iters: rows.len() as u64, found: Quantity::Rows(rows) }))
 }
 
 async fn measured<L: Links>(

@@ -10,7 +10,7 @@ mod verbs;
 
 use anyhow::Context;
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::peer::Peer;
 use super::test::Layer;
 use super::verbs::{Guard, open};
@@ -36,7 +36,7 @@ pub fn run(
         Ok(found.map(|(iters, known)| Figures {
             device: Some(capabilities.name),
             iters,
-            found: Found::LogP(Box::new(known), capabilities),
+            found: Quantity::LogP(Box::new(known), capabilities),
         }))
     })
 }

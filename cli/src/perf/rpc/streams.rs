@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 
 use super::codec::Body;
 use super::words::{PLACES, Words};
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::pattern::wholly;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
@@ -57,7 +57,7 @@ pub async fn run(
     words: Arc<Words>,
     plan: &Plan,
     beat: &Beat,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let (amount, since) = (plan.amount, Instant::now());
     let mut messages = match plan.both_ways {
         true => {
@@ -101,5 +101,5 @@ pub async fn run(
     {
         bail!("the stream ended behind {number} messages, and there should be {times}");
     }
-    Ok((number, Found::Rate(number as f64 / took.as_secs_f64())))
+    Ok((number, Quantity::Rate(number as f64 / took.as_secs_f64())))
 }

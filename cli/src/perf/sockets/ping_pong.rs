@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::perf::Plan;
-use crate::perf::figures::{Figures, Found};
+use crate::perf::figures::{Figures, Quantity};
 use crate::perf::latencies::Latencies;
 use crate::perf::meter::Meter;
 use crate::perf::patience::Patience;
@@ -69,7 +69,7 @@ pub fn run(socket: &impl Socket, plan: &Plan, peer: &mut Peer) -> anyhow::Result
     Ok(peer.leads().then(|| Figures {
         device: None,
         iters: times.len(),
-        found: Found::Latency(times.summary(2)),
+        found: Quantity::Latency(times.summary(2)),
     }))
 }
 

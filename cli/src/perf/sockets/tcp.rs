@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::ping_pong::{Socket, insist};
 use crate::perf::Plan;
-use crate::perf::figures::{Figures, Found};
+use crate::perf::figures::{Figures, Quantity};
 use crate::perf::pattern::Pattern;
 use crate::perf::peer::Peer;
 
@@ -40,7 +40,7 @@ pub fn run(stream: &TcpStream, plan: &Plan, peer: &mut Peer) -> anyhow::Result<O
     if found != json!(sent) {
         bail!("{sent} messages were sent, and the other end found {found}");
     }
-    let found = Found::Rate(sent as f64 / took.as_secs_f64());
+    let found = Quantity::Rate(sent as f64 / took.as_secs_f64());
     Ok(Some(Figures { device: None, iters: sent, found }))
 }
 

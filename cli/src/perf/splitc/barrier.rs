@@ -1,14 +1,14 @@
 //! The latency of barriers, each timed from the call to its end.
 
 use super::member::Member;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::meter::Meter;
 
 /// The most barriers of a piece.
 const LONGEST: u64 = 1024;
 
-pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Quantity)>> {
     let (world, own, other) = (&member.world, member.world.rank(), member.other());
     let seen = world.blocked::<u64>(world.size()).await?;
     let course = member.course(LONGEST);
@@ -28,5 +28,5 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
         Ok(wrong)
     });
     let done = done.await?;
-    Ok(member.leads().then(|| (done, Found::Latency(times.summary(1)))))
+    Ok(member.leads().then(|| (done, Quantity::Latency(times.summary(1)))))
 }

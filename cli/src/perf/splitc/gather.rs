@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::member::Member;
 use super::random::{ENTRIES, Random};
 use super::ring::Ring;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 
 /// The most entries that one call reads.
 const LONGEST: u64 = 1 << 16;
 
-pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Quantity)>> {
     let world = &member.world;
     let table = world.spread::<u64>(ENTRIES).await?;
     for (index, entry) in table.own_indices().zip(&mut *table.private().await?) {
@@ -37,5 +37,5 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     });
     let done = done.await?;
     let rate = done as f64 / took.as_secs_f64();
-    Ok(member.leads().then_some((done, Found::Rate(rate))))
+    Ok(member.leads().then_some((done, Quantity::Rate(rate))))
 }

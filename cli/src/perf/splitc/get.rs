@@ -7,9 +7,9 @@ use doorbell_splitc::{Error, Get, GetAll, World};
 use super::member::{Member, Piece};
 use super::ring::{Ring, Shape};
 use super::stream::{Copies, WINDOW, places};
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 
-pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Quantity)>> {
     let (world, size) = (&member.world, member.plan.size);
     let places = places(size);
     let ring = Ring::new(world, size, places).await?;
@@ -45,7 +45,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
         Ok(wrong)
     });
     let done = done.await?;
-    Ok(Some((done, Found::Rate(done as f64 / took.as_secs_f64()))))
+    Ok(Some((done, Quantity::Rate(done as f64 / took.as_secs_f64()))))
 }
 
 /// The process that gets, with what it needs for a piece.

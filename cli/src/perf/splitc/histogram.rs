@@ -7,7 +7,7 @@ use anyhow::ensure;
 use super::member::Member;
 use super::random::{ENTRIES, Random};
 use crate::perf::Amount;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 
 /// How many additions are made between two looks at the clock.
 const LOOK: u64 = 4096;
@@ -15,7 +15,7 @@ const LOOK: u64 = 4096;
 /// which takes a microsecond or two.
 const YIELD: u64 = 1 << 18;
 
-pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Quantity)>> {
     let world = &member.world;
     let table = world.spread::<u64>(ENTRIES).await?;
     let mut random = Random::of(world.rank());
@@ -62,5 +62,5 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
     // The number for one process: where time ends the test, one may have made more than the other.
     let updates = updates / world.size() as u64;
     let rate = updates as f64 / took.as_secs_f64();
-    Ok(member.leads().then_some((updates, Found::Rate(rate))))
+    Ok(member.leads().then_some((updates, Quantity::Rate(rate))))
 }

@@ -8,7 +8,7 @@ use doorbell_splitc::{Carrier, Error, World};
 use super::member::{Course, Member};
 use super::ring::{Ring, Shape};
 use crate::perf::Amount;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::meter::Meter;
 use crate::perf::test::SplitC;
@@ -30,7 +30,7 @@ fn batch(size: usize, carrier: Carrier) -> u64 {
     }
 }
 
-pub async fn run(test: SplitC, member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+pub async fn run(test: SplitC, member: &Member<'_>) -> anyhow::Result<Option<(u64, Quantity)>> {
     let (size, other) = (member.plan.size, member.other());
     // Both processes are configured alike, and get the same batch.
     let batch = batch(size, member.world.carrier(other)?);
@@ -57,7 +57,7 @@ pub async fn run(test: SplitC, member: &Member<'_>) -> anyhow::Result<Option<(u6
     let mut times = Latencies::new(batches, Meter::new(member.plan.test.name(), batches));
     let asker = Asker { test, ring, other, batch, landed: vec![0; size * batch as usize] };
     let done = asker.lead(member, &course, &mut times).await?;
-    Ok(Some((done, Found::Latency(times.summary(batch as u32)))))
+    Ok(Some((done, Quantity::Latency(times.summary(batch as u32)))))
 }
 
 /// Serves the other process, and checks what it has written.

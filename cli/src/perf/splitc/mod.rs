@@ -22,7 +22,7 @@ use doorbell_splitc::{Config, World};
 use doorbell_verbs::Nic;
 use serde_json::json;
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::peer::Peer;
 use super::test::SplitC;
 use super::verbs::{Guard, open, progress};
@@ -73,7 +73,7 @@ async fn play(
         world.leave().await?;
         Ok(found)
     });
-    let found: Option<(u64, Found)> = found.await?;
+    let found: Option<(u64, Quantity)> = found.await?;
     // The other process may still need this one to serve it.
     peer.meet(|| {
         world.poll();

@@ -7,7 +7,7 @@ use doorbell_splitc::{Error, World};
 use super::member::{Member, Piece};
 use super::ring::{Ring, Shape};
 use super::stream::{Copies, WINDOW, places};
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 
 /// How many different messages are put as bulk: the messages from 0 on, which lie ready in the
 /// shared memory of the process that puts. The number of places is no multiple of `SOURCES`, so the
@@ -19,7 +19,7 @@ fn carried(ring: &Ring<'_>, number: u64) -> u64 {
     if ring.shape() == Shape::Bulk { number % SOURCES } else { number }
 }
 
-pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Quantity)>> {
     let (world, size) = (&member.world, member.plan.size);
     let places = places(size);
     let mut ring = Ring::new(world, size, places).await?;
@@ -55,7 +55,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
         Ok(0)
     });
     let done = done.await?;
-    Ok(Some((done, Found::Rate(done as f64 / took.as_secs_f64()))))
+    Ok(Some((done, Quantity::Rate(done as f64 / took.as_secs_f64()))))
 }
 
 /// Puts all messages of a piece, of a few bytes each, and waits until they have arrived.

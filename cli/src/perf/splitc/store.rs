@@ -8,9 +8,9 @@ use doorbell_splitc::{Error, World};
 use super::member::{Member, Piece};
 use super::ring::{Ring, Shape};
 use super::stream::places;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 
-pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
+pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Quantity)>> {
     let (world, size, other) = (&member.world, member.plan.size, member.other());
     let places = places(size);
     let mut ring = Ring::new(world, size, places).await?;
@@ -37,7 +37,7 @@ pub async fn run(member: &Member<'_>) -> anyhow::Result<Option<(u64, Found)>> {
         Ok(0)
     });
     let done = done.await?;
-    Ok(Some((done, Found::Rate(done as f64 / took.as_secs_f64()))))
+    Ok(Some((done, Quantity::Rate(done as f64 / took.as_secs_f64()))))
 }
 
 /// Stores all messages of a piece. Stores that wait to be aggregated leave when this process next

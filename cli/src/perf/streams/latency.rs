@@ -9,7 +9,7 @@ use doorbell_messages::streams::{Endpoint, EndpointBuilder, Peer};
 use super::handlers::{PING, PONG, is_right};
 use super::rate::end;
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::pattern::Pattern;
 use crate::perf::verbs::Beat;
@@ -47,7 +47,7 @@ pub async fn run(
     pongs: Arc<Pongs>,
     plan: &Plan,
     beat: &Beat,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let pattern = Pattern::new(plan.size);
     let mut times = Latencies::new(plan.amount, plan.meter());
     for round in 0.. {
@@ -68,5 +68,5 @@ pub async fn run(
         beat.count();
     }
     end(to, times.len()).await?;
-    Ok((times.len(), Found::Latency(times.summary(2))))
+    Ok((times.len(), Quantity::Latency(times.summary(2))))
 }

@@ -9,7 +9,7 @@ use super::handlers::is_right;
 use super::matching::{Matching, Receive, send};
 use super::rate::is_over;
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::pattern::Pattern;
 use crate::perf::verbs::Beat;
@@ -30,7 +30,7 @@ pub async fn latency(
     matching: &Matching,
     plan: &Plan,
     beat: &Beat,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let pattern = Pattern::new(plan.size);
     let mut times = Latencies::new(plan.amount, plan.meter());
     let mut buffer = vec![0; plan.size];
@@ -49,7 +49,7 @@ pub async fn latency(
         beat.count();
     }
     end(endpoint, to, matching, times.len()).await?;
-    Ok((times.len(), Found::Latency(times.summary(2))))
+    Ok((times.len(), Quantity::Latency(times.summary(2))))
 }
 
 /// Sends messages one way.
@@ -59,7 +59,7 @@ pub async fn rate(
     matching: &Matching,
     plan: &Plan,
     beat: &Beat,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let (pattern, meter, began) = (Pattern::new(plan.size), plan.meter(), Instant::now());
     let mut sent = 0;
     while !is_over(plan.amount, sent, || began.elapsed()) {
@@ -71,7 +71,7 @@ pub async fn rate(
         }
     }
     end(endpoint, to, matching, sent).await?;
-    Ok((sent, Found::Rate(sent as f64 / began.elapsed().as_secs_f64())))
+    Ok((sent, Quantity::Rate(sent as f64 / began.elapsed().as_secs_f64())))
 }
 
 /// Asks the other end how many messages came as they should.

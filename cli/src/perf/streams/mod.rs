@@ -12,7 +12,7 @@ use anyhow::Context;
 use doorbell_messages::streams::{Endpoint, EndpointBuilder};
 use doorbell_verbs::Nic;
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::following::{Told, follow, meet};
 use super::peer::Peer;
 use super::test::Streams;
@@ -65,7 +65,7 @@ async fn play(
             Streams::TagLat | Streams::TagBw => unreachable!("these are tests of the layer above"),
         }
     });
-    let (iters, found): (u64, Found) = found.await?;
+    let (iters, found): (u64, Quantity) = found.await?;
     peer.meet(|| turn(&endpoint))?;
     Ok(Some(Figures { device, iters, found }))
 }
@@ -99,7 +99,7 @@ async fn play_matched(
             _ => matched::rate(&endpoint, &to, &matching, plan, &beat).await.map(Some),
         }
     });
-    let found: Option<(u64, Found)> = found.await?;
+    let found: Option<(u64, Quantity)> = found.await?;
     peer.meet(|| turn(&endpoint))?;
     let device = Some(nic.capabilities().name);
     Ok(found.map(|(iters, found)| Figures { device, iters, found }))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use doorbell_messages::streams::Peer;
 
 use super::handlers::{END, NOTE, PIECES};
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::pattern::Pattern;
 use crate::perf::verbs::Beat;
 use crate::perf::{Amount, Plan};
@@ -17,7 +17,7 @@ const A_LOOK: u64 = 256;
 const A_MESSAGE: u64 = 1 << 14;
 
 /// Sends messages of one piece.
-pub async fn messages(to: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64, Found)> {
+pub async fn messages(to: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64, Quantity)> {
     let (pattern, meter, began) = (Pattern::new(plan.size), plan.meter(), Instant::now());
     let mut sent = 0;
     while !is_over(plan.amount, sent, || began.elapsed()) {
@@ -31,11 +31,11 @@ pub async fn messages(to: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u6
         }
     }
     end(to, sent).await?;
-    Ok((sent, Found::Rate(sent as f64 / began.elapsed().as_secs_f64())))
+    Ok((sent, Quantity::Rate(sent as f64 / began.elapsed().as_secs_f64())))
 }
 
 /// Sends messages of many pieces.
-pub async fn pieces(to: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64, Found)> {
+pub async fn pieces(to: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64, Quantity)> {
     let (pattern, meter, began) = (Pattern::new(plan.size), plan.meter(), Instant::now());
     let mut sent = 0;
     let left = |sent| match plan.amount {
@@ -61,7 +61,7 @@ pub async fn pieces(to: &Peer, plan: &Plan, beat: &Beat) -> anyhow::Result<(u64,
         sent += count;
     }
     end(to, sent).await?;
-    Ok((sent, Found::Rate(sent as f64 / began.elapsed().as_secs_f64())))
+    Ok((sent, Quantity::Rate(sent as f64 / began.elapsed().as_secs_f64())))
 }
 
 /// Returns whether so many messages, or the time, are as many as the plan says.

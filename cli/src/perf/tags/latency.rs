@@ -4,11 +4,11 @@ use anyhow::bail;
 use doorbell_messages::{Match, Peer as Other, Receiving};
 
 use super::end::{DATA, END, End};
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 
 /// Sends messages, and receives each as it comes back.
-pub async fn lead(end: &End<'_>, other: &Other) -> anyhow::Result<(u64, Found)> {
+pub async fn lead(end: &End<'_>, other: &Other) -> anyhow::Result<(u64, Quantity)> {
     let &End { endpoint, messages, plan, beat } = end;
     let _others = others(end);
     let mut times = Latencies::new(plan.amount, plan.meter());
@@ -29,7 +29,7 @@ pub async fn lead(end: &End<'_>, other: &Other) -> anyhow::Result<(u64, Found)> 
         beat.count();
     }
     end.say_end(other, times.len()).await?;
-    Ok((times.len(), Found::Latency(times.summary(2))))
+    Ok((times.len(), Quantity::Latency(times.summary(2))))
 }
 
 /// Receives messages, and sends each back.

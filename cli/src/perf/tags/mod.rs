@@ -13,7 +13,7 @@ use doorbell_am::{Bundle, BundleConfig};
 use doorbell_messages::Endpoint;
 use serde_json::json;
 
-use super::figures::{Figures, Found};
+use super::figures::{Figures, Quantity};
 use super::peer::Peer;
 use super::test::Tags;
 use super::verbs::{Guard, open};
@@ -56,7 +56,7 @@ async fn play(
             };
             Ok((iters, found))
         });
-        let (iters, found): (u64, Found) = found.await?;
+        let (iters, found): (u64, Quantity) = found.await?;
         Some(Figures { device: Some(nic.capabilities().name), iters, found })
     } else {
         peer.tell(&json!(endpoint.name().to_string()))?;

@@ -7,7 +7,7 @@ use doorbell_messages::{Match, Message, Peer as Other};
 
 use super::end::{DATA, END, End, word_at};
 use crate::perf::Amount;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 
 /// The receives that are posted ahead.
 const RECEIVES: usize = 64;
@@ -23,7 +23,11 @@ const NEXT: u64 = 5;
 const A_LOOK: u64 = 256;
 
 /// Sends messages one behind the other. If they come in batches, the other end asks for each batch.
-pub async fn lead(end: &End<'_>, other: &Other, in_batches: bool) -> anyhow::Result<(u64, Found)> {
+pub async fn lead(
+    end: &End<'_>,
+    other: &Other,
+    in_batches: bool,
+) -> anyhow::Result<(u64, Quantity)> {
     let &End { endpoint, messages, plan, beat } = end;
     let (meter, began) = (plan.meter(), Instant::now());
     let (mut sends, mut sent) = (VecDeque::with_capacity(SENDS), 0);
@@ -60,7 +64,7 @@ pub async fn lead(end: &End<'_>, other: &Other, in_batches: bool) -> anyhow::Res
         send.await?;
     }
     let took = began.elapsed();
-    Ok((sent, Found::Rate(sent as f64 / took.as_secs_f64())))
+    Ok((sent, Quantity::Rate(sent as f64 / took.as_secs_f64())))
 }
 
 /// Receives messages by receives that are posted ahead.

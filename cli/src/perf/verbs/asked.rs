@@ -9,7 +9,7 @@ use doorbell_verbs::{Buf, Data, Memory, QueuePair, QueuePairConfig, RemoteMemory
 use super::contents::{Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 use crate::perf::test::Verb;
@@ -28,7 +28,7 @@ pub async fn run(
     end: &mut End,
     plan: &Plan,
     peer: &mut Peer,
-) -> anyhow::Result<Option<(u64, Found)>> {
+) -> anyhow::Result<Option<(u64, Quantity)>> {
     let piece = piece(plan.size);
     let layout = Layout::new(plan.size, piece);
     let mut landing = Landing::new(end, layout, piece)?;
@@ -65,7 +65,12 @@ struct Asker<'p> {
 }
 
 impl Asker<'_> {
-    async fn lead(&mut self, end: &End, plan: &Plan, piece: u64) -> anyhow::Result<(u64, Found)> {
+    async fn lead(
+        &mut self,
+        end: &End,
+        plan: &Plan,
+        piece: u64,
+    ) -> anyhow::Result<(u64, Quantity)> {
         let mut times = Latencies::new(plan.amount, plan.meter());
         let (mut number, mut last) = (0, false);
         while !last {
@@ -80,7 +85,7 @@ impl Asker<'_> {
             }
             self.settle(first..number, first / piece, last).await?;
         }
-        Ok((times.len(), Found::Latency(times.summary(1))))
+        Ok((times.len(), Quantity::Latency(times.summary(1))))
     }
 
     /// Makes one operation, in the piece with the number `piece`.

@@ -7,7 +7,7 @@ use doorbell_verbs::{QueuePairConfig, Region, Rights};
 use serde_json::json;
 
 use super::end::End;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::peer::Peer;
 use crate::perf::processor_time::processor_time;
 use crate::perf::{Amount, Plan};
@@ -18,7 +18,7 @@ pub async fn run(
     end: &mut End,
     plan: &Plan,
     peer: &mut Peer,
-) -> anyhow::Result<Option<(u64, Found)>> {
+) -> anyhow::Result<Option<(u64, Quantity)>> {
     let Amount::For(time) = plan.amount else { bail!("idle_nic_cpu is for a time: --seconds") };
     let memory = end.domain.register(Region::new(8), Rights::REMOTE)?;
     let own = end.domain.queue_pair(&QueuePairConfig::default())?;
@@ -38,5 +38,5 @@ pub async fn run(
     end.part(peer)?;
     waits.abort();
     let theirs = peer.swap(&json!(share))?.as_f64().context("the other end's share")?;
-    Ok(end.leads.then_some((0, Found::Share(share.max(theirs)))))
+    Ok(end.leads.then_some((0, Quantity::Share(share.max(theirs)))))
 }

@@ -5,7 +5,7 @@ use doorbell_verbs::{QueuePairConfig, Region, Rights, SharedMemory};
 
 use super::end::End;
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 
@@ -16,7 +16,7 @@ pub async fn run(
     end: &mut End,
     plan: &Plan,
     peer: &mut Peer,
-) -> anyhow::Result<Option<(u64, Found)>> {
+) -> anyhow::Result<Option<(u64, Quantity)>> {
     let device = end.nic.capabilities().name;
     if device != "shm" {
         bail!("map_lat is of memory that both ends map: --device shm, and not {device}");
@@ -40,7 +40,7 @@ async fn lead(
     plan: &Plan,
     mine: &Region,
     theirs: &Region,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let mut times = Latencies::new(plan.amount, plan.meter());
     times.resume();
     for round in 0.. {
@@ -53,7 +53,7 @@ async fn lead(
             break;
         }
     }
-    Ok((times.len(), Found::Latency(times.summary(2))))
+    Ok((times.len(), Quantity::Latency(times.summary(2))))
 }
 
 async fn follow(end: &End, mine: &Region, theirs: &Region) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use doorbell_verbs::{
 use super::contents::{Contents, Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::latencies::Latencies;
 use crate::perf::peer::Peer;
 use crate::perf::test::Verb;
@@ -46,7 +46,7 @@ pub async fn run(
     end: &mut End,
     plan: &Plan,
     peer: &mut Peer,
-) -> anyhow::Result<Option<(u64, Found)>> {
+) -> anyhow::Result<Option<(u64, Quantity)>> {
     let layout = Layout::new(plan.size, 1);
     let landing = Landing::new(end, layout, COUNT)?;
     let receive = |_| match verb {
@@ -77,7 +77,7 @@ async fn lead(
     plan: &Plan,
     inbox: &mut Inbox,
     outbox: &mut Outbox,
-) -> anyhow::Result<(u64, Found)> {
+) -> anyhow::Result<(u64, Quantity)> {
     let mut times = Latencies::new(plan.amount, plan.meter());
     let (mut round, mut last) = (0, plan.amount.is_over(1, || times.passed()));
     times.resume();
@@ -97,7 +97,7 @@ async fn lead(
         outbox.restock().await?;
         end.beat.count();
     }
-    Ok((times.len(), Found::Latency(times.summary(2))))
+    Ok((times.len(), Quantity::Latency(times.summary(2))))
 }
 
 async fn follow(end: &End, inbox: &mut Inbox, outbox: &mut Outbox) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use doorbell_verbs::{Buf, Memory, QueuesConfig};
 use super::contents::{Contents, Landing, Layout, Source};
 use super::end::End;
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::ledger::Tally;
 use crate::perf::peer::Peer;
 use crate::perf::test::Verb;
@@ -30,7 +30,7 @@ pub async fn run(
     end: &mut End,
     plan: &Plan,
     peer: &mut Peer,
-) -> anyhow::Result<Option<(u64, Found)>> {
+) -> anyhow::Result<Option<(u64, Quantity)>> {
     let shape = Shape::of(plan.size, end.nic.capabilities());
     let layout = Layout::new(plan.size, shape.window);
     // One more than there are places, so that successive messages in a place are different.

@@ -60,14 +60,14 @@ impl Inbox for Nic {
     }
 
     #[inline(always)]
-    fn usual(&mut self, flow: Flow<'_>, bth: RawBth, behind: impl AfterBth) -> bool {
+    fn fast_path(&mut self, flow: Flow<'_>, bth: RawBth, behind: impl AfterBth) -> bool {
         let Self { common, pairs, numbers, .. } = self;
         find(pairs, *numbers, bth.destination())
             .is_some_and(|pair| pair.receive_fast_path(flow, bth, behind, common))
     }
 
     #[inline(always)]
-    fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
+    fn packet_of_opcode<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
         self.dispatch(flow, &packet, row);
     }
 

@@ -103,7 +103,7 @@ impl Nic {
     /// delivery failure notice. Until both are sent, a lossless device does not report there how
     /// far this NIC has come.
     #[inline]
-    pub fn owes(&self) -> impl Fn(PathId) -> bool {
+    pub fn unsent_responses(&self) -> impl Fn(PathId) -> bool {
         let any = self.common.owing.iter().any(|&place| self.owes_nak(place));
         move |link| any && self.owes_nak_by(link)
     }

@@ -114,7 +114,7 @@ impl Nic {
     /// queue since the connection began. The peer's NIC need not acknowledge them. A peer that says
     /// what is not so loses what it did not receive.
     #[inline]
-    pub fn proved(&mut self, queue: &SendQueue, count: u32) {
+    pub fn acknowledged_by_program(&mut self, queue: &SendQueue, count: u32) {
         if queue.rings(&self.doorbells)
             && let Some(pair) = find(&mut self.pairs, self.numbers, queue.qpn())
         {

@@ -13,9 +13,9 @@ use crate::time::Time;
 impl Nic {
     /// Tells the time, and processes the timers that have expired: what has waited too long for an
     /// acknowledgement is sent again or given up. So if packets may have come already,
-    /// [tell](Self::tell) the time, take these in, and call this afterwards.
+    /// [tell](Self::set_time) the time, take these in, and call this afterwards.
     pub fn advance(&mut self, now: Time) {
-        self.tell(now);
+        self.set_time(now);
         let Self { common, pairs, fired_timers, .. } = self;
         common.clock_jumps.note_oversleeping(
             common.timers.next(),
@@ -35,20 +35,20 @@ impl Nic {
         }
     }
 
-    /// Tells the time, and does nothing yet. Packets are sent and received at the time that was
-    /// told last. That time should not be much older than what matters to time-outs; if it was,
-    /// [say](Self::leap) so afterwards.
+    /// Sets the time, and does nothing yet. Packets are sent and received at the time that was set
+    /// last. That time should not be much older than what matters to time-outs; if it was,
+    /// [say](Self::skip_time) so afterwards.
     #[inline]
-    pub fn tell(&mut self, now: Time) {
+    pub fn set_time(&mut self, now: Time) {
         self.common.now = self.common.now.max(now);
     }
 
-    /// [Tells](Self::tell) the time where it was not told for a while, in which requests may have
+    /// [Sets](Self::set_time) the time where it was not set for a while, in which requests may have
     /// been posted and packets taken in at unknown times. Their time-outs count from now.
-    pub fn leap(&mut self, now: Time) {
+    pub fn skip_time(&mut self, now: Time) {
         let common = &mut self.common;
         common.clock_jumps.note(common.now, now);
-        self.tell(now);
+        self.set_time(now);
     }
 
     /// Has all packets acknowledged at once that were accepted and are not acknowledged yet, for a

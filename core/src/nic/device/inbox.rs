@@ -16,7 +16,7 @@ pub trait Inbox {
     /// `behind` is all that follows the BTH: other headers, if there are any, and payload. Returns
     /// whether the packet was taken.
     #[inline(always)]
-    fn usual(&mut self, flow: Flow<'_>, bth: RawBth, behind: impl AfterBth) -> bool {
+    fn fast_path(&mut self, flow: Flow<'_>, bth: RawBth, behind: impl AfterBth) -> bool {
         let _ = (flow, bth, behind);
         false
     }
@@ -24,7 +24,7 @@ pub trait Inbox {
     /// Takes a packet whose opcode is known when this is compiled: its `row` of the table of
     /// opcodes is a constant.
     #[inline]
-    fn known<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
+    fn packet_of_opcode<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
         let _ = row;
         self.packet(flow, &packet);
     }
@@ -69,7 +69,7 @@ pub trait Inbox {
             };
             let (flow, outer) = (arrival.flow(), arrival.outer());
             if let Some((bth, behind)) = Packet::glance(packet)
-                && self.usual(Flow::Network(flow, outer), bth, behind)
+                && self.fast_path(Flow::Network(flow, outer), bth, behind)
             {
                 continue;
             }
@@ -85,7 +85,7 @@ pub trait Inbox {
         Self: Sized,
     {
         if let Some((bth, behind)) = shm_record::glance(record, first, len)
-            && self.usual(Flow::Link(link), bth, behind)
+            && self.fast_path(Flow::Link(link), bth, behind)
         {
             return;
         }
@@ -146,7 +146,7 @@ fn by_opcode<I: Inbox>(inbox: &mut I, flow: Flow<'_>, bth: Bth, behind: impl Aft
             RcAtomicAcknowledge,
             RcAcknowledge
         ],
-        row => behind.parse(bth, row.layout).map(|packet| inbox.known(flow, packet, row)),
+        row => behind.parse(bth, row.layout).map(|packet| inbox.packet_of_opcode(flow, packet, row)),
         other => behind.parse(bth, other.layout()).map(|packet| inbox.packet(flow, &packet))
     );
     if let Err(why) = taken {

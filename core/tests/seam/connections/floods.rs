@@ -1,9 +1,10 @@
 //! Strangers that send requests from as many addresses as they like, as fast as the network
 //! carries.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use doorbell_core::cm::{Config, ConnectionState, Event, Request, Why};
+use doorbell_core::cm::{Config, ConnectionError, ConnectionState, Event, Request, Why};
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::{CmRetries, CmTimeout, Mad, RejectReason};
 use doorbell_core::wire::{CaGuid, Qpn};
@@ -267,4 +268,33 @@ fn what_a_peer_does_not_confirm_is_given_up_whatever_time_outs_it_names() {
     world.no_event();
     world.pass_but(millis(40), |from, _| from == 1);
     assert_eq!(world.failed(1).0, undecided);
+}
+
+/// Communication IDs of few bits are drawn again soon. A program that answered a request which had
+/// been given up accepted another one, that had the same ID by then.
+#[test]
+fn who_answers_a_request_that_is_over_answers_no_other() {
+    let few = Config { connections: 4, time_waits: 4, tag_bits: 21, ..config(1) };
+    let mut world = World::with(vec![config(0), Config { half_open: 2, ..few }]);
+    world.managers[1].listen(SERVICE, 2).unwrap();
+    let mut earlier = HashMap::new();
+    for qpn in (5..10_000).step_by(2) {
+        let asking = world.managers[0].connect(1, &request(qpn), b"").unwrap();
+        world.carry();
+        let asked = world.asked(1);
+        if let Some(over) = earlier.insert(asked.comm_id(), asked) {
+            let server = &mut world.managers[1];
+            assert_eq!((over.comm_id(), server.state(over)), (asked.comm_id(), None));
+            let accepted = server.accept(over, &reply(6), b"");
+            assert_eq!(accepted.err(), Some(ConnectionError::NoSuchConnection(over)));
+            assert_eq!(server.state(asked), Some(ConnectionState::ReqReceived));
+            return;
+        }
+        world.managers[0].cancel(asking).unwrap();
+        world.pass(millis(100));
+        for manager in &mut world.managers {
+            while manager.event().is_some() {}
+        }
+    }
+    panic!("no communication ID was drawn twice");
 }

@@ -23,7 +23,7 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 struct Work<'s>(&'s Shared);
 
 impl Look for Work<'_> {
-    type Found = ();
+    type Output = ();
 
     #[inline]
     fn look(&mut self, _: HeldNic<'_>) -> Option<()> {

@@ -202,7 +202,7 @@ pub async fn a_copied_message_without_a_receive_ends_the_connection(near: Nic, f
 struct Comes<'q>(&'q mut CompletionQueue);
 
 impl Look for Comes<'_> {
-    type Found = Vec<u8>;
+    type Output = Vec<u8>;
 
     fn look(&mut self, _: HeldNic<'_>) -> Option<Vec<u8>> {
         let mut completion = self.0.look()?;

@@ -11,7 +11,7 @@ use doorbell_splitc::Carrier;
 use doorbell_verbs::Nic;
 
 use crate::perf::breakdown::Breakdown;
-use crate::perf::figures::{Figures, Found};
+use crate::perf::figures::{Figures, Quantity};
 use crate::perf::test::Costs;
 use crate::perf::{Args, Plan};
 use crate::usage;
@@ -35,7 +35,7 @@ pub fn run(layer: Costs, args: &Args, plan: &Plan) -> anyhow::Result<Figures> {
             Costs::Am => of_requests(plan, &plain, &counted).await?,
             Costs::SplitC => of_gets(plan, &plain, &counted).await?,
         };
-        Ok(Figures { device, iters: rounds, found: Found::Costs(Box::new(found)) })
+        Ok(Figures { device, iters: rounds, found: Quantity::Costs(Box::new(found)) })
     })
 }
 

@@ -10,7 +10,7 @@ use super::super::contents::{Landing, Layout, Source};
 use super::super::end::End;
 use super::shape::{LAST, Line, Shape};
 use crate::perf::Plan;
-use crate::perf::figures::Found;
+use crate::perf::figures::Quantity;
 use crate::perf::pattern::wholly;
 use crate::perf::test::Verb;
 
@@ -71,7 +71,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub async fn lead(&mut self, end: &End, plan: &Plan) -> anyhow::Result<(u64, Found)> {
+    pub async fn lead(&mut self, end: &End, plan: &Plan) -> anyhow::Result<(u64, Quantity)> {
         let total = plan.amount.packets(1);
         let began = Instant::now();
         let mut last = false;
@@ -89,7 +89,7 @@ impl Sender {
         if self.maker.verb == Verb::ReadBw {
             self.tell_the_end().await?;
         }
-        Ok((self.sent, Found::Rate(self.sent as f64 / took.as_secs_f64())))
+        Ok((self.sent, Quantity::Rate(self.sent as f64 / took.as_secs_f64())))
     }
 
     /// Returns whether a batch has room at the receiver, in the queue, and in buffers.

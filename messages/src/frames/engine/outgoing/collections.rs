@@ -46,6 +46,12 @@ struct Again {
     tries: u32,
 }
 
+/// A collection that was on its way and has been acknowledged.
+pub struct Acknowledged {
+    /// The time that the answer took, unless the collection was sent more than once.
+    pub trip: Option<Duration>,
+}
+
 impl Collections {
     pub fn new(header: &MessageHeader) -> Self {
         let size = u32::from(header.collection);
@@ -129,8 +135,8 @@ impl Collections {
     }
 
     /// Takes the acknowledgement of a frame's collection. Returns `None` if the collection is not
-    /// on its way; otherwise the time that the answer took, if it can be told.
-    pub fn acknowledged(&mut self, frame: u32, now: Time) -> Option<Option<Duration>> {
+    /// on its way.
+    pub fn acknowledged(&mut self, frame: u32, now: Time) -> Option<Acknowledged> {
         let collection = frame / self.size;
         let trip = match self.sent.iter().position(|sent| sent.collection == collection) {
             Some(at) => {
@@ -147,7 +153,7 @@ impl Collections {
         };
         self.acknowledged.add(collection);
         self.is_probing = false;
-        Some(trip)
+        Some(Acknowledged { trip })
     }
 
     /// Returns when the next collection times out.

@@ -145,10 +145,10 @@ impl<S> Outgoing<S> {
         let flying = message.flow.flying();
         let is_over = match (&mut message.flow, kind) {
             (Flow::Collections(collections), Kind::Acknowledged { frame }) => {
-                if let Some(trip) = collections.acknowledged(frame, now) {
+                if let Some(acknowledged) = collections.acknowledged(frame, now) {
                     self.most_flying = (self.most_flying + 1).min(MOST_FLYING);
                     message.progress = now;
-                    trip.into_iter().for_each(|trip| common.trips.measured(trip));
+                    acknowledged.trip.into_iter().for_each(|trip| common.trips.measured(trip));
                 }
                 collections.is_over()
             }

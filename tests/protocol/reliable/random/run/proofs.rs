@@ -18,7 +18,7 @@ impl Run<'_> {
                 && self.steps.is_multiple_of(3)
                 && let Some(ends) = &self.sides[pair][end].ends
             {
-                self.fabric.nic(node).proved(&ends.send, count);
+                self.fabric.nic(node).acknowledged_by_program(&ends.send, count);
                 self.hear(node)?;
             }
         }
