@@ -60,8 +60,8 @@ pub trait Device: Outbox + Send + 'static {
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize;
 
     /// Tells the device that everything received so far is answered for, except on links where the
-    /// NIC still [owes](doorbell_core::nic::Nic::unsent_responses) an answer. A lossless device tells its peers
-    /// that their packets were taken. Other devices do nothing.
+    /// NIC has [responses to send](doorbell_core::nic::Nic::unsent_responses). A lossless device
+    /// tells its peers that their packets were taken. Other devices do nothing.
     #[inline]
     fn settle(&mut self, owes: impl Fn(PathId) -> bool) {
         let _ = owes;

@@ -19,7 +19,7 @@ use super::config::{Config, ConfigError};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     pub(super) comm_id: CommId,
-    /// It begins anew after 2³².
+    /// How many connections the manager had before this one, modulo 2³².
     pub(super) number: u32,
 }
 

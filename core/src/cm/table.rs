@@ -33,7 +33,7 @@ pub(super) struct Table<W> {
     by_peer_id: HashMap<(W, CaGuid, CommId), u32, KeyedHash>,
     by_peer_qpn: HashMap<(W, CaGuid, Qpn), u32, KeyedHash>,
     by_qpn: BTreeMap<Qpn, u32>,
-    /// The number of connections that were added, which begins anew after 2³².
+    /// The number of connections that were added, modulo 2³².
     added: u32,
     /// The number of connections that are not in time-wait.
     pub live: usize,

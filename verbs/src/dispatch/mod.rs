@@ -180,7 +180,7 @@ impl Dispatcher {
     }
 }
 
-/// What a receive waits for.
+/// The next message of a connection, or the news that there will be none.
 pub(crate) enum Arrival {
     /// A message has come.
     Message(Completion),

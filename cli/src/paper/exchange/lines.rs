@@ -31,9 +31,8 @@ impl Exchanges {
         self.bar.inc_length(runs as u64);
     }
 
-    /// Measures something for a number of seconds, or for a part of it.
-    /// Returns what was found of each length and each time of computation. What can't be measured
-    /// is remembered, and why.
+    /// Measures something for a number of seconds, or for a part of it. Returns what was found of
+    /// each length and each time of computation. What can't be measured is remembered, and why.
     pub fn run(&mut self, what: &str, arguments: &str, seconds: f64) -> Vec<Value> {
         self.bar.inc(1);
         if interrupts::is_interrupted() {
