@@ -117,8 +117,8 @@ impl<W: Clone + Eq + Hash> HalfOpen<W> {
     /// Chooses the connection to recycle so that there is room for a request that came by `way`:
     /// among all half-open connections, or among those in a listener's backlog.
     ///
-    /// It is one of the way that has the most: the oldest about which the program has not decided, or
-    /// the oldest, if it has decided about all. A peer whose connection was accepted may use it
+    /// It is one of the way that has the most: the oldest about which the program has not decided,
+    /// or the oldest, if it has decided about all. A peer whose connection was accepted may use it
     /// already, while one that waits for an answer repeats its request. There is no choice if that
     /// way would still not have more than the newcomer's, and the connection is within its grace,
     /// which is shorter if the newcomer's way has no half-open connection yet.

@@ -103,8 +103,8 @@ async fn send_all(
 }
 
 /// Appends pieces that are ready already to the first piece of a message, as long as the message
-/// and the window have room. Returns how many were appended, and what the stream had next, which was
-/// not appended.
+/// and the window have room. Returns how many were appended, and what the stream had next, which
+/// was not appended.
 async fn gather(
     pieces: &mut (impl Stream<Item = Result<Bytes, Status>> + Unpin),
     window: &Window,

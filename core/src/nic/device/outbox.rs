@@ -33,8 +33,8 @@ pub trait Outbox {
     /// all that the peer had sent by then has been handed to the [`Inbox`](crate::nic::Inbox) here.
     /// So if the packet was refused, the NAK has come before. For this, a device reports how far
     /// its own NIC has come only after a transmit that followed, and only while the NIC
-    /// [owes](crate::nic::Nic::unsent_responses) nothing there. With that report, or by the order in which
-    /// things arrive, it says how much is to be received here before the report holds. A device
-    /// that can't tell yet reports less. Only lossless devices are asked.
+    /// has no [response to send](crate::nic::Nic::unsent_responses) there. With that report, or by
+    /// the order in which things arrive, it says how much is to be received here before the report
+    /// holds. A device that can't tell yet reports less. Only lossless devices are asked.
     fn delivered(&mut self, path: PathId) -> u64;
 }
