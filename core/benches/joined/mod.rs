@@ -3,9 +3,9 @@
 use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run, shm_record};
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::{
-    Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Inbox, Inline, Memory,
-    Nic, Outbox, QueuePairConfig, ReceiveQueue, ReceiveRequest, Registration, Rights, Seed,
-    SendQueue, Sending, WorkRequest,
+    Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Inline, Memory, Nic,
+    Outbox, QueuePairConfig, ReceiveQueue, ReceiveRequest, Registration, Rights, Seed, SendQueue,
+    Sending, WorkRequest, receive_frame, receive_record,
 };
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
@@ -255,7 +255,7 @@ impl Carry for Cable {
     fn deliver(from: &mut End<Self>, to: &mut End<Self>) {
         for (index, (len, segment)) in from.out.sealed.drain(..).enumerate() {
             let frame = &from.out.memory[index * PART..][..len];
-            to.nic.frame(&mut to.opener, frame, segment);
+            receive_frame(&mut to.nic, &mut to.opener, frame, segment);
         }
     }
 }
@@ -270,7 +270,8 @@ impl Carry for Ring {
             let len = u32::from_ne_bytes(shm_record::tag(first)) as usize;
             let record;
             (record, rest) = rest.split_at(whole_lines(len));
-            to.nic.record(PathId(0), record, first, len - shm_record::TAG_LEN);
+            let len = len - shm_record::TAG_LEN;
+            assert!(receive_record(&mut to.nic, PathId(0), record, first, len), "it is a packet");
         }
         (ring.at, ring.taken) = (0, ring.pushed);
         from.nic.collect(&mut from.out);

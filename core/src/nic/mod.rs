@@ -106,6 +106,7 @@ pub use counters::Counters;
 pub use device::flow::Flow;
 pub use device::inbox::Inbox;
 pub use device::outbox::Outbox;
+pub use device::receive::{receive_frame, receive_record};
 pub use identifiers::{AddressId, CompletionQueueId, MappingId, SharedReceiveQueueId};
 pub use keep_alive::limits::{KeepAlive, Silence};
 pub use protection::registration::{KeyError, Registration, TableFull};

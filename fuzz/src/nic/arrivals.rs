@@ -1,7 +1,7 @@
 //! What arrives: by a network or a link, whole or not.
 
 use doorbell_core::encap::{Opener, PathId, Version};
-use doorbell_core::nic::{Counters, Flow, Inbox};
+use doorbell_core::nic::{Counters, Flow, Inbox, receive_frame};
 use doorbell_core::wire::{Ethernet, Headers, Ipv4, Ipv6, Packet, Qpn, Service};
 
 use super::super::input::Input;
@@ -75,7 +75,7 @@ impl World {
         let arrived =
             Arrived { headers, payload, network: network_header(back.outer().version(), &frame) };
         let before = self.expect(index, &arrived);
-        self.nic.frame(&mut self.opener, &frame, None);
+        receive_frame(&mut self.nic, &mut self.opener, &frame, None);
         let taken = self.judge(index, &arrived, &before);
         assert!(!taken || whole, "it was damaged");
         let right = same_host(from, index) || self.pairs[index].service == Service::Ud;
@@ -116,13 +116,13 @@ impl World {
         let len = usize::from(input.u8());
         let segment = Some(input.u16()).filter(|&segment| segment & 1 == 0);
         let bytes = input.bytes(len);
-        self.nic.frame(&mut self.opener, bytes, segment);
+        receive_frame(&mut self.nic, &mut self.opener, bytes, segment);
         let frame = packets::sealed(&path_from(index), bytes);
         let mut packets = Opener::default();
         let found = packets.open(&frame, None).ok().and_then(|mut arrival| arrival.next()?.ok());
         let Some(packet) = found else {
             let Counters { malformed, .. } = *self.nic.counters();
-            self.nic.frame(&mut self.opener, &frame, None);
+            receive_frame(&mut self.nic, &mut self.opener, &frame, None);
             return assert!(
                 self.nic.counters().malformed > malformed,
                 "no packet, and none counted"
@@ -140,14 +140,14 @@ impl World {
                     network: network_header(self.pairs[index].back.outer().version(), &frame),
                 };
                 let before = self.expect(index, &arrived);
-                self.nic.frame(&mut self.opener, &frame, None);
+                receive_frame(&mut self.nic, &mut self.opener, &frame, None);
                 self.judge(index, &arrived, &before);
             }
             // Management datagrams come by a way of their own.
             None if headers.bth.destination() == Qpn::GSI => {}
             None => {
                 let before = refused(self.nic.counters());
-                self.nic.frame(&mut self.opener, &frame, None);
+                receive_frame(&mut self.nic, &mut self.opener, &frame, None);
                 assert!(refused(self.nic.counters()) > before, "nobody is there to take it");
             }
         }

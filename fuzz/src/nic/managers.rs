@@ -2,7 +2,7 @@
 //! a connection manager sends.
 
 use doorbell_core::encap::{Path, PathId};
-use doorbell_core::nic::{Flow, Inbox, Way};
+use doorbell_core::nic::{Flow, Inbox, Way, receive_frame};
 use doorbell_core::wire::{Extensions, Packet, cm::Mad};
 
 use super::super::input::Input;
@@ -36,7 +36,7 @@ impl World {
                 }
                 false => {
                     let frame = packets::frame(&path_from(index), headers, &payload);
-                    self.nic.frame(&mut self.opener, &frame, None);
+                    receive_frame(&mut self.nic, &mut self.opener, &frame, None);
                 }
             }
             let after = self.nic.counters();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use doorbell_core::encap::{Full, Opener, Path, PathId, Run, Version};
-use doorbell_core::nic::{Flow, Inbox, Outbox};
+use doorbell_core::nic::{Flow, Inbox, Outbox, receive_frame};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{EtherType, Ethernet, Headers, IpId};
 
@@ -78,7 +78,7 @@ impl Port {
             return false;
         }
         if !self.lossless {
-            inbox.frame(&mut self.opener, frame, None);
+            receive_frame(inbox, &mut self.opener, frame, None);
             return true;
         }
         let from = number_of(ethernet.source);

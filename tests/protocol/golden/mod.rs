@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use doorbell_core::cm::{self, ConnectionManager};
 use doorbell_core::encap::Opener;
-use doorbell_core::nic::{Config, Inbox, Nic, Seed};
+use doorbell_core::nic::{Config, Nic, Seed, receive_frame};
 use doorbell_core::wire::cm::{Mad, Message};
 use doorbell_core::wire::{CaGuid, Service};
 
@@ -144,7 +144,7 @@ fn questions_for_services_of_datagrams_are_passed_over() {
         let (config, seed) = (cm::Config::new(CaGuid(1)), || Seed::from_number(1));
         let mut nic = Nic::new(Config::default(), seed()).unwrap();
         let mut manager = ConnectionManager::new(config, seed()).unwrap();
-        nic.frame(&mut Opener::default(), &datagram.frame, None);
+        receive_frame(&mut nic, &mut Opener::default(), &datagram.frame, None);
         let arrived = nic.management().expect("it is for the manager");
         assert_eq!(arrived.bytes[..], datagram.payload);
         manager.receive(&arrived.way, &arrived.bytes);

@@ -192,7 +192,7 @@ impl<'a> StandIn<'a> {
             return managed.speak(datagram, &mut self.nic);
         }
         let Recorded { outer, headers, payload, .. } = managed.renamed(datagram);
-        self.nic.frame(&mut self.arriving, &frame(&outer, headers, &payload), None);
+        receive_frame(&mut self.nic, &mut self.arriving, &frame(&outer, headers, &payload), None);
         managed.listen(&mut self.nic)
     }
 
@@ -319,7 +319,7 @@ impl<'a> StandIn<'a> {
     fn take(&mut self, packet: &Recorded, extensions: Extensions) {
         let headers = Headers { bth: addressed(packet.headers.bth, self.ends.qpn), extensions };
         let frame = frame(&packet.outer, headers, &packet.payload);
-        self.nic.frame(&mut self.arriving, &frame, None);
+        receive_frame(&mut self.nic, &mut self.arriving, &frame, None);
     }
 
     /// Has the NIC send all that it has to, and reads it.

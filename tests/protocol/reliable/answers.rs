@@ -103,7 +103,8 @@ impl One {
         let record: Vec<_> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
         shm_record::emit(&record, [0; shm_record::TAG_LEN], &headers, payload);
         let first = record[0].load(Ordering::Acquire);
-        self.nic.record(PathId(1), &record, first, len - shm_record::TAG_LEN);
+        let len = len - shm_record::TAG_LEN;
+        assert!(receive_record(&mut self.nic, PathId(1), &record, first, len), "it is a packet");
         self.nic.transmit(&mut self.out);
     }
 

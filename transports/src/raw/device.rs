@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use doorbell_core::encap::{Full, Opener, Path, PathId, Run, Sealed, alone};
-use doorbell_core::nic::{Inbox, Outbox, Way};
+use doorbell_core::nic::{Inbox, Outbox, Way, receive_frame};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, IpId};
@@ -208,7 +208,7 @@ impl<P: Peers> Device for Raw<P> {
                 if !peers.take(frame, singles) {
                     statistics.frames_received += 1;
                     statistics.bytes_received += frame.len() as u64;
-                    inbox.frame(opener, frame, segment);
+                    receive_frame(inbox, opener, frame, segment);
                 }
             })
         });

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 
 use doorbell_core::encap::{Full, Opener, Outer, Path, PathId, Run};
-use doorbell_core::nic::{Inbox, Outbox, Way};
+use doorbell_core::nic::{Inbox, Outbox, Way, receive_frame};
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, IpId, Mac, PathMtu};
@@ -100,7 +100,7 @@ impl Device for InMemory {
             let Ok(len) = socket.recv(arriving) else { return false };
             statistics.frames_received += 1;
             statistics.bytes_received += len as u64;
-            inbox.frame(opener, &arriving[..len], None);
+            receive_frame(inbox, opener, &arriving[..len], None);
             true
         })
     }

@@ -45,13 +45,29 @@ pub(crate) struct DeviceAdapter<D> {
     /// How many turns in a row have found something.
     busy: u32,
     now: Time,
-    /// The time-out with which the device is armed, while it is armed.
-    armed: Option<Option<Time>>,
+    armed: Armed,
     /// Whether nothing was received since the clock was read, while the device is armed. If so, no
     /// state of the NIC carries an outdated time.
     asleep: bool,
     /// Whether the device may have more grants than the last look has taken in.
     more_grants: bool,
+}
+
+/// Whether the device is armed, that is, wakes the program when something arrives, and until when
+/// the program sleeps then.
+#[derive(Clone, Copy)]
+enum Armed {
+    No,
+    Until(Time),
+    /// Nothing that the NIC waits for has a time-out.
+    ForEver,
+}
+
+impl Armed {
+    #[inline]
+    fn is_armed(self) -> bool {
+        !matches!(self, Self::No)
+    }
 }
 
 impl<D: Device> DeviceAdapter<D> {
@@ -65,7 +81,7 @@ impl<D: Device> DeviceAdapter<D> {
             idle: 0,
             busy: 0,
             now: Time::ZERO,
-            armed: None,
+            armed: Armed::No,
             asleep: false,
             more_grants: false,
         }
@@ -202,7 +218,7 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
 
     #[inline]
     fn refresh_clock(&mut self) {
-        if self.armed.is_some() {
+        if self.armed.is_armed() {
             self.awake();
         }
     }
@@ -229,7 +245,7 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
     fn has_work(&self) -> bool {
         // After the device was armed, a look at the clock may have caused work that nobody else
         // would see to.
-        self.armed.is_some()
+        self.armed.is_armed()
             || self.control.nic.has_work()
             || self.control.has_more()
             || self.control.operations.any()
@@ -253,23 +269,24 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
 
     #[inline]
     fn is_armed(&self) -> bool {
-        self.armed.is_some()
+        self.armed.is_armed()
     }
 
     fn arm(&mut self) -> std::io::Result<()> {
         // With more to take in, the sleep is to end at once.
         let until = if self.more_grants { Some(self.now) } else { self.control.next_timeout() };
         self.device.arm(until)?;
-        self.asleep |= self.armed.is_none();
-        self.armed = Some(until);
+        self.asleep |= !self.armed.is_armed();
+        self.armed = until.map_or(Armed::ForEver, Armed::Until);
         // Messages of other processes that came before arming wake nobody.
         self.control.poll_sharing();
         Ok(())
     }
 
     fn disarm(&mut self) -> bool {
-        let was = self.armed.take().is_some();
+        let was = self.armed.is_armed();
         if was {
+            self.armed = Armed::No;
             self.device.disarm();
             self.control.poll_sharing_soon();
             self.awake();
@@ -278,9 +295,12 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
     }
 
     fn rearm_earlier(&mut self) {
-        let Some(until) = self.armed else { return };
-        let next = self.control.next_timeout();
-        if next.is_some_and(|next| until.is_none_or(|until| next < until)) {
+        let earlier = match (self.armed, self.control.next_timeout()) {
+            (Armed::No, _) | (_, None) => false,
+            (Armed::ForEver, Some(_)) => true,
+            (Armed::Until(until), Some(next)) => next < until,
+        };
+        if earlier {
             // A device that is armed already can always be armed for a shorter time.
             let _ = self.arm();
         }

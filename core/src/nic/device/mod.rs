@@ -3,3 +3,4 @@
 pub(crate) mod flow;
 pub(crate) mod inbox;
 pub(crate) mod outbox;
+pub(crate) mod receive;

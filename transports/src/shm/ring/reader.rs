@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_core::encap::{PathId, shm_record};
 use doorbell_core::memory::Region;
-use doorbell_core::nic::{Flow, Inbox};
+use doorbell_core::nic::{Inbox, receive_record};
 use doorbell_core::wire::{Malformed, Part};
 
 use super::layout::{LINE, LONGEST, Nonsense, Ring, SENT, SLEEPING, TAKEN, lines_for, written};
@@ -66,12 +66,8 @@ impl Reader {
             inbox.malformed(Malformed::Length { part: Part::Payload, claimed: len, have });
             return Err(Nonsense);
         }
-        match shm_record::parse(self.ring.record(self.start, lines), first, len) {
-            Ok(packet) => inbox.packet(Flow::Link(link), &packet),
-            Err(why) => {
-                inbox.malformed(why);
-                return Err(Nonsense);
-            }
+        if !receive_record(inbox, link, self.ring.record(self.start, lines), first, len) {
+            return Err(Nonsense);
         }
         self.advance(lines);
         Ok(Some(bytes))
