@@ -67,7 +67,7 @@ async fn serve(device: &str, folder: PathBuf) -> anyhow::Result<Endpoint> {
     let folder = Arc::new(folder);
     let server = Endpoint::builder()
         .endpoint(|endpoint| endpoint.service(SERVICE))
-        .on(GET, move |message| answer(message, folder.clone()));
+        .handler(GET, move |message| answer(message, folder.clone()));
     Ok(server.open(device).await?)
 }
 
@@ -137,7 +137,8 @@ impl Client {
     async fn connect(device: &str, server: &str) -> anyhow::Result<Self> {
         let waiting = Waiting::default();
         let wanted = waiting.clone();
-        let endpoint = Endpoint::builder().on(FILE, move |message| take(message, wanted.clone()));
+        let endpoint =
+            Endpoint::builder().handler(FILE, move |message| take(message, wanted.clone()));
         let endpoint = endpoint.open(device).await?;
         let server = endpoint.connect(server).await?;
         Ok(Self { _endpoint: endpoint, server, waiting })

@@ -5,21 +5,18 @@
 
 use std::io::{self, Write};
 
-use doorbell::verbs::{
-    Buf, Config, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
-};
+use doorbell::verbs::{Buf, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
 
 const HELLO: ServiceId = ServiceId(7);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let devices: Vec<String> = std::env::args().skip(1).collect();
-    let name = |end| format!("shm:hello/{}/{end}", std::process::id());
-    let [here, there] = devices.try_into().unwrap_or_else(|_| [name(0), name(1)]);
+    let [here, there] = devices.try_into().unwrap_or_else(|_| ["shm".into(), "shm".into()]);
 
-    let server = Nic::open(&there, Config::default())?;
+    let server = Nic::open(&there).await?;
     let mut listener = server.listen(HELLO).await?;
-    let address = server.address().to_string();
+    let name = listener.name();
     let served = tokio::spawn(async move {
         let domain = server.domain();
         let memory = domain.register(Region::new(64), Rights::REMOTE)?;
@@ -41,9 +38,9 @@ async fn main() -> anyhow::Result<()> {
         anyhow::Ok(())
     });
 
-    let client = Nic::open(&here, Config::default())?;
+    let client = Nic::open(&here).await?;
     let pair = client.domain().queue_pair(&QueuePairConfig::default())?;
-    let (pair, key) = pair.connect(&address, HELLO, &[]).await?;
+    let (pair, key) = pair.connect(&name, &[]).await?;
     let memory = RemoteMemory::from_prefix(&key).expect("20 bytes, from the server");
     pair.write_imm(Buf::from(&b"hello, neighbour"[..]), memory, Imm(1)).await?;
     served.await?

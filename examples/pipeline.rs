@@ -45,7 +45,7 @@ async fn stage(device: &str, feeder: &str, next: Option<&str>) -> Result<()> {
         None => None,
     };
     let handlers = Handlers::with(next).on_async(ITEM, item);
-    let receiver = builder.open_on(&sender.bundle(), handlers).await?;
+    let receiver = builder.on_bundle(&sender.bundle(), handlers).await?;
     let mut events = receiver.events();
     sender.connect(feeder).await?.call(JOIN, receiver.name().to_string()).await?;
     while !matches!(events.recv().await?, Event::Gone(..)) {}

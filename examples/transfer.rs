@@ -18,7 +18,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand};
 use doorbell::verbs::{
-    Buf, Config, Imm, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights,
+    Buf, Imm, Listener, Name, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights,
     ServiceId,
 };
 
@@ -91,7 +91,7 @@ async fn send(nic: Nic, to: &str, path: &Path) -> anyhow::Result<u64> {
     for _ in 0..=PARTS {
         pair.post_receive(Buf::default())?;
     }
-    let (pair, told) = pair.connect(to, TRANSFER, &[]).await?;
+    let (pair, told) = pair.connect(Name::at(to, TRANSFER.0), &[]).await?;
     let memory = RemoteMemory::from_prefix(&told).context("the receiver told no key")?;
 
     let mut sent = 0;
@@ -146,12 +146,12 @@ async fn demonstrate() -> anyhow::Result<()> {
     let bytes: Vec<u8> = (0..64_u64 << 17).flat_map(|word| (word * word).to_le_bytes()).collect();
     std::fs::write(&from, &bytes)?;
 
-    let receiver = Nic::open(&name(0), Config::default())?;
+    let receiver = Nic::open(&name(0)).await?;
     let address = receiver.address().to_string();
     let (copy, listener) = (to.clone(), receiver.listen(TRANSFER).await?);
     let received = tokio::spawn(async move { receive(receiver, listener, &copy).await });
     let begun = Instant::now();
-    let sent = send(Nic::open(&name(1), Config::default())?, &address, &from).await;
+    let sent = send(Nic::open(&name(1)).await?, &address, &from).await;
     let received = received.await?;
     let seconds = begun.elapsed().as_secs_f64();
     let same = std::fs::read(&to)? == bytes;
@@ -168,18 +168,17 @@ async fn demonstrate() -> anyhow::Result<()> {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let open = |device: String| Nic::open(&device, Config::default());
     match Args::parse().command {
         None => demonstrate().await,
         Some(Command::Receive { device, path }) => {
-            let nic = open(device)?;
+            let nic = Nic::open(&device).await?;
             let listener = nic.listen(TRANSFER).await?;
             let received = receive(nic, listener, &path).await?;
             writeln!(io::stdout(), "{received} bytes received")?;
             Ok(())
         }
         Some(Command::Send { device, to, path }) => {
-            let sent = send(open(device)?, &to, &path).await?;
+            let sent = send(Nic::open(&device).await?, &to, &path).await?;
             writeln!(io::stdout(), "{sent} bytes sent")?;
             Ok(())
         }

@@ -41,8 +41,8 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> std::io::Result<()> {
-//! let mut listener = Listener::bind("udp:127.0.0.1:0", ServiceId(7)).await?;
-//! let mut near = Stream::connect(listener.local_name()).await?;
+//! let mut listener = Listener::open("udp:127.0.0.1:0", ServiceId(7)).await?;
+//! let mut near = Stream::connect(listener.name()).await?;
 //! near.write_all(b"hello").await?;
 //! let mut far = listener.accept().await?;
 //! far.read_exact(&mut [0; 5]).await?;
@@ -57,7 +57,7 @@
 //! use doorbell::verbs::{Config, Nic, RemoteMemory, ServiceId};
 //!
 //! # async fn write(remote: RemoteMemory) -> Result<(), Box<dyn std::error::Error>> {
-//! let nic = Nic::open("udp:192.0.2.7", Config::default())?;
+//! let nic = Nic::open("udp:192.0.2.7").await?;
 //! let pair = nic.domain().connect("udp:192.0.2.8:4791", ServiceId(7)).await?;
 //! pair.write(b"hello", remote).await?;
 //! # Ok(())

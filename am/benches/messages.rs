@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::time::Instant;
 
 use doorbell_verbs::work::Send;
-use doorbell_verbs::{Buf, CompletionQueue, Memory, Nic, Queues, QueuesConfig, ServiceId};
+use doorbell_verbs::{Buf, CompletionQueue, Memory, Name, Nic, Queues, QueuesConfig, ServiceId};
 use tokio::runtime::{Builder, Runtime};
 
 use cases::{Calls, Case, Messages, ROUNDS, TypedCalls, counted, nics};
@@ -35,7 +35,7 @@ impl Sends {
         };
         let ((near, here), (far, there)) = (prepare(&near), prepare(&far));
         let address = there.nic().address().to_string();
-        let asks = near.connect(&address, ServiceId(7), &[]);
+        let asks = near.connect(Name::at(&*address, 7), &[]);
         let takes = async { far.accept(listener.accept().await, &[]).await };
         let (near, far) = tokio::join!(asks, takes);
         let (near, far) = (near.expect("it listens").0, far.expect("it waits").0);

@@ -101,7 +101,6 @@ mod handlers;
 mod kinds;
 mod link;
 mod lock;
-mod name;
 #[doc(hidden)]
 pub mod parsers;
 mod peer;
@@ -180,16 +179,16 @@ pub use doorbell_macros::Plain;
 /// assert_eq!(Colour::from_word(1), None);
 /// ```
 pub use doorbell_macros::Word;
+pub use doorbell_verbs::{Name, NameError};
 pub use endpoint::{Endpoint, EndpointBuilder, Event};
 pub use error::{
-    CallError, Called, CloseError, Credits, GivenUp, MapError, OpenError, SendError, Undeliverable,
-    WaitedFor, WhyGivenUp,
+    CallError, Called, CloseError, ConnectError, Credits, GivenUp, OpenError, SendError,
+    Undeliverable, Unwelcome, WaitedFor, WhyGivenUp,
 };
 pub use handlers::{Handlers, Kept, Received, Replied, Request, Returned, Stateless, WithState};
 pub use kinds::{
     Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay, Reply, ReplyId, RequestId,
 };
-pub use name::{Name, NameError};
 #[doc(hidden)]
 pub use peer::PeerHost;
 pub use peer::{Credit, Peer, Placing};

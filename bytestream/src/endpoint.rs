@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_verbs::{
-    Config as NicConfig, Connection, Incoming as Asked, Nic, Queues, ResourceError, Unconnected,
+    Config as NicConfig, Connection, Incoming as Asked, Name, NameError, Nic, Queues,
+    ResourceError, Unconnected,
 };
 use tokio::time::{Instant, sleep};
 
-use crate::config::Config;
-use crate::error::{no_stream, of_connect, of_nic, of_resource};
+use crate::error::{no_stream, of_connect, of_resource};
 use crate::hub::{Hub, Owner};
 use crate::link::Link;
-use crate::name::{device_towards, parse};
 use crate::stream::{Open, Stream};
 use crate::wire::{Hello, Refusal};
 
@@ -42,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// let client = Endpoint::open("shm").await?;
 /// let mut listener = server.listen(ServiceId(7)).await?;
 /// for number in 0..3 {
-///     let mut asks = client.connect(listener.local_name()).await?;
+///     let mut asks = client.connect(listener.name()).await?;
 ///     let mut answers = listener.accept().await?;
 ///     asks.write_u8(number).await?;
 ///     assert_eq!(answers.read_u8().await?, number);
@@ -54,33 +53,12 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub struct Endpoint(pub(crate) Arc<Owner>);
 
 impl Endpoint {
-    /// Opens an endpoint with a NIC of its own on a device, both as configured by default.
-    ///
-    /// The device is `shm` for processes of the same machine, `udp:192.0.2.7` or a host's name for
-    /// any network, `packet:eth0` or `packet-v2:eth0` for raw Ethernet: see [`Nic::open`].
-    ///
-    /// # Errors
-    /// When the device can't be opened, or this is called outside of a runtime.
-    pub async fn open(device: &str) -> io::Result<Self> {
-        let nic = Nic::open_async(device, NicConfig::default()).await.map_err(of_nic)?;
-        Self::on(&nic, &Config::default())
-    }
-
-    /// Makes an endpoint on a NIC, which the program may also use in other ways.
-    ///
-    /// # Errors
-    /// When the configuration is invalid, the NIC has no room, or this is called outside of a
-    /// runtime.
-    pub fn on(nic: &Nic, config: &Config) -> io::Result<Self> {
-        Ok(Self(Arc::new(Owner::new(nic, config)?)))
-    }
-
     /// Returns the NIC that carries the streams.
     pub fn nic(&self) -> &Nic {
         &self.0.hub.shared.nic
     }
 
-    /// Opens a stream to the listener with a [name](crate::Listener::local_name).
+    /// Opens a stream to the listener with a [name](crate::Listener::name).
     ///
     /// # Errors
     /// The kinds that TCP gives: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) when
@@ -89,19 +67,23 @@ impl Endpoint {
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) when `name` is malformed, and
     /// [`InvalidData`](io::ErrorKind::InvalidData) when what listens there does not speak byte
     /// streams.
-    pub async fn connect(&self, name: &str) -> io::Result<Stream> {
-        let (address, service) = parse(name)?;
+    pub async fn connect<N>(&self, name: N) -> io::Result<Stream>
+    where
+        N: TryInto<Name, Error: Into<NameError>>,
+    {
+        let name = parsed(name)?;
+        let text = &*name.to_string();
         let hub = &self.0.hub;
         let unconnected = queues(hub).await.map_err(of_resource)?;
         let fresh = Fresh::new(hub, unconnected.connection());
-        hub.check_runtime(name)?;
+        hub.check_runtime(text)?;
         let hello = hub.shared.config.hello().to_bytes();
-        let connected = unconnected.connect(address, service, &hello).await;
-        let (queues, private) = connected.map_err(|why| of_connect(name, why))?;
-        let hello = Hello::parse(&private).map_err(|why| no_stream(name, why))?;
-        fresh.link().open(queues, hello, name.to_owned());
+        let connected = unconnected.connect(name, &hello).await;
+        let (queues, private) = connected.map_err(|why| of_connect(text, why))?;
+        let hello = Hello::parse(&private).map_err(|why| no_stream(text, why))?;
+        fresh.link().open(queues, hello, text.to_owned());
         // The link may have missed the end of the runtime while it had no queue.
-        hub.check_runtime(name)?;
+        hub.check_runtime(text)?;
         Ok(self.stream(fresh))
     }
 
@@ -135,7 +117,7 @@ impl Endpoint {
 }
 
 impl Stream {
-    /// Opens a stream to the listener with a [name](crate::Listener::local_name), with a NIC and an
+    /// Opens a stream to the listener with a [name](crate::Listener::name), with a NIC and an
     /// endpoint for this stream alone. A program with more than a few streams opens an [`Endpoint`]
     /// once, and [connects](Endpoint::connect) by that.
     ///
@@ -147,18 +129,20 @@ impl Stream {
     /// The errors of [`Endpoint::connect`]. Also when no route leads to the listener, and when
     /// the address is that of a raw Ethernet device, because the name does not tell from which
     /// interface that is reached.
-    pub async fn connect(name: &str) -> io::Result<Self> {
-        let device = device_towards(name).await?;
-        let small = NicConfig {
+    pub async fn connect<N>(name: N) -> io::Result<Self>
+    where
+        N: TryInto<Name, Error: Into<NameError>>,
+    {
+        let name = parsed(name)?;
+        let device = device_towards(&name).await?;
+        let small = Endpoint::builder().completions(256).nic(NicConfig {
             queue_pairs: 8,
             registrations: 8,
             completions: 64,
             strangers: false,
             ..NicConfig::default()
-        };
-        let nic = Nic::open_async(&device, small).await.map_err(of_nic)?;
-        let config = Config { completions: 256, ..Config::default() };
-        Endpoint::on(&nic, &config)?.connect(name).await
+        });
+        small.open(&device).await?.connect(name).await
     }
 
     /// The endpoint at which the stream was opened or accepted.
@@ -171,6 +155,24 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("nic", self.nic()).finish_non_exhaustive()
     }
+}
+
+fn parsed(name: impl TryInto<Name, Error: Into<NameError>>) -> io::Result<Name> {
+    name.try_into().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why.into()))
+}
+
+/// The device from which a listener is reached, if that can be told from its name. For raw Ethernet
+/// it can't, because the interface must be named.
+async fn device_towards(name: &Name) -> io::Result<String> {
+    let address = name.address();
+    let device = Nic::device_towards(address).await;
+    device.map_err(|why| of_connect(&name.to_string(), why))?.ok_or_else(|| {
+        let what = format!(
+            "`{address}` is reached from an interface, and not said from which: open an Endpoint \
+             there, on `packet:eth0`, say, and connect by that"
+        );
+        io::Error::new(io::ErrorKind::InvalidInput, what)
+    })
 }
 
 /// A link whose connection is being established. Dropping a `Fresh` has the hub forget the link,

@@ -3,7 +3,7 @@
 
 use std::io::{Error, ErrorKind};
 
-use doorbell_verbs::{Cause, ConnectError, Ending, ListenRefused, NicError, ResourceError};
+use doorbell_verbs::{Cause, ConnectError, Ending, ListenRefused, OpenError, ResourceError};
 use thiserror::Error;
 
 use crate::wire::{NoHello, Refusal, Violation};
@@ -81,7 +81,7 @@ pub(crate) fn of_connect(name: &str, why: ConnectError) -> Error {
         },
         ConnectError::PortClosed { .. } => ErrorKind::ConnectionRefused,
         ConnectError::TimedOut { .. } => ErrorKind::TimedOut,
-        ConnectError::Address(_) => ErrorKind::InvalidInput,
+        ConnectError::Name(_) | ConnectError::Address(_) => ErrorKind::InvalidInput,
         ConnectError::LookUp(_) => ErrorKind::NotFound,
         ConnectError::Reach(_) => ErrorKind::ConnectionRefused,
         ConnectError::Crowded { .. } | ConnectError::Stale { .. } => ErrorKind::ConnectionReset,
@@ -105,10 +105,10 @@ pub(crate) fn no_stream(name: &str, why: NoHello) -> Error {
     Error::new(ErrorKind::InvalidData, what)
 }
 
-pub(crate) fn of_nic(why: NicError) -> Error {
+pub(crate) fn of_open(why: OpenError) -> Error {
     let kind = match &why {
-        NicError::Config { .. } | NicError::Spec(_) => ErrorKind::InvalidInput,
-        NicError::System { source, .. } => source.kind(),
+        OpenError::Config { .. } | OpenError::Spec(_) => ErrorKind::InvalidInput,
+        OpenError::System { source, .. } => source.kind(),
         _ => ErrorKind::Other,
     };
     Error::new(kind, why)

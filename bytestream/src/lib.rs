@@ -23,8 +23,8 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> std::io::Result<()> {
-//! let mut listener = Listener::bind("udp:127.0.0.1:0", ServiceId(7)).await?;
-//! let name = listener.local_name().to_owned(); // "udp:127.0.0.1:41234#0000000000000007"
+//! let mut listener = Listener::open("udp:127.0.0.1:0", ServiceId(7)).await?;
+//! let name = listener.name().clone(); // "udp:127.0.0.1:41234#0000000000000007"
 //! tokio::spawn(async move {
 //!     let (mut reads, mut writes) = listener.accept().await?.into_split();
 //!     tokio::io::copy(&mut reads, &mut writes).await
@@ -41,7 +41,7 @@
 //! ```
 //!
 //! A [`Stream`] is read and written as a `TcpStream` is, whole or in halves. [`Stream::connect`]
-//! and [`Listener::bind`] open a NIC each. A program with many streams opens an [`Endpoint`] once.
+//! and [`Listener::open`] open a NIC each. A program with many streams opens an [`Endpoint`] once.
 //!
 //! # How much memory streams take
 //!
@@ -69,20 +69,21 @@
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod config;
 mod endpoint;
 mod error;
 mod hub;
 mod link;
 mod listener;
-mod name;
 mod shared;
 mod stream;
 mod wire;
 
+pub use builder::EndpointBuilder;
 pub use config::Config;
 pub use endpoint::Endpoint;
 pub use listener::{Incoming, Listener};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, Stream, WriteHalf};
 
-pub use doorbell_verbs::ServiceId;
+pub use doorbell_verbs::{Name, NameError, ServiceId};

@@ -7,14 +7,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
-use doorbell_verbs::{Listener as Asks, Nic, ServiceId};
+use doorbell_verbs::{Listener as Asks, Name, Nic, ServiceId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::error::of_listen;
-use crate::name::name;
 use crate::shared::locked;
 use crate::stream::Stream;
 
@@ -22,7 +20,7 @@ use crate::stream::Stream;
 /// were accepted stay open.
 pub struct Listener {
     endpoint: Endpoint,
-    name: String,
+    name: Name,
     streams: mpsc::Receiver<Stream>,
     _acceptor: Acceptor,
     /// The task that polls the acceptor.
@@ -71,21 +69,22 @@ impl Listener {
     ///
     /// # Errors
     /// The errors of these two functions.
-    pub async fn bind(device: &str, service: ServiceId) -> io::Result<Self> {
+    pub async fn open(device: &str, service: ServiceId) -> io::Result<Self> {
         Endpoint::open(device).await?.listen(service).await
     }
 
-    /// Listens to a service of a NIC, with an endpoint that is configured by default.
+    /// Opens an endpoint on a NIC that is open, and listens to a service there: see
+    /// [`Endpoint::on`] and [`Endpoint::listen`].
     ///
     /// # Errors
-    /// When the service has a listener already, or the NIC has no resources left.
+    /// The errors of these two functions.
     pub async fn on(nic: &Nic, service: ServiceId) -> io::Result<Self> {
-        Endpoint::on(nic, &Config::default())?.listen(service).await
+        Endpoint::on(nic).await?.listen(service).await
     }
 
-    /// Returns the listener's name, by which peers [connect](Stream::connect). The name is text,
-    /// which may be given to peers in any way.
-    pub fn local_name(&self) -> &str {
+    /// Returns the listener's name, by which peers [connect](Stream::connect). As text, it may be
+    /// given to peers in any way.
+    pub fn name(&self) -> &Name {
         &self.name
     }
 
@@ -158,7 +157,7 @@ impl Endpoint {
         let (endpoint, shared) = (self.clone(), &self.0.hub.shared);
         let backlog = shared.config.backlog;
         let asks = endpoint.nic().listen_with(service, backlog).await.map_err(of_listen)?;
-        let name = name(endpoint.nic().address(), service);
+        let name = asks.name();
         let (taken, streams) = mpsc::channel(backlog);
         let acceptor = Acceptor::new(accept(endpoint.clone(), asks, taken));
         let task = shared.runtime.spawn(Acceptor(acceptor.0.clone()).run());

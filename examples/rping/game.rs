@@ -1,8 +1,8 @@
 //! What the two sides say and do.
 
 use doorbell::verbs::{
-    Buf, CmPort, Ending, Failed, Listener, Nic, QueuePair, QueuePairConfig, Region, RemoteAddr,
-    RemoteMemory, Rights, Rkey, ServiceId,
+    Buf, CmPort, Ending, Failed, Listener, Name, Nic, QueuePair, QueuePairConfig, Region,
+    RemoteAddr, RemoteMemory, Rights, Rkey, ServiceId,
 };
 
 /// Memory as the two tell each other of it: address, key and length.
@@ -91,7 +91,7 @@ pub async fn ask(
     let lend = |rights| domain.register(Region::new(size), rights);
     let (source, sink) = (lend(Rights::REMOTE_READ)?, lend(Rights::REMOTE_WRITE)?);
     let pair = domain.queue_pair(&QueuePairConfig::default())?;
-    let (pair, _) = pair.connect(server, service(port), &[]).await?;
+    let (pair, _) = pair.connect(Name::at(server, service(port).0), &[]).await?;
     let mut texts = Vec::new();
     for number in 0..count {
         let expected = text(number, size);

@@ -17,7 +17,7 @@ mod game;
 use std::io::{self, Write};
 
 use clap::Parser;
-use doorbell::verbs::{Config, Nic};
+use doorbell::verbs::Nic;
 
 use game::{ask, serve, service};
 
@@ -46,7 +46,7 @@ struct Args {
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     anyhow::ensure!(args.size >= 20, "a message takes 20 bytes or more");
-    let open = |device: &str| Nic::open(device, Config::default());
+    let open = |device: &str| Nic::builder().open_blocking(device);
     let count = match (&args.device, &args.peer) {
         (Some(device), Some(peer)) => {
             for text in ask(&open(device)?, peer, args.port, args.count, args.size).await? {

@@ -1,8 +1,7 @@
 //! Errors of sends and receives.
 
-use doorbell_am::MapError;
-pub use doorbell_am::{CloseError, GivenUp, WhyGivenUp};
 use doorbell_verbs::Ending;
+pub use doorbell_verbs::{CloseError, ConnectError, GivenUp, OpenError, Unwelcome, WhyGivenUp};
 
 /// Why a message was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -104,56 +103,6 @@ pub enum ReceiveError {
     /// The endpoint was dropped, or its runtime has ended.
     #[error("the endpoint has ended: it was dropped, or its runtime has ended")]
     Closed,
-}
-
-/// Why an endpoint was not opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The endpoint of Active Messages below was not opened.
-    #[error(transparent)]
-    Endpoint(#[from] doorbell_am::OpenError),
-    /// The service for long messages was not opened.
-    #[error("opening the service for long messages: {0}")]
-    Service(#[from] doorbell_verbs::ListenRefused),
-    /// The endpoint was to be opened on no device, or on more devices than it may have.
-    #[error("an endpoint has 1 to {most} devices, and was to be opened on {is}")]
-    Devices {
-        /// The number of devices.
-        is: usize,
-        /// The most that an endpoint has.
-        most: usize,
-    },
-    /// A limit has a value that can't be used.
-    #[error("the {limit} of an endpoint is {is}, and must be at least {least}")]
-    Limit {
-        /// The name of the limit that was set.
-        limit: &'static str,
-        /// The value that was set.
-        is: usize,
-        /// The least value that can be used.
-        least: usize,
-    },
-}
-
-/// Why another endpoint was not connected to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The endpoint of Active Messages there was not connected to.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// No name was given.
-    #[error("connecting to an endpoint: no name was given")]
-    NoName,
-    /// The endpoint there has not answered the greeting.
-    #[error("greeting {name}: {why}; is it an endpoint of messages?")]
-    Greeting {
-        /// The name of the endpoint.
-        name: String,
-        /// The reason why the greeting has failed.
-        why: String,
-    },
 }
 
 /// Returns why a connection has ended, for error texts.

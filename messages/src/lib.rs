@@ -62,5 +62,5 @@ pub use endpoint::{
     Statistics, wait_any,
 };
 pub use error::{
-    CloseError, ConnectError, GivenUp, OpenError, ReceiveError, SendError, WhyGivenUp,
+    CloseError, ConnectError, GivenUp, OpenError, ReceiveError, SendError, Unwelcome, WhyGivenUp,
 };

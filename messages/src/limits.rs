@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::error::OpenError;
 use crate::wire::OVERHEAD;
+use doorbell_verbs::OpenError;
 
 /// The limits of an endpoint, which its builder sets.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +46,19 @@ impl Limits {
     pub fn check(&self) -> Result<(), OpenError> {
         let Self { window, eager, block, blocks, .. } = *self;
         let least = [
-            ("window", window, Self::LEAST_WINDOW),
-            ("eager", eager, Self::LEAST_WINDOW - OVERHEAD),
-            ("block", block, 1),
-            ("blocks", blocks, 1),
+            ("EndpointBuilder::window", window, Self::LEAST_WINDOW),
+            ("EndpointBuilder::eager", eager, Self::LEAST_WINDOW - OVERHEAD),
+            ("EndpointBuilder::block", block, 1),
+            ("EndpointBuilder::blocks", blocks, 1),
         ];
-        let low = least.into_iter().find(|(_, is, least)| is < least);
-        low.map_or(Ok(()), |(limit, is, least)| Err(OpenError::Limit { limit, is, least }))
+        match least.into_iter().find(|(_, is, least)| is < least) {
+            None => Ok(()),
+            Some((field, is, least)) => Err(OpenError::Config {
+                field,
+                found: is.to_string(),
+                allowed: format!("at least {least}"),
+                why: "a message would never come with less",
+            }),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::address::{Address, ReachError, socket};
 use crate::device::{Capabilities, Device, Statistics, Trouble};
 use crate::grant::{Grant, GrantError, SharedMemory};
 use crate::host_name::HostName;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::packet::Packet;
 use crate::packet_v2::{Network, NetworkError, PacketV2, Settings};
 use crate::shm::Shm;
@@ -128,7 +128,7 @@ impl Spec {
     ///
     /// # Errors
     /// As the `open` of the device.
-    pub fn open(&self, numbering: Numbering) -> Result<AnyDevice, OpenError> {
+    pub fn open(&self, numbering: Numbering) -> Result<AnyDevice, DeviceError> {
         match self {
             Self::Packet(interface) => Packet::open(interface, numbering).map(AnyDevice::Packet),
             Self::PacketV2(interface, network) => {

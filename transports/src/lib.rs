@@ -69,7 +69,7 @@ pub use grant::{Grant, GrantError, SharedMemory};
 pub use holder::Holder;
 pub use host_name::{HostName, HostNameError};
 pub use look_up::LookUpError;
-pub use open::OpenError;
+pub use open::DeviceError;
 pub use sys::epoll_timer::EpollTimer;
 pub use sys::random;
 pub use sys::unix::PeerProcess;

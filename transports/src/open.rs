@@ -12,7 +12,7 @@ use crate::sys::interface;
 
 /// The error of a device that can't be opened.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum DeviceError {
     /// No interface has the given name.
     #[error(
         "{device}: no interface `{interface}`; `ip link` lists what there is: {}", .there.join(", ")
@@ -176,7 +176,7 @@ fn brackets(address: IpAddr) -> &'static str {
     }
 }
 
-impl OpenError {
+impl DeviceError {
     /// Makes the error of an interface that could not be looked up.
     pub(crate) fn interface(device: &'static str, interface: &str, source: io::Error) -> Self {
         match source.kind() {

@@ -29,7 +29,7 @@
 //! # let name = |end| format!("shm:front-page/{}/{end}", std::process::id());
 //! # let (here, there) = (&name(0), &name(1));
 //! // The server registers memory, and sends its key to each client that connects.
-//! let server = Nic::open(there, Config::default())?; // "udp:192.0.2.7", "packet:eth0", "shm:job/1"
+//! let server = Nic::open(there).await?; // "udp:192.0.2.7", "packet:eth0", "shm:job/1"
 //! let domain = server.domain();
 //! let memory = domain.register(Region::new(4096), Rights::REMOTE)?;
 //! let mut listener = server.listen(ServiceId(7)).await?;
@@ -39,7 +39,7 @@
 //! };
 //!
 //! // The client writes to the memory, and does an atomic operation there.
-//! let client = Nic::open(here, Config::default())?;
+//! let client = Nic::open(here).await?;
 //! let pair = client.domain().queue_pair(&QueuePairConfig::default())?;
 //! let (connected, served) = tokio::join!(pair.connect(there, ServiceId(7), &[]), serve);
 //! let ((pair, key), _served) = (connected?, served?);
@@ -143,6 +143,7 @@ mod error;
 mod interleavings;
 mod link;
 mod memory;
+mod name;
 mod nic;
 mod pair;
 mod progress;
@@ -156,12 +157,13 @@ pub mod work;
 pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
 pub use dispatch::AsyncEvent;
 pub use error::{
-    ConnectError, Failed, FailedWhy, ListenRefused, MapError, NicError, PostReceiveError,
-    RegisterError,
+    CloseError, ConnectError, Failed, FailedWhy, GivenUp, ListenRefused, MapError, OpenError,
+    PostReceiveError, RegisterError, Unwelcome, WhyGivenUp,
 };
 pub use link::{ConnectionState, Ending, Private};
 pub use memory::{Lent, Mapped, Registered};
-pub use nic::{Config, Domain, Nic, Progress, Statistics};
+pub use name::{Name, NameError};
+pub use nic::{Config, Domain, Nic, NicBuilder, Progress, Statistics};
 pub use pair::{Message, Operation, QueuePair, QueuePairConfig, Receive};
 pub use queues::{
     Batch, CompletionQueue, Datagrams, DatagramsConfig, Destination, NextCompletion, Queues,
@@ -189,6 +191,7 @@ pub use doorbell_transports::{Address, Capabilities, ReachError, SharedMemory};
 #[doc(hidden)]
 pub mod floor {
     pub use crate::connect::StopListening;
+    pub use crate::error::ending_text;
     pub use crate::memory::{FrozenRegion, PooledRegion, RegionPool};
     pub use crate::nic::PolledWait;
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};

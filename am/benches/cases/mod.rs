@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use doorbell_am::{
     Bundle, BundleConfig, Call, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
 };
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 
 pub const ROUNDS: u64 = 20_000;
 
@@ -25,7 +25,7 @@ pub fn nics() -> (Nic, Nic) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let (own, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let name = |end| format!("shm:messages-{own}-{count}/{end}");
-    let open = |end| Nic::open(&name(end), Config::default()).expect("a name");
+    let open = |end| Nic::builder().open_blocking(&name(end)).expect("a name");
     (open(0), open(1))
 }
 
@@ -50,8 +50,10 @@ impl Messages {
         });
         let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
         let config = EndpointConfig::default;
-        let here = near.endpoint(replied, config()).await.expect("room");
-        let there = far.endpoint(asked, config()).await.expect("room");
+        let here =
+            Endpoint::builder().config(config()).on_bundle(&near, replied).await.expect("room");
+        let there =
+            Endpoint::builder().config(config()).on_bundle(&far, asked).await.expect("room");
         let peer = here.map(0, there.name(), Tag(1)).await.expect("it is there");
         let (bundles, _endpoints) = ([near, far], [here, there]);
         Self { bundles, peer, replies, expected: 0, _endpoints }
@@ -84,8 +86,13 @@ impl Calls {
         let bundle = Bundle::new(&nics().0, &BundleConfig::default()).expect("room");
         let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
         let config = EndpointConfig::default;
-        let here = bundle.endpoint(Handlers::new(), config()).await.expect("room");
-        let there = bundle.endpoint(asked, config()).await.expect("room");
+        let here = Endpoint::builder()
+            .config(config())
+            .on_bundle(&bundle, Handlers::new())
+            .await
+            .expect("room");
+        let there =
+            Endpoint::builder().config(config()).on_bundle(&bundle, asked).await.expect("room");
         let peer = here.map(0, there.name(), Tag(1)).await.expect("it is there");
         Self { bundle, peer, _endpoints: [here, there] }
     }
@@ -111,8 +118,13 @@ impl TypedCalls {
         let bundle = Bundle::new(&nics().0, &BundleConfig::default()).expect("room");
         let asked = Handlers::new().on(ECHO, |_, words| words);
         let config = EndpointConfig::default;
-        let here = bundle.endpoint(Handlers::new(), config()).await.expect("room");
-        let there = bundle.endpoint(asked, config()).await.expect("room");
+        let here = Endpoint::builder()
+            .config(config())
+            .on_bundle(&bundle, Handlers::new())
+            .await
+            .expect("room");
+        let there =
+            Endpoint::builder().config(config()).on_bundle(&bundle, asked).await.expect("room");
         let peer = here.connect(there.name()).await.expect("it is there");
         Self(Calls { bundle, peer, _endpoints: [here, there] })
     }

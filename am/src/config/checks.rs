@@ -90,7 +90,7 @@ fn within<T: PartialOrd + Debug>(
         true => (format!("at least {least:?}"), why_least),
         false => (format!("at most {most:?}"), why_most),
     };
-    Err(OpenError::Config { field, found: format!("{found:?}"), expected, why })
+    Err(OpenError::Config { field, found: format!("{found:?}"), allowed: expected, why })
 }
 
 #[cfg(test)]

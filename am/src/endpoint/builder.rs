@@ -8,9 +8,9 @@ use super::Endpoint;
 use crate::config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
 use crate::error::OpenError;
 use crate::handlers::Handlers;
-use crate::name::{Name, NameError};
 use crate::progress::Bundle;
 use crate::wire::{Admits, Tag};
+use doorbell_verbs::{Name, NameError};
 
 /// A builder of endpoints. Every setting has a default, and [`open`](Self::open) opens the
 /// endpoint.
@@ -81,6 +81,22 @@ impl Endpoint {
         handlers: Handlers<S>,
     ) -> Result<Self, OpenError> {
         Self::builder().open_towards(peer, handlers).await
+    }
+
+    /// Opens an endpoint on a NIC that is open, with a [bundle](Self::bundle) of its own.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint.
+    pub async fn on<S>(nic: &Nic, handlers: Handlers<S>) -> Result<Self, OpenError> {
+        Self::builder().on(nic, handlers).await
+    }
+
+    /// Opens an endpoint on a bundle, beside other endpoints of its NIC.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint.
+    pub async fn on_bundle<S>(bundle: &Bundle, handlers: Handlers<S>) -> Result<Self, OpenError> {
+        Self::builder().on_bundle(bundle, handlers).await
     }
 
     /// Makes a builder, by which an endpoint is configured and opened.
@@ -245,7 +261,7 @@ impl EndpointBuilder {
     /// When the device can't be opened, or the configuration is not valid.
     pub async fn open<S>(self, device: &str, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
         let bundle = self.open_bundle(device).await?;
-        bundle.endpoint(handlers, self.endpoint).await
+        self.on_bundle(&bundle, handlers).await
     }
 
     /// Opens the endpoint on the device by which a peer is [reached](Nic::device_towards), with a
@@ -264,7 +280,8 @@ impl EndpointBuilder {
     ) -> Result<Endpoint, OpenError> {
         let peer: Name = peer.try_into().map_err(Into::into)?;
         let towards = Nic::device_towards(peer.address()).await;
-        let device = towards.map_err(|why| OpenError::Towards { name: peer.to_string(), why })?;
+        let device = towards
+            .map_err(|why| OpenError::Towards { name: peer.to_string(), why: Box::new(why) })?;
         let device = device.ok_or_else(|| OpenError::Interface { name: peer.to_string() })?;
         self.strangers(false).open(&device, handlers).await
     }
@@ -277,22 +294,34 @@ impl EndpointBuilder {
     }
 
     /// Opens a device, and makes the bundle on which the endpoint is to be
-    /// [opened](Self::open_on). For layers of this workspace that need the NIC for more.
+    /// [opened](Self::on_bundle). For layers of this workspace that need the NIC for more.
     #[doc(hidden)]
     pub async fn open_bundle(&self, device: &str) -> Result<Bundle, OpenError> {
-        let nic = Nic::open_async(device, self.nic.clone()).await?;
+        let nic = Nic::builder().config(self.nic.clone()).open(device).await?;
         Bundle::with_nic(&nic, &self.bundle)
     }
 
-    /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
+    /// Opens the endpoint on a NIC that is open, with a [bundle](Endpoint::bundle) of its own. The
+    /// builder's settings of the NIC do not count.
     ///
     /// # Errors
     /// When the NIC has no room for the endpoint, or the configuration is not valid.
-    pub async fn open_on<S>(
+    pub async fn on<S>(self, nic: &Nic, handlers: Handlers<S>) -> Result<Endpoint, OpenError> {
+        let bundle = Bundle::new(nic, &self.bundle)?;
+        self.on_bundle(&bundle, handlers).await
+    }
+
+    /// Opens the endpoint on a bundle, beside other endpoints of its NIC. The builder's settings of
+    /// the NIC and of the bundle do not count.
+    ///
+    /// # Errors
+    /// When the service number is taken, the NIC has no room for the endpoint, or the configuration
+    /// is not valid.
+    pub async fn on_bundle<S>(
         self,
         bundle: &Bundle,
         handlers: Handlers<S>,
     ) -> Result<Endpoint, OpenError> {
-        bundle.endpoint(handlers, self.endpoint).await
+        Endpoint::open_in(bundle.clone(), handlers.tables, self.endpoint).await
     }
 }

@@ -4,21 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::{ConnectError, Incoming, Listener, Qpn, RemoteMemory, ServiceId};
+use doorbell_verbs::{Incoming, Listener, Qpn, RemoteMemory, ServiceId};
 
 use super::core::Core;
+use super::refusals::{
+    lost, no_endpoint, no_room, not_admitted, refused, unproved, unwelcome, was_late,
+};
 use super::user::User;
 use crate::config::Policy;
-use crate::error::{CallError, MapError};
+use crate::error::{ConnectError, Unwelcome};
 use crate::handlers::Difference;
 use crate::link::Link;
-use crate::name::Name;
 use crate::peer::ask_within;
 use crate::proof::{Claim, Nonce, Posed, Proof};
 use crate::wire::{
     Admits, Ask, Challenge, Hello, Knock, Meeting, NOWHERE, Nature, Refusal, Shown, Side, Size,
     Tag, memory_of_words, words_of_proof,
 };
+use doorbell_verbs::Name;
 
 /// The time that an answer is waited for by a link that is there already, before a connection is
 /// made instead.
@@ -33,7 +36,7 @@ impl Core {
         self: &Arc<Self>,
         name: &Name,
         tag: Option<Tag>,
-    ) -> Result<User, MapError> {
+    ) -> Result<User, ConnectError> {
         if self.local.config.policy == Policy::PerSize {
             return self.connect_per_size(name, tag).await;
         }
@@ -51,7 +54,7 @@ impl Core {
         self: &Arc<Self>,
         name: &Name,
         tag: Option<Tag>,
-    ) -> Result<Option<User>, MapError> {
+    ) -> Result<Option<User>, ConnectError> {
         let Some(user) = self.user_of(name, tag).await else { return Ok(None) };
         user.link().set_name(name);
         let alike = match self.show(user.link(), name, tag).await {
@@ -60,8 +63,8 @@ impl Core {
         };
         match alike {
             Ok(()) => Ok(Some(user)),
-            Err(MapError::Lost { why: CallError::Deadline { .. }, .. }) => Ok(None),
-            Err(MapError::Lost { .. }) if user.link().ending().is_some() => Ok(None),
+            Err(ConnectError::Lost { why, .. }) if was_late(&*why) => Ok(None),
+            Err(ConnectError::Lost { .. }) if user.link().ending().is_some() => Ok(None),
             Err(why) => Err(why),
         }
     }
@@ -94,7 +97,7 @@ impl Core {
         name: &Name,
         tag: Option<Tag>,
         size: Size,
-    ) -> Result<User, MapError> {
+    ) -> Result<User, ConnectError> {
         let mut tries = CHALLENGES;
         loop {
             tries -= 1;
@@ -105,9 +108,10 @@ impl Core {
             match self.greet(name, &introduced, size).await {
                 // Whoever has posed the challenge knows the tag. So the challenge has become too
                 // old on the way.
-                Err(MapError::Tag { .. }) if tries > 0 && introduced.claim.is_some() => {}
-                Err(MapError::Refused { why, .. }) if tries > 0 && why == Refusal::Stale.text() => {
-                }
+                Err(ConnectError::Unwelcome { why: Unwelcome::NotAdmitted { .. }, .. })
+                    if tries > 0 && introduced.claim.is_some() => {}
+                Err(ConnectError::Unwelcome { why: Unwelcome::Refused(why), .. })
+                    if tries > 0 && why == Refusal::Stale.text() => {}
                 found => return found,
             }
         }
@@ -115,15 +119,14 @@ impl Core {
 
     /// Asks a peer for the challenge that a greeting with a tag answers, and makes sure that the
     /// peer knows the tag if it demands one.
-    async fn knock(&self, name: &Name, tag: Tag, size: Size) -> Result<Introduction, MapError> {
-        let no_room = |why| MapError::NoRoom { name: name.to_string(), why };
-        let unconnected = self.knocker().await.map_err(no_room)?;
+    async fn knock(&self, name: &Name, tag: Tag, size: Size) -> Result<Introduction, ConnectError> {
+        let unconnected = self.knocker().await.map_err(|why| no_room(name, why))?;
         let knock = Knock { size, service: self.name.service().0, nonce: Nonce::draw() };
-        let knocked = unconnected.connect(name.address(), name.service(), &knock.to_bytes()).await;
+        let knocked = unconnected.connect(name, &knock.to_bytes()).await;
         let challenge = match knocked {
             Err(ConnectError::Refused { ref private, .. }) => Challenge::from_bytes(private),
             // A connection for a knock is no endpoint's.
-            Ok(_) => return Err(MapError::NoEndpoint(name.to_string())),
+            Ok(_) => return Err(no_endpoint(name)),
             Err(_) => None,
         };
         let Some(challenge) = challenge else {
@@ -132,10 +135,9 @@ impl Core {
         };
         let statement = knock.challenged(challenge.nonce, name.service().0);
         let claim = challenge.proof.map(|proof| Claim { statement, proof });
-        let (name, Tag(number)) = (name.to_string(), tag);
         match claim {
-            Some(claim) if !claim.is_of(number) => Err(MapError::Tag { name, shown: Some(tag) }),
-            None if self.local.demands(tag) => Err(MapError::Unproved { name, tag }),
+            Some(claim) if !claim.is_of(tag.0) => Err(not_admitted(name, Some(tag))),
+            None if self.local.demands(tag) => Err(unproved(name, tag)),
             _ => Ok(Introduction { nonce: knock.nonce, answers: Some((tag, challenge)), claim }),
         }
     }
@@ -146,18 +148,16 @@ impl Core {
         name: &Name,
         introduced: &Introduction,
         size: Size,
-    ) -> Result<User, MapError> {
-        let text = || name.to_string();
-        let no_room = |why| MapError::NoRoom { name: text(), why };
-        let (unconnected, fresh) = self.prepare(size).await.map_err(no_room)?;
+    ) -> Result<User, ConnectError> {
+        let (unconnected, fresh) = self.prepare(size).await.map_err(|why| no_room(name, why))?;
         let own = self.hello(introduced.nonce, NOWHERE, &fresh.link);
         let own = introduced.shown_by(own, unconnected.qpn(), name.service());
         let tag = introduced.answers.map(|(tag, _)| tag);
-        let connected = unconnected.connect(name.address(), name.service(), &own.asking()).await;
+        let connected = unconnected.connect(name, &own.asking()).await;
         let (queues, private) = connected.map_err(|why| refused(name, tag, why))?;
         let hello = Hello::from_bytes(&private).filter(|hello| hello.size == size);
-        let hello = hello.ok_or_else(|| MapError::NoEndpoint(text()))?;
-        let far = fresh.link.connection.peer_qpn().ok_or_else(|| MapError::NoEndpoint(text()))?;
+        let hello = hello.ok_or_else(|| no_endpoint(name))?;
+        let far = fresh.link.connection.peer_qpn().ok_or_else(|| no_endpoint(name))?;
         let meeting = Meeting::of(Side::Connects, [own, hello], [fresh.link.qpn(), far]);
         let claim = introduced.repeated(hello, meeting, name)?;
         // Before other tasks can find the link.
@@ -175,7 +175,7 @@ impl Core {
         name: &Name,
         tag: Option<Tag>,
         size: Size,
-    ) -> Result<User, MapError> {
+    ) -> Result<User, ConnectError> {
         let user = self.connect(name, tag, size).await?;
         let within = self.local.config.deadline.unwrap_or(self.local.config.patience);
         self.compare(user.link(), name, Some(within)).await?;
@@ -187,7 +187,7 @@ impl Core {
         self: &Arc<Self>,
         name: &Name,
         tag: Option<Tag>,
-    ) -> Result<User, MapError> {
+    ) -> Result<User, ConnectError> {
         let long = self.connect_alike(name, tag, Size::Long).await?;
         let [short, medium] = Size::LESS;
         let short = self.connect(name, tag, short).await?;
@@ -197,14 +197,19 @@ impl Core {
     }
 
     /// Shows a peer a tag, or none, from now on, and learns where payloads may be placed.
-    async fn show(&self, link: &Arc<Link>, name: &Name, tag: Option<Tag>) -> Result<(), MapError> {
+    async fn show(
+        &self,
+        link: &Arc<Link>,
+        name: &Name,
+        tag: Option<Tag>,
+    ) -> Result<(), ConnectError> {
         let mut words = vec![Ask::Show as u64];
         words.extend(tag.and_then(|tag| link.shows(tag)).into_iter().flat_map(words_of_proof));
-        let lost = |why| MapError::Lost { name: name.to_string(), why };
-        let reply = ask_within(link, &words, &[], Some(FOUND_PATIENCE)).await.map_err(lost)?;
+        let reply = ask_within(link, &words, &[], Some(FOUND_PATIENCE))
+            .await
+            .map_err(|why| lost(name, why))?;
         let segment = memory_of_words(reply.words());
-        let refused = || MapError::Tag { name: name.to_string(), shown: tag };
-        link.send_side().segment = segment.ok_or_else(refused)?;
+        link.send_side().segment = segment.ok_or_else(|| not_admitted(name, tag))?;
         Ok(())
     }
 
@@ -215,21 +220,18 @@ impl Core {
         link: &Arc<Link>,
         name: &Name,
         within: Option<Duration>,
-    ) -> Result<(), MapError> {
+    ) -> Result<(), ConnectError> {
         if link.has_same_handlers() {
             return Ok(());
         }
         for piece in &self.listing {
             let answer = ask_within(link, &[Ask::Compare as u64], piece, within).await;
-            let lost = |why| MapError::Lost { name: name.to_string(), why };
-            if let Some(found) = Difference::from_bytes(answer.map_err(lost)?.payload()) {
+            if let Some(found) =
+                Difference::from_bytes(answer.map_err(|why| lost(name, why))?.payload())
+            {
                 let Difference { which, index, name: there } = found;
-                return Err(MapError::Handlers {
-                    name: name.to_string(),
-                    table: which.name(),
-                    index,
-                    there,
-                });
+                let why = Unwelcome::OtherHandlers { table: which.name(), index, there };
+                return Err(unwelcome(name, why));
             }
         }
         Ok(())
@@ -370,27 +372,14 @@ impl Introduction {
         hello: Hello,
         meeting: Meeting,
         name: &Name,
-    ) -> Result<Option<Claim>, MapError> {
+    ) -> Result<Option<Claim>, ConnectError> {
         let (Some((tag, _)), Some(_)) = (self.answers, self.claim) else { return Ok(None) };
         let statement = meeting.accepted();
         let claim = hello.shows.map(|Shown { proof, .. }| Claim { statement, proof });
         match claim.filter(|claim| claim.is_of(tag.0)) {
             Some(claim) => Ok(Some(claim)),
-            None => Err(MapError::Unproved { name: name.to_string(), tag }),
+            None => Err(unproved(name, tag)),
         }
-    }
-}
-
-/// Returns the error of a peer that did not connect.
-fn refused(name: &Name, shown: Option<Tag>, why: ConnectError) -> MapError {
-    let name = name.to_string();
-    let ConnectError::Refused { ref private, .. } = why else {
-        return MapError::Connect { name, why };
-    };
-    match Refusal::from_private(private) {
-        Some(Refusal::Tag) => MapError::Tag { name, shown },
-        Some(why) => MapError::Refused { name, why: why.text() },
-        None => MapError::Connect { name, why },
     }
 }
 

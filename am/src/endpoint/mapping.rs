@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::core::Core;
+use super::refusals::lost;
 use super::user::User;
-use crate::error::MapError;
+use crate::error::ConnectError;
 use crate::link::Link;
-use crate::name::Name;
 use crate::peer::learn;
 use crate::wire::Tag;
+use doorbell_verbs::Name;
 
 impl Core {
     /// Maps a peer at a place, by a connection that there is or by a new one.
@@ -17,7 +18,7 @@ impl Core {
         index: usize,
         name: &Name,
         tag: Option<Tag>,
-    ) -> Result<Arc<Link>, MapError> {
+    ) -> Result<Arc<Link>, ConnectError> {
         let most = self.local.config.places;
         is_place((index, most), name)?;
         self.is_free(index, name)?;
@@ -31,13 +32,12 @@ impl Core {
         self: &Arc<Self>,
         name: &Name,
         tag: Option<Tag>,
-    ) -> Result<Arc<Link>, MapError> {
+    ) -> Result<Arc<Link>, ConnectError> {
         if let Some(link) = self.connected_to(name, tag) {
             return Ok(link);
         }
         let user = self.reach(name, tag).await?;
-        let lost = |why| MapError::Lost { name: name.to_string(), why };
-        learn(user.link(), self.local.config.deadline).await.map_err(lost)?;
+        learn(user.link(), self.local.config.deadline).await.map_err(|why| lost(name, why))?;
         let mut table = self.places_mut();
         let is_free =
             |place: &Option<Arc<Link>>| place.as_ref().is_none_or(|link| link.ending().is_some());
@@ -57,7 +57,7 @@ impl Core {
     }
 
     /// Fails if a peer is mapped at a place and has not gone.
-    fn is_free(&self, index: usize, name: &Name) -> Result<(), MapError> {
+    fn is_free(&self, index: usize, name: &Name) -> Result<(), ConnectError> {
         match self.place(index) {
             Some(there) if there.ending().is_none() => Err(taken(index, name, &there)),
             _ => Ok(()),
@@ -66,11 +66,11 @@ impl Core {
 }
 
 /// Fails if a translation table of `most` places does not have the place `index`.
-fn is_place((index, most): (usize, usize), name: &Name) -> Result<(), MapError> {
+fn is_place((index, most): (usize, usize), name: &Name) -> Result<(), ConnectError> {
     if index < most {
         return Ok(());
     }
-    Err(MapError::Place { name: name.to_string(), index, most })
+    Err(ConnectError::Place { name: name.to_string(), index, most })
 }
 
 /// Puts a peer at the place `index` of a translation table of `most` places.
@@ -79,7 +79,7 @@ fn put(
     (index, most): (usize, usize),
     name: &Name,
     user: User,
-) -> Result<Arc<Link>, MapError> {
+) -> Result<Arc<Link>, ConnectError> {
     is_place((index, most), name)?;
     if table.len() <= index {
         table.resize(index + 1, None);
@@ -91,6 +91,6 @@ fn put(
     }
 }
 
-fn taken(index: usize, name: &Name, there: &Link) -> MapError {
-    MapError::Taken { name: name.to_string(), index, there: there.peer_text().into() }
+fn taken(index: usize, name: &Name, there: &Link) -> ConnectError {
+    ConnectError::Taken { name: name.to_string(), index, there: there.peer_text().into() }
 }

@@ -14,6 +14,7 @@ mod mapping;
 mod owner;
 mod preparing;
 mod recall;
+mod refusals;
 mod resting;
 mod unmapping;
 mod user;
@@ -32,14 +33,14 @@ use self::connecting::accept;
 use self::core::Core;
 use crate::arguments::Arguments;
 use crate::config::EndpointConfig;
-use crate::error::{CallError, Called, CloseError, MapError, OpenError, SendError};
-use crate::handlers::{Handlers, Tables};
+use crate::error::{CallError, Called, CloseError, ConnectError, OpenError, SendError};
+use crate::handlers::Tables;
 use crate::kinds::{Callable, Notice, RequestId};
-use crate::name::{Name, NameError};
 use crate::peer::Peer;
 use crate::progress::Bundle;
 use crate::wire::{Admits, Tag};
 pub use builder::EndpointBuilder;
+use doorbell_verbs::{Name, NameError};
 pub use event::Event;
 
 /// A set of handlers with a name, from which requests are sent and to which they come.
@@ -177,7 +178,7 @@ impl Endpoint {
         index: usize,
         name: &Name,
         tag: impl Into<Option<Tag>>,
-    ) -> Result<Peer, MapError> {
+    ) -> Result<Peer, ConnectError> {
         self.0.core.map(index, name, tag.into()).await.map(Peer::of)
     }
 
@@ -190,8 +191,8 @@ impl Endpoint {
     /// The name is that of the peer's [`name`](Self::name), as a [`Name`] or as text.
     ///
     /// ```no_run
-    /// # use doorbell_am::{Endpoint, MapError};
-    /// # async fn connects(endpoint: Endpoint) -> Result<(), MapError> {
+    /// # use doorbell_am::{Endpoint, ConnectError};
+    /// # async fn connects(endpoint: Endpoint) -> Result<(), ConnectError> {
     /// let peer = endpoint.connect("udp:node7:5000#2a").await?;
     /// # Ok(())
     /// # }
@@ -199,12 +200,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// As for [`map`](Self::map), and when the text is no name.
-    pub async fn connect<N>(&self, name: N) -> Result<Peer, MapError>
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, ConnectError>
     where
         N: TryInto<Name>,
         N::Error: Into<NameError>,
     {
-        let name = name.try_into().map_err(|why| MapError::Name(why.into()))?;
+        let name = name.try_into().map_err(Into::into)?;
         let tag = self.0.core.local.config.shows;
         self.0.core.map_anywhere(&name, tag).await.map(Peer::of)
     }
@@ -218,7 +219,7 @@ impl Endpoint {
         from: usize,
         names: impl IntoIterator<Item = &'n Name>,
         tag: impl Into<Option<Tag>>,
-    ) -> Result<(), MapError> {
+    ) -> Result<(), ConnectError> {
         let tag = tag.into();
         for (index, name) in (from..).zip(names) {
             self.map(index, name, tag).await?;
@@ -360,21 +361,6 @@ impl Endpoint {
                 Err(CallError::NotSent { call, why })
             }
         }
-    }
-}
-
-impl Bundle {
-    /// Opens an endpoint on the bundle.
-    ///
-    /// # Errors
-    /// When the service number is taken, the NIC has no room for the endpoint, or the configuration
-    /// is not valid.
-    pub async fn endpoint<S>(
-        &self,
-        handlers: Handlers<S>,
-        config: EndpointConfig,
-    ) -> Result<Endpoint, OpenError> {
-        Endpoint::open_in(self.clone(), handlers.tables, config).await
     }
 }
 

@@ -124,7 +124,11 @@ impl Core {
             let full = match self.domain.queues(config) {
                 Err(full @ ResourceError::QueuePairsFull(_)) => full,
                 Err(ResourceError::QueueTooSmall { has, .. }) => {
-                    return Err(OpenError::Completions { has });
+                    return Err(OpenError::Promised {
+                        what: "entries of the bundle",
+                        has,
+                        advice: "unmap some, or configure more (`BundleConfig::receives`)",
+                    });
                 }
                 found => return Ok(found?),
             };
@@ -153,7 +157,11 @@ impl Core {
                 return Ok(found);
             }
             if !hope || Instant::now() >= deadline {
-                return Err(OpenError::Receives(self.local.config.receives));
+                return Err(OpenError::Promised {
+                    what: "receives of the endpoint",
+                    has: self.local.config.receives,
+                    advice: "unmap some, or configure more (`EndpointConfig::receives`)",
+                });
             }
             // A task, so that the recall goes on to its end if this future is dropped.
             let (core, buffers) = (self.clone(), buffers.clone());

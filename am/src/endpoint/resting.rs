@@ -66,10 +66,10 @@ mod tests {
     }
 
     async fn opened(device: &str, builder: EndpointBuilder) -> Endpoint {
-        let nic = Nic::open(device, doorbell_verbs::Config::default()).expect("nobody has it");
+        let nic = Nic::open(device).await.expect("nobody has it");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
         let handlers = Handlers::new().on_async(NEST, nest).on_async(SLOW, slow);
-        builder.open_on(&bundle, handlers.on(NOTE, |_, _| {})).await.expect("room")
+        builder.on_bundle(&bundle, handlers.on(NOTE, |_, _| {})).await.expect("room")
     }
 
     /// Sends all kinds of requests, of which several are under way at a time.

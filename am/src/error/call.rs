@@ -4,9 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use doorbell_verbs::Ending;
+use doorbell_verbs::floor::ending_text;
 use thiserror::Error;
 
-use super::send::{Credits, SendError, ending_text, known_text, other_types_text};
+use super::send::{Credits, SendError, known_text, other_types_text};
 use super::undeliverable::Undeliverable;
 
 /// The call that an error is about. As text: "`add` of udp:127.0.0.1:4000#2a", with the index of

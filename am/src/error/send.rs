@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use doorbell_verbs::Ending;
+use doorbell_verbs::floor::ending_text;
 use thiserror::Error;
 
 use crate::wire::MOST_WORDS;
@@ -117,18 +118,6 @@ pub enum SendError {
         /// The requests that have the credits.
         credits: Credits,
     },
-}
-
-/// Returns the text how a link has ended. If this side has ended it, the text names what the
-/// program did.
-pub(super) fn ending_text(ending: &Ending) -> String {
-    match ending {
-        Ending::Left { .. } => {
-            "this side ended the connection: its `Endpoint` was dropped, or has unmapped the peer"
-                .to_owned()
-        }
-        ending => ending.to_string(),
-    }
 }
 
 pub(super) fn other_types_text(here: &str, there: &str) -> String {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::error::OpenError;
 use crate::group::collective::Collective;
-use crate::name::Name;
+use doorbell_verbs::Name;
 
 /// The reason why a group was not joined, or why a collective has failed.
 ///

@@ -18,7 +18,7 @@
 //! let members: Vec<_> = devices.iter().map(|device| Name::at(device.as_str(), 7)).collect();
 //! let mut tasks = Vec::new();
 //! for (rank, device) in devices.iter().enumerate() {
-//!     let bundle = Bundle::new(&Nic::open(device, Config::default())?, &BundleConfig::default())?;
+//!     let bundle = Bundle::new(&Nic::open(device).await?, &BundleConfig::default())?;
 //!     let config = GroupConfig { rank, members: members.clone(), ..GroupConfig::default() };
 //!     tasks.push(tokio::spawn(async move {
 //!         let group = Group::join(&bundle, config).await?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::name::Name;
+use doorbell_verbs::Name;
 
 /// The members of a team, and the rank of this process among them.
 pub(super) struct Team {

@@ -8,9 +8,9 @@ use doorbell_verbs::{Qpn, Registered, RemoteMemory};
 use super::{Link, LocalEndpoint};
 use crate::kinds::Names;
 use crate::lock::locked;
-use crate::name::Name;
 use crate::proof::{Claim, Proof};
 use crate::wire::{Admits, NOWHERE, Nature, Tag};
+use doorbell_verbs::Name;
 
 impl LocalEndpoint {
     /// Returns which peers the endpoint admits.

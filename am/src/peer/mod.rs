@@ -25,8 +25,8 @@ use doorbell_verbs::floor::PeerProcess;
 
 use crate::error::SendError;
 use crate::link::Link;
-use crate::name::Name;
 pub use credit::Credit;
+use doorbell_verbs::Name;
 pub(crate) use lookup::learn;
 pub use placing::Placing;
 pub(crate) use question::{ask, ask_within, settle, settle_last};

@@ -134,12 +134,12 @@ impl Bundle {
     ///
     /// ```
     /// use doorbell_am::{Bundle, BundleConfig};
-    /// use doorbell_verbs::{Config, Nic};
+    /// use doorbell_verbs::Nic;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let near = Nic::open("shm", Config::default())?;
-    /// let far = Nic::open("udp:127.0.0.1:0", Config::default())?;
+    /// let near = Nic::open("shm").await?;
+    /// let far = Nic::open("udp:127.0.0.1:0").await?;
     /// let near = Bundle::new(&near, &BundleConfig::default())?;
     /// let far = Bundle::new(&far, &BundleConfig::default())?;
     /// Bundle::unite(&[near.clone(), far.clone()]);
@@ -324,13 +324,18 @@ fn runtime() -> Result<(Handle, Option<Thread>), OpenError> {
     if let Ok(here) = Handle::try_current() {
         return Ok((here, None));
     }
-    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let failed = |source| OpenError::System {
+        what: "starting a thread with a runtime for the bundle, where there is no runtime",
+        source,
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let handle = runtime.handle().clone();
     let (stop, stopped) = oneshot::channel();
     let run = move || {
         let _ = runtime.block_on(stopped);
     };
-    let thread = std::thread::Builder::new().name("doorbell-am".to_owned()).spawn(run)?;
+    let thread = std::thread::Builder::new().name("doorbell-am".to_owned()).spawn(run);
+    let thread = thread.map_err(failed)?;
     Ok((handle, Some(Thread { stop, thread })))
 }
 
@@ -347,7 +352,7 @@ impl Drop for Owner {
         }
         // Tasks that are being stopped have handles to the NIC until their runtime drops them.
         if self.owns_nic {
-            self.engine.nic.close();
+            self.engine.nic.close_blocking();
         }
     }
 }

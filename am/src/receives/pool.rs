@@ -325,7 +325,7 @@ impl Buffers {
 
 #[cfg(all(test, not(am_loom)))]
 mod tests {
-    use doorbell_verbs::{CompletionQueue, Config, Nic};
+    use doorbell_verbs::{CompletionQueue, Nic};
 
     use super::*;
     use crate::receives::SparesBySize;
@@ -338,7 +338,7 @@ mod tests {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("shm:am-pool-{}/{count}", std::process::id());
-        let nic = Nic::open(&name, Config::default()).expect("nobody has that name");
+        let nic = Nic::builder().open_blocking(&name).expect("nobody has that name");
         let completions = nic.completion_queue(DEPTH).expect("room");
         let queue = nic.domain().shared_receives_to(&completions, DEPTH).expect("room");
         let spares = SparesBySize::default().of(64);

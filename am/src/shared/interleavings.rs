@@ -36,7 +36,7 @@ fn queues() -> (Nic, [CompletionQueue; 2]) {
     let run = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("shm:am-loom-{}/{run}", std::process::id());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let nic = runtime.expect("a runtime").block_on(async { Nic::open(&name, Config::default()) });
+    let nic = runtime.expect("a runtime").block_on(async { Nic::open(&name).await });
     let nic = nic.expect("nobody has that name");
     let queues = [(); 2].map(|()| nic.completion_queue(4).expect("room"));
     (nic, queues)

@@ -45,7 +45,8 @@ pub fn bundle(over: Over) -> Bundle {
         Over::Udp => "udp:127.0.0.1:0".to_owned(),
     };
     let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
-    let nic = Nic::open(&device, config).expect("nobody else has that name");
+    let nic =
+        Nic::builder().config(config).open_blocking(&device).expect("nobody else has that name");
     Bundle::new(&nic, &BundleConfig::default()).expect("room")
 }
 
@@ -59,7 +60,11 @@ pub async fn endpoint_with<S>(
     handlers: Handlers<S>,
     config: EndpointConfig,
 ) -> Endpoint {
-    bundle(over).endpoint(handlers, config).await.expect("nobody else has that name")
+    Endpoint::builder()
+        .config(config)
+        .on_bundle(&bundle(over), handlers)
+        .await
+        .expect("nobody else has that name")
 }
 
 /// Why a call was not delivered, or not answered.

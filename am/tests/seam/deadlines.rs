@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, Credits, EndpointConfig, Handlers, Kept, Peer, ReplyId,
-    RequestId, SendError, Tag, WaitedFor,
+    Bundle, BundleConfig, CallError, Credits, Endpoint, EndpointConfig, Handlers, Kept, Peer,
+    ReplyId, RequestId, SendError, Tag, WaitedFor,
 };
 use doorbell_verbs::{Config, Nic};
 
@@ -155,14 +155,22 @@ fn calls_that_are_answered_while_their_callers_spin_have_no_timers() {
         let own = std::process::id();
         let bundle = |end: &str| {
             let config = Config { spin: Duration::from_secs(60), ..Config::default() };
-            let nic = Nic::open(&format!("shm:am-timer-{own}/{end}"), config).expect("a name");
+            let nic = Nic::builder()
+                .config(config)
+                .open_blocking(&format!("shm:am-timer-{own}/{end}"))
+                .expect("a name");
             Bundle::new(&nic, &BundleConfig::default()).expect("room")
         };
         let (near, far) = (bundle("near"), bundle("far"));
         let (handlers, _) = handlers();
         let config = || EndpointConfig { deadline: Some(SOON), ..of_eight_credits() };
-        let far = far.endpoint(handlers, config()).await.expect("room");
-        let near = near.endpoint(Handlers::new(), config()).await.expect("room");
+        let far =
+            Endpoint::builder().config(config()).on_bundle(&far, handlers).await.expect("room");
+        let near = Endpoint::builder()
+            .config(config())
+            .on_bundle(&near, Handlers::new())
+            .await
+            .expect("room");
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
         let mut timers = 0;
         for number in 0..CALLS {

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{
-    Admits, Bundle, BundleConfig, CallError, Credits, EndpointConfig, Event, Flow, Handlers, Kept,
-    MapError, Peer, Policy, ReplyId, RequestId, SegmentMemory, SendError, Tag, Undeliverable,
-    Words,
+    Admits, Bundle, BundleConfig, CallError, ConnectError, Credits, Endpoint, EndpointConfig,
+    Event, Flow, Handlers, Kept, Peer, Policy, ReplyId, RequestId, SegmentMemory, SendError, Tag,
+    Undeliverable, Unwelcome, Words,
 };
-use doorbell_verbs::{Buf, Config, Memory, Nic, Region, SharedMemory};
+use doorbell_verbs::{Buf, Memory, Nic, Region, SharedMemory};
 
 use crate::common::{Over, endpoint, endpoint_with, everywhere, mapped, undeliverable};
 
@@ -201,7 +201,7 @@ fn a_peer_that_has_mapped_the_endpoint_is_mapped_over_the_same_connection() {
         assert_eq!(here.expect("it is answered").arguments(TOLD), Ok(11));
         assert!(matches!(
             far.map(3, near.name(), Tag(2)).await,
-            Err(MapError::Taken { index: 3, .. })
+            Err(ConnectError::Taken { index: 3, .. })
         ));
         near.unmap(0).await.expect("it was mapped");
         assert_eq!(near.unmap(0).await, Err(SendError::NotMapped(0)));
@@ -227,7 +227,7 @@ fn where_a_peer_was_that_has_gone_another_is_mapped() {
         let next = endpoint(over, serve()).await;
         assert!(matches!(
             near.map(0, next.name(), Tag(1)).await,
-            Err(MapError::Taken { index: 0, .. })
+            Err(ConnectError::Taken { index: 0, .. })
         ));
         drop(far);
         while peer.call(ASK, 1).await.is_ok() {}
@@ -274,7 +274,10 @@ async fn not_needed(over: Over, policy: Policy) {
     assert!(server.most_receives() <= most, "{} receives", server.most_receives());
     let other = endpoint_with(over, Handlers::new(), with()).await;
     let none = other.map(0, server.name(), Tag(1)).await.err();
-    assert!(matches!(none, Some(MapError::Refused { .. })), "{none:?}");
+    assert!(
+        matches!(none, Some(ConnectError::Unwelcome { why: Unwelcome::Refused(_), .. })),
+        "{none:?}"
+    );
 }
 
 /// Each that is left behind would have kept a receive, of which there are four.
@@ -313,7 +316,13 @@ async fn given_up(over: Over, policy: Policy) {
     let other = endpoint_with(over, other, with()).await;
     for _ in 0..10 {
         let refused = near.map(0, other.name(), Tag(1)).await.err();
-        assert!(matches!(refused, Some(MapError::Handlers { .. })), "{refused:?}");
+        assert!(
+            matches!(
+                refused,
+                Some(ConnectError::Unwelcome { why: Unwelcome::OtherHandlers { .. }, .. })
+            ),
+            "{refused:?}"
+        );
     }
     near.map(0, far.name(), Tag(1)).await.expect("there are receives");
 }
@@ -347,7 +356,10 @@ fn a_mismatch_of_handlers_is_named() {
         let near = endpoint(over, Handlers::new().request(OTHER, |_, _| {})).await;
         let far = endpoint(over, Handlers::new().request(ASK, |_, _| {})).await;
         match near.map(0, far.name(), Tag(1)).await.err() {
-            Some(MapError::Handlers { table: "requests", index: 1, there, .. }) => {
+            Some(ConnectError::Unwelcome {
+                why: Unwelcome::OtherHandlers { table: "requests", index: 1, there },
+                ..
+            }) => {
                 assert_eq!(there, "ask");
             }
             other => panic!("{other:?}"),
@@ -489,9 +501,9 @@ fn a_shared_segment_is_mapped_when_something_is_placed() {
         let config = EndpointConfig { segment: Some(segment), ..EndpointConfig::default() };
         let far = endpoint_with(Over::Shm, far, config).await;
         let name = format!("shm:am-{}/maps", std::process::id());
-        let nic = Nic::open(&name, Config::default()).expect("nobody else has that name");
+        let nic = Nic::open(&name).await.expect("nobody else has that name");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
-        let near = bundle.endpoint(Handlers::new(), EndpointConfig::default()).await.expect("room");
+        let near = Endpoint::on_bundle(&bundle, Handlers::new()).await.expect("room");
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
         let written_here = || nic.statistics().nic.written_here;
         let (mut number, mut more) = (0, 20);
@@ -521,7 +533,7 @@ fn requests_wait_when_a_poll_is_not_to_run_them() {
         let next = Arc::new(AtomicU64::new(0));
         let near = endpoint(Over::Shm, Handlers::new()).await;
         let bundle = crate::common::bundle(Over::Shm);
-        let far = bundle.endpoint(noting(&next), EndpointConfig::default()).await.expect("room");
+        let far = Endpoint::on_bundle(&bundle, noting(&next)).await.expect("room");
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
         for number in 0..5 {
             let (words, payload) = note(number);

@@ -1,6 +1,8 @@
 //! The memory that an idle peer takes.
 
-use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId, RequestId, Tag};
+use doorbell_am::{
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, ReplyId, RequestId, Tag,
+};
 use doorbell_kit::child;
 use doorbell_verbs::{Config, Nic};
 use tokio::runtime::Builder;
@@ -31,7 +33,8 @@ async fn bytes_of_a_peer(tag: Option<Tag>) -> isize {
     let config = Config { queue_pairs: PEERS + 1, ..Config::default() };
     let name =
         |end: &str| format!("shm:am-footprint-{}/{end}/{}", tag.is_some(), std::process::id());
-    let open = |end| Nic::open(&name(end), config.clone()).expect("a name");
+    let open =
+        |end| Nic::builder().config(config.clone()).open_blocking(&name(end)).expect("a name");
     let (near, far) = (open("near"), open("far"));
     let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
     let config = |service| EndpointConfig {
@@ -41,8 +44,16 @@ async fn bytes_of_a_peer(tag: Option<Tag>) -> isize {
     };
     let handlers = Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
     // Known by a number that others might have, it gets a connection for each time it is mapped.
-    let far = bundle(&far).endpoint(handlers, config(Some(7))).await.expect("room");
-    let near = bundle(&near).endpoint(Handlers::new(), config(None)).await.expect("room");
+    let far = Endpoint::builder()
+        .config(config(Some(7)))
+        .on_bundle(&bundle(&far), handlers)
+        .await
+        .expect("room");
+    let near = Endpoint::builder()
+        .config(config(None))
+        .on_bundle(&bundle(&near), Handlers::new())
+        .await
+        .expect("room");
     let mut before = 0;
     for number in 0..PEERS {
         if number == 1 {

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use doorbell_am::{
-    Bundle, BundleConfig, CallError, EndpointConfig, Handlers, Kept, RequestId, SendError, Tag,
+    Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Handlers, Kept, RequestId,
+    SendError, Tag,
 };
 use doorbell_kit::child::{self, Child};
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 
 use crate::common::{Over, runtime};
 
@@ -27,11 +28,12 @@ fn serves(at: &str) {
                 child::tell("all have come");
             }
         });
-        let nic = Nic::open(at, Config::default()).expect("nobody has it");
+        let nic = Nic::open(at).await.expect("nobody has it");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
         let config =
             EndpointConfig { credits: CALLS, first_credits: CALLS, ..EndpointConfig::default() };
-        let server = bundle.endpoint(keeps, config).await.expect("room");
+        let server =
+            Endpoint::builder().config(config).on_bundle(&bundle, keeps).await.expect("room");
         child::tell(server.name());
         std::future::pending::<()>().await;
     });
@@ -49,11 +51,15 @@ fn killed_with_calls_pending(test: &'static str, over: Over) {
     runtime().block_on(async {
         let mut child = Child::start(test, &there, None);
         let name = child.hear().parse().expect("it tells its name");
-        let nic = Nic::open(&here, Config::default()).expect("nobody has it");
+        let nic = Nic::open(&here).await.expect("nobody has it");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
         let config =
             EndpointConfig { credits: CALLS, first_credits: CALLS, ..EndpointConfig::default() };
-        let near = bundle.endpoint(Handlers::new(), config).await.expect("room");
+        let near = Endpoint::builder()
+            .config(config)
+            .on_bundle(&bundle, Handlers::new())
+            .await
+            .expect("room");
         let peer = near.map(0, &name, Tag(1)).await.expect("it is there");
         let calls: Vec<_> = (0..CALLS)
             .map(|number| {

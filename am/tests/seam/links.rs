@@ -34,8 +34,9 @@ fn asking_twice(
         let segment =
             EndpointConfig { segment: Some(Region::new(64).into()), ..EndpointConfig::default() };
         let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
-        let adds = bundle.endpoint(adds, segment).await.expect("room");
-        let asks = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
+        let adds =
+            Endpoint::builder().config(segment).on_bundle(&bundle, adds).await.expect("room");
+        let asks = Endpoint::on_bundle(&bundle, asking()).await.expect("room");
         let peer = asks.map(0, near, Tag(1)).await.expect("it is there");
         names.send(adds.name().clone()).expect("it is awaited");
         mapped.send(()).expect("it is awaited");
@@ -65,8 +66,10 @@ fn mapped_in_a_look<R: Send + 'static>(
 ) -> R {
     let device = format!("shm:am-{name}-{}", std::process::id());
     let dedicated = Config { progress: Progress::Dedicated { core: None }, ..restless() };
-    let near = Nic::open(&format!("{device}/near"), dedicated).expect("a name");
-    let far = Nic::open(&format!("{device}/far"), restless()).expect("a name");
+    let near =
+        Nic::builder().config(dedicated).open_blocking(&format!("{device}/near")).expect("a name");
+    let far =
+        Nic::builder().config(restless()).open_blocking(&format!("{device}/far")).expect("a name");
     let (goes_on, told) = mpsc::channel::<()>();
     let answered = Arc::new(OnceLock::new());
     let (nic, received_before, mut count) = (near.clone(), answered.clone(), 0);
@@ -90,7 +93,7 @@ fn mapped_in_a_look<R: Send + 'static>(
     let received = move || messages(&nic);
     runtime().block_on(async {
         let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
-        let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+        let endpoint = Endpoint::on_bundle(&bundle, handlers).await.expect("room");
         let (own, counts) = (endpoint.name().clone(), received.clone());
         let answers = move || answered.set(counts()).expect("it is asked once");
         let asks = move || asking_twice(&far, &own, (tells_name, answers), (maps, is_told), end);
@@ -154,8 +157,9 @@ async fn held_up(
     (nic, config): (Config, EndpointConfig),
 ) -> HeldUp {
     let dedicated = Config { progress: Progress::Dedicated { core: None }, ..nic.clone() };
-    let near = Nic::open(&format!("{name}/near"), dedicated).expect("a name");
-    let far = Nic::open(&format!("{name}/far"), nic).expect("a name");
+    let near =
+        Nic::builder().config(dedicated).open_blocking(&format!("{name}/near")).expect("a name");
+    let far = Nic::builder().config(nic).open_blocking(&format!("{name}/far")).expect("a name");
     let (enters, entered) = oneshot::channel();
     let (ends, end) = mpsc::channel::<()>();
     let mut enters = Some(enters);
@@ -166,9 +170,10 @@ async fn held_up(
     };
     let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
     let handlers = handlers.request(GO_ON, waits);
-    let endpoint = bundle(&near).endpoint(handlers, config).await.expect("room");
+    let endpoint =
+        Endpoint::builder().config(config).on_bundle(&bundle(&near), handlers).await.expect("room");
     let asks = asking();
-    let asks = bundle(&far).endpoint(asks, EndpointConfig::default()).await.expect("room");
+    let asks = Endpoint::on_bundle(&bundle(&far), asks).await.expect("room");
     let peer = asks.map(0, endpoint.name(), Tag(1)).await.expect("it is there");
     peer.request(GO_ON, ()).await.expect("it is there");
     entered.await.expect("it runs");
@@ -207,9 +212,9 @@ async fn have_come(near: &Nic, before: u64, count: u64) {
 async fn comes_and_goes(name: &str, endpoint: &Endpoint, near: &Nic) {
     // The endpoint tells of it only when the messages are handled.
     let mut events = near.events();
-    let nic = Nic::open(name, restless()).expect("a name");
+    let nic = Nic::builder().config(restless()).open(name).await.expect("a name");
     let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
-    let own = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
+    let own = Endpoint::on_bundle(&bundle, asking()).await.expect("room");
     let peer = own.map(0, endpoint.name(), Tag(1)).await.expect("it is there");
     let before = messages(near);
     for number in 0..8 {
@@ -261,7 +266,7 @@ fn receives_of_links_that_come_and_go_while_a_handler_runs_are_others_when_it_en
 /// A peer that can't map an endpoint because the queue pairs there are taken may later.
 async fn maps_when_it_can(nic: &Nic, name: &Name, tag: Tag) -> (Endpoint, Peer) {
     let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
-    let own = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
+    let own = Endpoint::on_bundle(&bundle, asking()).await.expect("room");
     loop {
         if let Ok(peer) = own.map(0, name, tag).await {
             return (own, peer);
@@ -286,7 +291,11 @@ fn messages_by_a_queue_pair_number_that_is_used_again_belong_to_the_link_that_ha
         let held = held_up(&name, handlers, (nic, EndpointConfig::default())).await;
         let HeldUp { near, endpoint, asks: _asks, ends } = held;
         comes_and_goes(&format!("{name}/first"), &endpoint, &near).await;
-        let second = Nic::open(&format!("{name}/second"), restless()).expect("a name");
+        let second = Nic::builder()
+            .config(restless())
+            .open(&format!("{name}/second"))
+            .await
+            .expect("a name");
         let (_own, peer) = maps_when_it_can(&second, endpoint.name(), Tag(2)).await;
         let before = messages(&near);
         let refused = async { peer.call_with(ADD, (8, 2), &[0; 2048]).await.map(|_| ()) };
@@ -307,21 +316,21 @@ fn messages_by_a_queue_pair_number_that_is_used_again_belong_to_the_link_that_ha
 fn nothing_is_left_of_a_nic_whose_endpoint_is_closed_while_it_is_mapped() {
     let name = format!("shm:am-closing-{}", std::process::id());
     beside_a_handler(async move {
-        let far = Nic::open(&format!("{name}/far"), restless()).expect("a name");
+        let far =
+            Nic::builder().config(restless()).open(&format!("{name}/far")).await.expect("a name");
         let bundle = Bundle::new(&far, &BundleConfig::default()).expect("room");
-        let own = bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
+        let own = Endpoint::on_bundle(&bundle, asking()).await.expect("room");
         let own = Arc::new(own);
         for round in 0..300 {
             let near = loop {
                 // The one before takes its leave.
-                match Nic::open(&format!("{name}/near"), restless()) {
+                match Nic::builder().config(restless()).open(&format!("{name}/near")).await {
                     Ok(near) => break near,
                     Err(_) => tokio::task::yield_now().await,
                 }
             };
             let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
-            let endpoint =
-                bundle.endpoint(asking(), EndpointConfig::default()).await.expect("room");
+            let endpoint = Endpoint::on_bundle(&bundle, asking()).await.expect("room");
             let (maps, to) = (own.clone(), endpoint.name().clone());
             let maps = tokio::spawn(async move { maps.map(0, &to, Tag(1)).await });
             for _ in 0..round {

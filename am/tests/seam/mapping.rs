@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use doorbell_am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, MapError, Name, Tag};
+use doorbell_am::{Bundle, BundleConfig, ConnectError, Endpoint, Handlers, Name, Tag, Unwelcome};
 use doorbell_verbs::{Config, Nic};
 
 use crate::common::{ADD, ALL, Over, SUM, everywhere, runtime};
@@ -22,10 +22,10 @@ async fn adding_on(over: Over, name: &str, config: Config) -> Endpoint {
         Over::Shm => format!("shm:am-mapping-{}/{name}", std::process::id()),
         Over::Udp => "udp:127.0.0.1:0".to_owned(),
     };
-    let nic = Nic::open(&device, config).expect("nobody else has that name");
+    let nic = Nic::builder().config(config).open(&device).await.expect("nobody else has that name");
     let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
     let adds = Handlers::new().request(ADD, |request, (a, b)| request.reply(SUM, a + b));
-    bundle.endpoint(adds, EndpointConfig::default()).await.expect("room")
+    Endpoint::on_bundle(&bundle, adds).await.expect("room")
 }
 
 /// Maps a peer, calls it, and unmaps it again, so often. Each call is answered.
@@ -144,7 +144,7 @@ fn a_program_that_maps_and_unmaps_faster_than_queue_pairs_rest_waits_for_one() {
                 own.map(index, far.name(), Tag(1)).await.expect("there is a queue pair");
             }
             let refused = own.map(8, far.name(), Tag(1)).await.map(|_| ());
-            assert!(matches!(refused, Err(MapError::NoRoom { .. })), "{refused:?}");
+            assert!(matches!(refused, Err(ConnectError::NoRoom { .. })), "{refused:?}");
         });
     }
 }
@@ -157,7 +157,10 @@ fn an_endpoint_that_accepts_no_more_keeps_its_peers_and_says_why_it_refuses_othe
         call_mapped(&there, 0, far.name(), 1).await;
         far.accept_no_more();
         let refused = late.connect(far.name()).await.expect_err("it accepts nobody");
-        assert!(matches!(refused, MapError::Refused { .. }), "{refused:?}");
+        assert!(
+            matches!(refused, ConnectError::Unwelcome { why: Unwelcome::Refused(_), .. }),
+            "{refused:?}"
+        );
         assert!(
             refused
                 .to_string()

@@ -4,7 +4,7 @@ use std::panic::panic_any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_am::{Handlers, Peer, ReplyId, RequestId, Undeliverable};
+use doorbell_am::{Endpoint, Handlers, Peer, ReplyId, RequestId, Undeliverable};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::common::{everywhere, mapped, undeliverable};
@@ -149,8 +149,10 @@ fn a_handler_that_panics_when_it_is_dropped_does_not_end_the_others_of_its_bundl
         let holds = Handlers::new().request(PANIC, move |_, _| {
             let _ = &bomb;
         });
-        let stays = bundle.endpoint(adding(), config()).await.expect("room");
-        let goes = bundle.endpoint(holds, config()).await.expect("room");
+        let stays =
+            Endpoint::builder().config(config()).on_bundle(&bundle, adding()).await.expect("room");
+        let goes =
+            Endpoint::builder().config(config()).on_bundle(&bundle, holds).await.expect("room");
         let near = crate::common::endpoint(over, Handlers::new()).await;
         let peer = near.map(0, stays.name(), doorbell_am::Tag(1)).await.expect("it is there");
         drop(goes);

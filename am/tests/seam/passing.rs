@@ -36,7 +36,8 @@ struct Stage {
 /// An endpoint on a NIC of its own.
 async fn endpoint(nic: &Nic, handlers: Handlers, config: EndpointConfig) -> (Bundle, Endpoint) {
     let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
-    let endpoint = bundle.endpoint(handlers, config).await.expect("room");
+    let endpoint =
+        Endpoint::builder().config(config).on_bundle(&bundle, handlers).await.expect("room");
     (bundle, endpoint)
 }
 
@@ -45,7 +46,12 @@ impl Stage {
         let device = format!("shm:am-{name}-{}", std::process::id());
         let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
         let dedicated = Config { progress: Progress::Dedicated { core: None }, ..config.clone() };
-        let nic = |name, config| Nic::open(&format!("{device}/{name}"), config).expect("a name");
+        let nic = |name, config| {
+            Nic::builder()
+                .config(config)
+                .open_blocking(&format!("{device}/{name}"))
+                .expect("a name")
+        };
         let near = nic("near", dedicated);
         let (other, passing) = (nic("other", config.clone()), nic("passing", config));
         let (here, mut there) = (runtime(), tokio::runtime::Builder::new_multi_thread());

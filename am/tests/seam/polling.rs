@@ -5,7 +5,9 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, Name, Peer, Request, Tag};
+use doorbell_am::{
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer, Request, Tag,
+};
 use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Config, Nic, Progress};
 use tokio::sync::oneshot;
@@ -28,7 +30,7 @@ fn adding(
             None => request.reply(SUM, a + b),
         });
         let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
-        let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+        let endpoint = Endpoint::on_bundle(&bundle, handlers).await.expect("room");
         names.send(endpoint.name().clone()).expect("it is awaited");
         let other = other.recv().expect("a name");
         let peer = endpoint.map(0, &other, Tag(1)).await.expect("it is there");
@@ -58,8 +60,14 @@ fn a_call_number_that_is_used_again_during_a_look_belongs_to_the_new_call() {
     let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
     // A thread that brings the answer while the handler runs.
     let near = Config { progress, ..config.clone() };
-    let near = Nic::open(&format!("shm:am-number-{own}/near"), near).expect("a name");
-    let far = Nic::open(&format!("shm:am-number-{own}/far"), config).expect("a name");
+    let near = Nic::builder()
+        .config(near)
+        .open_blocking(&format!("shm:am-number-{own}/near"))
+        .expect("a name");
+    let far = Nic::builder()
+        .config(config)
+        .open_blocking(&format!("shm:am-number-{own}/far"))
+        .expect("a name");
     let (tells_far, far_name) = mpsc::channel();
     let (tells_near, near_name) = mpsc::channel();
     let (ends, end) = oneshot::channel();
@@ -78,7 +86,7 @@ fn a_call_number_that_is_used_again_during_a_look_belongs_to_the_new_call() {
     });
     let sums = runtime().block_on(async {
         let bundle = Bundle::new(&near, &BundleConfig::default()).expect("room");
-        let endpoint = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+        let endpoint = Endpoint::on_bundle(&bundle, handlers).await.expect("room");
         tells_near.send(endpoint.name().clone()).expect("it is awaited");
         let far = far_name.recv().expect("a name");
         let peer = endpoint.map(0, &far, Tag(1)).await.expect("it is there");
@@ -111,8 +119,16 @@ fn a_handler_that_is_polled_does_not_hold_up_the_thread_that_runs_the_nic() {
         // A thread that sleeps leaves the NIC to whoever would take it.
         let progress = Progress::Dedicated { core: None };
         let dedicated = Config { progress, spin: Duration::ZERO, ..config.clone() };
-        let near = Nic::open(&format!("shm:am-polling-{own}/near"), config).expect("a name");
-        let far = Nic::open(&format!("shm:am-polling-{own}/far"), dedicated).expect("a name");
+        let near = Nic::builder()
+            .config(config)
+            .open(&format!("shm:am-polling-{own}/near"))
+            .await
+            .expect("a name");
+        let far = Nic::builder()
+            .config(dedicated)
+            .open(&format!("shm:am-polling-{own}/far"))
+            .await
+            .expect("a name");
         let bundle = |nic| Bundle::new(nic, &BundleConfig::default()).expect("room");
         let (here, there) = (bundle(&near), bundle(&far));
         let asks = move |request: Request<'_>, (a, b)| {
@@ -121,8 +137,13 @@ fn a_handler_that_is_polled_does_not_hold_up_the_thread_that_runs_the_nic() {
         };
         let config = EndpointConfig::default;
         let adds = Handlers::new().request(ADD, asks);
-        let adds = there.endpoint(adds, config()).await.expect("room");
-        let asks = here.endpoint(Handlers::new(), config()).await.expect("room");
+        let adds =
+            Endpoint::builder().config(config()).on_bundle(&there, adds).await.expect("room");
+        let asks = Endpoint::builder()
+            .config(config())
+            .on_bundle(&here, Handlers::new())
+            .await
+            .expect("room");
         let peer = asks.map(0, adds.name(), Tag(1)).await.expect("it is there");
         let polls = async {
             loop {

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use doorbell_am::{Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, ReplyId, RequestId};
+use doorbell_am::{Bundle, BundleConfig, Endpoint, Handlers, ReplyId, RequestId};
 use doorbell_kit::PATIENCE;
 use doorbell_kit::child;
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 use tokio::runtime::Builder;
 
 use crate::HELD;
@@ -22,17 +22,16 @@ fn an_endpoint_that_is_one_of_many_gives_up_receives_when_it_is_idle_for_long() 
             const STAYS: isize = (64 << 12) + (128 << 10);
             let bundle = |end| {
                 let name = format!("shm:am-resting-{}/{end}", std::process::id());
-                let nic = Nic::open(&name, Config::default()).expect("a name");
+                let nic = Nic::builder().open_blocking(&name).expect("a name");
                 Bundle::new(&nic, &BundleConfig::default()).expect("room")
             };
             let handlers =
                 Handlers::new().request(ASK, |request, number| request.reply(TOLD, number + 1));
-            let far =
-                bundle("far").endpoint(handlers, EndpointConfig::default()).await.expect("room");
+            let far = Endpoint::on_bundle(&bundle("far"), handlers).await.expect("room");
             let (near, mut all) = (bundle("near"), Vec::new());
             for _ in 0..ENDPOINTS {
                 let one_of_many = Endpoint::builder().listens(false).first_receives(1);
-                let end = one_of_many.open_on(&near, Handlers::new()).await.expect("room");
+                let end = one_of_many.on_bundle(&near, Handlers::new()).await.expect("room");
                 let peer = end.connect(far.name()).await.expect("it is there");
                 peer.call(ASK, 1).await.expect("it answers");
                 all.push((end, peer));

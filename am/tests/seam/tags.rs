@@ -1,7 +1,8 @@
 //! Whom endpoints admit, where peers map them.
 
 use doorbell_am::{
-    Admits, CallError, EndpointConfig, Event, Handlers, MapError, SendError, Tag, Undeliverable,
+    Admits, CallError, ConnectError, EndpointConfig, Event, Handlers, SendError, Tag,
+    Undeliverable, Unwelcome,
 };
 
 use crate::common::{ADD, SUM, endpoint, endpoint_with, everywhere};
@@ -48,7 +49,7 @@ fn a_map_by_a_tag_that_is_not_admitted_fails_and_says_what_to_do() {
             let far = endpoint_with(over, adds(), admitting(admits)).await;
             for shown in [None, Some(Tag(0)), Some(Tag(2))] {
                 let refused = near.map(0, far.name(), shown).await.expect_err("it is refused");
-                assert!(matches!(refused, MapError::Tag { shown: of, .. } if of == shown));
+                assert!(is_not_admitted(&refused, shown));
                 let text = refused.to_string();
                 assert!(text.contains(&far.name().to_string()), "{text}");
                 assert!(text.contains("EndpointConfig::admits"), "{text}");
@@ -58,6 +59,14 @@ fn a_map_by_a_tag_that_is_not_admitted_fails_and_says_what_to_do() {
     });
 }
 
+/// Returns whether a peer was refused since it has shown that tag.
+fn is_not_admitted(why: &ConnectError, by: Option<Tag>) -> bool {
+    let ConnectError::Unwelcome { why: Unwelcome::NotAdmitted { shown }, .. } = why else {
+        return false;
+    };
+    *shown == by.map(|tag| tag.to_string())
+}
+
 #[test]
 fn a_map_over_the_connection_that_the_peer_has_made_is_refused_all_the_same() {
     everywhere(|over| async move {
@@ -65,7 +74,13 @@ fn a_map_over_the_connection_that_the_peer_has_made_is_refused_all_the_same() {
         let far = endpoint_with(over, adds(), admitting(Tag(2))).await;
         let peer = near.map(0, far.name(), Tag(2)).await.expect("it is admitted");
         let refused = far.map(0, near.name(), Tag(2)).await.err();
-        assert!(matches!(refused, Some(MapError::Tag { .. })), "{refused:?}");
+        assert!(
+            matches!(
+                refused,
+                Some(ConnectError::Unwelcome { why: Unwelcome::NotAdmitted { .. }, .. })
+            ),
+            "{refused:?}"
+        );
         let back = far.map(0, near.name(), Tag(1)).await.expect("it is admitted");
         for peer in [peer, back] {
             assert_eq!(peer.call(ADD, (2, 3)).await.expect("it is").arguments(SUM), Ok(5));
@@ -86,7 +101,10 @@ fn entries_with_different_tags_do_not_take_from_each_other_what_is_admitted() {
             Err(CallError::Undeliverable { why: Undeliverable::WrongTag, .. }) => {}
             other => panic!("{other:?}"),
         }
-        assert!(matches!(near.map(2, far.name(), Tag(2)).await.err(), Some(MapError::Tag { .. })));
+        assert!(matches!(
+            near.map(2, far.name(), Tag(2)).await.err(),
+            Some(ConnectError::Unwelcome { why: Unwelcome::NotAdmitted { .. }, .. })
+        ));
     });
 }
 
@@ -98,7 +116,10 @@ fn an_endpoint_that_demands_the_tag_that_it_shows_maps_nobody_who_does_not_know_
         let near = endpoint_with(over, adds(), member()).await;
         let open = endpoint(over, adds()).await;
         let refused = near.connect(open.name()).await.expect_err("it knows no tag");
-        assert!(matches!(refused, MapError::Unproved { tag: Tag(1), .. }), "{refused:?}");
+        assert!(
+            matches!(refused, ConnectError::Unwelcome { why: Unwelcome::Unproved { .. }, .. }),
+            "{refused:?}"
+        );
         let text = refused.to_string();
         assert!(text.contains(&open.name().to_string()) && text.contains("tag 0x1"), "{text}");
         // By the tag that the other demands, whatever this one demands.

@@ -12,7 +12,7 @@ use crate::common::{
 };
 
 pub async fn a_stream_that_is_dropped_still_sends_what_was_written(nics: [Nic; 2]) {
-    let ends = endpoints(&nics, &Config::default());
+    let ends = endpoints(&nics, &Config::default()).await;
     for len in [0, 1, 30_000, 900_000] {
         let (mut near, far) = connected(&ends).await;
         near.write_all(&bytes(0, 0, len)).await.expect("there is room");
@@ -24,7 +24,7 @@ pub async fn a_stream_that_is_dropped_still_sends_what_was_written(nics: [Nic; 2
 pub async fn a_peer_that_has_dropped_its_stream_is_an_end_to_readers_and_a_broken_pipe_to_writers(
     nics: [Nic; 2],
 ) {
-    let (near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (near, mut far) = connected(&endpoints(&nics, &Config::default()).await).await;
     drop(near);
     assert_eq!(far.read(&mut [0; 8]).await.expect("it has ended the stream"), 0);
     let why = loop {
@@ -39,10 +39,10 @@ pub async fn a_peer_that_has_dropped_its_stream_is_an_end_to_readers_and_a_broke
 }
 
 pub async fn nothing_is_left_of_streams_that_are_dropped(nics: [Nic; 2]) {
-    let ends = endpoints(&nics, &Config::default());
+    let ends = endpoints(&nics, &Config::default()).await;
     let before = nics.each_ref().map(|nic| nic.statistics().objects);
     let mut listener = ends[1].listen(SERVICE).await.expect("nobody else listens");
-    let name = listener.local_name().to_owned();
+    let name = listener.name().clone();
     let mut streams = Vec::new();
     for number in 0..30 {
         let (asked, taken) = tokio::join!(ends[0].connect(&name), listener.accept());
@@ -67,11 +67,13 @@ fn streams_that_outlive_their_runtime_are_dropped_and_the_device_is_free() {
     let [here, there] = names(Over::Shm);
     let device = here.clone();
     let streams = run(Runs::MultiThread, move || async move {
-        let ends = [device, there].map(|name| Nic::open(&name, inline()).expect("nobody has it"));
-        let (mut near, far) = connected(&endpoints(&ends, &Config::default())).await;
+        let ends = [device, there].map(|name| {
+            Nic::builder().config(inline()).open_blocking(&name).expect("nobody has it")
+        });
+        let (mut near, far) = connected(&endpoints(&ends, &Config::default()).await).await;
         near.write_all(b"too late").await.expect("the peer is there");
         (near, far)
     });
     drop(streams);
-    Nic::open(&here, inline()).expect("nobody has it any more");
+    Nic::builder().config(inline()).open_blocking(&here).expect("nobody has it any more");
 }

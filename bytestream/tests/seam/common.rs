@@ -58,18 +58,24 @@ pub fn dedicated() -> NicConfig {
 
 /// Two NICs that can reach each other.
 pub fn nics(over: Over, config: &NicConfig) -> [Nic; 2] {
-    names(over).map(|name| Nic::open(&name, config.clone()).expect("nobody else has that name"))
+    names(over).map(|name| {
+        Nic::builder()
+            .config(config.clone())
+            .open_blocking(&name)
+            .expect("nobody else has that name")
+    })
 }
 
 /// Endpoints on two NICs.
-pub fn endpoints(nics: &[Nic; 2], config: &Config) -> [Endpoint; 2] {
-    [0, 1].map(|end| Endpoint::on(&nics[end], config).expect("room"))
+pub async fn endpoints(nics: &[Nic; 2], config: &Config) -> [Endpoint; 2] {
+    let open = async |nic| Endpoint::builder().config(config.clone()).on(nic).await.expect("room");
+    [open(&nics[0]).await, open(&nics[1]).await]
 }
 
 /// A stream between two endpoints.
 pub async fn connected([near, far]: &[Endpoint; 2]) -> (Stream, Stream) {
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
-    let name = listener.local_name().to_owned();
+    let name = listener.name().clone();
     let (asked, taken) = tokio::join!(near.connect(&name), listener.accept());
     (asked.expect("the peer listens"), taken.expect("a peer asks"))
 }

@@ -28,7 +28,7 @@ fn a_stream_to_a_service_that_nobody_listens_to_is_refused() {
     run(Runs::CurrentThread, || async {
         for over in [Over::Shm, Over::Udp] {
             let [near, far] = nics(over, &inline());
-            let near = Endpoint::on(&near, &Config::default()).expect("room");
+            let near = Endpoint::on(&near).await.expect("room");
             let name = format!("{}#2a", far.address());
             let why = near.connect(&name).await.expect_err("nobody listens");
             assert_eq!(why.kind(), ErrorKind::ConnectionRefused, "{why}");
@@ -47,8 +47,9 @@ fn a_stream_to_a_device_that_is_not_there_is_refused_or_times_out() {
 
         let connect_timeout = Duration::from_millis(100);
         let config = NicConfig { connect_timeout, ..inline() };
-        let nic = Nic::open("udp:127.0.0.1:0", config).expect("any port will do");
-        let near = Endpoint::on(&nic, &Config::default()).expect("room");
+        let nic =
+            Nic::builder().config(config).open("udp:127.0.0.1:0").await.expect("any port will do");
+        let near = Endpoint::on(&nic).await.expect("room");
         // The system says of a closed port what it says of one of TCP.
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let to = silent.local_addr().expect("it is bound");
@@ -73,8 +74,8 @@ fn a_stream_to_a_listener_at_a_loopback_address_has_no_socket_at_an_outer_addres
         lab.cable("a0", "b0", 1500).expect("a cable");
         for device in ["udp:127.0.0.1:0", "udp:[::1]:0"] {
             run(Runs::CurrentThread, move || async move {
-                let mut listener = Listener::bind(device, SERVICE).await.expect("any port");
-                let name = listener.local_name().to_owned();
+                let mut listener = Listener::open(device, SERVICE).await.expect("any port");
+                let name = listener.name().clone();
                 let (asks, takes) = tokio::join!(Stream::connect(&name), listener.accept());
                 let (mut asks, _takes) = (asks.expect("it listens"), takes.expect("it asks"));
                 asks.write_all(b"hello").await.expect("there is room");
@@ -102,8 +103,8 @@ fn a_service_is_listened_to_once_and_again_when_the_listener_is_dropped() {
 #[test]
 fn a_stream_outlives_its_listener_and_the_handles_of_its_endpoint() {
     run(Runs::MultiThread, || async {
-        let mut listener = Listener::bind("udp:127.0.0.1:0", ServiceId(1)).await.expect("a port");
-        let name = listener.local_name().to_owned();
+        let mut listener = Listener::open("udp:127.0.0.1:0", ServiceId(1)).await.expect("a port");
+        let name = listener.name().clone();
         let (asked, taken) = tokio::join!(Stream::connect(&name), listener.accept());
         let (mut near, mut far) = (asked.expect("it listens"), taken.expect("a peer asks"));
         drop(listener);
@@ -119,8 +120,9 @@ fn a_stream_outlives_its_listener_and_the_handles_of_its_endpoint() {
 
 #[test]
 fn an_endpoint_that_is_opened_outside_of_a_runtime_is_an_error() {
-    let nic = Nic::open("shm", NicConfig::default()).expect("a device");
-    let why = Endpoint::on(&nic, &Config::default()).expect_err("there is no runtime");
+    let nic = Nic::builder().open_blocking("shm").expect("a device");
+    let opened = nic.block_on(Endpoint::on(&nic));
+    let why = opened.expect_err("there is no runtime");
     assert!(why.to_string().contains("Tokio runtime"), "{why}");
 }
 
@@ -130,11 +132,11 @@ fn more_peers_than_the_backlog_wait_until_they_are_accepted() {
     run(Runs::MultiThread, || async {
         const PEERS: usize = 10;
         let [near, far] = nics(Over::Udp, &inline());
-        let near = Endpoint::on(&near, &Config::default()).expect("room");
+        let near = Endpoint::on(&near).await.expect("room");
         let narrow = Config { backlog: 2, ..Config::default() };
-        let far = Endpoint::on(&far, &narrow).expect("room");
+        let far = Endpoint::builder().config(narrow.clone()).on(&far).await.expect("room");
         let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
-        let name = listener.local_name().to_owned();
+        let name = listener.name().clone();
         let asks: Vec<_> = (0..PEERS)
             .map(|_| {
                 let (near, name) = (near.clone(), name.clone());

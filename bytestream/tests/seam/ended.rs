@@ -1,6 +1,6 @@
 //! Processes that write and end in order at once.
 
-use doorbell_bytestream::{Config, Endpoint};
+use doorbell_bytestream::Endpoint;
 use doorbell_kit::child::{self, Child};
 use doorbell_kit::effort;
 use doorbell_verbs::Nic;
@@ -11,9 +11,9 @@ use crate::common::{Over, Runs, SERVICE, bytes, inline, names, read_all, runtime
 /// How often each process writes.
 const TIMES: usize = 8;
 
-fn endpoint(device: &str) -> Endpoint {
-    let nic = Nic::open(device, inline()).expect("nobody has it");
-    Endpoint::on(&nic, &Config::default()).expect("room")
+async fn endpoint(device: &str) -> Endpoint {
+    let nic = Nic::builder().config(inline()).open(device).await.expect("nobody has it");
+    Endpoint::on(&nic).await.expect("room")
 }
 
 /// Connects to the listener that is named, writes so many bytes several times, ends the stream, and
@@ -22,7 +22,7 @@ fn writes(part: &str) {
     let [device, name, len] = part.split(' ').collect::<Vec<_>>()[..] else { panic!("{part}") };
     let len = len.parse().expect("a number");
     runtime(Runs::CurrentThread).block_on(async {
-        let mut stream = endpoint(device).connect(name).await.expect("it listens");
+        let mut stream = endpoint(device).await.connect(name).await.expect("it listens");
         for time in 0..TIMES {
             stream.write_all(&bytes(0, time * len, len)).await.expect("the peer is there");
         }
@@ -39,8 +39,9 @@ fn ends(test: &'static str, over: Over) {
         for round in 0..effort(4, 40) {
             for len in [50, 5_000, 300_000] {
                 let [here, there] = names(over);
-                let mut listener = endpoint(&here).listen(SERVICE).await.expect("nobody else does");
-                let part = format!("{there} {} {len}", listener.local_name());
+                let mut listener =
+                    endpoint(&here).await.listen(SERVICE).await.expect("nobody else does");
+                let part = format!("{there} {} {len}", listener.name());
                 let child = Child::start(test, &part, None);
                 let stream = listener.accept().await.expect("it asks");
                 let read = read_all(stream, 0).await;

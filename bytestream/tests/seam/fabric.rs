@@ -9,7 +9,7 @@ use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, Still, effort};
 use doorbell_verbs::{Config as NicConfig, Nic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::common::{Runs, bytes, connected, inline, run};
+use crate::common::{Runs, bytes, connected, endpoints, inline, run};
 use crate::played::{config, plays};
 
 /// Two NICs at the ends of a cable.
@@ -23,7 +23,10 @@ fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, [Nic; 2]) {
     let nics = [0, 1].map(|end| {
         let seed = Some(2 * seed + end as u64);
         let config = NicConfig { seed, spin: Duration::ZERO, ..inline() };
-        Nic::over(ether.station(stations[end]).expect("descriptors"), config).expect("a NIC")
+        Nic::builder()
+            .config(config)
+            .on(ether.station(stations[end]).expect("descriptors"))
+            .expect("a NIC")
     });
     (ether, nics)
 }
@@ -48,8 +51,11 @@ fn faulty(faults: Faults, lossless: bool) {
     for seed in 0..effort(6, 60) {
         run(Runs::CurrentThread, move || async move {
             let (ether, nics) = ether(seed, faults, lossless);
-            let [near, far] = [0, 1]
-                .map(|end| Endpoint::on(&nics[end], &config(2 * seed + end as u64)).expect("room"));
+            let open = async |end: usize| {
+                let builder = Endpoint::builder().config(config(2 * seed + end as u64));
+                builder.on(&nics[end]).await.expect("room")
+            };
+            let (near, far) = (open(0).await, open(1).await);
             passing(&ether, async {
                 plays(connected(&[near, far]).await, seed).await;
             })
@@ -86,7 +92,7 @@ fn short_writes_go_in_few_messages_while_others_are_under_way() {
     run(Runs::CurrentThread, || async {
         const WRITES: usize = 20_000;
         let (ether, nics) = ether(7, Faults::NONE, false);
-        let ends = [0, 1].map(|end| Endpoint::on(&nics[end], &Config::default()).expect("room"));
+        let ends = endpoints(&nics, &Config::default()).await;
         let (mut near, mut far) = passing(&ether, connected(&ends)).await;
         let before = nics[1].statistics().nic.completed;
         let both = async {
@@ -110,7 +116,7 @@ fn a_short_round_trip_takes_as_long_as_the_cable_does() {
     run(Runs::CurrentThread, || async {
         const ROUNDS: u32 = 100;
         let (ether, nics) = ether(8, Faults::NONE, false);
-        let ends = [0, 1].map(|end| Endpoint::on(&nics[end], &Config::default()).expect("room"));
+        let ends = endpoints(&nics, &Config::default()).await;
         let (mut near, mut far) = passing(&ether, connected(&ends)).await;
         let began = ether.now();
         let talk = async {
@@ -135,7 +141,7 @@ fn a_short_round_trip_takes_as_long_as_the_cable_does() {
 fn readers_that_wait_for_an_idle_peer_take_no_turns() {
     run(Runs::CurrentThread, || async {
         let (ether, nics) = ether(6, Faults::NONE, false);
-        let ends = [0, 1].map(|end| Endpoint::on(&nics[end], &Config::default()).expect("room"));
+        let ends = endpoints(&nics, &Config::default()).await;
         let (mut near, mut far) = passing(&ether, connected(&ends)).await;
         let greeted = async {
             near.write_all(b"hello").await.expect("the peer is there");

@@ -34,7 +34,7 @@ async fn fill(stream: &mut Stream, len: usize) -> usize {
 
 pub async fn a_writer_waits_for_a_reader_that_does_not_read(nics: [Nic; 2]) {
     let config = Config { window: 256 << 10, segment: 16 << 10, ..Config::default() };
-    let (mut near, far) = connected(&endpoints(&nics, &config)).await;
+    let (mut near, far) = connected(&endpoints(&nics, &config).await).await;
     let taken = fill(&mut near, 10_000).await;
     assert_eq!(taken, config.window);
     let reads = tokio::spawn(read_all(far, 0));
@@ -45,7 +45,7 @@ pub async fn a_writer_waits_for_a_reader_that_does_not_read(nics: [Nic; 2]) {
 }
 
 pub async fn two_ends_that_both_end_before_they_read_do_not_wait_for_each_other(nics: [Nic; 2]) {
-    let (near, far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (near, far) = connected(&endpoints(&nics, &Config::default()).await).await;
     let ends = |mut stream: Stream, direction| async move {
         // Less than the window, and so it is all on its way.
         stream.write_all(&bytes(direction, 0, 300_000)).await.expect("there is room");
@@ -67,7 +67,7 @@ pub async fn a_window_is_as_many_bytes_as_it_says_whatever_the_length_of_writes(
         (window(50_001), 100_000),
         (Config::default(), 8 << 10),
     ] {
-        let (mut near, mut far) = connected(&endpoints(&nics, &config)).await;
+        let (mut near, mut far) = connected(&endpoints(&nics, &config).await).await;
         assert_eq!(fill(&mut near, len).await, config.window, "writes of {len} bytes");
         // However little is read, there is room for as much more, and for no more than that.
         for read in [1, config.window / 3 + 1, config.window] {
@@ -86,7 +86,7 @@ fn request(number: usize) -> [u8; 20] {
 /// Each of 32 messages held one of them, and the first that was written beyond waited without end.
 pub async fn twenty_thousand_short_requests_are_written_before_the_first_is_read(nics: [Nic; 2]) {
     const REQUESTS: usize = 20_000;
-    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default()).await).await;
     for number in 0..REQUESTS {
         near.write_all(&request(number)).await.expect("there is room");
     }
@@ -107,7 +107,7 @@ pub async fn twenty_thousand_short_requests_are_written_before_the_first_is_read
 /// there is room for two windows: the one that is on its way back, and the one that waits.
 pub async fn an_echo_by_copy_takes_two_windows_before_its_client_reads(nics: [Nic; 2]) {
     let config = Config::default();
-    let (mut near, far) = connected(&endpoints(&nics, &config)).await;
+    let (mut near, far) = connected(&endpoints(&nics, &config).await).await;
     let echo = tokio::spawn(async move {
         let (mut reads, mut writes) = far.into_split();
         let copied = tokio::io::copy(&mut reads, &mut writes).await;
@@ -129,7 +129,7 @@ pub async fn an_echo_by_copy_takes_two_windows_before_its_client_reads(nics: [Ni
 
 pub async fn short_writes_arrive_whole_before_the_end_of_their_stream(nics: [Nic; 2]) {
     const WRITES: usize = 2_000;
-    let ends = endpoints(&nics, &Config::default());
+    let ends = endpoints(&nics, &Config::default()).await;
     for dropped in [false, true] {
         let (mut near, far) = connected(&ends).await;
         for number in 0..WRITES {
@@ -146,7 +146,7 @@ pub async fn short_writes_arrive_whole_before_the_end_of_their_stream(nics: [Nic
 /// No message tells of what was read but the answers themselves, and none waits for another.
 pub async fn a_short_round_trip_is_one_message_each_way(nics: [Nic; 2]) {
     const ROUNDS: u64 = 300;
-    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default()).await).await;
     let completed = || nics.each_ref().map(|nic| nic.statistics().nic.completed);
     let before = completed();
     for _ in 0..ROUNDS {

@@ -1,6 +1,6 @@
 //! What a stream that is idle costs.
 
-use doorbell_bytestream::{Config, Endpoint, ServiceId};
+use doorbell_bytestream::{Endpoint, ServiceId};
 use doorbell_kit::child;
 use doorbell_verbs::{Config as NicConfig, Nic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,13 +17,13 @@ fn an_idle_stream_takes_16_kib_at_most() {
     child::alone(|| {
         Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
             let config = NicConfig { queue_pairs: STREAMS + 10, ..NicConfig::default() };
-            let open = || {
-                let nic = Nic::open("shm", config.clone()).expect("a device");
-                Endpoint::on(&nic, &Config::default()).expect("room")
+            let open = async || {
+                let nic = Nic::builder().config(config.clone()).open("shm").await;
+                Endpoint::on(&nic.expect("a device")).await.expect("room")
             };
-            let (near, far) = (open(), open());
+            let (near, far) = (open().await, open().await);
             let mut listener = far.listen(ServiceId(7)).await.expect("nobody else listens");
-            let name = listener.local_name().to_owned();
+            let name = listener.name().clone();
             let (mut streams, mut before) = (Vec::with_capacity(2 * (STREAMS + 10)), 0);
             for number in 0..STREAMS + 10 {
                 if number == 10 {

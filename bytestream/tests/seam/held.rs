@@ -2,7 +2,7 @@
 
 use doorbell_bytestream::{Config, Endpoint, ServiceId};
 use doorbell_kit::child;
-use doorbell_verbs::{Buf, Config as NicConfig, Nic, QueuePairConfig, work};
+use doorbell_verbs::{Buf, Name, Nic, QueuePairConfig, work};
 use tokio::io::AsyncReadExt;
 use tokio::runtime::Builder;
 
@@ -18,10 +18,10 @@ const SEGMENT: usize = 256;
 fn a_window_of_messages_of_a_byte_takes_twice_its_bytes_at_most_and_no_more_come() {
     child::alone(|| {
         Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
-            let nic = || Nic::open("shm", NicConfig::default()).expect("a device");
+            let nic = || Nic::builder().open_blocking("shm").expect("a device");
             let (near, far) = (nic(), nic());
             let config = Config { window: WINDOW, segment: SEGMENT, ..Config::default() };
-            let endpoint = Endpoint::on(&far, &config).expect("room");
+            let endpoint = Endpoint::builder().config(config.clone()).on(&far).await.expect("room");
             let mut listener = endpoint.listen(SERVICE).await.expect("nobody else listens");
 
             let pair = near.domain().queue_pair(&QueuePairConfig::default()).expect("room");
@@ -31,8 +31,10 @@ fn a_window_of_messages_of_a_byte_takes_twice_its_bytes_at_most_and_no_more_come
             // That this side takes 64 KiB, in messages of 256 bytes, by version 2 of the protocol.
             let hello = b"DB-BYTES\0\x02\0\x01\0\0\0\0\x01\0";
             let address = far.address().to_string();
-            let (asked, taken) =
-                tokio::join!(pair.connect(&address, SERVICE, hello), listener.accept());
+            let (asked, taken) = tokio::join!(
+                pair.connect(Name::at(&*address, SERVICE.0), hello),
+                listener.accept()
+            );
             let ((pair, _), mut stream) = (asked.expect("it listens"), taken.expect("a peer asks"));
 
             let sends = async || pair.perform(work::Send::new(b"x").awaited()).await;

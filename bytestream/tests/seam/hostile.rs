@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 
 use doorbell_bytestream::{Config, Endpoint, Listener, Stream};
 use doorbell_verbs::{
-    Buf, ConnectError, Domain, Imm, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory, Rights,
-    work,
+    Buf, ConnectError, Domain, Imm, Name, Nic, QueuePair, QueuePairConfig, Region, RemoteMemory,
+    Rights, work,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -48,7 +48,7 @@ fn pair(domain: &Domain) -> doorbell_verbs::Unconnected<QueuePair> {
 /// Asks a listener for a stream with such private data.
 async fn asks(nic: &Nic, of: &Nic, private: &[u8]) -> Result<QueuePair, ConnectError> {
     let address = of.address().to_string();
-    pair(&nic.domain()).connect(&address, SERVICE, private).await.map(|(pair, _)| pair)
+    pair(&nic.domain()).connect(Name::at(&*address, SERVICE.0), private).await.map(|(pair, _)| pair)
 }
 
 /// Has a queue pair that says a proper hello accepted as a stream.
@@ -59,7 +59,7 @@ async fn accepted(near: &Nic, far: &Nic, listener: &mut Listener) -> (QueuePair,
 }
 
 async fn listener(nic: &Nic) -> Listener {
-    let endpoint = Endpoint::on(nic, &config()).expect("room");
+    let endpoint = Endpoint::builder().config(config()).on(nic).await.expect("room");
     endpoint.listen(SERVICE).await.expect("nobody else listens")
 }
 
@@ -99,7 +99,7 @@ async fn answered(refuses: bool, private: Vec<u8>) -> io::Error {
         }
         Some(pair(&far.domain()).accept(incoming, &private).await.expect("it waits"))
     };
-    let near = Endpoint::on(&near, &config()).expect("room");
+    let near = Endpoint::builder().config(config()).on(&near).await.expect("room");
     let (asked, _served) = tokio::join!(near.connect(&name), serves);
     asked.expect_err("that is no listener of byte streams")
 }

@@ -15,16 +15,17 @@ fn config() -> NicConfig {
     NicConfig { keep_alive, ..inline() }
 }
 
-fn endpoint(device: &str) -> Endpoint {
-    let nic = Nic::open(device, config()).expect("nobody has it");
-    Endpoint::on(&nic, &Config::default()).expect("room")
+async fn endpoint(device: &str) -> Endpoint {
+    let nic = Nic::builder().config(config()).open(device).await.expect("nobody has it");
+    Endpoint::on(&nic).await.expect("room")
 }
 
 /// Reads what comes, until it is killed.
 fn serves(device: String) {
     run(Runs::MultiThread, move || async move {
-        let mut listener = endpoint(&device).listen(SERVICE).await.expect("nobody else listens");
-        child::tell(listener.local_name());
+        let mut listener =
+            endpoint(&device).await.listen(SERVICE).await.expect("nobody else listens");
+        child::tell(listener.name());
         loop {
             let mut stream: Stream = listener.accept().await.expect("a peer asks");
             tokio::spawn(async move { tokio::io::copy(&mut stream, &mut tokio::io::sink()).await });
@@ -38,7 +39,7 @@ fn kills(test: &'static str, over: Over) {
     }
     run(Runs::MultiThread, move || async move {
         let [here, there] = names(over);
-        let near = endpoint(&here);
+        let near = endpoint(&here).await;
         let mut child = Child::start(test, &there, None);
         let name = child.hear();
         let connect = || async { near.connect(&name).await.expect("it listens") };
@@ -95,9 +96,9 @@ fn a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over(
             KeepAlive { idle: Duration::from_secs(600), busy: Duration::from_secs(300) };
         let connect_timeout = Duration::from_millis(500);
         let nic = NicConfig { keep_alive, connect_timeout, ..inline() };
-        let nic = Nic::open(&here, nic).expect("any port will do");
+        let nic = Nic::builder().config(nic).open(&here).await.expect("any port will do");
         let config = Config { linger: Duration::from_millis(100), ..Config::default() };
-        let near = Endpoint::on(&nic, &config).expect("room");
+        let near = Endpoint::builder().config(config.clone()).on(&nic).await.expect("room");
         let before = nic.statistics().objects;
         let mut child = Child::start(test, &there, None);
         let name = child.hear();
@@ -124,8 +125,12 @@ fn a_stream_that_waits_for_an_answer_notices_before_the_idle_time_that_its_peer_
         let [here, there] = names(Over::Udp);
         // The test is given up long before that.
         let keep_alive = KeepAlive { idle: Duration::from_secs(600), ..config().keep_alive };
-        let nic = Nic::open(&here, NicConfig { keep_alive, ..inline() }).expect("any port");
-        let near = Endpoint::on(&nic, &Config::default()).expect("room");
+        let nic = Nic::builder()
+            .config(NicConfig { keep_alive, ..inline() })
+            .open(&here)
+            .await
+            .expect("any port");
+        let near = Endpoint::on(&nic).await.expect("room");
         let mut child = Child::start(test, &there, None);
         let name = child.hear();
         let mut stream = near.connect(&name).await.expect("it listens");

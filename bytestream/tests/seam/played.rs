@@ -103,8 +103,8 @@ pub fn config(seed: u64) -> Config {
 pub async fn two_ends_that_do_all_kinds_of_things_read_what_was_written(nics: [Nic; 2]) {
     for seed in 0..effort(3, 30) {
         // Each end has its own idea of windows and segments.
-        let [near, _] = endpoints(&nics, &config(2 * seed));
-        let [_, far] = endpoints(&nics, &config(2 * seed + 1));
+        let [near, _] = endpoints(&nics, &config(2 * seed)).await;
+        let [_, far] = endpoints(&nics, &config(2 * seed + 1)).await;
         plays(connected(&[near, far]).await, seed).await;
     }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::pin::pin;
 use std::task::Poll;
 
-use doorbell_bytestream::{Config, Endpoint, Stream};
+use doorbell_bytestream::{Endpoint, Stream};
 use doorbell_kit::PATIENCE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
@@ -23,10 +23,10 @@ fn run<F: Future>(runtime: &Runtime, future: F) -> F::Output {
 fn ends(over: Over) -> [(Runtime, Endpoint, Stream); 2] {
     let [near, far] = nics(over, &inline());
     let [asks, takes] = [0; 2].map(|_| runtime(Runs::MultiThread));
-    let endpoint = |nic| async move { Endpoint::on(nic, &Config::default()).expect("room") };
+    let endpoint = |nic| async move { Endpoint::on(nic).await.expect("room") };
     let (near, far) = (asks.block_on(endpoint(&near)), takes.block_on(endpoint(&far)));
     let mut listener = run(&takes, far.listen(SERVICE)).expect("nobody else listens");
-    let name = listener.local_name().to_owned();
+    let name = listener.name().clone();
     let asked = asks.spawn({
         let near = near.clone();
         async move { near.connect(&name).await }

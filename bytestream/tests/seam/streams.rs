@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::common::{SERVICE, bytes, connected, endpoints, read_all};
 
 pub async fn each_direction_ends_by_itself(nics: [Nic; 2]) {
-    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default()).await).await;
     near.write_all(b"a question").await.expect("the peer is there");
     near.shutdown().await.expect("the peer is there");
     let mut question = String::new();
@@ -48,7 +48,7 @@ async fn write_all(mut stream: impl AsyncWrite + Unpin, direction: u8, all: usiz
 
 pub async fn megabytes_go_both_ways_at_once(nics: [Nic; 2]) {
     const ALL: usize = 6_000_000;
-    let (near, far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (near, far) = connected(&endpoints(&nics, &Config::default()).await).await;
     let ((near_reads, near_writes), (far_reads, far_writes)) =
         (near.into_split(), far.into_split());
     let tasks = [tokio::spawn(read_all(near_reads, 1)), tokio::spawn(read_all(far_reads, 2))];
@@ -63,7 +63,7 @@ pub async fn megabytes_go_both_ways_at_once(nics: [Nic; 2]) {
 }
 
 pub async fn slices_that_are_written_together_arrive_in_a_row(nics: [Nic; 2]) {
-    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default()).await).await;
     assert!(near.is_write_vectored());
     for lengths in [&[1, 0, 2][..], &[60, 60, 60], &[0, 40_000, 1, 40_000], &[0, 0]] {
         let all: usize = lengths.iter().sum();
@@ -90,7 +90,7 @@ async fn briefly<F: Future>(future: F) -> Option<F::Output> {
 
 pub async fn a_read_or_write_that_is_given_up_loses_nothing(nics: [Nic; 2]) {
     const ALL: usize = 3_000_000;
-    let (near, far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (near, far) = connected(&endpoints(&nics, &Config::default()).await).await;
     let writes = async move {
         let (mut near, mut at) = (near, 0);
         while at < ALL {
@@ -123,7 +123,7 @@ pub async fn a_read_or_write_that_is_given_up_loses_nothing(nics: [Nic; 2]) {
 /// A long write waits for others if sends are under way, for the NIC goes on to it by itself when
 /// they are done. Here they are done, and only the stream has not heard of that.
 pub async fn what_is_written_arrives_without_a_flush(nics: [Nic; 2]) {
-    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (mut near, mut far) = connected(&endpoints(&nics, &Config::default()).await).await;
     let before = nics[0].statistics().nic.completed;
     near.write_all(&bytes(0, 0, 65_536)).await.expect("the peer is there");
     // Two messages. No task of this thread runs meanwhile.
@@ -137,7 +137,7 @@ pub async fn what_is_written_arrives_without_a_flush(nics: [Nic; 2]) {
 }
 
 pub async fn halves_go_to_tasks_of_their_own_and_come_together_again(nics: [Nic; 2]) {
-    let (near, mut far) = connected(&endpoints(&nics, &Config::default())).await;
+    let (near, mut far) = connected(&endpoints(&nics, &Config::default()).await).await;
     let (mut reads, mut writes) = near.into_split();
     let writer = tokio::spawn(async move {
         writes.write_all(b"ping").await.expect("the peer is there");
@@ -166,9 +166,9 @@ pub async fn halves_go_to_tasks_of_their_own_and_come_together_again(nics: [Nic;
 
 pub async fn many_streams_of_an_endpoint_do_not_mix(nics: [Nic; 2]) {
     const STREAMS: u8 = 20;
-    let [near, far] = endpoints(&nics, &Config::default());
+    let [near, far] = endpoints(&nics, &Config::default()).await;
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
-    let name = listener.local_name().to_owned();
+    let name = listener.name().clone();
     let serves = tokio::spawn(async move {
         for _ in 0..STREAMS {
             let stream = listener.accept().await.expect("a peer asks");
@@ -182,7 +182,7 @@ pub async fn many_streams_of_an_endpoint_do_not_mix(nics: [Nic; 2]) {
     let mut tasks = Vec::new();
     for number in 0..STREAMS {
         let stream = near.connect(&name).await.expect("the peer listens");
-        assert_eq!(stream.peer_name(), name);
+        assert_eq!(stream.peer_name(), name.to_string());
         tasks.push(tokio::spawn(async move {
             let (reads, writes) = stream.into_split();
             let all = 10_000 * usize::from(number);

@@ -5,7 +5,7 @@ use std::process;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use doorbell_bytestream::{Config, Endpoint, ServiceId, Stream};
+use doorbell_bytestream::{Endpoint, ServiceId, Stream};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -30,12 +30,12 @@ pub fn run(plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<Op
 async fn play(plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<Option<Figures>> {
     let nic = open(plan, place)?;
     let guard = Guard::over(&nic, peer)?;
-    let endpoint = Endpoint::on(&nic, &Config::default())?;
+    let endpoint = Endpoint::on(&nic).await?;
     let beat = guard.beat();
     if !peer.leads() {
         let service = ServiceId(0x0D00_12BE_0000_0000 | u64::from(process::id()));
         let mut listener = guard.run(async { Ok(endpoint.listen(service).await?) }).await?;
-        peer.tell(&json!(listener.local_name()))?;
+        peer.tell(&json!(listener.name()))?;
         let accepted = async { read(listener.accept().await?, plan.size, &beat).await };
         let found = guard.run(accepted).await?;
         peer.tell(&json!(found))?;

@@ -69,7 +69,8 @@ async fn play(
     let name = peer.hear()?;
     let name = name.as_str().context("the other end's name is no text")?;
     let builder = Channel::builder().in_flight(plan.in_flight.max(1)).longest_body(plan.size);
-    let channel = guard.run(async { Ok(builder.connect_on(&bundle, name).await?) }).await?;
+    let channel =
+        guard.run(async { Ok(builder.on_bundle(&bundle).connect_lazily(name).await?) }).await?;
     let words = Arc::new(Words::new(plan.size));
     let caller = Rc::new(Caller { client: Client::new(channel), words, beat });
     let (iters, found) = guard
@@ -118,7 +119,7 @@ async fn serve(plan: &Plan, peer: &mut Peer, guard: &Guard, bundle: &Bundle) -> 
     }
     let number = 0x0D00_12BE_0000_0001 | u64::from(process::id()) << 8;
     let server = Server::builder().add_service(router).service(number).longest_body(plan.size);
-    let server = guard.run(async { Ok(server.open_on(bundle).await?) }).await?;
+    let server = guard.run(async { Ok(server.on_bundle(bundle).await?) }).await?;
     peer.tell(&json!(server.name().to_string()))?;
     let beat = guard.beat();
     let done = async {

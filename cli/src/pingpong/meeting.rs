@@ -36,7 +36,9 @@ impl Meeting {
     pub fn prepare(args: &Args) -> anyhow::Result<Self> {
         let spin = if args.events { Duration::ZERO } else { Config::default().spin };
         let keep_alive = KeepAlive { busy: args.patience(), ..KeepAlive::default() };
-        let nic = Nic::open(&args.device, Config { spin, keep_alive, ..Config::default() })?;
+        let nic = Nic::builder()
+            .config(Config { spin, keep_alive, ..Config::default() })
+            .open_blocking(&args.device)?;
         let depth = usize::from(args.rx_depth);
         let completions = nic.completion_queue(depth + SENDS).context("receives")?;
         let (size, domain) = (args.size(), nic.domain());

@@ -38,9 +38,9 @@ impl Listener {
         let service = ServiceId(7);
         Ok(match carrier {
             Carrier::Udp => {
-                Self::Doorbell(bytestream::Listener::bind("udp:127.0.0.1:0", service).await?)
+                Self::Doorbell(bytestream::Listener::open("udp:127.0.0.1:0", service).await?)
             }
-            Carrier::Shm => Self::Doorbell(bytestream::Listener::bind("shm", service).await?),
+            Carrier::Shm => Self::Doorbell(bytestream::Listener::open("shm", service).await?),
             Carrier::Tcp => Self::Tcp(TcpListener::bind("127.0.0.1:0").await?),
         })
     }
@@ -48,7 +48,7 @@ impl Listener {
     /// Returns the name that [`connect`] takes.
     pub fn name(&self) -> io::Result<String> {
         match self {
-            Self::Doorbell(listener) => Ok(listener.local_name().to_owned()),
+            Self::Doorbell(listener) => Ok(listener.name().to_string()),
             Self::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
         }
     }

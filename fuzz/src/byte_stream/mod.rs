@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use doorbell_bytestream::{Config, Endpoint, Listener, ServiceId, Stream};
-use doorbell_verbs::{Buf, Config as NicConfig, Imm, Nic, QueuePair, QueuePairConfig, work};
+use doorbell_verbs::{Buf, Imm, Nic, QueuePair, QueuePairConfig, work};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -50,9 +50,10 @@ impl World {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let (listener, good, stranger) = runtime.block_on(async {
-            let nic = || Nic::open_async("shm", NicConfig::default());
+            let nic = || Nic::open("shm");
             let config = Config { segment: SEGMENT, window: 4 * SEGMENT, ..Config::default() };
-            let endpoint = Endpoint::on(&nic().await.expect("it opens"), &config);
+            let own = nic().await.expect("it opens");
+            let endpoint = Endpoint::builder().config(config).on(&own).await;
             let listener = endpoint.expect("there is room").listen(SERVICE).await;
             let good = Endpoint::open("shm").await.expect("it opens");
             (listener.expect("nobody else listens"), good, nic().await.expect("it opens"))
@@ -112,8 +113,7 @@ async fn asks(stranger: &Nic, listener: &Listener, hello: &[u8]) -> Option<Queue
     for _ in 0..16 {
         pair.post_receive(Buf::with_capacity(4096)).expect("there is room");
     }
-    let (address, _) = listener.local_name().rsplit_once('#').expect("a name");
-    pair.connect(address, SERVICE, hello).await.ok().map(|(pair, _)| pair)
+    pair.connect(listener.name(), hello).await.ok().map(|(pair, _)| pair)
 }
 
 /// Sends the messages of an input, while the stream's program reads and writes.
@@ -160,7 +160,7 @@ async fn says(pair: &QueuePair, stream: &mut Stream, input: &mut Input<'_>) {
 
 /// The listener takes a stream of a peer that keeps the rules, and the two talk.
 async fn is_well(listener: &mut Listener, good: &Endpoint) {
-    let name = listener.local_name().to_owned();
+    let name = listener.name().clone();
     let (asked, taken) = tokio::join!(good.connect(&name), listener.accept());
     let (mut asked, mut taken) = (asked.expect("it listens"), taken.expect("a peer asks"));
     let (body, mut found) = ([9; 3000], [0; 3000]);

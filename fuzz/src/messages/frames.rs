@@ -4,8 +4,7 @@
 use doorbell_messages::frames::{Emp, Endpoint, Match, Offload, Policy, Rmpp};
 use doorbell_verbs::work::Datagram;
 use doorbell_verbs::{
-    Buf, Config, Datagrams, DatagramsConfig, Destination, Nic, Qkey, Qpn, QueuePair,
-    QueuePairConfig, ServiceId,
+    Buf, Datagrams, DatagramsConfig, Destination, Name, Nic, Qkey, Qpn, QueuePair, QueuePairConfig,
 };
 
 use super::MOST;
@@ -35,7 +34,7 @@ pub struct Frames {
 
 impl Frames {
     pub async fn open() -> Self {
-        let nic = Nic::open_async("shm", Config::default()).await.expect("it opens");
+        let nic = Nic::open("shm").await.expect("it opens");
         let completions = nic.completion_queue(256).expect("there is room");
         let config = DatagramsConfig::new(&completions, Qkey(KEY));
         let forger = nic.domain().datagrams(&config).expect("there is room");
@@ -66,7 +65,7 @@ impl Frames {
             (0..6).map(|bits| victim.receive_at_most(1 << 15, Match::exactly(bits))).collect();
         let mut sends = Vec::new();
         if shape & 8 != 0
-            && let Ok(peer) = victim.peer(self.name.as_str()).await
+            && let Ok(peer) = victim.connect(self.name.as_str()).await
         {
             sends.extend([10, 3000, 60_000].map(|len| peer.send(1, vec![7; len])));
         }
@@ -106,7 +105,7 @@ impl Frames {
     async fn lane(&self, victim: &Endpoint, service: u64) -> Option<QueuePair> {
         let pair = self.nic.domain().queue_pair(&QueuePairConfig::default()).ok()?;
         let (address, own) = (victim.name().address(), self.identity.to_be_bytes());
-        let connected = pair.connect(address, ServiceId(service), &own).await;
+        let connected = pair.connect(Name::at(address, service), &own).await;
         connected.ok().map(|(pair, _)| pair)
     }
 
@@ -169,7 +168,7 @@ impl Frames {
     /// Messages of a peer that keeps the rules are received.
     async fn is_well(&self, victim: &Endpoint, policy: Policy) {
         let good = Endpoint::builder().policy(policy).open("shm").await.expect("it opens");
-        let peer = good.peer(victim.name()).await.expect("there is a way");
+        let peer = good.connect(victim.name()).await.expect("there is a way");
         for len in [10, 20_000] {
             let receive = victim.receive_at_most(1 << 16, Match::exactly(GOOD));
             let (sent, received) = tokio::join!(peer.send(GOOD, vec![9; len]), receive);

@@ -58,10 +58,10 @@ impl Streams {
             .window(WINDOW)
             .messages(MESSAGES)
             .endpoint(|below| below.payload(4096))
-            .on(ALL, takes_all)
-            .on(SOME, takes_some)
-            .on(LEAVES, async |_| Ok(()))
-            .on(ANSWERS, answers);
+            .handler(ALL, takes_all)
+            .handler(SOME, takes_some)
+            .handler(LEAVES, async |_| Ok(()))
+            .handler(ANSWERS, answers);
         let victim = victim.open("shm").await.expect("it opens");
         let good = Endpoint::open("shm").await.expect("it opens");
         let to_victim = good.connect(victim.name()).await.expect("the victim is there");

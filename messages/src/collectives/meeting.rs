@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_am::{MapError, Name};
+use doorbell_am::Name;
 use futures_util::future::try_join_all;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -85,7 +85,7 @@ impl<'m> Meeting<'m> {
                     Ok(Err(why)) => why,
                     Err(_) => "it has not joined the group".to_owned(),
                 },
-                Ok(Err(why)) if is_final(&why) => return Err(self.absent(other, texts(&why))),
+                Ok(Err(why)) if why.is_final() => return Err(self.absent(other, texts(&why))),
                 Ok(Err(why)) => texts(&why),
                 Err(_) => "it has not answered".to_owned(),
             };
@@ -133,12 +133,6 @@ impl<'m> Meeting<'m> {
         let (name, patience, why) = (self.names[rank].to_string(), self.patience, Arc::from(why));
         GroupError::Absent { rank, name, patience, why }
     }
-}
-
-/// Returns whether another attempt to connect must fail, too.
-fn is_final(why: &ConnectError) -> bool {
-    let ConnectError::Map(why) = why else { return false };
-    matches!(why, MapError::Tag { .. } | MapError::Handlers { .. } | MapError::Name(_))
 }
 
 /// The text of an error, with those of its causes.

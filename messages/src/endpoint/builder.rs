@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use doorbell_am::{self as am, Bundle, Event};
-use doorbell_verbs::{Domain, Listener, ServiceId};
+use doorbell_verbs::{Domain, Listener, Nic, ServiceId};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
@@ -31,6 +31,22 @@ impl Endpoint {
     /// When the device can't be opened, or this is called outside of a Tokio runtime.
     pub async fn open(device: &str) -> Result<Self, OpenError> {
         Self::builder().open(device).await
+    }
+
+    /// Opens an endpoint on a NIC that is open, with a bundle of its own.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint.
+    pub async fn on(nic: &Nic) -> Result<Self, OpenError> {
+        Self::builder().on(nic).await
+    }
+
+    /// Opens an endpoint on a bundle, beside other endpoints of its NIC.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint.
+    pub async fn on_bundle(bundle: &Bundle) -> Result<Self, OpenError> {
+        Self::builder().on_bundle(bundle).await
     }
 
     /// Returns a builder that configures and opens an endpoint.
@@ -124,15 +140,24 @@ impl EndpointBuilder {
             bundles.push(self.endpoint.open_bundle(device).await?);
         }
         Bundle::unite(&bundles);
-        self.open_on_all(&bundles).await
+        self.on_bundles(&bundles).await
     }
 
     /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
     ///
     /// # Errors
     /// When the NIC has no room for the endpoint, or a limit has a value that can't be used.
-    pub async fn open_on(self, bundle: &Bundle) -> Result<Endpoint, OpenError> {
-        self.open_on_all(std::slice::from_ref(bundle)).await
+    pub async fn on_bundle(self, bundle: &Bundle) -> Result<Endpoint, OpenError> {
+        self.on_bundles(std::slice::from_ref(bundle)).await
+    }
+
+    /// Opens the endpoint on a NIC that is open, with a bundle of its own.
+    ///
+    /// # Errors
+    /// As [`on_bundle`](Self::on_bundle).
+    pub async fn on(self, nic: &Nic) -> Result<Endpoint, OpenError> {
+        let bundle = Bundle::new(nic, self.endpoint.shared_parts().1)?;
+        self.on_bundle(&bundle).await
     }
 
     /// Opens the endpoint on several bundles, which must be [united](Bundle::unite), as
@@ -140,10 +165,15 @@ impl EndpointBuilder {
     ///
     /// # Errors
     /// As [`open_all`](Self::open_all).
-    pub async fn open_on_all(self, bundles: &[Bundle]) -> Result<Endpoint, OpenError> {
+    pub async fn on_bundles(self, bundles: &[Bundle]) -> Result<Endpoint, OpenError> {
         self.limits.check()?;
         if !(1..=MOST_RAILS).contains(&bundles.len()) {
-            return Err(OpenError::Devices { is: bundles.len(), most: MOST_RAILS });
+            return Err(OpenError::Config {
+                field: "the number of devices",
+                found: bundles.len().to_string(),
+                allowed: format!("from 1 to {MOST_RAILS}"),
+                why: "messages say in three bits by which device they have come",
+            });
         }
         let (mut rails, mut listeners) = (Vec::new(), Vec::new());
         for bundle in bundles {
@@ -158,7 +188,7 @@ impl EndpointBuilder {
             let shared = &open.shared;
             let rail = &shared.rails[device];
             let endpoint = self.endpoint.clone();
-            let endpoint = endpoint.open_on(&rail.bundle, handlers(shared, device)).await?;
+            let endpoint = endpoint.on_bundle(&rail.bundle, handlers(shared, device)).await?;
             let _ = rail.name.set(endpoint.name().to_string());
             let tasks = [watch(&endpoint, shared.clone()), accept(shared, domain, listener)];
             open.tasks.extend(tasks);

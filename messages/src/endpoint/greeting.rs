@@ -75,7 +75,8 @@ impl Shared {
                 }
                 Err(why) => {
                     links.iter().for_each(|(link, _)| self.gone(link));
-                    return Err(ConnectError::Greeting { name: name.clone(), why });
+                    let why = format!("{why}; is it an endpoint of messages?").into();
+                    return Err(ConnectError::Lost { name: name.clone(), why });
                 }
             }
         }

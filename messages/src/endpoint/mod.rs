@@ -110,7 +110,7 @@ impl Endpoint {
     where
         N: TryInto<Name, Error: Into<NameError>>,
     {
-        let name = name.try_into().map_err(|why| am::MapError::from(why.into()))?;
+        let name = name.try_into().map_err(Into::into)?;
         self.connect_all(&[name]).await
     }
 

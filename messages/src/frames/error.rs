@@ -1,77 +1,8 @@
 //! Errors of endpoints of frames.
 
-use std::io;
 use std::time::Duration;
 
-use doorbell_verbs::{ConnectError, ListenRefused, NicError, ResourceError};
-
-use super::name::{Name, NameError};
-
-/// Why an endpoint was not opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The NIC can't be opened.
-    #[error("opening {device}: {why}")]
-    Nic {
-        /// The device that was named.
-        device: String,
-        /// The reason why the NIC can't be opened.
-        #[source]
-        why: NicError,
-    },
-    /// The NIC has no room for the endpoint's queues.
-    #[error("making the queues of an endpoint: {0}")]
-    Queues(#[from] ResourceError),
-    /// The endpoint can't listen for connections of peers that would place frames.
-    #[error("listening for peers that place frames by RDMA writes: {0}")]
-    Listen(#[from] ListenRefused),
-    /// The endpoint was not opened inside of a Tokio runtime.
-    #[error("an endpoint needs a task that drives it: open it inside of a Tokio runtime")]
-    NoRuntime,
-    /// The frames are longer than the NIC's datagrams.
-    #[error("frames of {asked} bytes of data: this NIC's datagrams hold {most} at most")]
-    LongFrames {
-        /// The data of a frame, as asked for.
-        asked: usize,
-        /// The most that is possible.
-        most: usize,
-    },
-    /// The thread of an endpoint that runs by itself can't be started.
-    #[error("starting the thread of an endpoint: {0}")]
-    Thread(io::Error),
-}
-
-/// Why a peer can't be had.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PeerError {
-    /// The text is no name of an endpoint.
-    #[error(transparent)]
-    Name(#[from] NameError),
-    /// The peer's address can't be reached from this device.
-    #[error("finding the way to {name}: {why}")]
-    Unreachable {
-        /// The name of the peer's endpoint.
-        name: Name,
-        /// The reason why the address can't be reached.
-        #[source]
-        why: ConnectError,
-    },
-    /// The endpoint has as many peers as it may have.
-    #[error(
-        "{name} would be one peer more than the {most} that this endpoint may have: raise `peers`"
-    )]
-    Crowded {
-        /// The name of the peer that was one too many.
-        name: Name,
-        /// The most peers that the endpoint may have.
-        most: usize,
-    },
-    /// The endpoint has ended.
-    #[error("the endpoint has ended: it was dropped, or its runtime has ended")]
-    Closed,
-}
+use doorbell_verbs::Name;
 
 /// Why a message was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -12,7 +12,7 @@
 //!     let open = || Endpoint::builder().policy(Rmpp::default().early(9)).open("udp:127.0.0.1:0");
 //!     let (near, far) = (open().await?, open().await?);
 //!     let receiving = far.receive_at_most(1 << 20, Match::exactly(7));
-//!     near.peer(far.name()).await?.send(7, vec![1; 100_000]).await?;
+//!     near.connect(far.name()).await?.send(7, vec![1; 100_000]).await?;
 //!     assert_eq!(receiving.await?.body.len(), 100_000);
 //!     Ok(())
 //! }
@@ -38,7 +38,9 @@ mod statistics;
 mod wire;
 
 pub use endpoint::{Endpoint, EndpointBuilder, Match, Message, Peer, Receiving, Sending};
-pub use error::{OpenError, PeerError, PeerLost, ReceiveError, SendError};
-pub use name::{Name, NameError};
+pub use error::{PeerLost, ReceiveError, SendError};
+
+pub use doorbell_verbs::{ConnectError, OpenError};
+pub use doorbell_verbs::{Name, NameError};
 pub use policy::{Emp, Offload, Policy, Rmpp};
 pub use statistics::Statistics;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_verbs::{Domain, QueuePairConfig, ServiceId};
+use doorbell_verbs::{Domain, Name, QueuePairConfig};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -107,7 +107,7 @@ async fn connect(
 ) -> Result<doorbell_verbs::QueuePair, PullError> {
     let unconnected = domain.queue_pair(&QueuePairConfig::default());
     let unconnected = unconnected.map_err(|why| PullError::NoRoom(why.to_string()))?;
-    let connected = unconnected.connect(address, ServiceId(service), &token.to_be_bytes()).await;
+    let connected = unconnected.connect(Name::at(address, service), &token.to_be_bytes()).await;
     let (pair, _) = connected.map_err(|why| PullError::Connect(why.to_string()))?;
     Ok(pair)
 }

@@ -52,6 +52,22 @@ impl Endpoint {
     pub async fn open(device: &str) -> Result<Self, OpenError> {
         Self::builder().open(device).await
     }
+
+    /// Opens an endpoint without handlers on a NIC that is open, with a bundle of its own.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint.
+    pub async fn on(nic: &Nic) -> Result<Self, OpenError> {
+        Self::builder().on(nic).await
+    }
+
+    /// Opens an endpoint without handlers on a bundle, beside other endpoints of its NIC.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint.
+    pub async fn on_bundle(bundle: &Bundle) -> Result<Self, OpenError> {
+        Self::builder().on_bundle(bundle).await
+    }
 }
 
 impl EndpointBuilder {
@@ -64,7 +80,7 @@ impl EndpointBuilder {
     /// # Panics
     /// When the stream has a handler already, or another stream's name has the same number.
     #[track_caller]
-    pub fn on<F>(
+    pub fn handler<F>(
         mut self,
         stream: StreamId,
         handler: impl Fn(Incoming) -> F + Send + Sync + 'static,
@@ -119,23 +135,23 @@ impl EndpointBuilder {
         Ok(Endpoint::new(endpoint, shared))
     }
 
+    /// Opens the endpoint on a NIC that is open, with a bundle of its own.
+    ///
+    /// # Errors
+    /// As [`on_bundle`](Self::on_bundle).
+    pub async fn on(self, nic: &Nic) -> Result<Endpoint, OpenError> {
+        let bundle = Bundle::new(nic, self.endpoint.shared_parts().1)?;
+        self.on_bundle(&bundle).await
+    }
+
     /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
     ///
     /// # Errors
     /// When the NIC has no room for the endpoint, or the configuration is not valid.
-    pub async fn open_on(self, bundle: &Bundle) -> Result<Endpoint, OpenError> {
+    pub async fn on_bundle(self, bundle: &Bundle) -> Result<Endpoint, OpenError> {
         let shared = Shared::new(self.handlers, self.limits.within_bounds(), self.is_paced);
-        let endpoint = self.endpoint.open_on(bundle, handlers(&shared)).await?;
+        let endpoint = self.endpoint.on_bundle(bundle, handlers(&shared)).await?;
         Ok(Endpoint::new(endpoint, shared))
-    }
-
-    /// Opens the endpoint on a NIC, with a bundle of its own.
-    ///
-    /// # Errors
-    /// As [`open_on`](Self::open_on).
-    pub async fn open_over(self, nic: &Nic) -> Result<Endpoint, OpenError> {
-        let bundle = Bundle::new(nic, &am::BundleConfig::default())?;
-        self.open_on(&bundle).await
     }
 }
 

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use doorbell_am::{self as am, Bundle, CloseError, Event, Name, NameError};
+use doorbell_am::{
+    self as am, Bundle, CallError, CloseError, ConnectError, Event, Name, NameError, Unwelcome,
+};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
-use super::error::ConnectError;
 use super::peer::Peer;
 use super::state::Shared;
 use super::wire::{HELLO, VERSION, WELCOME, limits_of, limits_word};
@@ -77,15 +78,17 @@ impl Endpoint {
     {
         let Open { endpoint, shared, .. } = &*self.0;
         let peer = endpoint.connect(name).await?;
-        let greeting = |why| ConnectError::Greeting { peer: peer.to_string(), why };
+        let name = || peer.to_string();
+        let greeting = |why: CallError| ConnectError::Lost { name: name(), why: Box::new(why) };
         let welcome = peer.call(HELLO, [VERSION, limits_word(shared.limits)]).await;
         let welcome = welcome.map_err(greeting)?;
         let [there, limits] = welcome.arguments(WELCOME).map_err(greeting)?;
         if there != VERSION {
-            return Err(ConnectError::Version { peer: peer.to_string(), here: VERSION, there });
+            let why = Unwelcome::OtherVersion { what: "streams", here: VERSION, there };
+            return Err(ConnectError::Unwelcome { name: name(), why });
         }
-        let gone = || ConnectError::Gone { peer: peer.to_string() };
-        let link = shared.link(&peer).ok_or_else(gone)?;
+        let closed = || ConnectError::Closed { name: name() };
+        let link = shared.link(&peer).ok_or_else(closed)?;
         link.learn(limits_of(limits));
         Ok(Peer::new(&link))
     }

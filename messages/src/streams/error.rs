@@ -1,43 +1,4 @@
-//! Errors of connecting, sending and receiving.
-
-use doorbell_am::{CallError, MapError};
-
-/// Why an endpoint of streams was not connected to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The endpoint by that name was not reached, or refuses.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// The endpoint by that name is not one of streams, or has gone again.
-    #[error("connecting to {peer}: it does not greet as an endpoint of streams does")]
-    Greeting {
-        /// The name of the peer.
-        peer: String,
-        /// The error of the greeting.
-        #[source]
-        why: CallError,
-    },
-    /// The endpoint on this side has ended meanwhile: the runtime in which it was opened has.
-    #[error("connecting to {peer}: this endpoint has ended, since its runtime has")]
-    Gone {
-        /// The name of the peer.
-        peer: String,
-    },
-    /// The endpoint by that name speaks another version.
-    #[error(
-        "connecting to {peer}: it speaks version {there} of streams, and this side version {here}: \
-         build both with the same version"
-    )]
-    Version {
-        /// The name of the peer.
-        peer: String,
-        /// The version of this side.
-        here: u64,
-        /// The version of the peer.
-        there: u64,
-    },
-}
+//! Errors of sending and receiving.
 
 /// Why a message was not sent to its end.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -53,7 +14,7 @@ pub enum SendError {
     },
     /// The peer has no handler for the stream.
     #[error(
-        "sending `{stream}` to {peer}: it has no handler for that stream (`EndpointBuilder::on`)"
+        "sending `{stream}` to {peer}: it has no handler for that stream (`EndpointBuilder::handler`)"
     )]
     NoHandler {
         /// The name of the peer.

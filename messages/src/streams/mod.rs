@@ -13,7 +13,7 @@
 //! #[tokio::main]
 //! async fn main() -> anyhow::Result<()> {
 //!     let server = Endpoint::builder()
-//!         .on(FILE, |mut message: Incoming| async move {
+//!         .handler(FILE, |mut message: Incoming| async move {
 //!             let mut header = [0; 8];
 //!             message.receive_into(&mut header).await?;
 //!             let body = message.receive(u64::from_be_bytes(header) as usize).await?;
@@ -94,7 +94,9 @@ mod wire;
 
 pub use builder::EndpointBuilder;
 pub use endpoint::{Endpoint, Statistics};
-pub use error::{ConnectError, HandlerError, ReceiveError, SendError};
+pub use error::{HandlerError, ReceiveError, SendError};
+
+pub use doorbell_verbs::{CloseError, ConnectError, OpenError};
 pub use id::StreamId;
 pub use incoming::Incoming;
 pub use message::Message;

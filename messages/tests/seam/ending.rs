@@ -135,7 +135,7 @@ fn streamed_messages_arrive(test: &'static str, device: &str) {
                 Ok(())
             }
         };
-        let far = streams::Endpoint::builder().on(STREAM, handler).open(device);
+        let far = streams::Endpoint::builder().handler(STREAM, handler).open(device);
         let far = far.await.expect("the device is there");
         let child = starts(far.name().to_string());
         for number in 0..count {

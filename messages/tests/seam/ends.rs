@@ -74,7 +74,7 @@ impl Ends {
             return Self::simulated(seed, config);
         }
         let open = |end| {
-            let nic = Nic::open(&name(end), config.clone());
+            let nic = Nic::builder().config(config.clone()).open_blocking(&name(end));
             nic.unwrap_or_else(|why| panic!("{}: {}", name(end), doorbell_kit::chain(&why)))
         };
         Self { bundles: [0, 1].map(|end| bundle(&open(end))), ether: None }
@@ -91,14 +91,14 @@ impl Ends {
             let seed = Some(2 * seed + end as u64);
             let config = Config { seed, spin: Duration::ZERO, ..config.clone() };
             let station = ether.station(stations[end]).expect("descriptors");
-            bundle(&Nic::over(station, config).expect("a NIC"))
+            bundle(&Nic::builder().config(config).on(station).expect("a NIC"))
         });
         Self { bundles, ether: Some(ether) }
     }
 
     /// Opens an endpoint on the NIC of a number.
     pub async fn open(&self, end: usize, builder: EndpointBuilder) -> Endpoint {
-        builder.open_on(&self.bundles[end]).await.expect("the NIC has room")
+        builder.on_bundle(&self.bundles[end]).await.expect("the NIC has room")
     }
 
     /// Opens an endpoint on each NIC, and connects the first to the second.

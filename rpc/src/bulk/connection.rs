@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use doorbell_verbs::{
-    ConnectionState, Domain, Nic, QueuePair, QueuePairConfig, Region, Registered, RemoteMemory,
-    Rights, ServiceId,
+    ConnectionState, Domain, Name, Nic, QueuePair, QueuePairConfig, Region, Registered,
+    RemoteMemory, Rights, ServiceId,
 };
 use futures_util::stream::{self, StreamExt};
 
@@ -46,7 +46,7 @@ impl BulkConnection {
             ))
         };
         let pair = domain.queue_pair(&QueuePairConfig::default()).map_err(|why| failed(&why))?;
-        let connected = pair.connect(address, service, &session.to_be_bytes()).await;
+        let connected = pair.connect(Name::at(address, service.0), &session.to_be_bytes()).await;
         let (pair, _) = connected.map_err(|why| failed(&why))?;
         Ok(Self { pair, domain })
     }

@@ -26,6 +26,7 @@ use crate::status::{Code, Status, chain};
 #[must_use = "a channel is there when it is connected"]
 pub struct ChannelBuilder {
     device: Option<String>,
+    place: ChannelPlace,
     /// Whether the channel opens a NIC for itself.
     own_nic: bool,
     endpoint: EndpointBuilder,
@@ -42,10 +43,30 @@ pub struct ChannelBuilder {
     patience_for_bodies: Duration,
 }
 
+/// What a channel is opened on.
+#[derive(Clone, Debug)]
+enum ChannelPlace {
+    Device,
+    Nic(Nic),
+    Bundle(Bundle),
+}
+
+impl ChannelPlace {
+    /// Returns the bundle of a channel that opens no device.
+    fn bundle(&self, endpoint: &EndpointBuilder) -> Result<Option<Bundle>, OpenError> {
+        match self {
+            Self::Device => Ok(None),
+            Self::Nic(nic) => Bundle::new(nic, endpoint.shared_parts().1).map(Some),
+            Self::Bundle(bundle) => Ok(Some(bundle.clone())),
+        }
+    }
+}
+
 impl Default for ChannelBuilder {
     fn default() -> Self {
         Self {
             device: None,
+            place: ChannelPlace::Device,
             own_nic: false,
             // Channels may be many, and most of them idle. Nobody connects to one, and a channel
             // has one connection, beside those that are being ended.
@@ -99,6 +120,18 @@ impl ChannelBuilder {
     /// On `udp` the device hears the server and no [strangers](doorbell_verbs::Config::strangers).
     pub fn device(self, device: impl Into<String>) -> Self {
         Self { device: Some(device.into()), ..self }
+    }
+
+    /// Has the channel use a NIC that is open, with a bundle of its own there. The
+    /// [device](Self::device) does not count then.
+    pub fn on(self, nic: &Nic) -> Self {
+        Self { place: ChannelPlace::Nic(nic.clone()), ..self }
+    }
+
+    /// Has the channel use a bundle, whose NIC it shares with other endpoints. The
+    /// [device](Self::device) does not count then.
+    pub fn on_bundle(self, bundle: &Bundle) -> Self {
+        Self { place: ChannelPlace::Bundle(bundle.clone()), ..self }
     }
 
     /// Sets whether the channel opens a NIC for itself. Unless set, it shares one with the other
@@ -177,7 +210,7 @@ impl ChannelBuilder {
     /// minute of silence.
     ///
     /// Over `shm` the setting has no effect: the end of a process is noticed at once, and a process
-    /// that is stopped is waited for, as long as deadlines allow. On a [bundle](Self::connect_on)
+    /// that is stopped is waited for, as long as deadlines allow. On a [bundle](Self::on_bundle)
     /// the setting of the bundle's NIC counts, and this setting has no effect. The guide says under
     /// "Dead peers" how the calls fail.
     pub fn keep_alive(self, time: Duration) -> Self {
@@ -232,6 +265,9 @@ impl ChannelBuilder {
                  make the channel to {name} in async code that a runtime runs"
             )));
         };
+        if let Some(bundle) = self.place.bundle(&self.endpoint).map_err(unplaced)? {
+            return self.connect_on(&bundle, name).await;
+        }
         let device = match &self.device {
             Some(device) => device.clone(),
             None => device_for(&name).await?,
@@ -248,26 +284,16 @@ impl ChannelBuilder {
                 true => endpoint.open_bundle(&device).await?,
                 false => shared_bundle(place, &endpoint, &runtime).await?,
             };
-            endpoint.open_on(&bundle, calls.handlers()).await
+            endpoint.on_bundle(&bundle, calls.handlers()).await
         };
         let endpoint = opened.await.map_err(|why| unopened(&device, why))?;
         Ok(self.over(endpoint, calls, name))
     }
 
-    /// Makes a channel on a bundle, whose NIC it shares with other endpoints. The channel connects
-    /// when the first call is made.
-    ///
-    /// # Errors
-    /// When the name is malformed, or the bundle's NIC has no resources left for the channel.
-    pub async fn connect_on(
-        self,
-        bundle: &Bundle,
-        name: impl TryInto<Name, Error: Into<NameError>>,
-    ) -> Result<Channel, Status> {
-        let name = parsed(name)?;
+    async fn connect_on(self, bundle: &Bundle, name: Name) -> Result<Channel, Status> {
         let calls = self.calls();
-        let endpoint = self.endpoint.clone().patience(PATIENCE).open_on(bundle, calls.handlers());
-        let endpoint = endpoint.await.map_err(|why| unopened("a bundle", why))?;
+        let endpoint = self.endpoint.clone().patience(PATIENCE).on_bundle(bundle, calls.handlers());
+        let endpoint = endpoint.await.map_err(unplaced)?;
         Ok(self.over(endpoint, calls, name))
     }
 
@@ -296,6 +322,10 @@ impl ChannelBuilder {
 
 fn parsed(name: impl TryInto<Name, Error: Into<NameError>>) -> Result<Name, Status> {
     name.try_into().map_err(|why| Status::invalid_argument(chain(&why.into())))
+}
+
+fn unplaced(why: OpenError) -> Status {
+    unopened("a bundle", why)
 }
 
 fn unopened(device: &str, why: OpenError) -> Status {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell_am::{CallError, Credit, Endpoint, MapError, Name, Peer, SendError, Undeliverable};
+use doorbell_am::{CallError, Credit, Endpoint, Name, Peer, SendError, Undeliverable};
 use doorbell_verbs::{ConnectError, ReachError, RejectReason, ServiceId};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -82,27 +82,20 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 impl Unopened {
     /// The error of an attempt in which mapping the server failed after the time `took`.
     #[cold]
-    fn mapping(name: &Name, why: &MapError, took: Duration) -> Self {
-        let may_be_there = match why {
-            MapError::Connect { why, .. } => may_be_there(why, took),
-            // It has connected, and was silent then.
-            MapError::Lost { .. } => true,
-            _ => false,
-        };
-        let text = match why {
-            MapError::Connect { why, .. } => chain(why),
-            why => chain(why),
-        };
-        Self { status: Status::unavailable(unnamed(&text, name)), may_be_there }
+    fn mapping(name: &Name, why: &ConnectError, took: Duration) -> Self {
+        let may_be_there = may_be_there(why, took);
+        Self { status: Status::unavailable(unnamed(&chain(why), name)), may_be_there }
     }
 }
 
 /// Whether a server may be there to which an attempt to connect has failed after the time `took`.
 /// One that was stopped, and goes on, gives up connections that others asked for meanwhile.
 fn may_be_there(why: &ConnectError, took: Duration) -> bool {
-    use ConnectError::{Crowded, PeerLeft, Reach, Refused, Stale, TimedOut};
+    use ConnectError::{Crowded, Lost, PeerLeft, Reach, Refused, Stale, TimedOut};
     match why {
         TimedOut { .. } | Crowded { .. } | Stale { .. } | PeerLeft { .. } => true,
+        // It has connected, and was silent then.
+        Lost { .. } => true,
         Refused { reason, .. } => {
             [RejectReason::TIMEOUT, RejectReason::STALE_CONNECTION].contains(reason)
         }

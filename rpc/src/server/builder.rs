@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use doorbell_am::{Bundle, Endpoint, EndpointBuilder, EndpointConfig, OpenError};
+use doorbell_verbs::Nic;
 use tokio::runtime::Handle;
 
 use super::open::Server;
@@ -214,7 +215,7 @@ impl ServerBuilder {
     /// seconds, and a client that is sent nothing after half a minute.
     ///
     /// Over `shm` the setting has no effect: the end of a process is noticed at once, and a process
-    /// that is stopped is waited for. On a [bundle](Self::open_on) the setting of the bundle's NIC
+    /// that is stopped is waited for. On a [bundle](Self::on_bundle) the setting of the bundle's NIC
     /// counts, and this setting has no effect.
     pub fn keep_alive(self, time: Duration) -> Self {
         Self { keep_alive: Some(time), ..self }
@@ -232,8 +233,7 @@ impl ServerBuilder {
     /// # Errors
     /// When the device can't be opened, or this is called outside of a Tokio runtime.
     pub async fn open(self, device: &str) -> Result<Server, OpenError> {
-        let no_runtime = |_| OpenError::NoRuntime { what: "a server of RPC" };
-        let runtime = Handle::try_current().map_err(no_runtime)?;
+        let runtime = this_runtime()?;
         let core = Core::new(self.routes(), self.limits, runtime);
         let endpoint = match self.keep_alive {
             None => self.endpoint,
@@ -243,15 +243,31 @@ impl ServerBuilder {
         Server::over(endpoint, core, self.health).await
     }
 
+    /// Opens the server on a NIC that is open, with a bundle of its own.
+    ///
+    /// # Errors
+    /// When the NIC has no resources left for the server, or this is called outside of a Tokio
+    /// runtime.
+    pub async fn on(self, nic: &Nic) -> Result<Server, OpenError> {
+        this_runtime()?;
+        let bundle = Bundle::new(nic, self.endpoint.shared_parts().1)?;
+        self.on_bundle(&bundle).await
+    }
+
     /// Opens the server on a bundle, whose NIC it shares with other endpoints.
     ///
     /// # Errors
     /// When the bundle's NIC has no resources left for the server.
-    pub async fn open_on(self, bundle: &Bundle) -> Result<Server, OpenError> {
+    pub async fn on_bundle(self, bundle: &Bundle) -> Result<Server, OpenError> {
         let core = Core::new(self.routes(), self.limits, bundle.runtime().clone());
-        let endpoint = settled(self.endpoint).open_on(bundle, core.handlers()).await?;
+        let endpoint = settled(self.endpoint).on_bundle(bundle, core.handlers()).await?;
         Server::over(endpoint, core, self.health).await
     }
+}
+
+/// Returns the runtime that is to serve a server: the one in which it is opened.
+fn this_runtime() -> Result<Handle, OpenError> {
+    Handle::try_current().map_err(|_| OpenError::NoRuntime { what: "a server of RPC" })
 }
 
 /// The most clients for which a server has a receive each, beside those that busy clients share.

@@ -101,13 +101,13 @@ fn over_a_cable_with_faults_memory_does_not_grow_at_full_load() {
         runtime().block_on(async {
             let (ether, _, [far, near]) = ends(2, faults);
             let soaks = async {
-                let server = builder().open_on(&far).await.expect("there is room");
+                let server = builder().on_bundle(&far).await.expect("there is room");
                 let name = server.name().clone();
                 let connect = async || {
                     // A lost packet is repeated when time has passed on the cable, which is slow at
                     // full load on a busy machine.
                     let patient = Channel::builder().connect_timeout(Duration::from_secs(60));
-                    let channel = patient.connect_on(&near, &name).await;
+                    let channel = patient.on_bundle(&near).connect_lazily(&name).await;
                     channel.expect("there is room")
                 };
                 soak(server, connect).await;

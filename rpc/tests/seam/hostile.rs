@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorbell_am::{Endpoint, Handlers, Peer, ReplyId, RequestId};
 use doorbell_rpc::{Channel, Client, Code, Method, Router, Server, Status, Streaming};
-use doorbell_verbs::{QueuePair, QueuePairConfig, ServiceId};
+use doorbell_verbs::{Name, QueuePair, QueuePairConfig};
 use tokio::time::timeout;
 
 use crate::mixed::{COUNT, Company, ENDLESS, holds_nothing};
@@ -253,7 +253,7 @@ async fn bodies_that_are_promised_and_never_sent_hold_up_no_others(device: &str)
 async fn line(stranger: &Endpoint, server: &Server, service: u64, session: u64) -> QueuePair {
     let pair = stranger.nic().domain().queue_pair(&QueuePairConfig::default()).expect("room");
     let address = server.name().address();
-    let connected = pair.connect(address, ServiceId(service), &session.to_be_bytes()).await;
+    let connected = pair.connect(Name::at(address, service), &session.to_be_bytes()).await;
     connected.expect("the server takes lines").0
 }
 

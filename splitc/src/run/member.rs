@@ -87,7 +87,7 @@ pub(super) async fn open(
     device: &str,
     (config, size): (&Config, usize),
 ) -> Result<Nic, JoinError> {
-    let opened = Nic::open_async(device, nic_config(config, size)).await;
+    let opened = Nic::builder().config(nic_config(config, size)).open(device).await;
     let device = device.to_owned();
     opened.map_err(|why| JoinError::Device { rank, device, why: Box::new(why) })
 }

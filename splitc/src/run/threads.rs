@@ -84,7 +84,10 @@ impl Shared {
         let nic_config = shared_nic_config(config, count, of_nic);
         // On a thread without a runtime, for otherwise tasks of the caller's runtime would run the
         // NICs, and stop with it.
-        let open = || (0..count.div_ceil(of_nic)).map(|_| Nic::open(device, nic_config.clone()));
+        let open = || {
+            (0..count.div_ceil(of_nic))
+                .map(|_| Nic::builder().config(nic_config.clone()).open_blocking(device))
+        };
         let opened = std::thread::scope(|scope| {
             let thread = scope.spawn(|| open().collect::<Result<Vec<_>, _>>());
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -11,7 +11,7 @@ use doorbell_core::encap::Version;
 use doorbell_kit::{Ether, Faults, LinkConfig, Network, PATIENCE, Pace, Still, SwitchConfig};
 use doorbell_verbs::floor::RegionPool;
 use doorbell_verbs::{
-    Config, Domain, Nic, QueuePair, QueuePairConfig, Region, Registered, Rights, ServiceId,
+    Config, Domain, Name, Nic, QueuePair, QueuePairConfig, Region, Registered, Rights, ServiceId,
 };
 
 use crate::regions::model::{CELL, CELLS, Model};
@@ -74,7 +74,10 @@ fn simulated(plan: &Plan) -> (Ether, Vec<Nic>) {
     let ether = Ether::new(network, Version::V2Ipv6, lossless);
     let open = |station, seed| {
         let config = Config { seed: Some(seed), ..config() };
-        Nic::over(ether.station(station).expect("descriptors"), config).expect("a NIC")
+        Nic::builder()
+            .config(config)
+            .on(ether.station(station).expect("descriptors"))
+            .expect("a NIC")
     };
     let nics = stations.into_iter().zip(plan.seed % 1000..).map(|(at, seed)| open(at, seed));
     let nics = nics.collect();
@@ -87,7 +90,9 @@ fn shared(plan: &Plan) -> Vec<Nic> {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = |end| format!("shm:regions-{}-{count}/{end}", std::process::id());
     (0..plan.nics)
-        .map(|end| Nic::open(&name(end), config()).expect("a name of one's own"))
+        .map(|end| {
+            Nic::builder().config(config()).open_blocking(&name(end)).expect("a name of one's own")
+        })
         .collect()
 }
 
@@ -178,7 +183,7 @@ impl World {
         let asks = async {
             let pair = near.domain.queue_pair(&QueuePairConfig::default()).expect("room");
             let to = far.nic.address().to_string();
-            pair.connect(&to, service, &[]).await.expect("the peer listens").0
+            pair.connect(Name::at(&*to, service.0), &[]).await.expect("the peer listens").0
         };
         let takes = async {
             let pair = far.domain.queue_pair(&QueuePairConfig::default()).expect("room");

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::any::{Spec, SpecError};
 use crate::device::{Capabilities, Device};
-use crate::open::OpenError;
+use crate::open::DeviceError;
 
 /// The outcome of opening a device for a moment.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub enum ProbeError {
     Name(#[from] SpecError),
     /// The device can't be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] DeviceError),
 }
 
 impl Probe {

@@ -21,7 +21,7 @@ use doorbell_core::wire::{EtherType, Mac};
 
 use crate::address::{Address, ReachError};
 use crate::clock::Clock;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::raw::{BoundInterface, Intake, Peers, Raw, Recipe};
 use crate::sys::packet::PacketSocket;
 
@@ -43,7 +43,7 @@ impl Packet {
     /// # Errors
     /// When the interface is missing, not up, no Ethernet, or its MTU is too small; when raw
     /// sockets are not allowed.
-    pub fn open(interface: &str, numbering: Numbering) -> Result<Self, OpenError> {
+    pub fn open(interface: &str, numbering: Numbering) -> Result<Self, DeviceError> {
         let (bound, found) = BoundInterface::find(NAME, interface)?;
         let opened = || -> io::Result<_> {
             let own = filter::own(numbering);
@@ -60,7 +60,7 @@ impl Packet {
             let (own, address) = (found.mac, Address::Packet(found.mac));
             Raw::new(NAME, address, Stations { own }, bound, intake, singles, 1)
         };
-        opened().map_err(|source| OpenError::raw(NAME, interface, source))
+        opened().map_err(|source| DeviceError::raw(NAME, interface, source))
     }
 }
 

@@ -34,7 +34,7 @@ use rustix::io::Errno;
 
 use crate::address::Address;
 use crate::device::Device;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::raw::{BoundInterface, Intake, Raw, Recipe};
 use crate::sys::packet::{PacketSocket, ReceiveRing};
 use crate::sys::{self, epoll_timer, ethtool, interface, virtio};
@@ -70,11 +70,11 @@ impl PacketV2 {
     /// When the interface is missing, not up, no Ethernet, or its MTU is too small; when it accepts
     /// no frames for another address than its own; when raw sockets are not allowed, or another
     /// station has the address.
-    pub fn open(interface: &str, settings: Settings) -> Result<Self, OpenError> {
+    pub fn open(interface: &str, settings: Settings) -> Result<Self, DeviceError> {
         let (bound, found) = BoundInterface::find(NAME, interface)?;
         let driver = ethtool::driver(interface).unwrap_or_default();
         if matches!(&driver[..], "macvlan" | "ipvlan") {
-            return Err(OpenError::OwnOnly { device: NAME, interface: interface.into(), driver });
+            return Err(DeviceError::OwnOnly { device: NAME, interface: interface.into(), driver });
         }
         let opened = || -> io::Result<_> {
             let mac = settings.mac.map_or_else(random_mac, Ok)?;
@@ -90,7 +90,7 @@ impl PacketV2 {
             let run = longest_run(intake.socket(), neighbours.to_self())?;
             Raw::new(NAME, Address::PacketV2(own.ip), neighbours, bound, intake, singles, run)
         };
-        let mut device = opened().map_err(|source| OpenError::raw(NAME, interface, source))?;
+        let mut device = opened().map_err(|source| DeviceError::raw(NAME, interface, source))?;
         if let Some(network) = settings.network {
             device.claim(interface, network.own())?;
         }
@@ -98,8 +98,8 @@ impl PacketV2 {
     }
 
     /// Makes sure that no other station has the address, and announces that this device has it.
-    fn claim(&mut self, interface: &str, ip: IpAddr) -> Result<(), OpenError> {
-        let taken = |by: String| OpenError::Taken {
+    fn claim(&mut self, interface: &str, ip: IpAddr) -> Result<(), DeviceError> {
+        let taken = |by: String| DeviceError::Taken {
             device: NAME,
             what: format!("{ip} on `{interface}`"),
             by: None,
@@ -107,7 +107,7 @@ impl PacketV2 {
             advice: "give the device another address, or none",
         };
         // The host itself does not hear what this device asks, and would not answer.
-        let system = |source| OpenError::raw(NAME, interface, source);
+        let system = |source| DeviceError::raw(NAME, interface, source);
         if let Some(holder) = interface::holder(ip).map_err(system)? {
             return Err(taken(format!("it is this host's own, on `{holder}`")));
         }

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use doorbell_core::wire::PathMtu;
 
 use crate::device::Trouble;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::sys::ethtool;
 use crate::sys::interface::Interface;
 
@@ -19,26 +19,26 @@ pub struct BoundInterface {
 
 impl BoundInterface {
     /// Looks up an Ethernet interface that must be fit for a device.
-    pub fn find(device: &'static str, name: &str) -> Result<(Self, Interface), OpenError> {
+    pub fn find(device: &'static str, name: &str) -> Result<(Self, Interface), DeviceError> {
         let (interface, found) = Self::of_any_kind(device, name)?;
         match found.ethernet {
             true => Ok((interface, found)),
-            false => Err(OpenError::NotEthernet { device, interface: interface.name }),
+            false => Err(DeviceError::NotEthernet { device, interface: interface.name }),
         }
     }
 
     /// Looks up an interface of any kind that must be fit for a device.
-    pub fn of_any_kind(device: &'static str, name: &str) -> Result<(Self, Interface), OpenError> {
-        let found =
-            Interface::named(name).map_err(|source| OpenError::interface(device, name, source))?;
+    pub fn of_any_kind(device: &'static str, name: &str) -> Result<(Self, Interface), DeviceError> {
+        let found = Interface::named(name)
+            .map_err(|source| DeviceError::interface(device, name, source))?;
         let interface: Box<str> = name.into();
         if !found.up {
-            return Err(OpenError::Down { device, interface });
+            return Err(DeviceError::Down { device, interface });
         }
         let (mtu, least) = (found.mtu, PathMtu::LEAST_INTERFACE as u32);
         match PathMtu::fitting(mtu as usize) {
             Some(mtu) => Ok((Self { name: interface, index: found.index, mtu }, found)),
-            None => Err(OpenError::SmallMtu { device, interface, mtu, least }),
+            None => Err(DeviceError::SmallMtu { device, interface, mtu, least }),
         }
     }
 

@@ -8,7 +8,7 @@ use super::limits::Limits;
 use super::link::{Link, Segment, Side};
 use super::message;
 use super::state::Shm;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::sys;
 use crate::sys::unix::{self, Socket};
 
@@ -19,7 +19,7 @@ impl Shm {
     /// # Errors
     /// When somebody has that name, or it is longer than 90 bytes, or empty, or has control
     /// characters in it.
-    pub fn join(name: &str) -> Result<Self, OpenError> {
+    pub fn join(name: &str) -> Result<Self, DeviceError> {
         Self::join_within(name, Limits::default())
     }
 
@@ -29,10 +29,10 @@ impl Shm {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn join_unique() -> Result<Self, OpenError> {
+    pub fn join_unique() -> Result<Self, DeviceError> {
         let drawn = sys::random().map_err(|source| {
             let what = "drawing a name".to_owned();
-            OpenError::System { device: "shm", what, source }
+            DeviceError::System { device: "shm", what, source }
         })?;
         Self::join(&format!("auto/{:016x}", u64::from_ne_bytes(drawn)))
     }
@@ -41,15 +41,15 @@ impl Shm {
     ///
     /// # Errors
     /// As [`join`](Self::join), and when the limits are out of range.
-    pub fn join_within(name: &str, limits: Limits) -> Result<Self, OpenError> {
+    pub fn join_within(name: &str, limits: Limits) -> Result<Self, DeviceError> {
         let what = || format!("the name `{name}`");
         if let Some(why) = message::not_a_name(name) {
-            return Err(OpenError::Name { device: "shm", name: name.into(), why });
+            return Err(DeviceError::Name { device: "shm", name: name.into(), why });
         }
         let mut joined = Self::new(name, limits)?;
         match joined.listen() {
             Ok(()) => Ok(joined),
-            Err(source) if source.kind() == io::ErrorKind::AddrInUse => Err(OpenError::Taken {
+            Err(source) if source.kind() == io::ErrorKind::AddrInUse => Err(DeviceError::Taken {
                 device: "shm",
                 what: what(),
                 by: Some(unix::holder(&listening(name))),
@@ -57,7 +57,7 @@ impl Shm {
                 advice: "take another, or end that process: a name is one process's at a time, \
                          whoever its user is",
             }),
-            Err(source) => Err(OpenError::System { device: "shm", what: what(), source }),
+            Err(source) => Err(DeviceError::System { device: "shm", what: what(), source }),
         }
     }
 
@@ -66,7 +66,7 @@ impl Shm {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn pair() -> Result<[Self; 2], OpenError> {
+    pub fn pair() -> Result<[Self; 2], DeviceError> {
         Self::pair_within(Limits::default())
     }
 
@@ -74,7 +74,7 @@ impl Shm {
     ///
     /// # Errors
     /// When the system refuses, or the limits are out of range.
-    pub fn pair_within(limits: Limits) -> Result<[Self; 2], OpenError> {
+    pub fn pair_within(limits: Limits) -> Result<[Self; 2], DeviceError> {
         static PAIRS: AtomicU64 = AtomicU64::new(0);
         let number = PAIRS.fetch_add(1, Ordering::Relaxed);
         let names = ["a", "b"].map(|end| format!("in-process/{number}/{end}"));
@@ -88,7 +88,7 @@ impl Shm {
             Ok(())
         };
         let what = "a pair".to_owned();
-        link().map_err(|source| OpenError::System { device: "shm", what, source })?;
+        link().map_err(|source| DeviceError::System { device: "shm", what, source })?;
         Ok(ends)
     }
 }

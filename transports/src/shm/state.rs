@@ -19,7 +19,7 @@ use crate::burst::Burst;
 use crate::clock::Clock;
 use crate::device::{Capabilities, Statistics};
 use crate::grant::UntakenGrants;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::sys::epoll::Epoll;
 use crate::sys::epoll_timer::EpollTimer;
 use crate::sys::unix::Socket;
@@ -84,10 +84,10 @@ pub struct Shm {
 }
 
 impl Shm {
-    pub(super) fn new(name: &str, limits: Limits) -> Result<Self, OpenError> {
+    pub(super) fn new(name: &str, limits: Limits) -> Result<Self, DeviceError> {
         let system = |what: &str, source| {
             let what = what.to_owned();
-            OpenError::System { device: "shm", what, source }
+            DeviceError::System { device: "shm", what, source }
         };
         let sizes = (ring::FEWEST as usize * 64)..=(ring::MOST as usize * 64);
         if !(1..=links::MOST).contains(&limits.peers)

@@ -4,28 +4,28 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::address::{Address, ReachError};
-use crate::open::OpenError;
+use crate::open::DeviceError;
 
 /// The name of the device, which addresses and errors begin with.
 pub const NAME: &str = "udp";
 
 /// The error of an address that the system does not give to this device.
-pub fn refused(own: SocketAddr, source: io::Error) -> OpenError {
+pub fn refused(own: SocketAddr, source: io::Error) -> DeviceError {
     match source.kind() {
-        io::ErrorKind::AddrInUse => OpenError::Taken {
+        io::ErrorKind::AddrInUse => DeviceError::Taken {
             device: NAME,
             what: own.to_string(),
             by: None,
             source,
             advice: "name another port, or port 0, for the system to choose one",
         },
-        io::ErrorKind::PermissionDenied => OpenError::Privilege {
+        io::ErrorKind::PermissionDenied => DeviceError::Privilege {
             device: NAME,
             what: own.to_string(),
             source,
             advice: "ports above 1023 are everybody's",
         },
-        _ => OpenError::System { device: NAME, what: format!("at {own}"), source },
+        _ => DeviceError::System { device: NAME, what: format!("at {own}"), source },
     }
 }
 

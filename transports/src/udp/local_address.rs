@@ -12,7 +12,7 @@ use super::error::{NAME, no_route};
 use super::headers;
 use crate::address::{Address, ReachError};
 use crate::host_name::HostName;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::sys::interface;
 use crate::sys::udp::UdpSocket;
 
@@ -23,15 +23,15 @@ const BEYOND_V6: Ipv6Addr = Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1);
 
 /// Finds the address that a wildcard stands for: the one that this machine's default route leaves
 /// from; without such a route the first of an interface that is up; or else loopback's.
-pub(super) fn behind_wildcard(wildcard: SocketAddr) -> Result<SocketAddr, OpenError> {
+pub(super) fn behind_wildcard(wildcard: SocketAddr) -> Result<SocketAddr, DeviceError> {
     let what = || format!("looking for the address that {wildcard} stands for");
-    let system = |source| OpenError::System { device: NAME, what: what(), source };
+    let system = |source| DeviceError::System { device: NAME, what: what(), source };
     let routed = by_default_route(wildcard).map_err(system)?;
     let chosen = match routed {
         Some(ip) => Some(ip),
         None => of_an_interface(wildcard).map_err(system)?,
     };
-    let none = || OpenError::NoFamily { device: NAME, wildcard: wildcard.ip() };
+    let none = || DeviceError::NoFamily { device: NAME, wildcard: wildcard.ip() };
     chosen.map(|ip| SocketAddr::new(ip, wildcard.port())).ok_or_else(none)
 }
 
@@ -108,19 +108,19 @@ fn is_for_others(ip: IpAddr) -> bool {
 /// Finds the address of this machine's that a host name stands for. Of several, addresses that
 /// other machines can reach go before loopback's, and IPv4 before IPv6, whatever the resolver's
 /// order: so both ends of a connection that are opened by name agree on the family.
-pub(super) fn behind_name(host: &HostName) -> Result<SocketAddr, OpenError> {
+pub(super) fn behind_name(host: &HostName) -> Result<SocketAddr, DeviceError> {
     let found = host.look_up()?;
     let what = || format!("looking for the addresses of `{}` on the interfaces", host.name());
     let mut own = Vec::new();
     for &address in &found {
         let holder = interface::holder(address.ip());
-        let system = |source| OpenError::System { device: NAME, what: what(), source };
+        let system = |source| DeviceError::System { device: NAME, what: what(), source };
         if holder.map_err(system)?.is_some() {
             own.push(address);
         }
     }
     own.sort_by_key(|address| (!is_for_others(address.ip()), address.is_ipv6()));
-    own.first().copied().ok_or_else(|| OpenError::ElsewhereNamed {
+    own.first().copied().ok_or_else(|| DeviceError::ElsewhereNamed {
         device: NAME,
         name: host.name().into(),
         found: found.iter().map(SocketAddr::ip).collect(),

@@ -7,7 +7,7 @@ use super::state::Udp;
 use super::{headers, local_address};
 use crate::address::ReachError;
 use crate::host_name::HostName;
-use crate::open::OpenError;
+use crate::open::DeviceError;
 use crate::raw::BoundInterface;
 use crate::sys::interface;
 use crate::sys::udp::UdpSocket;
@@ -19,14 +19,15 @@ impl Udp {
     /// # Errors
     /// When no interface here has the address, or the interface is down or its MTU too small; when
     /// somebody has the port; when there is no address that the wildcard could stand for.
-    pub fn open(own: SocketAddr) -> Result<Self, OpenError> {
+    pub fn open(own: SocketAddr) -> Result<Self, DeviceError> {
         let own =
             if own.ip().is_unspecified() { local_address::behind_wildcard(own)? } else { own };
-        let system = |source| OpenError::System { device: NAME, what: format!("at {own}"), source };
+        let system =
+            |source| DeviceError::System { device: NAME, what: format!("at {own}"), source };
         let listener = UdpSocket::open(own).map_err(system)?;
         let nobodys = || {
             let (address, there) = (own.ip(), interface::addresses());
-            OpenError::NoAddress { device: NAME, address, there }
+            DeviceError::NoAddress { device: NAME, address, there }
         };
         let holder = interface::holder(own.ip()).map_err(system)?.ok_or_else(nobodys)?;
         let (interface, found) = BoundInterface::of_any_kind(NAME, &holder)?;
@@ -42,7 +43,7 @@ impl Udp {
     /// # Errors
     /// When the resolver does not know the name, or none of its addresses is this machine's; and as
     /// [`open`](Self::open).
-    pub fn open_named(host: &HostName) -> Result<Self, OpenError> {
+    pub fn open_named(host: &HostName) -> Result<Self, DeviceError> {
         Self::open(Self::own_address(host)?)
     }
 
@@ -51,7 +52,7 @@ impl Udp {
     ///
     /// # Errors
     /// When the resolver does not know the name, or none of its addresses is this machine's.
-    pub fn own_address(host: &HostName) -> Result<SocketAddr, OpenError> {
+    pub fn own_address(host: &HostName) -> Result<SocketAddr, DeviceError> {
         local_address::behind_name(host)
     }
 

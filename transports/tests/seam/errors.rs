@@ -4,7 +4,7 @@ use std::io;
 
 use doorbell_kit::chain;
 use doorbell_transports::sharing::SharingError;
-use doorbell_transports::{GrantError, LookUpError, OpenError, ReachError, Spec};
+use doorbell_transports::{DeviceError, GrantError, LookUpError, ReachError, Spec};
 
 fn refused() -> io::Error {
     io::Error::from_raw_os_error(24)
@@ -17,10 +17,15 @@ fn no_error_says_what_its_cause_says() {
     let (what, advice) = (|| "a raw socket".to_owned(), "use another");
     let source = refused;
     for why in [
-        OpenError::NoInterface { device, interface: interface(), there: vec![], source: source() },
-        OpenError::Privilege { device, what: what(), source: source(), advice },
-        OpenError::Taken { device, what: what(), by: None, source: source(), advice },
-        OpenError::System { device, what: what(), source: source() },
+        DeviceError::NoInterface {
+            device,
+            interface: interface(),
+            there: vec![],
+            source: source(),
+        },
+        DeviceError::Privilege { device, what: what(), source: source(), advice },
+        DeviceError::Taken { device, what: what(), by: None, source: source(), advice },
+        DeviceError::System { device, what: what(), source: source() },
     ] {
         let told = chain(&why);
         assert!(told.ends_with(&refused().to_string()), "{told}");
@@ -37,7 +42,7 @@ fn no_error_says_what_its_cause_says() {
     }
     let (name, interface) = ("nonesuch".into(), None);
     let why = LookUpError::Failed { name, interface, source: source() };
-    let told = chain(&OpenError::from(why));
+    let told = chain(&DeviceError::from(why));
     assert!(told.ends_with(&refused().to_string()), "{told}");
 }
 

@@ -55,7 +55,7 @@ fn until_enough<T, E: std::error::Error>(open: impl Fn() -> Result<T, E>) {
     panic!("{ENOUGH} are not enough");
 }
 
-fn open(spec: &str) -> Result<doorbell_transports::AnyDevice, doorbell_transports::OpenError> {
+fn open(spec: &str) -> Result<doorbell_transports::AnyDevice, doorbell_transports::DeviceError> {
     spec.parse::<Spec>().expect("a device").open(Default::default())
 }
 

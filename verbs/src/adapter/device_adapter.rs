@@ -15,7 +15,7 @@ use super::closed::Closed;
 use super::interface::{Adapter, Turned};
 use super::traffic::Traffic;
 use crate::control::Control;
-use crate::error::NicError;
+use crate::error::OpenError;
 
 /// How many turns pass between looks at the clock while nothing arrives.
 const TURNS_A_LOOK: u32 = 64;
@@ -351,8 +351,8 @@ impl<D: Device> Adapter for DeviceAdapter<D> {
         self.device.peer_process(link)
     }
 
-    fn close(&mut self) -> Result<Box<dyn Adapter>, NicError> {
-        let opening = |source| NicError::System { what: "closing the device", source };
+    fn close(&mut self) -> Result<Box<dyn Adapter>, OpenError> {
+        let opening = |source| OpenError::System { what: "closing the device", source };
         let closed = Closed::in_place_of(&mut self.device).map_err(opening)?;
         let nobodys = Control::without_connections(self.control.mtu)?;
         let mut control = std::mem::replace(&mut self.control, nobodys);

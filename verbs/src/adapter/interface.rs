@@ -11,7 +11,7 @@ use doorbell_transports::{
 };
 
 use crate::control::Control;
-use crate::error::NicError;
+use crate::error::OpenError;
 
 /// The outcome of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -97,5 +97,5 @@ pub(crate) trait Adapter: Send {
     fn peer_process(&mut self, link: PathId) -> Option<PeerProcess>;
 
     /// Moves the NIC to a closed device. When the old adapter is dropped, its device is closed.
-    fn close(&mut self) -> Result<Box<dyn Adapter>, NicError>;
+    fn close(&mut self) -> Result<Box<dyn Adapter>, OpenError>;
 }

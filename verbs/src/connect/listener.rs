@@ -9,6 +9,7 @@ use doorbell_core::wire::ServiceId;
 use super::incoming::Incoming;
 use crate::control::{ControlOp, Listening, RequestQueue};
 use crate::error::ListenRefused;
+use crate::name::Name;
 use crate::nic::Nic;
 use crate::sync::wakers::Wakers;
 use crate::sync::{Mutex, locked};
@@ -78,6 +79,11 @@ impl fmt::Debug for Listener {
 }
 
 impl Listener {
+    /// Returns the name that peers [connect](crate::Domain::connect) to.
+    pub fn name(&self) -> Name {
+        Name::at(self.nic.address().to_string(), self.service.0)
+    }
+
     /// Returns the service.
     pub fn service(&self) -> ServiceId {
         self.service

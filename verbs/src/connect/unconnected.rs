@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
-use doorbell_core::wire::{Qpn, ServiceId};
+use doorbell_core::wire::Qpn;
 use tracing::Instrument;
 use tracing::field::Empty;
 
@@ -11,6 +11,7 @@ use super::connection::Connection;
 use super::incoming::Incoming;
 use crate::error::ConnectError;
 use crate::link::Private;
+use crate::name::{Name, NameError};
 
 /// The kind of a queue pair, which it has once connected: a [`QueuePair`](crate::QueuePair) or
 /// [`Queues`](crate::Queues).
@@ -66,13 +67,14 @@ impl<K: Kind> Unconnected<K> {
         K::join(ends, self.connection.clone())
     }
 
-    /// Asks the listener of a service at an address for a connection, with up to 92 bytes of
-    /// private data. Returns the queue pair, and the private data of the answer.
+    /// Asks the listener of a name for a connection, with up to 92 bytes of private data. Returns
+    /// the queue pair, and the private data of the answer.
     ///
-    /// The address is what the peer's [`Nic::address`](crate::Nic::address) returns, as text. On
-    /// `udp` it may name a host: `udp:node7:5000`, or `udp:node7` at port 4791. The system's
-    /// resolver looks the name up, on a thread that may block. Of its results, the first address of
-    /// the same family as this NIC's is used.
+    /// The name is what the peer's [`Listener::name`](crate::Listener::name) returns: the
+    /// [address](crate::Nic::address) of its NIC, and a service. On `udp` the address may name a
+    /// host: `udp:node7:5000`, or `udp:node7` at port 4791. The system's resolver looks the name
+    /// up, on a thread that may block. Of its results, the first address of the same family as this
+    /// NIC's is used.
     ///
     /// A peer whose device takes only smaller packets than this NIC's is asked again with those.
     ///
@@ -93,12 +95,12 @@ impl<K: Kind> Unconnected<K> {
     /// the private data is too long. To give up earlier, drop the future: the peer is told.
     pub async fn connect(
         self,
-        to: &str,
-        service: ServiceId,
+        name: impl TryInto<Name, Error: Into<NameError>>,
         private: &[u8],
     ) -> Result<(K, Private), ConnectError> {
         self.connection.is_made_in_band()?;
-        let qpn = self.qpn();
+        let name: Name = name.try_into().map_err(Into::into)?;
+        let (to, service, qpn) = (name.address(), name.service(), self.qpn());
         let span = tracing::debug_span!("connect", to, %service, %qpn, peer = Empty);
         let told = self.connection.ask(to, service, private).instrument(span.clone()).await?;
         // The peer was not known when the span began.

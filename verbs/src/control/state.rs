@@ -23,7 +23,7 @@ use super::listeners::Listeners;
 use super::operations::ControlQueue;
 use super::paths::Paths;
 use crate::dispatch::{AsyncEvent, Dispatcher, ReaderWaker};
-use crate::error::NicError;
+use crate::error::OpenError;
 use crate::link::{Link, Way};
 
 /// The control plane of a NIC: a software NIC, its connection manager, and the objects that
@@ -129,7 +129,7 @@ impl Control {
     }
 
     /// Makes a control plane without connections, with room for one queue pair.
-    pub fn without_connections(mtu: PathMtu) -> Result<Self, NicError> {
+    pub fn without_connections(mtu: PathMtu) -> Result<Self, OpenError> {
         let seed = || Seed::from_number(0);
         let config = nic::Config { queue_pairs: 1, registrations: 1, ..nic::Config::default() };
         let mut nic = Nic::new(config, seed())?;

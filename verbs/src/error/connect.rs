@@ -1,16 +1,16 @@
-//! The errors of connecting and of listening.
+//! The error of connecting.
 
+use std::error::Error;
 use std::time::Duration;
 
-use doorbell_core::cm::{ConnectionError, ListenError, Silent, Why};
+use super::unwelcome::Unwelcome;
+use crate::link::Private;
+use crate::name::NameError;
+use doorbell_core::cm::{ConnectionError, Silent, Why};
 use doorbell_core::nic::{ChangeError, ResourceError};
 use doorbell_core::wire::cm::RejectReason;
 use doorbell_core::wire::{Qpn, ServiceId};
-use doorbell_transports::sharing::ServiceError;
 use doorbell_transports::{Address, AddressError, LookUpError, ReachError};
-use thiserror::Error;
-
-use crate::link::Private;
 
 /// The peer's address and the service that a connection is for, as errors name them.
 pub(crate) struct Target {
@@ -18,9 +18,16 @@ pub(crate) struct Target {
     pub service: ServiceId,
 }
 
-/// The error of a connection that was not established.
-#[derive(Debug, Error)]
+/// The error of a connection that was not established, on any floor.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
+    /// The text is no name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// No name was given.
+    #[error("connecting to an endpoint: no name was given")]
+    NoName,
     /// The text is not an address.
     #[error(transparent)]
     Address(#[from] AddressError),
@@ -137,6 +144,68 @@ pub enum ConnectError {
     /// No queue pair could be made for the connection.
     #[error(transparent)]
     Resource(#[from] ResourceError),
+    /// The endpoint here has no room for another peer.
+    #[error("connecting to {name}: this endpoint has no room for another peer")]
+    NoRoom {
+        /// The name of the peer.
+        name: String,
+        /// The resource that is used up.
+        #[source]
+        why: Box<dyn Error + Send + Sync>,
+    },
+    /// The peer was reached, and is no peer of this endpoint.
+    #[error("connecting to {name}: {why}")]
+    Unwelcome {
+        /// The name of the peer.
+        name: String,
+        /// The reason.
+        why: Unwelcome,
+    },
+    /// The peer has gone, or does not answer what endpoints ask each other, before the connection
+    /// was of use.
+    #[error("connecting to {name}: it was connected to, and then lost")]
+    Lost {
+        /// The name of the peer.
+        name: String,
+        /// The error of the question that the peer did not answer.
+        #[source]
+        why: Box<dyn Error + Send + Sync>,
+    },
+    /// A peer is mapped at the place already.
+    #[error(
+        "connecting to {name}: place {index} is taken by {}: unmap that first, or take another place",
+        if .there == .name { "this same peer" } else { .there.as_str() }
+    )]
+    Taken {
+        /// The name of the peer that was to be mapped.
+        name: String,
+        /// The index of the place.
+        index: usize,
+        /// The name of the peer that is mapped there.
+        there: String,
+    },
+    /// The endpoint's table of peers has no such place.
+    #[error(
+        "connecting to {name} at place {index}: this endpoint has the places below {most}: configure \
+         more of them (`EndpointConfig::places`), or take one of these"
+    )]
+    Place {
+        /// The name of the peer that was to be mapped.
+        name: String,
+        /// The index of the place.
+        index: usize,
+        /// The number of places.
+        most: usize,
+    },
+    /// The endpoint here has ended meanwhile.
+    #[error(
+        "connecting to {name}: the endpoint here has ended: it was closed or dropped, or its runtime has \
+         ended"
+    )]
+    Closed {
+        /// The name of the peer.
+        name: String,
+    },
 }
 
 fn hint(reason: RejectReason) -> &'static str {
@@ -209,6 +278,17 @@ fn of_loopback(peer: &str) -> &'static str {
 }
 
 impl ConnectError {
+    /// Returns whether another attempt must fail, too, unless one of the two programs is changed.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Name(_) | Self::NoName => true,
+            // Another program may be there for a while.
+            Self::Unwelcome { why: Unwelcome::Refused(_) | Unwelcome::OtherKind(_), .. } => false,
+            Self::Unwelcome { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn of(why: Why, Target { peer, service }: Target) -> Self {
         match why {
             Why::Refused { reason, private, .. } => {
@@ -222,18 +302,4 @@ impl ConnectError {
             Why::Stale => Self::Stale { peer, service },
         }
     }
-}
-
-/// The error of a service that can't be listened to.
-#[derive(Debug, Error)]
-pub enum ListenRefused {
-    /// The connection manager has refused the listener.
-    #[error(transparent)]
-    Manager(#[from] ListenError),
-    /// The other processes of the interface could not be asked for the service.
-    #[error(transparent)]
-    Service(#[from] ServiceError),
-    /// Another process of the interface listens to the service.
-    #[error("service {0} is listened to by another process of this interface")]
-    Taken(ServiceId),
 }

@@ -1,21 +1,31 @@
 //! The errors of this crate. Each says what was tried, what was found, and where possible what to
 //! do.
 //!
-//! This folder knows the state of a connection, which many errors name, and nothing else.
+//! [`OpenError`], [`ConnectError`] and [`CloseError`] are those of endpoints of all floors above,
+//! too. This folder knows names and the state of a connection, which many errors tell, and nothing
+//! else.
 
+mod close;
 mod connect;
 mod failed;
+mod listen;
 mod map;
 mod open;
+mod register;
+mod unwelcome;
 
-use doorbell_core::nic::{PostError, ReceiveRequest, TableFull};
+use doorbell_core::nic::{PostError, ReceiveRequest};
 use thiserror::Error;
 
+pub use close::{CloseError, GivenUp, WhyGivenUp, ending_text};
+pub use connect::ConnectError;
 pub(crate) use connect::Target;
-pub use connect::{ConnectError, ListenRefused};
 pub use failed::{Failed, FailedWhy};
+pub use listen::ListenRefused;
 pub use map::MapError;
-pub use open::NicError;
+pub use open::OpenError;
+pub use register::RegisterError;
+pub use unwelcome::Unwelcome;
 
 /// The error of a receive that was not posted.
 #[derive(Debug, Error)]
@@ -25,15 +35,4 @@ pub struct PostReceiveError {
     pub why: PostError,
     /// The receive, with its buffer.
     pub request: Box<ReceiveRequest>,
-}
-
-/// The error of registering memory, or of revoking a registration.
-#[derive(Debug, Error)]
-pub enum RegisterError {
-    /// The NIC's table of registrations is full.
-    #[error(transparent)]
-    Full(#[from] TableFull),
-    /// The registration was revoked before, through another handle.
-    #[error("this registration was revoked already, by another handle to it")]
-    Revoked,
 }

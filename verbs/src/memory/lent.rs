@@ -17,7 +17,7 @@ use crate::work::RemoteMemory;
 /// # use bytes::Bytes;
 /// # use doorbell_verbs::{Config, Nic};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let nic = Nic::open(&format!("shm:lent/{}", std::process::id()), Config::default())?;
+/// # let nic = Nic::builder().open_blocking(&format!("shm:lent/{}", std::process::id()))?;
 /// let bytes = Bytes::from(vec![7; 1000]);
 /// let lent = nic.domain().lend(bytes.clone())?;
 /// assert_eq!(lent.remote().len(), 1000);

@@ -29,7 +29,7 @@ use crate::nic::Nic;
 /// # use doorbell_verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let open = |end| Nic::open(&format!("shm:mapped-{}/{end}", std::process::id()), Config::default());
+/// # let open = |end| Nic::open(&format!("shm:mapped-{}/{end}", std::process::id())).await;
 /// # let (near, far) = (open(0)?, open(1)?);
 /// # let mut listener = far.listen(ServiceId(1)).await?;
 /// # let own = near.domain().queue_pair(&QueuePairConfig::default())?;

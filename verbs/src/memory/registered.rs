@@ -24,7 +24,7 @@ use crate::work::RemoteMemory;
 /// ```
 /// # use doorbell_verbs::{Config, Nic, Region, Rights};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let nic = Nic::open(&format!("shm:memory/{}", std::process::id()), Config::default())?;
+/// # let nic = Nic::builder().open_blocking(&format!("shm:memory/{}", std::process::id()))?;
 /// let memory = nic.domain().register(Region::new(4096), Rights::REMOTE)?;
 /// memory.write_at(0, b"to be read by a peer")?;
 /// let key = memory.remote().to_string(); // for the peer, by whatever way

@@ -15,19 +15,18 @@ use crate::waiting::block_on;
 /// of them, and the last object that was made with it, is dropped.
 ///
 /// ```
-/// use doorbell_verbs::{Config, Nic, ServiceId};
+/// use doorbell_verbs::{Nic, ServiceId};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let name = |end| format!("shm:nic-example/{end}/{}", std::process::id());
-/// # let (here, there) = (name(0), name(1));
-/// let server = Nic::open(&there, Config::default())?; // "shm:job/1", "udp:192.0.2.7", …
+/// let server = Nic::open("shm").await?; // or "udp:192.0.2.7", "packet:eth0", …
 /// let mut listener = server.listen(ServiceId(7)).await?;
-/// let client = Nic::open(&here, Config::default())?;
+/// let name = listener.name();
+/// let client = Nic::open("shm").await?;
 ///
 /// let (one, other) = (client.domain(), server.domain());
 /// let accepted = async { listener.accept().await.accept(&other).await };
-/// let (asked, accepted) = tokio::join!(one.connect(&there, ServiceId(7)), accepted);
+/// let (asked, accepted) = tokio::join!(one.connect(&name), accepted);
 /// let (asked, accepted) = (asked?, accepted?);
 ///
 /// let receives = accepted.recv(Vec::with_capacity(64));
@@ -142,13 +141,18 @@ impl Nic {
     }
 
     /// Ends all connections, tells the peers, and closes the device, whose address can be opened
-    /// again when this returns. Handles that are left reach nobody any more. This serves layers of
-    /// this workspace that have opened the NIC for themselves, and of which a task may still have a
-    /// handle when they end.
+    /// again when this returns. Handles that are left reach nobody any more. A NIC that nobody has
+    /// closed is closed with its last handle.
     ///
     /// In a handler that holds the NIC, the device is closed with the last handle instead.
+    pub async fn close(&self) {
+        self.close_blocking();
+    }
+
+    /// Closes the NIC as [`close`](Self::close) does. For layers of this workspace that end where
+    /// they can't await, and of which a task may still have a handle then.
     #[doc(hidden)]
-    pub fn close(&self) {
+    pub fn close_blocking(&self) {
         self.engine().close();
     }
 

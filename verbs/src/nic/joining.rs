@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use doorbell_transports::Trouble;
 use doorbell_transports::sharing::{Event as Shares, Membership};
 
-use crate::error::NicError;
+use crate::error::OpenError;
 
 /// How long the other processes of an interface have to answer.
 const SHARING: Duration = Duration::from_secs(3);
@@ -19,7 +19,7 @@ pub(super) struct Joining {
 }
 
 impl Joining {
-    pub fn new(interface: &str) -> Result<Self, NicError> {
+    pub fn new(interface: &str) -> Result<Self, OpenError> {
         Ok(Self { sharing: Membership::of_interface(interface)?, since: Instant::now() })
     }
 
@@ -27,7 +27,7 @@ impl Joining {
     ///
     /// # Errors
     /// Returns an error when they have not answered for too long.
-    pub fn is_welcome(&mut self) -> Result<bool, NicError> {
+    pub fn is_welcome(&mut self) -> Result<bool, OpenError> {
         loop {
             match self.sharing.turn() {
                 Some(Shares::Welcome) => return Ok(true),
@@ -38,7 +38,7 @@ impl Joining {
                 }
                 None => {
                     let found = io::Error::from(io::ErrorKind::TimedOut).to_string();
-                    return Err(NicError::Alone(self.sharing.trouble().unwrap_or(Trouble {
+                    return Err(OpenError::Alone(self.sharing.trouble().unwrap_or(Trouble {
                         what: "sharing an interface".to_owned(),
                         found,
                         advice: "look for processes there that have stopped",

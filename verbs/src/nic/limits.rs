@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorbell_core::nic::{KeepAlive, Numbering};
 
 use super::config::Config;
-use crate::error::NicError;
+use crate::error::OpenError;
 
 /// The most registrations: a key has that many places besides the bits that nobody can guess.
 const MOST_REGISTRATIONS: usize = 1 << 20;
@@ -20,7 +20,7 @@ const MOST_COMPLETIONS: usize = 1 << 24;
 
 impl Config {
     /// Returns an error if any field has a value that can't be used for a NIC with this numbering.
-    pub(crate) fn check(&self, numbering: Numbering) -> Result<(), NicError> {
+    pub(crate) fn check(&self, numbering: Numbering) -> Result<(), OpenError> {
         let bits = 24_u32.saturating_sub(numbering.tag_bits.saturating_add(numbering.shard_bits));
         let most_pairs = 1 << bits;
         within(
@@ -74,7 +74,7 @@ fn within<T: PartialOrd + fmt::Display>(
     found: T,
     (least, most): (T, T),
     why: &'static str,
-) -> Result<(), NicError> {
+) -> Result<(), OpenError> {
     if least <= found && found <= most {
         return Ok(());
     }
@@ -82,7 +82,7 @@ fn within<T: PartialOrd + fmt::Display>(
         true => format!("at least {least}"),
         false => format!("at most {most}"),
     };
-    Err(NicError::Config { field, found: found.to_string(), allowed, why })
+    Err(OpenError::Config { field, found: found.to_string(), allowed, why })
 }
 
 #[cfg(all(test, not(verbs_loom)))]

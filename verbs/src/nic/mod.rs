@@ -4,6 +4,7 @@
 //! engine over them, and hands out [`Nic`] handles, through which the folders above reach both.
 //! Those folders add methods to `Nic` and [`Domain`] for the objects that they make.
 
+mod builder;
 mod config;
 mod domain;
 mod handle;
@@ -15,6 +16,7 @@ mod polled_wait;
 mod statistics;
 mod waits;
 
+pub use builder::NicBuilder;
 pub use config::{Config, Progress};
 pub use domain::Domain;
 pub use handle::Nic;

@@ -6,7 +6,7 @@ use std::thread;
 
 use doorbell_transports::floor::naming_limits;
 use doorbell_transports::udp::Udp;
-use doorbell_transports::{Address, AddressError, HostName, LookUpError, OpenError};
+use doorbell_transports::{Address, AddressError, DeviceError, HostName, LookUpError};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -28,7 +28,7 @@ pub(crate) async fn find(own: &Address, text: &str) -> Result<Address, ConnectEr
 }
 
 /// Looks up the address of this machine that a host name stands for, on a thread that may block.
-pub(super) async fn find_own(host: HostName) -> Result<SocketAddr, OpenError> {
+pub(super) async fn find_own(host: HostName) -> Result<SocketAddr, DeviceError> {
     let failed = interrupted(&host);
     let found = aside(move || Udp::own_address(&host)).await;
     found.unwrap_or_else(|why| Err(failed(why).into()))

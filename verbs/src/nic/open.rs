@@ -20,7 +20,7 @@ use super::joining::Joining;
 use super::names::find_own;
 use crate::adapter::{Adapter, DeviceAdapter};
 use crate::control::{Control, ControlConfig, ControlQueue};
-use crate::error::NicError;
+use crate::error::OpenError;
 use crate::progress::{Pacing, ProgressEngine, WatchTimer};
 
 /// How often, at least, a peer is asked for patience within the time that a program has to decide:
@@ -31,53 +31,12 @@ const PLEAS: u32 = 14;
 const MOST_HALF_OPEN: usize = 1024;
 
 impl Nic {
-    /// Opens a device by name. Called in a Tokio runtime, that runtime runs the NIC when no task
-    /// waits.
-    ///
-    /// | name | device |
-    /// |---|---|
-    /// | `shm:job/0` | shared memory with processes of this machine, joined by that name |
-    /// | `shm` | shared memory, joined by a name that nobody else has |
-    /// | `udp:192.0.2.7`, `udp:[::1]:5000` | a UDP socket at one of this machine's addresses, RoCE v2 |
-    /// | `udp:node7:5000`, `udp:localhost` | the same at an address that a host name stands for |
-    /// | `udp:0.0.0.0:5000`, `udp:[::]` | the same at the address by which other machines come |
-    /// | `packet:eth0` | raw Ethernet on that interface, RoCE v1 |
-    /// | `packet-v2:eth0` | the same, RoCE v2, with an IPv6 address of its own |
-    /// | `packet-v2:eth0,192.0.2.7/24` | the same with that address, in a network of 24 bits |
-    ///
-    /// The UDP port is RoCE's own, 4791, if none is named; for port 0, the system chooses one.
-    /// [`address`](Self::address) returns the actual address, for peers to use.
-    ///
-    /// A NIC has one address, even if it is opened at a wildcard:
-    /// [one](doorbell_transports::udp#wildcards) at which other machines reach it. Processes of
-    /// this machine must use that address, too.
-    ///
-    /// A host name must be one of this machine's. Of its addresses, one that is not a loopback
-    /// address is preferred, and an IPv4 address to an IPv6 address. The name is looked up before
-    /// this returns, which blocks the thread for as long as the system's resolver takes. An address
-    /// never blocks. Asynchronous code uses [`open_async`](Self::open_async).
-    ///
-    /// # Errors
-    /// Returns an error when the name is none of these, the device can't be opened, or the
-    /// configuration can't be used. The error says what to do.
-    ///
-    /// # Panics
-    /// Panics in a runtime that was built without I/O.
-    pub fn open(spec: &str, config: Config) -> Result<Self, NicError> {
-        Self::open_as(spec.parse()?, config)
+    pub(super) fn open_blocking(device: &str, config: Config) -> Result<Self, OpenError> {
+        Self::open_as(device.parse()?, config)
     }
 
-    /// Opens a device by name as [`open`](Self::open) does, for asynchronous code. A host name is
-    /// looked up on a thread that may block. While this waits for other NICs of an interface, other
-    /// tasks run, of which one may run such a NIC.
-    ///
-    /// # Errors
-    /// Returns an error as [`open`](Self::open) does.
-    ///
-    /// # Panics
-    /// Panics as [`open`](Self::open) does.
-    pub async fn open_async(spec: &str, config: Config) -> Result<Self, NicError> {
-        match spec.parse()? {
+    pub(super) async fn open_async(device: &str, config: Config) -> Result<Self, OpenError> {
+        match device.parse()? {
             Spec::UdpNamed(host) => Self::open_as(Spec::Udp(find_own(host).await?), config),
             Spec::Packet(interface) => {
                 let mut joining = Joining::new(&interface)?;
@@ -90,7 +49,7 @@ impl Nic {
         }
     }
 
-    fn open_as(spec: Spec, config: Config) -> Result<Self, NicError> {
+    fn open_as(spec: Spec, config: Config) -> Result<Self, OpenError> {
         let own = Numbering::default();
         match spec {
             Spec::Shm(Some(name)) => Self::build(Shm::join(&name)?, own, None, config),
@@ -111,28 +70,24 @@ impl Nic {
         }
     }
 
-    fn over_packet(interface: &str, sharing: Membership, config: Config) -> Result<Self, NicError> {
+    fn over_packet(
+        interface: &str,
+        sharing: Membership,
+        config: Config,
+    ) -> Result<Self, OpenError> {
         let numbering = sharing.numbering();
         let device = Packet::open(interface, numbering)?;
         let device = if config.offload { device } else { device.without_offload() };
         Self::build(device, numbering, Some(sharing), config)
     }
 
-    fn over_sockets(device: Udp, config: Config) -> Result<Self, NicError> {
+    fn over_sockets(device: Udp, config: Config) -> Result<Self, OpenError> {
         let device = if config.offload { device } else { device.without_offload() };
         let device = if config.strangers { device } else { device.without_strangers() };
         Self::build(device, Numbering::default(), None, config)
     }
 
-    /// Builds a NIC over any device: a [wrapper](doorbell_transports::wrap), a simulated network's
-    /// device, or one of your own.
-    ///
-    /// # Errors
-    /// Returns an error when the configuration can't be used.
-    ///
-    /// # Panics
-    /// Panics as [`open`](Self::open) does.
-    pub fn over(device: impl Device, config: Config) -> Result<Self, NicError> {
+    pub(super) fn over(device: impl Device, config: Config) -> Result<Self, OpenError> {
         Self::build(device, Numbering::default(), None, config)
     }
 
@@ -141,7 +96,7 @@ impl Nic {
         numbering: Numbering,
         sharing: Option<Membership>,
         config: Config,
-    ) -> Result<Self, NicError> {
+    ) -> Result<Self, OpenError> {
         config.check(numbering)?;
         let Capabilities { mtu, lossless, run, .. } = *device.capabilities();
         let owner = sharing.is_none();
@@ -190,8 +145,8 @@ impl Nic {
         adapter: Box<dyn Adapter>,
         operations: Arc<ControlQueue>,
         config: &Config,
-    ) -> Result<Self, NicError> {
-        let system = |what| move |source| NicError::System { what, source: naming_limits(source) };
+    ) -> Result<Self, OpenError> {
+        let system = |what| move |source| OpenError::System { what, source: naming_limits(source) };
         let simulated = adapter.capabilities().simulated;
         let watched = adapter.watched();
         let watch =
@@ -221,12 +176,12 @@ impl Seeds {
     }
 
     /// Returns a seed from the system, or the seed number `which` of a test's run.
-    fn seed(&self, which: u64) -> Result<Seed, NicError> {
+    fn seed(&self, which: u64) -> Result<Seed, OpenError> {
         match self.0 {
             Some(number) => Ok(Seed::from_number(number.wrapping_mul(2).wrapping_add(which))),
             None => doorbell_transports::random()
                 .map(Seed)
-                .map_err(|source| NicError::System { what: "getting random numbers", source }),
+                .map_err(|source| OpenError::System { what: "getting random numbers", source }),
         }
     }
 }

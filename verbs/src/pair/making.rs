@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use doorbell_core::nic::{self, Memory, ResourceError};
-use doorbell_core::wire::ServiceId;
 
 use super::config::QueuePairConfig;
 use super::queue_pair::QueuePair;
@@ -13,7 +12,8 @@ use crate::connect::{Connection, Incoming, Kind, Unconnected, sealed};
 use crate::dispatch::Dispatcher;
 use crate::error::{ConnectError, PostReceiveError};
 use crate::link::{Link, Private, Terms};
-use crate::nic::Domain;
+use crate::name::{Name, NameError};
+use crate::nic::{Domain, Nic};
 
 /// The part of a [`QueuePair`] that exists before it is connected.
 pub struct Pending(pub(crate) Arc<Dispatcher>);
@@ -77,16 +77,33 @@ impl Domain {
         })
     }
 
-    /// Makes a queue pair, and connects it with the listener of a service at an address such as
-    /// `udp:192.0.2.8:5000`, `udp:node7` or `shm:job/1`. To connect an existing queue pair, or to
-    /// send private data, use [`Unconnected::connect`].
+    /// Makes a queue pair, and connects it with the listener of a name, such as
+    /// `udp:192.0.2.8:5000#2a` or `shm:job/1#2a`. To connect an existing queue pair, or to send
+    /// private data, use [`Unconnected::connect`].
     ///
     /// # Errors
     /// Returns an error as [`Unconnected::connect`] does, and when there is no room for a queue
     /// pair.
-    pub async fn connect(&self, to: &str, service: ServiceId) -> Result<QueuePair, ConnectError> {
+    pub async fn connect(
+        &self,
+        name: impl TryInto<Name, Error: Into<NameError>>,
+    ) -> Result<QueuePair, ConnectError> {
         let pair = self.queue_pair(&QueuePairConfig::default())?;
-        pair.connect(to, service, &[]).await.map(|(pair, _)| pair)
+        pair.connect(name, &[]).await.map(|(pair, _)| pair)
+    }
+}
+
+impl Nic {
+    /// Makes a queue pair in a domain of its own, and [connects](Domain::connect) it with the
+    /// listener of a name.
+    ///
+    /// # Errors
+    /// Returns an error as [`Domain::connect`] does.
+    pub async fn connect(
+        &self,
+        name: impl TryInto<Name, Error: Into<NameError>>,
+    ) -> Result<QueuePair, ConnectError> {
+        self.domain().connect(name).await
     }
 }
 

@@ -25,7 +25,7 @@ use crate::waiting::{Waiting, block_on};
 /// ```
 /// # use doorbell_verbs::{Config, Nic, QueuesConfig};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let nic = Nic::open(&format!("shm:completions/{}", std::process::id()), Config::default())?;
+/// # let nic = Nic::builder().open_blocking(&format!("shm:completions/{}", std::process::id()))?;
 /// let mut completions = nic.completion_queue(256)?;
 /// let unconnected = nic.domain().queues(&QueuesConfig::new(&completions))?;
 /// assert!(completions.poll().is_none());

@@ -65,7 +65,7 @@ impl DatagramsConfig {
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let nic = Nic::open("udp:127.0.0.1:0", Config::default())?;
+/// let nic = Nic::open("udp:127.0.0.1:0").await?;
 /// let mut completions = nic.completion_queue(256)?;
 /// let config = DatagramsConfig::new(&completions, Qkey(7));
 /// let mut one = nic.domain().datagrams(&config)?;

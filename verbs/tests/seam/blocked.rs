@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use doorbell_verbs::{Buf, Config, Domain, Nic, QueuePair, QueuePairConfig, RemoteMemory};
+use doorbell_verbs::{Buf, Config, Domain, Name, Nic, QueuePair, QueuePairConfig, RemoteMemory};
 
 use crate::common::{
     Over, Runs, SERVICE, address, bounded, brief, buf, lent, names, runtime, sleepy,
@@ -13,7 +13,7 @@ use crate::common::{
 /// Opens a NIC, and listens: returns the NIC's address by `tell`, and the queue pair of the peer
 /// that connects.
 async fn accepted(name: &str, config: Config, tell: mpsc::Sender<String>) -> (QueuePair, Domain) {
-    let nic = Nic::open(name, config).expect("nobody else has that name");
+    let nic = Nic::builder().config(config).open(name).await.expect("nobody else has that name");
     let (domain, config) = (nic.domain(), QueuePairConfig::default());
     let mut listener = nic.listen(SERVICE).await.expect("nobody else listens");
     tell.send(address(&nic)).expect("the peer lives");
@@ -23,9 +23,9 @@ async fn accepted(name: &str, config: Config, tell: mpsc::Sender<String>) -> (Qu
 
 /// Opens a NIC, and connects to a listener.
 async fn asked(name: &str, config: Config, peer: &str) -> (QueuePair, Nic) {
-    let nic = Nic::open(name, config).expect("nobody else has that name");
+    let nic = Nic::builder().config(config).open(name).await.expect("nobody else has that name");
     let pair = nic.domain().queue_pair(&QueuePairConfig::default()).expect("room");
-    (pair.connect(peer, SERVICE, &[]).await.expect("the peer listens").0, nic)
+    (pair.connect(Name::at(peer, SERVICE.0), &[]).await.expect("the peer listens").0, nic)
 }
 
 /// Writes to a peer's memory and reads it while the only thread of the peer's runtime is blocked.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorbell_kit::lab::{self, Lab};
 use doorbell_kit::{Bounce, Forger, udp_sockets};
 use doorbell_transports::ReachError;
-use doorbell_verbs::{Address, Config, ConnectError, Nic};
+use doorbell_verbs::{Address, Config, ConnectError, Name, Nic};
 
 use crate::common::{Runs, SERVICE, address, brief, run};
 use crate::errors::says;
@@ -21,7 +21,11 @@ fn patient() -> Config {
 /// Opens the NIC by which a client reaches a peer.
 async fn towards(peer: &str, config: Config) -> Nic {
     let device = Nic::device_towards(peer).await.expect("a route leads there");
-    Nic::open_async(&device.expect("it is told by the address"), config).await.expect("it opens")
+    Nic::builder()
+        .config(config)
+        .open(&device.expect("it is told by the address"))
+        .await
+        .expect("it opens")
 }
 
 /// Lays a cable whose ends have link-local addresses, too. Returns the number of the near one.
@@ -50,7 +54,7 @@ fn a_closed_port_here_or_elsewhere_ends_a_request_for_a_connection_at_once() {
         ] {
             run(Runs::CurrentThread, || async move {
                 let nic = towards(&peer, patient()).await;
-                let asked = nic.domain().connect(&peer, SERVICE).await;
+                let asked = nic.domain().connect(Name::at(&*peer, SERVICE.0)).await;
                 let why = asked.map(drop).expect_err("nobody is there");
                 assert!(matches!(why, ConnectError::PortClosed { .. }), "{peer}: {why:?}");
                 says(&why, &[&peer, "the port is closed", "Is its program running"]);
@@ -70,11 +74,12 @@ fn many_requests_to_a_closed_port_at_the_same_time_are_all_told() {
         // The kernel drops messages for which a socket has no room. Whoever asks misses one then, and
         // is told when the request is repeated.
         let config = Config { connect_timeout: Duration::from_secs(16), ..patient() };
-        let nic = Nic::open("udp:127.0.0.1:0", config).expect("any port will do");
+        let nic =
+            Nic::builder().config(config).open("udp:127.0.0.1:0").await.expect("any port will do");
         let asks = (0..200).map(|_| {
             let domain = nic.domain();
             tokio::spawn(async move {
-                domain.connect(&format!("udp:{nobody}"), SERVICE).await.map(drop)
+                domain.connect(Name::at(&*format!("udp:{nobody}"), SERVICE.0)).await.map(drop)
             })
         });
         for asked in asks.collect::<Vec<_>>() {
@@ -99,7 +104,7 @@ fn a_forged_message_of_a_closed_port_ends_no_request() {
             let &Address::Udp(own) = nic.address() else { panic!("a socket") };
             let domain = nic.domain();
             let asks = tokio::spawn(async move {
-                domain.connect(&format!("udp:{to}"), SERVICE).await.map(drop)
+                domain.connect(Name::at(&*format!("udp:{to}"), SERVICE.0)).await.map(drop)
             });
             while nic.statistics().device.unreachable < 20 {
                 forger.bounce(to.ip(), (own, to), Bounce::PortUnreachable);
@@ -119,10 +124,15 @@ fn a_server_that_starts_later_is_found_by_a_client_that_asks_again() {
         let to = format!("udp:{nobody}");
         let near = towards(&to, patient()).await;
         for _ in 0..3 {
-            let why = near.domain().connect(&to, SERVICE).await.map(drop).expect_err("nobody yet");
+            let why = near
+                .domain()
+                .connect(Name::at(&*to, SERVICE.0))
+                .await
+                .map(drop)
+                .expect_err("nobody yet");
             assert!(matches!(why, ConnectError::PortClosed { .. }), "{why:?}");
         }
-        let far = Nic::open(&to, brief()).expect("nobody else has it");
+        let far = Nic::builder().config(brief()).open(&to).await.expect("nobody else has it");
         say_hello(&near, &far, &to).await;
     });
 }
@@ -135,7 +145,8 @@ fn the_client_of_a_loopback_server_has_no_socket_at_an_outer_address() {
             let before = udp_sockets();
             assert_eq!(before, [], "this namespace is new");
             run(Runs::CurrentThread, move || async move {
-                let server = Nic::open(server, brief()).expect("any port will do");
+                let server =
+                    Nic::builder().config(brief()).open(server).await.expect("any port will do");
                 let client = towards(&address(&server), patient()).await;
                 for _ in 0..8 {
                     say_hello(&client, &server, &address(&server)).await;
@@ -158,7 +169,10 @@ fn the_client_of_a_server_elsewhere_is_at_the_address_by_which_the_route_leads_t
         {
             // Its thread stays in the namespace in which it is opened.
             let server = lab.far.within(|| {
-                Nic::open(&format!("udp:{server}"), crate::common::dedicated()).expect("a port")
+                Nic::builder()
+                    .config(crate::common::dedicated())
+                    .open_blocking(&format!("udp:{server}"))
+                    .expect("a port")
             });
             run(Runs::CurrentThread, move || async move {
                 let client = towards(&address(&server), patient()).await;
@@ -173,15 +187,24 @@ fn the_client_of_a_server_elsewhere_is_at_the_address_by_which_the_route_leads_t
 #[test]
 fn a_client_without_strangers_hears_its_server_and_nobody_else_even_where_it_listens() {
     run(Runs::MultiThread, || async {
-        let server = Nic::open("udp:127.0.0.1:0", brief()).expect("any port will do");
-        let client = Nic::open("udp:127.0.0.1:0", patient()).expect("any port will do");
+        let server =
+            Nic::builder().config(brief()).open("udp:127.0.0.1:0").await.expect("any port will do");
+        let client = Nic::builder()
+            .config(patient())
+            .open("udp:127.0.0.1:0")
+            .await
+            .expect("any port will do");
         let brief = Config { connect_timeout: Duration::from_millis(50), ..brief() };
-        let stranger = Nic::open("udp:127.0.0.1:0", brief).expect("any port will do");
+        let stranger =
+            Nic::builder().config(brief).open("udp:127.0.0.1:0").await.expect("any port will do");
         let listener = client.listen(SERVICE).await.expect("nobody else does");
         for asks in [&stranger, &server] {
             let (domain, to) = (asks.domain(), address(&client));
             let before = client.statistics().device.strangers;
-            let asks = tokio::spawn(async move { domain.connect(&to, SERVICE).await.map(drop) });
+            let asks =
+                tokio::spawn(
+                    async move { domain.connect(Name::at(&*to, SERVICE.0)).await.map(drop) },
+                );
             while client.statistics().device.strangers == before {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -195,7 +218,7 @@ fn a_client_without_strangers_hears_its_server_and_nobody_else_even_where_it_lis
         say_hello(&server, &client, &address(&client)).await;
         let before = client.statistics().device.strangers;
         let domain = stranger.domain();
-        let asked = domain.connect(&address(&client), SERVICE).await.map(drop);
+        let asked = domain.connect(Name::at(&*address(&client), SERVICE.0)).await.map(drop);
         let why = asked.expect_err("it is not heard");
         assert!(matches!(why, ConnectError::TimedOut { .. }), "{why:?}");
         assert!(client.statistics().device.strangers > before);

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use doorbell_kit::PATIENCE;
 use doorbell_verbs::{
-    Buf, Config, Domain, Nic, Progress, QueuePair, QueuePairConfig, Queues, QueuesConfig, Region,
-    Registered, RemoteMemory, Rights, ServiceId,
+    Buf, Config, Domain, Name, Nic, Progress, QueuePair, QueuePairConfig, Queues, QueuesConfig,
+    Region, Registered, RemoteMemory, Rights, ServiceId,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -64,7 +64,12 @@ pub fn sleepy() -> Config {
 /// Opens two NICs that can reach each other.
 pub fn nics(over: Over, config: &Config) -> (Nic, Nic) {
     let [near, far] = names(over);
-    let open = |name: &str| Nic::open(name, config.clone()).expect("nobody else has that name");
+    let open = |name: &str| {
+        Nic::builder()
+            .config(config.clone())
+            .open_blocking(name)
+            .expect("nobody else has that name")
+    };
     (open(&near), open(&far))
 }
 
@@ -208,7 +213,10 @@ pub async fn connected_by(
     let mut listener = far.nic().listen(service).await.expect("nobody else listens");
     let asks = async {
         let pair = near.queue_pair(&here).expect("room");
-        pair.connect(&address(far.nic()), service, &[]).await.expect("the peer listens").0
+        pair.connect(Name::at(&*address(far.nic()), service.0), &[])
+            .await
+            .expect("the peer listens")
+            .0
     };
     let takes = async {
         let pair = far.queue_pair(&there).expect("room");
@@ -226,7 +234,10 @@ pub async fn joined(
     let mut listener = far.nic().listen(SERVICE).await.expect("nobody else listens");
     let asks = async {
         let pair = near.queues(here).expect("room");
-        pair.connect(&address(far.nic()), SERVICE, &[]).await.expect("the peer listens").0
+        pair.connect(Name::at(&*address(far.nic()), SERVICE.0), &[])
+            .await
+            .expect("the peer listens")
+            .0
     };
     let takes = async {
         let pair = far.queues(there).expect("room");

@@ -19,7 +19,7 @@ struct End {
 }
 
 fn end(name: &str, qkey: Qkey) -> End {
-    let nic = Nic::open(name, brief()).expect("nobody else has it");
+    let nic = Nic::builder().config(brief()).open_blocking(name).expect("nobody else has it");
     let queue = nic.completion_queue(64).expect("a capacity");
     let pair = nic.domain().datagrams(&DatagramsConfig::new(&queue, qkey)).expect("room");
     End { nic, queue, pair }

@@ -9,7 +9,7 @@ use doorbell_kit::{Luck, abandoned, child, effort};
 use doorbell_transports::GrantError;
 use doorbell_verbs::work::{Datagram, Send};
 use doorbell_verbs::{
-    Buf, Cause, Config, DATAGRAM_HEADER, DatagramsConfig, FailedWhy, Failure, Nic, Qkey,
+    Buf, Cause, Config, DATAGRAM_HEADER, DatagramsConfig, FailedWhy, Failure, Name, Nic, Qkey,
     QueuePairConfig, QueuesConfig, Region, Rights, ServiceId, SharedMemory,
 };
 use tokio::task::JoinSet;
@@ -201,7 +201,7 @@ fn connections_are_given_up_at_any_time_while_they_are_made() {
         for number in 0..times {
             let service = ServiceId(100 + number);
             let mut listener = bench.far.listen(service).await.expect("nobody else listens");
-            let asked = abandoned(luck.below(40), asks.connect(&to, service));
+            let asked = abandoned(luck.below(40), asks.connect(Name::at(&*to, service.0)));
             let (patience, decides) = (luck.below(40), luck.below(4));
             let taken = abandoned(patience, async {
                 let incoming = listener.accept().await;
@@ -478,7 +478,11 @@ fn a_nic_that_was_dropped_leaves_its_address_to_the_next() {
                         let name = address(&first);
                         drop(first);
                         for _ in 0..200 {
-                            let nic = Nic::open(&name, config.clone()).expect("it is free again");
+                            let nic = Nic::builder()
+                                .config(config.clone())
+                                .open(&name)
+                                .await
+                                .expect("it is free again");
                             let domain = nic.domain();
                             let memory = domain.register(Region::new(64), Rights::REMOTE);
                             drop((nic, domain, memory));

@@ -2,7 +2,7 @@
 
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{
-    Buf, ConnectError, Connection, ConnectionState, Domain, Ending, Failed, ListenRefused,
+    Buf, ConnectError, Connection, ConnectionState, Domain, Ending, Failed, ListenRefused, Name,
     QueuePair, QueuePairConfig, QueuesConfig, Region, RemoteMemory, Rights, Unconnected,
 };
 
@@ -279,7 +279,7 @@ fn a_full_send_queue_is_an_error_of_posting_and_futures_wait() {
 }
 
 async fn asked(domain: &Domain, to: &str) -> ConnectError {
-    domain.connect(to, SERVICE).await.expect_err("nobody accepts")
+    domain.connect(Name::at(to, SERVICE.0)).await.expect_err("nobody accepts")
 }
 
 #[test]
@@ -302,7 +302,8 @@ fn a_connection_that_fails_says_why() {
                 assert_eq!(&incoming.private()[..8], b"please  ");
                 incoming.reject(b"not today").expect("the peer waits");
             };
-            let (answer, ()) = tokio::join!(pair.connect(&to, SERVICE, b"please  "), rejects);
+            let (answer, ()) =
+                tokio::join!(pair.connect(Name::at(&*to, SERVICE.0), b"please  "), rejects);
             let why = answer.expect_err("it is rejected");
             says(&why, &[&to, " refused a connection to service "]);
             let ConnectError::Refused { private, .. } = why else { panic!("{why:?}") };
@@ -415,7 +416,7 @@ fn a_handle_does_not_end_a_connection_that_is_being_made() {
             let why = handle.disconnect(&[]).await.expect_err("it was not asked for");
             says(&why, &["is not connected", "drop the future that makes it"]);
             let to = address(&there);
-            let mut connects = std::pin::pin!(pair.connect(&to, SERVICE, &[]));
+            let mut connects = std::pin::pin!(pair.connect(Name::at(&*to, SERVICE.0), &[]));
             tokio::select! {
                 biased;
                 _ = &mut connects => panic!("nobody has accepted"),

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use doorbell_verbs::work::{Send, Write};
 use doorbell_verbs::{
-    Buf, Cause, DatagramsConfig, Ending, FailedWhy, Failure, Memory, Metadata, Nic, PathMtu, Qkey,
-    QueuePairConfig, QueuesConfig, ServiceId, Side,
+    Buf, Cause, DatagramsConfig, Ending, FailedWhy, Failure, Memory, Metadata, Name, Nic, PathMtu,
+    Qkey, QueuePairConfig, QueuesConfig, Side,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -23,10 +23,10 @@ pub async fn streams() -> (TcpStream, TcpStream) {
 
 /// Opens two NICs at the same port of two addresses, as GIDs carry no ports.
 fn opened() -> (Nic, Nic) {
-    let near = Nic::open("udp:127.0.0.1:0", brief()).expect("a port");
+    let near = Nic::builder().config(brief()).open_blocking("udp:127.0.0.1:0").expect("a port");
     let port = near.address().to_string();
     let (_, port) = port.rsplit_once(':').expect("an address has a port");
-    let far = Nic::open(&format!("udp:127.0.0.2:{port}"), brief());
+    let far = Nic::builder().config(brief()).open_blocking(&format!("udp:127.0.0.2:{port}"));
     (near, far.expect("nobody else has it there"))
 }
 
@@ -111,7 +111,7 @@ fn unreliable_queue_pairs_are_connected_by_exchange_and_not_in_band() {
         assert!((received.id, &data[..]) == (1, &bytes(1, 5000)[..]));
 
         let third = near.domain().queues(&QueuesConfig::new(&left).unreliable()).expect("room");
-        let why = third.connect(&far.address().to_string(), ServiceId(7), &[]).await;
+        let why = third.connect(Name::at(&*far.address().to_string(), 7), &[]).await;
         let why = why.expect_err("not in band").to_string();
         assert!(why.contains("exchange addresses by TCP"), "{why}");
     });
@@ -207,7 +207,11 @@ fn a_peer_that_breaks_the_exchange_or_leaves_is_an_error() {
 #[test]
 fn a_device_without_gids_says_so() {
     run(Runs::CurrentThread, || async {
-        let nic = Nic::open(&names(Over::Shm)[0], brief()).expect("nobody else has it");
+        let nic = Nic::builder()
+            .config(brief())
+            .open(&names(Over::Shm)[0])
+            .await
+            .expect("nobody else has it");
         let (mut own, _peer) = streams().await;
         let pair = nic.domain().queue_pair(&QueuePairConfig::default()).expect("room");
         let why = pair

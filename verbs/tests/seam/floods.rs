@@ -12,7 +12,7 @@ use doorbell_core::wire::cm::{CmRetries, CmTimeout, Mad};
 use doorbell_core::wire::{
     Bth, CaGuid, Deth, Extensions, Gid, Headers, IpId, Mac, Opcode, Pkey, Psn, Qkey, Qpn,
 };
-use doorbell_verbs::{Address, Buf, Config, Nic, QueuePair};
+use doorbell_verbs::{Address, Buf, Config, Name, Nic, QueuePair};
 
 use crate::common::{Runs, SERVICE, address, brief, run};
 
@@ -73,7 +73,8 @@ fn flood(to: SocketAddr, sent: &AtomicU64, stops: &AtomicBool) {
 fn over_udp_an_honest_client_connects_during_a_flood_of_forged_requests() {
     run(Runs::MultiThread, || async {
         let config = Config { connect_timeout: Duration::from_secs(2), ..brief() };
-        let server = Nic::open("udp:127.0.0.1:0", config).expect("a free port");
+        let server =
+            Nic::builder().config(config).open("udp:127.0.0.1:0").await.expect("a free port");
         let objects = server.statistics().objects;
         let domain = server.domain();
         let mut listener = server.listen(SERVICE).await.expect("nobody else does");
@@ -98,12 +99,13 @@ fn over_udp_an_honest_client_connects_during_a_flood_of_forged_requests() {
         while sent.load(Ordering::Relaxed) < 3000 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let client = Nic::open("udp:127.0.0.2:0", brief()).expect("a free port");
+        let client =
+            Nic::builder().config(brief()).open("udp:127.0.0.2:0").await.expect("a free port");
         let (asks, text) = (client.domain(), address(&server));
         let (mut longest, mut most) = (Duration::ZERO, 0);
         for _ in 0..50 {
             let began = Instant::now();
-            let pair = asks.connect(&text, SERVICE).await.expect("it is taken up");
+            let pair = asks.connect(Name::at(&*text, SERVICE.0)).await.expect("it is taken up");
             longest = longest.max(began.elapsed());
             pair.send_inline(b"hello").await.expect("it stands");
             most = most.max(server.statistics().objects.queue_pairs);

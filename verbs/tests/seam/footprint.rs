@@ -1,7 +1,7 @@
 //! The memory that an idle connection takes.
 
 use doorbell_kit::child;
-use doorbell_verbs::{Buf, Config, Nic, QueuePairConfig, ServiceId};
+use doorbell_verbs::{Buf, Config, Name, Nic, QueuePairConfig, ServiceId};
 use tokio::runtime::Builder;
 
 use crate::HELD;
@@ -17,8 +17,8 @@ fn an_idle_connection_with_a_shared_receive_queue_takes_4_kib_at_most() {
         Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
             let config = Config { queue_pairs: CONNECTIONS + 1, ..Config::default() };
             let name = |end: &str| format!("shm:footprint/{}/{end}", std::process::id());
-            let server = Nic::open(&name("server"), config.clone()).unwrap();
-            let client = Nic::open(&name("client"), config).unwrap();
+            let server = Nic::builder().config(config.clone()).open(&name("server")).await.unwrap();
+            let client = Nic::builder().config(config).open(&name("client")).await.unwrap();
             let (here, there) = (client.domain(), server.domain());
             let receives = [&here, &there].map(|domain| domain.shared_receive_queue(64).unwrap());
             for queue in &receives {
@@ -39,9 +39,10 @@ fn an_idle_connection_with_a_shared_receive_queue_takes_4_kib_at_most() {
                 let asks = here.queue_pair(&depth(&receives[0])).unwrap();
                 let takes = there.queue_pair(&depth(&receives[1])).unwrap();
                 let address = server.address().to_string();
-                let (asked, taken) = tokio::join!(asks.connect(&address, SERVICE, &[]), async {
-                    takes.accept(listener.accept().await, &[]).await
-                });
+                let (asked, taken) =
+                    tokio::join!(asks.connect(Name::at(&*address, SERVICE.0), &[]), async {
+                        takes.accept(listener.accept().await, &[]).await
+                    });
                 let (asked, taken) = (asked.unwrap().0, taken.unwrap().0);
                 for (from, to, queue) in [(&asked, &taken, 1), (&taken, &asked, 0)] {
                     let (sent, message) =

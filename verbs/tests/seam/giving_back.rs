@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorbell_kit::child;
 use doorbell_kit::{Luck, abandoned, effort};
-use doorbell_verbs::{Buf, Config, Nic, Progress, Region, Rights, ServiceId};
+use doorbell_verbs::{Buf, Config, Name, Nic, Progress, Region, Rights, ServiceId};
 use tokio::runtime::Runtime;
 
 use crate::HELD;
@@ -23,7 +23,10 @@ const SLACK: isize = 4 << 10;
 
 fn opened(end: &str, config: &Config) -> Nic {
     let name = format!("shm:giving-back/{}/{end}", std::process::id());
-    Nic::open(&name, config.clone()).expect("nobody has it, or nobody any more")
+    Nic::builder()
+        .config(config.clone())
+        .open_blocking(&name)
+        .expect("nobody has it, or nobody any more")
 }
 
 /// Makes a connection and memory that is written, and drops futures, registration and queue pairs
@@ -33,7 +36,7 @@ async fn round(near: &Nic, far: &Nic, luck: &mut Luck) {
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
     let to = far.address().to_string();
     let accepts = async { listener.accept().await.accept(&takes).await };
-    let (asked, taken) = tokio::join!(asks.connect(&to, SERVICE), accepts);
+    let (asked, taken) = tokio::join!(asks.connect(Name::at(&*to, SERVICE.0)), accepts);
     let (asked, taken) = (asked.expect("the peer listens"), taken.expect("the peer waits"));
     let lent = takes.register(Region::new(1 << 14), Rights::REMOTE).expect("room");
     let remote = lent.remote();

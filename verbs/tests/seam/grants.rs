@@ -46,7 +46,7 @@ async fn three(here: &Nic, honest: &Nic, flooder: &Nic) -> [(End, End); 2] {
 
 fn another() -> Nic {
     let [name, _] = names(Over::Shm);
-    Nic::open(&name, brief()).expect("nobody else has that name")
+    Nic::builder().config(brief()).open_blocking(&name).expect("nobody else has that name")
 }
 
 /// Regression test for a bug: 1,024 grants of one peer pushed out what another had granted, and the

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use doorbell_kit::child::{self, Child};
 use doorbell_verbs::{
-    Buf, Cause, Config, ConnectError, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Nic,
-    QueuePair, Silence,
+    Buf, Cause, Config, ConnectError, Domain, Ending, Failed, FailedWhy, Failure, KeepAlive, Name,
+    Nic, QueuePair, Silence,
 };
 
 use tokio::task::JoinHandle;
@@ -25,7 +25,11 @@ const LOADED: u32 = 8;
 /// Receives messages until the process is killed.
 fn serves(at: String) {
     run(Runs::MultiThread, move || async move {
-        let nic = Nic::open(&at, config()).expect("nobody has it, or nobody any more");
+        let nic = Nic::builder()
+            .config(config())
+            .open(&at)
+            .await
+            .expect("nobody has it, or nobody any more");
         let mut listener = nic.listen(SERVICE).await.expect("nobody else does");
         let domain = nic.domain();
         let memory = lent(&domain);
@@ -43,7 +47,7 @@ fn serves(at: String) {
 
 async fn connect(domain: &Domain, to: &str) -> QueuePair {
     domain
-        .connect(to, SERVICE)
+        .connect(Name::at(to, SERVICE.0))
         .await
         .expect("it is there, and nothing of one that was killed bars it")
 }
@@ -87,7 +91,7 @@ fn kills(test: &'static str, over: Over) {
             Over::Shm => names(over),
             _ => ["udp:127.0.0.1:0".to_owned(), "udp:127.0.0.3:0".to_owned()],
         };
-        let nic = Nic::open(&here, config()).expect("nobody else has it");
+        let nic = Nic::builder().config(config()).open(&here).await.expect("nobody else has it");
         let objects = nic.statistics().objects;
         let domain = nic.domain();
         let mut at = there;
@@ -159,7 +163,8 @@ fn a_probe_soon_notices_a_peer_that_was_killed_while_nothing_was_under_way() {
         return serves(at);
     }
     run(Runs::MultiThread, move || async move {
-        let nic = Nic::open("udp:127.0.0.1:0", brief()).expect("any port will do");
+        let nic =
+            Nic::builder().config(brief()).open("udp:127.0.0.1:0").await.expect("any port will do");
         let mut child = Child::start(test, "udp:127.0.0.4:0", None);
         let to = child.hear();
         let pair = connect(&nic.domain(), &to).await;
@@ -198,7 +203,8 @@ fn over_udp_a_peer_that_is_stopped_for_three_seconds_keeps_its_connections_by_de
         return serves(at);
     }
     run(Runs::MultiThread, move || async move {
-        let nic = Nic::open("udp:127.0.0.1:0", brief()).expect("any port will do");
+        let nic =
+            Nic::builder().config(brief()).open("udp:127.0.0.1:0").await.expect("any port will do");
         let mut child = Child::start(test, "udp:127.0.0.5:0", None);
         let to = child.hear();
         let pair = Arc::new(connect(&nic.domain(), &to).await);
@@ -225,7 +231,7 @@ fn over_shm_a_connection_that_a_peer_was_asked_for_fails_when_the_peer_is_killed
         "killed::over_shm_a_connection_that_a_peer_was_asked_for_fails_when_the_peer_is_killed";
     if let Some(at) = child::part() {
         return run(Runs::MultiThread, move || async move {
-            let nic = Nic::open(&at, brief()).expect("nobody else has it");
+            let nic = Nic::builder().config(brief()).open(&at).await.expect("nobody else has it");
             let mut listener = nic.listen(SERVICE).await.expect("nobody else does");
             child::tell(address(&nic));
             let _undecided = listener.accept().await;
@@ -237,11 +243,12 @@ fn over_shm_a_connection_that_a_peer_was_asked_for_fails_when_the_peer_is_killed
         let [here, there] = names(Over::Shm);
         let long = Duration::from_secs(600);
         let patient = Config { connect_timeout: long, accept_timeout: long, ..brief() };
-        let nic = Nic::open(&here, patient).expect("nobody else has it");
+        let nic = Nic::builder().config(patient).open(&here).await.expect("nobody else has it");
         let mut child = Child::start(test, &there, None);
         let to = child.hear();
         let domain = nic.domain();
-        let asks = tokio::spawn(async move { domain.connect(&to, SERVICE).await.map(drop) });
+        let asks =
+            tokio::spawn(async move { domain.connect(Name::at(&*to, SERVICE.0)).await.map(drop) });
         assert_eq!(child.hear(), "asked");
         assert!(!child.kill().success());
         let failed = asks.await.expect("it does not panic").expect_err("nobody is there");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use doorbell_kit::effort;
 use doorbell_transports::udp::Udp;
 use doorbell_transports::wrap::{Faults, Faulty};
-use doorbell_verbs::{Buf, Config, ConnectError, Incoming, Nic, QueuePair};
+use doorbell_verbs::{Buf, Config, ConnectError, Incoming, Name, Nic, QueuePair};
 
 use crate::common::{Runs, SERVICE, address, brief, buf, bytes, run, sleepy};
 
@@ -25,7 +25,9 @@ fn faulty(seed: u64, config: &Config) -> Nic {
         ..Faults::NONE
     };
     let device = Udp::open(anywhere).expect("a port");
-    Nic::over(Faulty::new(device, faults, seed).expect("it may lose"), config.clone())
+    Nic::builder()
+        .config(config.clone())
+        .on(Faulty::new(device, faults, seed).expect("it may lose"))
         .expect("a NIC")
 }
 
@@ -81,11 +83,11 @@ fn thousands_of_connections_are_opened_and_closed_on_a_bad_network() {
                 tokio::spawn(async move {
                     let mut done = 0;
                     for number in 0..each / 2 {
-                        let mut pair = asks.connect(&to, SERVICE).await;
+                        let mut pair = asks.connect(Name::at(&*to, SERVICE.0)).await;
                         // The end of an earlier one is still being told, and the peer's number for
                         // this one is that one's.
                         while let Err(ConnectError::Stale { .. }) = pair {
-                            pair = asks.connect(&to, SERVICE).await;
+                            pair = asks.connect(Name::at(&*to, SERVICE.0)).await;
                         }
                         done += usize::from(visits(pair, task * each + number).await);
                     }

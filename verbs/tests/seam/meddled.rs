@@ -13,8 +13,8 @@ use doorbell_transports::Device;
 use doorbell_transports::shm::Shm;
 use doorbell_transports::udp::Udp;
 use doorbell_verbs::{
-    AsyncEvent, Buf, Cause, Config, ConnectError, Ending, FailedWhy, Failure, Imm, Nic, PathMtu,
-    QueuePairConfig, RemoteMemory, Side,
+    AsyncEvent, Buf, Cause, Config, ConnectError, Ending, FailedWhy, Failure, Imm, Name, Nic,
+    PathMtu, QueuePairConfig, RemoteMemory, Side,
 };
 
 use crate::common::{
@@ -110,12 +110,12 @@ impl Watches for How {
 /// Opens a NIC whose arriving packets are changed.
 fn opened(how: &How, config: Config) -> Nic {
     let inside = Udp::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
-    Nic::over(Watched::by(how.clone(), inside), config).expect("a NIC")
+    Nic::builder().config(config).on(Watched::by(how.clone(), inside)).expect("a NIC")
 }
 
 /// Opens a NIC whose arriving packets are not changed.
 fn plain(config: Config) -> Nic {
-    Nic::open("udp:127.0.0.1:0", config).expect("a port")
+    Nic::builder().config(config).open_blocking("udp:127.0.0.1:0").expect("a port")
 }
 
 impl How {
@@ -193,7 +193,7 @@ fn unsolicited_metadata_is_refused_and_breaks_the_queue_pair() {
             let near = opened(&how, config.clone());
             // As GIDs tell no ports, the other has the same one at another address.
             let port = address(&near).rsplit_once(':').expect("an address has one").1.to_owned();
-            let far = Nic::open(&format!("udp:127.0.0.2:{port}"), config);
+            let far = Nic::builder().config(config).open(&format!("udp:127.0.0.2:{port}")).await;
             let far = far.expect("nobody else has it there");
             let (mut client, mut server) = streams().await;
             let domain = near.domain();
@@ -237,7 +237,8 @@ fn a_queue_pair_that_breaks_before_its_connection_is_established_is_not_connecte
                 incoming.accept(&takes).await
             };
             let writes = async {
-                let pair = asks.connect(&to, SERVICE).await.expect("the peer takes it up");
+                let pair =
+                    asks.connect(Name::at(&*to, SERVICE.0)).await.expect("the peer takes it up");
                 let nowhere = "0+8@deadbeef".parse::<RemoteMemory>().expect("it is text");
                 pair.write(buf(1, 8), nowhere).await.expect_err("it may not")
             };
@@ -261,8 +262,8 @@ fn a_connection_whose_peer_leaves_before_it_is_established_is_given_up_and_says_
             let [here, there] = names(Over::Shm);
             let inside = Shm::join(here.strip_prefix("shm:").expect("it begins so"));
             let device = Watched::by(how.clone(), inside.expect("nobody else has it"));
-            let near = Nic::over(device, config.clone()).expect("a NIC");
-            let far = Nic::open(&there, config).expect("nobody else has it");
+            let near = Nic::builder().config(config.clone()).on(device).expect("a NIC");
+            let far = Nic::builder().config(config).open(&there).await.expect("nobody else has it");
             let (takes, asks) = (near.domain(), far.domain());
             let mut listener = near.listen(SERVICE).await.expect("nobody else listens");
             let accepts = async {
@@ -272,7 +273,7 @@ fn a_connection_whose_peer_leaves_before_it_is_established_is_given_up_and_says_
                 how.does(Meddling::Nothing);
                 accepted
             };
-            let (accepted, _) = tokio::join!(accepts, asks.connect(&here, SERVICE));
+            let (accepted, _) = tokio::join!(accepts, asks.connect(Name::at(&*here, SERVICE.0)));
             let why = accepted.map(drop).expect_err("nobody is there");
             assert!(matches!(why, ConnectError::GivenUp { .. }), "{why:?}");
             says(&why, &["the queue pair broke", "while its connection", "was being made"]);

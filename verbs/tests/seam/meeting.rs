@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::{Config, Nic, QueuePairConfig, ServiceId};
+use doorbell_verbs::{Name, Nic, QueuePairConfig, ServiceId};
 use tokio::task::JoinSet;
 
 const SERVICE: ServiceId = ServiceId(7);
@@ -13,7 +13,7 @@ const SERVICE: ServiceId = ServiceId(7);
 async fn datagrams_to_one_peer_never_go_to_another() {
     const PEERS: usize = 4;
     const AT_A_TIME: usize = 16;
-    let open = |_| Arc::new(Nic::open("udp:127.0.0.1:0", Config::default()).unwrap());
+    let open = |_| Arc::new(Nic::builder().open_blocking("udp:127.0.0.1:0").unwrap());
     let nics: Vec<Arc<Nic>> = (0..PEERS).map(open).collect();
     let mut tasks = JoinSet::new();
     for (at, nic) in nics.iter().enumerate() {
@@ -32,7 +32,7 @@ async fn datagrams_to_one_peer_never_go_to_another() {
                 let (nic, address) = (nic.clone(), other.1.address().to_string());
                 tasks.spawn(async move {
                     let pair = nic.domain().queue_pair(&QueuePairConfig::default()).unwrap();
-                    vec![pair.connect(&address, SERVICE, &[]).await.unwrap().0]
+                    vec![pair.connect(Name::at(&*address, SERVICE.0), &[]).await.unwrap().0]
                 });
             }
         }

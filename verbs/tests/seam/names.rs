@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use doorbell_kit::{chain, lab};
-use doorbell_transports::{LookUpError, OpenError};
-use doorbell_verbs::{Buf, Config, ConnectError, Domain, Nic, NicError, Qkey, Qpn};
+use doorbell_transports::{DeviceError, LookUpError};
+use doorbell_verbs::{Buf, Config, ConnectError, Domain, Name, Nic, OpenError, Qkey, Qpn};
 
 use crate::common::{Runs, SERVICE, address, brief, run};
 use crate::errors::says;
@@ -13,11 +13,11 @@ use crate::errors::says;
 const EVERYWHERE: [Runs; 3] = [Runs::CurrentThread, Runs::MultiThread, Runs::Nowhere];
 
 fn open(name: &str) -> Nic {
-    Nic::open(name, brief()).expect("nobody else has it")
+    Nic::builder().config(brief()).open_blocking(name).expect("nobody else has it")
 }
 
 async fn open_async(name: &str) -> Nic {
-    Nic::open_async(name, brief()).await.expect("nobody else has it")
+    Nic::builder().config(brief()).open(name).await.expect("nobody else has it")
 }
 
 /// Connects to a NIC by the given address, and sends a message.
@@ -25,7 +25,7 @@ pub async fn say_hello(near: &Nic, far: &Nic, to: &str) {
     let (one, other): (Domain, Domain) = (near.domain(), far.domain());
     let mut listener = far.listen(SERVICE).await.expect("nobody else does");
     let accepted = async { listener.accept().await.accept(&other).await };
-    let connected = tokio::try_join!(one.connect(to, SERVICE), accepted);
+    let connected = tokio::try_join!(one.connect(Name::at(to, SERVICE.0)), accepted);
     let (asked, accepted) = connected.expect("it listens");
     let receive = accepted.recv(Buf::with_capacity(5));
     let (sent, received) = tokio::join!(asked.send(Buf::from(&b"hello"[..])), receive);
@@ -35,7 +35,7 @@ pub async fn say_hello(near: &Nic, far: &Nic, to: &str) {
 
 /// Returns the error of a connection to an address that must fail.
 async fn refused(nic: &Nic, to: &str) -> ConnectError {
-    nic.domain().connect(to, SERVICE).await.map(drop).expect_err("nobody is there")
+    nic.domain().connect(Name::at(to, SERVICE.0)).await.map(drop).expect_err("nobody is there")
 }
 
 /// Returns an address of a host name and the port of a NIC.
@@ -150,8 +150,11 @@ fn a_name_that_is_not_known_or_of_the_other_family_is_an_error_with_what_was_fou
                     says(&other, &["`six8` has no IPv4 address, only fd00::8", "`udp:[::]:0`"]);
                 });
             }
-            let why = Nic::open("udp:nobody.invalid", brief()).expect_err("it is nobody's");
-            assert!(matches!(why, NicError::Device(OpenError::LookUp(_))), "{why:?}");
+            let why = Nic::builder()
+                .config(brief())
+                .open_blocking("udp:nobody.invalid")
+                .expect_err("it is nobody's");
+            assert!(matches!(why, OpenError::Device(DeviceError::LookUp(_))), "{why:?}");
             says(&why, &["`nobody.invalid`", "check its spelling"]);
         });
     });
@@ -173,7 +176,10 @@ fn a_nic_at_a_wildcard_is_connected_to_at_the_address_that_it_tells_from_here_an
             let loopback = open(if own.contains('[') { "udp:[::1]:0" } else { "udp:127.0.0.1:0" });
             // Its thread stays in the namespace in which it is opened.
             let elsewhere = lab.far.within(|| {
-                Nic::open(wildcard, crate::common::dedicated()).expect("nobody else has it")
+                Nic::builder()
+                    .config(crate::common::dedicated())
+                    .open_blocking(wildcard)
+                    .expect("nobody else has it")
             });
             run(Runs::Nowhere, move || async move {
                 for client in [here, loopback, elsewhere] {
@@ -191,7 +197,11 @@ fn the_error_for_a_silent_loopback_address_explains_wildcards() {
     run(Runs::CurrentThread, || async {
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let config = Config { connect_timeout: Duration::from_millis(50), ..brief() };
-        let near = Nic::open("udp:127.0.0.1:0", config).expect("nobody else has it");
+        let near = Nic::builder()
+            .config(config)
+            .open("udp:127.0.0.1:0")
+            .await
+            .expect("nobody else has it");
         let port = silent.local_addr().expect("it is bound").port();
         for (to, asked) in [
             (format!("udp:127.0.0.1:{port}"), format!("of udp:127.0.0.1:{port}, asked")),

@@ -2,18 +2,18 @@
 //! do.
 
 use doorbell_kit::{chain, child, lab, limit_descriptors};
-use doorbell_transports::OpenError;
+use doorbell_transports::DeviceError;
 use doorbell_transports::sharing::{Membership, SERVICES, SharingError};
 use doorbell_verbs::{
-    Config, ConnectError, ListenRefused, Nic, NicError, Progress, QueuePairConfig, QueuesConfig,
-    Region, RegisterError, ResourceError, Rights, ServiceId,
+    Config, ConnectError, ListenRefused, Name, Nic, OpenError, Progress, QueuePairConfig,
+    QueuesConfig, Region, RegisterError, ResourceError, Rights, ServiceId,
 };
 
 use crate::common::{CABLE, Over, Runs, SERVICE, address, brief, dedicated, names, nics, run};
 use crate::errors::says;
 
-fn refused(name: &str) -> NicError {
-    Nic::open(name, brief()).expect_err("it can't be opened")
+fn refused(name: &str) -> OpenError {
+    Nic::builder().config(brief()).open_blocking(name).expect_err("it can't be opened")
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn the_error_for_a_name_of_no_device_says_what_names_are_valid() {
         "packet-v2:eth0,192.0.2.7",
     ] {
         let why = refused(name);
-        assert!(matches!(why, NicError::Spec(_)), "{why:?}");
+        assert!(matches!(why, OpenError::Spec(_)), "{why:?}");
         says(&why, &[&format!("`{name}`")]);
     }
     says(&refused("elsewhere"), &["names no device", "shm:", "udp:", "packet:", "packet-v2:"]);
@@ -47,15 +47,15 @@ fn an_interface_or_address_that_this_machine_lacks_is_named_with_how_to_find_wha
         // Whichever looks for it first: the device, or what its processes share.
         let missing = matches!(
             why,
-            NicError::Device(OpenError::NoInterface { .. })
-                | NicError::Sharing(SharingError::NoInterface { .. })
+            OpenError::Device(DeviceError::NoInterface { .. })
+                | OpenError::Sharing(SharingError::NoInterface { .. })
         );
         assert!(missing, "{why:?}");
         says(&why, &["interface", "`nonesuch0`", "`ip link` lists what there is: ", "lo"]);
     }
     // For documentation, and so nobody's.
     let why = refused("udp:192.0.2.7");
-    assert!(matches!(why, NicError::Device(OpenError::NoAddress { .. })), "{why:?}");
+    assert!(matches!(why, OpenError::Device(DeviceError::NoAddress { .. })), "{why:?}");
     says(
         &why,
         &["udp: 192.0.2.7 is no address of this machine's", "`ip address` lists", "127.0.0.1"],
@@ -73,7 +73,7 @@ fn the_error_for_a_nic_without_descriptors_names_the_limit() {
                 let another = || std::fs::File::open("/dev/null").ok();
                 let mut all: Vec<_> = std::iter::from_fn(another).collect();
                 all.truncate(all.len() - spare);
-                let opened = Nic::open(name, brief());
+                let opened = Nic::builder().config(brief()).open_blocking(name);
                 drop(all);
                 opened
                     .map_err(|why| {
@@ -93,7 +93,7 @@ fn a_name_that_shared_memory_can_not_have_is_refused_with_what_it_may_be() {
         ("shm:job\n", r"`job\n` can't be a name: it has '\n', and may have no control characters"),
     ] {
         let why = refused(name);
-        assert!(matches!(why, NicError::Device(OpenError::Name { .. })), "{why:?}");
+        assert!(matches!(why, OpenError::Device(DeviceError::Name { .. })), "{why:?}");
         says(&why, &[says_why]);
     }
 }
@@ -101,14 +101,17 @@ fn a_name_that_shared_memory_can_not_have_is_refused_with_what_it_may_be() {
 #[test]
 fn the_error_for_a_name_or_address_of_another_nic_says_that_it_is_taken() {
     for over in [Over::Shm, Over::Udp] {
-        let first = Nic::open(&names(over)[0], brief()).expect("nobody else has it");
+        let first = Nic::builder()
+            .config(brief())
+            .open_blocking(&names(over)[0])
+            .expect("nobody else has it");
         let name = address(&first);
         let why = refused(&name);
-        assert!(matches!(why, NicError::Device(OpenError::Taken { .. })), "{why:?}");
+        assert!(matches!(why, OpenError::Device(DeviceError::Taken { .. })), "{why:?}");
         let what = name.split_once(':').expect("it begins with its kind").1;
         says(&why, &[what, "is taken"]);
         drop(first);
-        Nic::open(&name, brief()).expect("it is free again");
+        Nic::builder().config(brief()).open_blocking(&name).expect("it is free again");
     }
 }
 
@@ -118,11 +121,14 @@ fn a_processor_that_this_machine_lacks_is_refused_to_a_nic_of_its_own_thread() {
     let name = &names(Over::Shm)[0];
     for core in [1023, 1 << 20] {
         let progress = Progress::Dedicated { core: Some(core) };
-        let why = Nic::open(name, Config { progress, ..brief() }).expect_err("nobody has so many");
-        assert!(matches!(why, NicError::System { .. }), "{why:?}");
+        let why = Nic::builder()
+            .config(Config { progress, ..brief() })
+            .open_blocking(name)
+            .expect_err("nobody has so many");
+        assert!(matches!(why, OpenError::System { .. }), "{why:?}");
         says(&why, &["giving it a thread of its own"]);
     }
-    Nic::open(name, brief()).expect("nobody has it");
+    Nic::builder().config(brief()).open_blocking(name).expect("nobody has it");
 }
 
 #[test]
@@ -139,7 +145,8 @@ fn a_table_that_is_full_says_how_many_it_holds_and_what_to_do_until_there_is_roo
         let queue = near.completion_queue(16).expect("a size");
         let queues = domain.queues(&QueuesConfig::new(&queue)).map(drop);
         assert_eq!(queues, Err(ResourceError::QueuePairsFull(2)));
-        let why = domain.connect(&address(&far), SERVICE).await.expect_err("both are taken");
+        let why =
+            domain.connect(Name::at(&*address(&far), SERVICE.0)).await.expect_err("both are taken");
         assert!(matches!(why, ConnectError::Resource(_)), "{why:?}");
         says(&why, &["all 2 queue pairs of this NIC are taken"]);
         drop(pairs);
@@ -163,14 +170,14 @@ fn a_table_that_is_full_says_how_many_it_holds_and_what_to_do_until_there_is_roo
 fn a_connection_is_refused_if_there_is_no_room_for_a_queue_pair() {
     run(Runs::CurrentThread, || async {
         let [here, there] = names(Over::Shm);
-        let near = Nic::open(&here, brief()).expect("nobody else has it");
-        let far = Nic::open(&there, Config { queue_pairs: 1, ..brief() });
+        let near = Nic::builder().config(brief()).open(&here).await.expect("nobody else has it");
+        let far = Nic::builder().config(Config { queue_pairs: 1, ..brief() }).open(&there).await;
         let far = far.expect("nobody else has it");
         let (asks, takes) = (near.domain(), far.domain());
         let _taken = takes.queue_pair(&QueuePairConfig::default()).expect("room");
         let mut listener = far.listen(SERVICE).await.expect("nobody else does");
         let accepts = async { listener.accept().await.accept(&takes).await };
-        let (asked, accepted) = tokio::join!(asks.connect(&there, SERVICE), accepts);
+        let (asked, accepted) = tokio::join!(asks.connect(Name::at(&*there, SERVICE.0)), accepts);
         says(&accepted.expect_err("no room"), &["all 1 queue pairs of this NIC are taken"]);
         says(&asked.expect_err("no room"), &[" refused a connection to service "]);
     });
@@ -202,10 +209,13 @@ fn a_nic_of_an_interface_whose_processes_do_not_answer_is_not_opened_and_says_ho
             stopped.turn();
         }
         let why = refused(&names(Over::Packet)[0]);
-        assert!(matches!(why, NicError::Alone(_)), "{why:?}");
+        assert!(matches!(why, OpenError::Alone(_)), "{why:?}");
         says(&why, &["sharing `", "the owner has not answered yet", "a process there has stopped"]);
         drop(stopped);
-        Nic::open(&names(Over::Packet)[0], brief()).expect("nobody is in the way any more");
+        Nic::builder()
+            .config(brief())
+            .open_blocking(&names(Over::Packet)[0])
+            .expect("nobody is in the way any more");
     });
 }
 
@@ -217,7 +227,12 @@ fn a_service_that_another_process_of_the_interface_listens_to_is_said_to_be_take
             // While the other is opened, the one goes on elsewhere.
             run(Runs::MultiThread, move || async move {
                 // To each other, two of one process are as two of two.
-                let open = || Nic::open(&names(Over::Packet)[0], config.clone()).expect("room");
+                let open = || {
+                    Nic::builder()
+                        .config(config.clone())
+                        .open_blocking(&names(Over::Packet)[0])
+                        .expect("room")
+                };
                 let (one, other) = (open(), open());
                 let listener = one.listen(SERVICE).await.expect("nobody else does");
                 let why = other.listen(SERVICE).await.map(drop).expect_err("the other one does");
@@ -238,7 +253,11 @@ fn a_process_of_an_interface_listens_to_so_many_services_and_is_told_when_there_
     lab::test(|lab| {
         lab.loopback(CABLE[0], CABLE[1], 1500).expect("a lab has cables");
         run(Runs::CurrentThread, || async {
-            let nic = Nic::open(&names(Over::Packet)[0], brief()).expect("nobody else is there");
+            let nic = Nic::builder()
+                .config(brief())
+                .open(&names(Over::Packet)[0])
+                .await
+                .expect("nobody else is there");
             let mut listeners = Vec::new();
             for number in 0..SERVICES as u64 {
                 listeners.push(nic.listen(ServiceId(number)).await.expect("there is room"));

@@ -2,7 +2,7 @@
 
 use doorbell_core::wire::PathMtu;
 use doorbell_transports::shm::Shm;
-use doorbell_verbs::{Buf, Nic};
+use doorbell_verbs::{Buf, Name, Nic};
 
 use crate::common::{Over, Runs, SERVICE, address, brief, buf, bytes, names, run, sleepy};
 use crate::watched::Watched;
@@ -17,17 +17,22 @@ fn ends_whose_devices_take_packets_of_other_sizes_connect_with_those_that_both_t
     {
         run(Runs::CurrentThread, move || async move {
             let [large, small] = names(Over::Shm);
-            let large = Nic::open(&large, config.clone()).expect("nobody else has it");
+            let large = Nic::builder()
+                .config(config.clone())
+                .open(&large)
+                .await
+                .expect("nobody else has it");
             let name = small.strip_prefix("shm:").expect("it begins so");
             let device = Watched::taking(Shm::join(name).expect("nobody else has it"), most);
-            let small = Nic::over(device, config).expect("a NIC");
+            let small = Nic::builder().config(config).on(device).expect("a NIC");
             for (near, far) in [(&large, &small), (&small, &large)] {
                 let (asks, takes) = (near.domain(), far.domain());
                 let mut listener = far.listen(SERVICE).await.expect("nobody else does");
                 let accepted = async { listener.accept().await.accept(&takes).await };
                 let to = address(far);
-                let (one, other) = tokio::try_join!(asks.connect(&to, SERVICE), accepted)
-                    .expect("both take the smaller ones");
+                let (one, other) =
+                    tokio::try_join!(asks.connect(Name::at(&*to, SERVICE.0)), accepted)
+                        .expect("both take the smaller ones");
                 for (from, to) in [(&one, &other), (&other, &one)] {
                     // Of many packets, the last of them short.
                     let len = 20_001;

@@ -1,7 +1,7 @@
 //! Requests whose peer leaves as soon as it has what they brought.
 
 use doorbell_verbs::{
-    Buf, Config, Imm, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
+    Buf, Imm, Name, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId,
 };
 
 const SERVICE: ServiceId = ServiceId(7);
@@ -12,7 +12,7 @@ const SERVICE: ServiceId = ServiceId(7);
 async fn a_write_succeeds_that_the_peer_has_received_before_it_leaves() {
     for round in 0..200 {
         let name = |end: &str| format!("shm:parting/{}/{round}/{end}", std::process::id());
-        let server = Nic::open(&name("server"), Config::default()).unwrap();
+        let server = Nic::open(&name("server")).await.unwrap();
         let address = server.address().to_string();
         let mut listener = server.listen(SERVICE).await.unwrap();
         let served = tokio::spawn(async move {
@@ -25,9 +25,9 @@ async fn a_write_succeeds_that_the_peer_has_received_before_it_leaves() {
             let told = pair.receive().await.unwrap();
             assert_eq!((told.len, told.imm(), told.is_write), (5, Some(Imm(round)), true));
         });
-        let client = Nic::open(&name("client"), Config::default()).unwrap();
+        let client = Nic::open(&name("client")).await.unwrap();
         let pair = client.domain().queue_pair(&QueuePairConfig::default()).unwrap();
-        let (pair, key) = pair.connect(&address, SERVICE, &[]).await.unwrap();
+        let (pair, key) = pair.connect(Name::at(&*address, SERVICE.0), &[]).await.unwrap();
         let memory = RemoteMemory::from_prefix(&key).unwrap();
         let written =
             pair.write_imm(Buf::from(&b"hello"[..]), memory.at(0, 5).unwrap(), Imm(round));

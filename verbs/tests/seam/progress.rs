@@ -284,7 +284,7 @@ fn in_dedicated_mode_no_other_thread_runs_the_nic() {
         let device = |name: &str| Watched::new(Shm::join(name).expect("nobody else has it"));
         let ((near, ran_near), (far, ran_far)) = (device(&here), device(&there));
         let config = || Config { spin: Duration::from_micros(100), ..dedicated() };
-        let nic = |device| Nic::over(device, config()).expect("a NIC");
+        let nic = |device| Nic::builder().config(config()).on(device).expect("a NIC");
         let (near, far) = (nic(near), nic(far));
         let (one, other) = connected(&near, &far).await;
         // Who looks for the way to a peer takes turns, too.
@@ -391,7 +391,9 @@ fn a_thread_of_the_nics_own_runs_on_the_processor_that_is_named_or_wherever_this
         let named = processors(&own).into_iter().map(|core| (Some(core), core.to_string()));
         for (core, expected) in named.chain([(None, own.clone())]) {
             let progress = Progress::Dedicated { core };
-            let nic = Nic::open(&names(Over::Shm)[0], Config { progress, ..brief() });
+            let nic = Nic::builder()
+                .config(Config { progress, ..brief() })
+                .open_blocking(&names(Over::Shm)[0]);
             let nic = nic.expect("nobody else has that name");
             assert_eq!(allowed("doorbell-nic"), [expected], "{core:?}");
             drop(nic);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorbell_core::encap::Version;
 use doorbell_kit::{Ether, LinkConfig, Network};
-use doorbell_verbs::{Buf, Config, Domain, Nic, QueuePair};
+use doorbell_verbs::{Buf, Config, Domain, Name, Nic, QueuePair};
 
 use crate::common::{Runs, SERVICE, address, run, sleepy};
 use crate::virtual_time::{passes, passing};
@@ -34,7 +34,10 @@ fn a_server_drops_the_connections_of_killed_clients_soon_after_they_come_back() 
         let ether = Ether::new(network, Version::V2Ipv6, false);
         let open = |station, seed| {
             let config = Config { seed: Some(seed), ..sleepy() };
-            Nic::over(ether.station(station).expect("descriptors"), config).expect("a NIC")
+            Nic::builder()
+                .config(config)
+                .on(ether.station(station).expect("descriptors"))
+                .expect("a NIC")
         };
         let server = open(here, 1);
         let listener = server.listen(SERVICE).await.expect("nobody else does");
@@ -52,7 +55,8 @@ fn a_server_drops_the_connections_of_killed_clients_soon_after_they_come_back() 
             let nic = open(there, 1000 + seed);
             let asked = nic.domain();
             let connects = async {
-                let pair: QueuePair = asked.connect(&to, SERVICE).await.expect("nothing is stale");
+                let pair: QueuePair =
+                    asked.connect(Name::at(&*to, SERVICE.0)).await.expect("nothing is stale");
                 pair.send_inline(b"hello").await.expect("it stands");
                 pair
             };

@@ -87,7 +87,7 @@ fn a_configuration_is_serialised_whole_and_read_with_what_it_does_not_say_as_by_
 #[test]
 fn statistics_of_a_nic_are_serialised_and_those_of_another_version_are_read() {
     let [name, _] = names(Over::Shm);
-    let nic = Nic::open(&name, Config::default()).expect("nobody else has that name");
+    let nic = Nic::builder().open_blocking(&name).expect("nobody else has that name");
     let _domain = nic.domain();
     let counted = there_and_back(nic.statistics());
     assert_eq!(counted["objects"]["completion_queues"], json!(1));

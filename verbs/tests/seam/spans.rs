@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use doorbell_verbs::{PathMtu, QueuePairConfig, Side};
+use doorbell_verbs::{Name, PathMtu, QueuePairConfig, Side};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::dispatcher::{DefaultGuard, Dispatch};
 use tracing::field::{Field, Visit};
@@ -125,7 +125,7 @@ fn a_failed_connect_has_a_span_too() {
         let (domain, to) = (here.domain(), address(&there));
         let pair = domain.queue_pair(&QueuePairConfig::default()).expect("room");
         let qpn = pair.qpn();
-        let refused = pair.connect(&to, SERVICE, &[]).await;
+        let refused = pair.connect(Name::at(&*to, SERVICE.0), &[]).await;
         refused.expect_err("nobody listens");
         drop(watched);
         let [connect] = &watcher.named("connect")[..] else { panic!("one is") };
@@ -136,7 +136,11 @@ fn a_failed_connect_has_a_span_too() {
 #[test]
 fn exchanging_addresses_has_a_span_that_names_its_queue_pairs() {
     run(Runs::CurrentThread, || async {
-        let nic = doorbell_verbs::Nic::open("udp:127.0.0.1:0", brief()).expect("a port");
+        let nic = doorbell_verbs::Nic::builder()
+            .config(brief())
+            .open("udp:127.0.0.1:0")
+            .await
+            .expect("a port");
         let listener =
             TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a port");
         let to = listener.local_addr().expect("it is bound");

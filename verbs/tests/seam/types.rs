@@ -106,7 +106,7 @@ fn public_types_have_the_traits_that_programs_expect() {
     is_end::<Receive<'static>>();
     is_end::<NextCompletion<'static>>();
 
-    is_error::<NicError>();
+    is_error::<OpenError>();
     is_error::<ConnectError>();
     is_error::<Failed>();
     is_error::<FailedWhy>();
@@ -133,7 +133,9 @@ fn a_key_of_memory_survives_encoding_and_decoding() {
 
 #[test]
 fn handles_to_the_same_object_are_equal() {
-    let open = |name: &str| Nic::open(name, brief()).expect("nobody else has that name");
+    let open = |name: &str| {
+        Nic::builder().config(brief()).open_blocking(name).expect("nobody else has that name")
+    };
     let [near, far] = names(Over::Shm);
     let (near, far) = (open(&near), open(&far));
     assert_eq!(near, near.clone());

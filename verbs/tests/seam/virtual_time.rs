@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use doorbell_core::encap::Version;
 use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, Still, Time};
-use doorbell_verbs::{
-    Buf, Config, ConnectError, Ending, KeepAlive, Nic, QueuePair, ServiceId, Silent,
-};
+use doorbell_verbs::{Buf, Config, ConnectError, Ending, KeepAlive, Name, Nic, QueuePair, Silent};
 
 use crate::common::{End, Runs, SERVICE, address, buf, bytes, connected, run, sleepy};
 
@@ -27,7 +25,10 @@ fn cabled(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic, LinkId
     let ether = Ether::new(network, Version::V2Ipv6, lossless);
     let nic = |station, seed| {
         let config = Config { seed: Some(seed), ..sleepy() };
-        Nic::over(ether.station(station).expect("descriptors"), config).expect("a NIC")
+        Nic::builder()
+            .config(config)
+            .on(ether.station(station).expect("descriptors"))
+            .expect("a NIC")
     };
     let (near, far) = (nic(stations.0, seed + 1), nic(stations.1, seed + 2));
     (ether, near, far, cable)
@@ -209,7 +210,7 @@ async fn connections(seed: u64, count: usize) {
 
 /// Makes one connection, with a message on it, if the network allows.
 async fn once(domain: &doorbell_verbs::Domain, to: &str) -> Option<()> {
-    let pair: QueuePair = match domain.connect(to, SERVICE).await {
+    let pair: QueuePair = match domain.connect(Name::at(to, SERVICE.0)).await {
         Ok(pair) => pair,
         Err(
             ConnectError::TimedOut { .. }
@@ -262,7 +263,7 @@ fn the_error_for_an_address_without_a_nic_says_that_nobody_answers() {
         let (ether, near, far) = ether(8, Faults::NONE, false);
         let to = address(&far);
         drop(far);
-        let asked = passing(&ether, near.domain().connect(&to, ServiceId(1))).await;
+        let asked = passing(&ether, near.domain().connect(Name::at(&*to, 1))).await;
         let why = asked.expect_err("nobody is there");
         let silent = matches!(why, ConnectError::TimedOut { silence: Silent::Peer, .. });
         assert!(silent, "{why:?}");
@@ -281,7 +282,7 @@ fn a_connection_that_times_out_says_who_was_silent_and_for_how_long() {
         let (asks, takes, to) = (near.domain(), far.domain(), address(&far));
 
         // The program there does not decide.
-        let asked = passing(&ether, asks.connect(&to, SERVICE)).await;
+        let asked = passing(&ether, asks.connect(Name::at(&*to, SERVICE.0))).await;
         let why = asked.expect_err("nobody accepts");
         let text = why.to_string();
         let silent = matches!(why, ConnectError::TimedOut { silence: Silent::PeersProgram, .. });
@@ -293,7 +294,7 @@ fn a_connection_that_times_out_says_who_was_silent_and_for_how_long() {
             ether.with(|network| network.cut(cable));
             incoming.accept(&takes).await
         };
-        let both = async { tokio::join!(asks.connect(&to, SERVICE), accepts) };
+        let both = async { tokio::join!(asks.connect(Name::at(&*to, SERVICE.0)), accepts) };
         let (asked, accepted) = passing(&ether, both).await;
         let why = accepted.expect_err("nobody confirms");
         let text = why.to_string();
@@ -315,10 +316,13 @@ fn a_connect_is_given_up_after_the_time_that_is_configured() {
             let ether = Ether::new(network, Version::V2Ipv6, false);
             let connect_timeout = Duration::from_millis(millis);
             let config = Config { seed: Some(number), connect_timeout, ..sleepy() };
-            let nic = Nic::over(ether.station(here).expect("descriptors"), config).expect("a NIC");
+            let nic = Nic::builder()
+                .config(config)
+                .on(ether.station(here).expect("descriptors"))
+                .expect("a NIC");
             let before = ether.now();
             let to = format!("fabric:{}", there.index());
-            let asked = passing(&ether, nic.domain().connect(&to, SERVICE)).await;
+            let asked = passing(&ether, nic.domain().connect(Name::at(&*to, SERVICE.0))).await;
             assert!(matches!(asked, Err(ConnectError::TimedOut { .. })));
             // What the wire can say is a little more.
             let took = ether.now() - before;

@@ -16,9 +16,9 @@ use crate::group::failure::{Cause, Failure};
 use crate::group::team::Team;
 use crate::group::wire::Label;
 use crate::lock::locked;
-use crate::name::Name;
 use crate::peer::Peer;
 use crate::progress::{Bundle, Engine};
+use doorbell_verbs::Name;
 
 /// The most messages of each member that are held for teams which this member has not made yet.
 const HELD_OF_EACH: usize = 64;

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::endpoint::{Endpoint, Event};
-use crate::error::{MapError, Undeliverable};
+use crate::error::{ConnectError, Undeliverable};
 use crate::group::config::GroupConfig;
 use crate::group::error::GroupError;
 use crate::group::failure::{Cause, Failure};
@@ -73,7 +73,10 @@ impl Core {
         }));
         let mut endpoints = Vec::new();
         for bundle in bundles {
-            let opened = bundle.endpoint(handlers(mailbox.clone(), digest), own.clone()).await;
+            let opened = Endpoint::builder()
+                .config(own.clone())
+                .on_bundle(&bundle, handlers(mailbox.clone(), digest))
+                .await;
             endpoints.push(opened.map_err(|why| GroupError::Open(Arc::new(why)))?);
         }
         let watchers = endpoints.iter().map(|endpoint| {
@@ -97,7 +100,7 @@ impl Core {
     }
 
     /// Makes a new connection to a member.
-    pub async fn dial(&self, whole: u32) -> Result<Peer, MapError> {
+    pub async fn dial(&self, whole: u32) -> Result<Peer, ConnectError> {
         let endpoint = &self.endpoints[self.ways[whole as usize]];
         endpoint.connect(&self.mailbox.names[whole as usize]).await
     }
@@ -181,10 +184,9 @@ struct Refused {
     is_final: bool,
 }
 
-impl From<MapError> for Refused {
-    fn from(why: MapError) -> Self {
-        use MapError::{Handlers, Name, Tag, Unproved};
-        let is_final = matches!(why, Tag { .. } | Unproved { .. } | Handlers { .. } | Name(_));
+impl From<ConnectError> for Refused {
+    fn from(why: ConnectError) -> Self {
+        let is_final = why.is_final();
         let mut text = why.to_string();
         let mut next = std::error::Error::source(&why);
         while let Some(source) = next {

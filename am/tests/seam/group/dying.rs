@@ -6,7 +6,7 @@ use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig, GroupError};
 use doorbell_am::{Bundle, BundleConfig, Name};
 use doorbell_kit::child::{self, Child};
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 
 use crate::group::common::{in_time, spmd};
 
@@ -26,7 +26,7 @@ async fn join(nic: &Nic, rank: usize, members: &[Name]) -> Group {
 /// The last member, which comes to one barrier and to no other.
 fn comes_once(device: &str) {
     in_time(1, async {
-        let nic = Nic::open(device, Config::default()).expect("nobody has it");
+        let nic = Nic::open(device).await.expect("nobody has it");
         child::tell(nic.address());
         let members = child::listen().expect("the parent says them");
         let members: Vec<Name> =
@@ -47,7 +47,7 @@ fn killed(test: &'static str, device: impl Fn(usize) -> String) {
     in_time(1, async {
         let mut child = Child::start(test, &device(HERE), None);
         let nics: Vec<_> = (0..HERE)
-            .map(|rank| Nic::open(&device(rank), Config::default()).expect("nobody has it"))
+            .map(|rank| Nic::builder().open_blocking(&device(rank)).expect("nobody has it"))
             .collect();
         let mut addresses: Vec<_> = nics.iter().map(|nic| nic.address().to_string()).collect();
         addresses.push(child.hear());

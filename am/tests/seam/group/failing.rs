@@ -8,7 +8,7 @@ use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig, GroupError, Operation};
 use doorbell_am::{Bundle, BundleConfig, Name, Tag};
 use doorbell_kit::{datagrams_to_closed_ports, lab};
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 
 use crate::group::common::{concat, in_time, join, names, spmd, with_members};
 use crate::promises::devices::Devices;
@@ -235,7 +235,7 @@ fn by_udp_a_member_whose_port_is_still_closed_is_waited_for() {
         let members: Vec<_> = (0..2).map(|rank| Name::at(address(rank), 7)).collect();
         let joins = async |rank: usize| {
             let config = GroupConfig { rank, members: members.clone(), ..GroupConfig::default() };
-            let nic = Nic::open(&address(rank), Config::default()).expect("nobody has it");
+            let nic = Nic::open(&address(rank)).await.expect("nobody has it");
             let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
             let group = Group::join(&bundle, config).await.expect("room");
             group.barrier().await.expect("the other one comes");

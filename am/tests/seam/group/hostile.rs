@@ -4,7 +4,7 @@ use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig, GroupError};
 use doorbell_am::{Bundle, BundleConfig, Call, Endpoint, Handlers, Notice};
 use doorbell_kit::effort;
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 
 use crate::group::common::{in_time, join, names, spmd};
 use crate::promises::devices::Devices;
@@ -56,9 +56,9 @@ impl Draw {
 }
 
 async fn stranger(members: &[doorbell_am::Name]) -> (Endpoint, doorbell_am::Peer) {
-    let nic = Nic::open("shm", Config::default()).expect("a name");
+    let nic = Nic::open("shm").await.expect("a name");
     let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
-    let endpoint = bundle.endpoint(Handlers::new(), Default::default()).await.expect("room");
+    let endpoint = Endpoint::on_bundle(&bundle, Handlers::new()).await.expect("room");
     let peer = endpoint.connect(&members[0]).await.expect("it is there");
     (endpoint, peer)
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use doorbell_am::Tag;
 use doorbell_am::group::{Group, GroupConfig, GroupError};
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 
 use crate::group::common::{in_time, join, spmd, with_members};
 use crate::promises::devices::Devices;
@@ -108,7 +108,7 @@ fn everything_of_a_group_goes_with_its_last_handle() {
     in_time(1, async {
         let name = |rank| format!("shm:group-goes-{}/{rank}", std::process::id());
         for _ in 0..3 {
-            let open = |rank| Nic::open(&name(rank), Config::default());
+            let open = |rank| Nic::builder().open_blocking(&name(rank));
             let nics = [0, 1].map(|rank| open(rank).expect("nobody has that name any more"));
             let groups = join(&nics, &GroupConfig::default()).await;
             drop(nics);
@@ -119,7 +119,7 @@ fn everything_of_a_group_goes_with_its_last_handle() {
             .await;
             drop(groups);
             // The tasks of a NIC end when they are run next.
-            while Nic::open(&name(0), Config::default()).is_err() {
+            while Nic::open(&name(0)).await.is_err() {
                 tokio::task::yield_now().await;
             }
         }

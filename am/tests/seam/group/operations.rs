@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig, GroupError};
 use doorbell_am::{Bundle, BundleConfig, Name};
-use doorbell_verbs::{Config, Nic};
+use doorbell_verbs::Nic;
 
 use crate::group::common::{bytes, concat, each_size, spmd, with_members};
 use crate::promises::devices::Devices;
@@ -119,7 +119,7 @@ fn collectives_run_on_threads_that_have_no_runtime() {
         .map(|rank| {
             let (members, device) = (members.clone(), device(rank));
             std::thread::spawn(move || {
-                let nic = Nic::open(&device, Config::default()).expect("nobody has that name");
+                let nic = Nic::builder().open_blocking(&device).expect("nobody has that name");
                 let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("room");
                 let config = GroupConfig { rank, members, ..GroupConfig::default() };
                 bundle.block_on(async {

@@ -22,7 +22,9 @@ fn config() -> Config {
 
 impl Devices {
     fn real(count: usize, name: impl Fn(usize) -> String) -> Self {
-        let nics = (0..count).map(|number| Nic::open(&name(number), config()).expect("a name"));
+        let nics = (0..count).map(|number| {
+            Nic::builder().config(config()).open_blocking(&name(number)).expect("a name")
+        });
         Self { nics: nics.collect(), ether: None }
     }
 
@@ -70,7 +72,10 @@ impl Devices {
         let nic = |(number, station): (u64, &_)| {
             let seed = Some(seed + number);
             let config = Config { seed, spin: Duration::ZERO, ..config.clone() };
-            Nic::over(ether.station(*station).expect("descriptors"), config).expect("a NIC")
+            Nic::builder()
+                .config(config)
+                .on(ether.station(*station).expect("descriptors"))
+                .expect("a NIC")
         };
         let nics = (1..).zip(&stations).map(nic).collect();
         Self { nics, ether: Some(ether) }

@@ -4,10 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use doorbell_am::{
-    CallError, Credits, MapError, Name, NameError, OpenError, SendError, Tag, Undeliverable,
+    CallError, ConnectError, Credits, Name, NameError, OpenError, SendError, Tag, Undeliverable,
+    Unwelcome,
 };
 use doorbell_kit::chain;
-use doorbell_verbs::{ConnectError, Ending, ListenRefused, Private, RegisterError, ResourceError};
+use doorbell_verbs::{Ending, ListenRefused, Private, RegisterError, ResourceError};
 
 const PEER: &str = "udp:192.0.2.7:4791#2a";
 
@@ -43,29 +44,34 @@ fn of_opening() -> Vec<OpenError> {
         table.into(),
         taken.into(),
         OpenError::Closed,
-        io::Error::other("too many threads").into(),
-        OpenError::Completions { has: 4 },
-        OpenError::Receives(4),
+        OpenError::System {
+            what: "starting a thread with a runtime for the bundle, where there is no runtime",
+            source: io::Error::other("too many threads"),
+        },
+        promised(),
     ]
 }
 
-fn of_mapping() -> Vec<MapError> {
+fn promised() -> OpenError {
+    OpenError::Promised { what: "receives of the endpoint", has: 4, advice: "unmap some" }
+}
+
+fn of_mapping() -> Vec<ConnectError> {
     let lost = || CallError::OtherReply { found: 1, index: 2, expected: "sum" };
-    let given_up = || ConnectError::GivenUp {
-        peer: "udp:192.0.2.7:4791".to_owned(),
-        service: doorbell_core::wire::ServiceId(42),
-    };
+    let unwelcome = |why| ConnectError::Unwelcome { name: name(), why };
     vec![
-        MapError::Connect { name: name(), why: given_up() },
-        MapError::NoRoom { name: name(), why: OpenError::Receives(4) },
-        MapError::NoRoom { name: name(), why: ResourceError::QueuePairsFull(8).into() },
-        MapError::Refused { name: name(), why: "it has no room" },
-        MapError::Tag { name: name(), shown: Some(Tag(1)) },
-        MapError::NoEndpoint(name()),
-        MapError::Taken { name: name(), index: 3, there: name() },
-        MapError::Place { name: name(), index: 5000, most: 1024 },
-        MapError::Handlers { name: name(), table: "requests", index: 1, there: "add".into() },
-        MapError::Lost { name: name(), why: lost() },
+        ConnectError::NoRoom { name: name(), why: promised().into() },
+        ConnectError::NoRoom { name: name(), why: ResourceError::QueuePairsFull(8).into() },
+        unwelcome(Unwelcome::Refused("it has no room")),
+        unwelcome(Unwelcome::NotAdmitted { shown: Some(Tag(1).to_string()) }),
+        unwelcome(Unwelcome::Unproved { tag: Tag(1).to_string() }),
+        unwelcome(Unwelcome::OtherKind("Active Messages")),
+        unwelcome(Unwelcome::OtherVersion { what: "streams", here: 2, there: 1 }),
+        unwelcome(Unwelcome::OtherHandlers { table: "requests", index: 1, there: "add".into() }),
+        ConnectError::Taken { name: name(), index: 3, there: name() },
+        ConnectError::Place { name: name(), index: 5000, most: 1024 },
+        ConnectError::Lost { name: name(), why: lost().into() },
+        ConnectError::Closed { name: name() },
     ]
 }
 
@@ -88,8 +94,8 @@ fn an_error_of_mapping_names_the_peer_and_one_of_sending_says_what_to_do() {
         .map(|room| SendError::Segment { peer: PEER.into(), offset: 60, len: 8, room }.to_string());
     assert!(none.contains("EndpointConfig::segment") && none.contains("tag"), "{none}");
     assert!(beyond.contains(PEER) && beyond.ends_with("it ends at 64"), "{beyond}");
-    let taken = MapError::Taken { name: name(), index: 3, there: name() }.to_string();
+    let taken = ConnectError::Taken { name: name(), index: 3, there: name() }.to_string();
     assert_eq!(taken.matches(PEER).count(), 1, "{taken}");
-    let place = MapError::Place { name: name(), index: 5000, most: 1024 }.to_string();
+    let place = ConnectError::Place { name: name(), index: 5000, most: 1024 }.to_string();
     assert!(place.contains("EndpointConfig::places"), "{place}");
 }

@@ -205,7 +205,11 @@ async fn flooded(devices: &Devices, flood: Flood) {
     let mut endpoints = Vec::new();
     for (number, seen) in seen.iter().enumerate() {
         let bundle = &bundles[number % bundles.len()];
-        let endpoint = bundle.endpoint(handlers(seen, policy), config.clone()).await.expect("room");
+        let endpoint = Endpoint::builder()
+            .config(config.clone())
+            .on_bundle(&bundle, handlers(seen, policy))
+            .await
+            .expect("room");
         endpoints.push(endpoint);
     }
     for (own, endpoint) in endpoints.iter().enumerate() {

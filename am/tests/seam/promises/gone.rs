@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_am::{
-    Bundle, BundleConfig, EndpointConfig, Handlers, Kept, RequestId, SendError, Tag, Undeliverable,
+    Bundle, BundleConfig, Endpoint, Handlers, Kept, RequestId, SendError, Tag, Undeliverable,
 };
 
 use crate::promises::devices::Devices;
@@ -22,12 +22,12 @@ async fn requests_under_way_to_a_peer_that_goes_come_back() {
         assert_eq!((returned.why(), returned.handler()), (Undeliverable::PeerGone, None));
         counts.fetch_add(1, Ordering::Relaxed);
     });
-    let near = near.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+    let near = Endpoint::on_bundle(&near, handlers).await.expect("room");
     let (keeps, mut kept) = tokio::sync::mpsc::unbounded_channel::<Kept>();
     let handlers = Handlers::new().request(KEEP, move |request, _| {
         keeps.send(request.keep()).unwrap_or_else(|_| panic!("it is awaited"));
     });
-    let far = far.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+    let far = Endpoint::on_bundle(&far, handlers).await.expect("room");
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
     for number in 0..5 {
         peer.request(KEEP, number).await.expect("it is there");

@@ -1,8 +1,8 @@
 //! A peer that says whatever comes to its mind.
 
 use doorbell_am::{
-    Bundle, BundleConfig, EndpointConfig, Event, Handlers, MapError, Name, Policy, ReplyId,
-    RequestId, Tag, Words,
+    Bundle, BundleConfig, ConnectError, Endpoint, EndpointConfig, Event, Handlers, Name, Policy,
+    ReplyId, RequestId, Tag, Unwelcome, Words,
 };
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{Buf, Imm, Nic, QueuesConfig, Region, ServiceId};
@@ -68,7 +68,7 @@ async fn babble(nic: &Nic, service: doorbell_verbs::ServiceId, to: &str, seed: u
         let config = QueuesConfig { receive_depth: 256, ..QueuesConfig::new(&completions) };
         let mut own = nic.domain().queues(&config).expect("room");
         (0..256).for_each(|_| own.post_receive(1, Buf::with_capacity(8192)).expect("room"));
-        let connected = own.connect(to, service, &hello()).await;
+        let connected = own.connect(Name::at(to, service.0), &hello()).await;
         let (mut queues, _) = connected.expect("whoever says hello is let in");
         for _ in 0..16 {
             let bytes = draw.bytes();
@@ -100,8 +100,9 @@ async fn a_peer_that_sends_anything_causes_no_panic_and_others_are_served() {
         .request(ANY, |request, _| assert!(request.payload().len() <= 4096))
         .reply(TOLD, |_, _| {});
     let config = EndpointConfig { segment: Some(segment.into()), ..EndpointConfig::default() };
-    let server_end = server.endpoint(handlers, config).await.expect("room");
-    let client = client.endpoint(Handlers::new(), EndpointConfig::default()).await.expect("room");
+    let server_end =
+        Endpoint::builder().config(config).on_bundle(&server, handlers).await.expect("room");
+    let client = Endpoint::on_bundle(&client, Handlers::new()).await.expect("room");
     let peer = client.map(0, server_end.name(), Tag(1)).await.expect("it is there");
     let (address, service) = (server_end.name().address(), server_end.name().service());
     for seed in 0..20 {
@@ -122,9 +123,11 @@ async fn a_peer_that_answers_without_a_sound_greeting_is_not_mapped() {
     let devices = Devices::shm(2);
     let bundle = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
     let config = EndpointConfig { policy: Policy::PerSize, ..EndpointConfig::default() };
-    let per_size = bundle.endpoint(Handlers::new(), config).await.expect("room");
+    let per_size =
+        Endpoint::builder().config(config).on_bundle(&bundle, Handlers::new()).await.expect("room");
     let config = EndpointConfig::default();
-    let together = bundle.endpoint(Handlers::new(), config).await.expect("room");
+    let together =
+        Endpoint::builder().config(config).on_bundle(&bundle, Handlers::new()).await.expect("room");
     let nic = &devices.nics[1];
     let mut listener = nic.listen(ServiceId(9)).await.expect("nobody else listens");
     let name = Name::at(nic.address().to_string(), 9);
@@ -135,7 +138,10 @@ async fn a_peer_that_answers_without_a_sound_greeting_is_not_mapped() {
         let own = nic.domain().queues(&QueuesConfig::new(&completions)).expect("room");
         let answers = async { own.accept(listener.accept().await, hello).await };
         let (mapped, _stands) = tokio::join!(endpoint.map(0, &name, Tag(1)), answers);
-        assert!(matches!(mapped, Err(MapError::NoEndpoint(_))));
+        assert!(matches!(
+            mapped,
+            Err(ConnectError::Unwelcome { why: Unwelcome::OtherKind(_), .. })
+        ));
     }
 }
 
@@ -149,12 +155,13 @@ async fn a_peer_that_sends_more_than_it_may_is_cut_off() {
     let handlers = Handlers::new().request(ASK, move |request, _| {
         keeps.send(request.keep()).unwrap_or_else(|_| panic!("it is awaited"));
     });
-    let far = server.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+    let far = Endpoint::on_bundle(&server, handlers).await.expect("room");
     let mut events = far.events();
     let completions = devices.nics[1].completion_queue(64).expect("room");
     let own = devices.nics[1].domain().queues(&QueuesConfig::new(&completions)).expect("room");
     let (address, service) = (far.name().address(), far.name().service());
-    let (mut queues, _) = own.connect(address, service, &hello()).await.expect("it is let in");
+    let (mut queues, _) =
+        own.connect(Name::at(address, service.0), &hello()).await.expect("it is let in");
     let mut request = [0; 16];
     request[..4].copy_from_slice(&(1_u32 << 24).to_le_bytes());
     for _ in 0..8 {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use doorbell_am::{Bundle, BundleConfig, Call, EndpointConfig, Handlers, MapError, Name};
+use doorbell_am::{
+    Bundle, BundleConfig, Call, ConnectError, Endpoint, EndpointConfig, Handlers, Name,
+};
 use doorbell_verbs::{
     Attachment, Buf, CompletionQueue, Done, Memory, Queues, QueuesConfig, ServiceId,
 };
@@ -81,7 +83,7 @@ async fn answer((mut queues, mut completions): (Queues, CompletionQueue), lie: &
 async fn a_false_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
     let devices = Devices::shm(2);
     let bundle = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
-    let endpoint = bundle.endpoint(Handlers::new(), EndpointConfig::default()).await.expect("room");
+    let endpoint = Endpoint::on_bundle(&bundle, Handlers::new()).await.expect("room");
     let nic = &devices.nics[1];
     let mut listener = nic.listen(ServiceId(9)).await.expect("nobody else listens");
     let name = Name::at(nic.address().to_string(), 9);
@@ -114,7 +116,7 @@ async fn a_false_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
         };
         let (connected, ()) = tokio::join!(endpoint.connect(&name), lies);
         let why = connected.err().unwrap_or_else(|| panic!("{what} is believed"));
-        assert!(matches!(why, MapError::Lost { .. }), "{what}: {why}");
+        assert!(matches!(why, ConnectError::Lost { .. }), "{what}: {why}");
         let why = std::error::Error::source(&why).expect("why it was lost").to_string();
         assert!(why.ends_with("its answer is no listing of handlers"), "{what}: {why}");
     }
@@ -126,7 +128,7 @@ async fn connects_in_the_name_of_another(devices: Devices) {
     let open = async |nic| {
         let bundle = Bundle::new(nic, &BundleConfig::default()).expect("room");
         let handlers = Handlers::new().on(DOUBLE, |_, number| 2 * number);
-        bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room")
+        Endpoint::on_bundle(&bundle, handlers).await.expect("room")
     };
     let [asks, named, false_one] = &devices.nics[..] else { unreachable!("three") };
     let (asks, named) = (open(asks).await, open(named).await);
@@ -137,7 +139,8 @@ async fn connects_in_the_name_of_another(devices: Devices) {
     let mut said = hello();
     said[3] |= UNIQUE;
     said[4..12].copy_from_slice(&named.name().service().0.to_be_bytes());
-    let connected = own.connect(asks.name().address(), asks.name().service(), &said).await;
+    let connected =
+        own.connect(Name::at(asks.name().address(), asks.name().service().0), &said).await;
     let answers = answer((connected.expect("all are admitted").0, completions), &|_| (0, vec![]));
     let connects = async {
         let peer = asks.connect(named.name()).await.expect("the one of that name is there");
@@ -161,7 +164,11 @@ async fn a_peer_that_does_not_say_which_handlers_it_has_is_given_up() {
     let bundle = Bundle::new(&devices.nics[0], &BundleConfig::default()).expect("room");
     for (deadline, patience) in [(Some(SOON), LONG), (None, SOON)] {
         let config = EndpointConfig { deadline, patience, ..EndpointConfig::default() };
-        let endpoint = bundle.endpoint(Handlers::new(), config).await.expect("room");
+        let endpoint = Endpoint::builder()
+            .config(config)
+            .on_bundle(&bundle, Handlers::new())
+            .await
+            .expect("room");
         let nic = &devices.nics[1];
         let mut listener = nic.listen(ServiceId(9)).await.expect("nobody else listens");
         let name = Name::at(nic.address().to_string(), 9);
@@ -171,6 +178,6 @@ async fn a_peer_that_does_not_say_which_handlers_it_has_is_given_up() {
         let accepts = async { own.accept(listener.accept().await, &hello()).await };
         let (connected, _stands) = tokio::join!(endpoint.connect(&name), accepts);
         let why = connected.expect_err("it says nothing");
-        assert!(matches!(why, MapError::Lost { .. }), "{why}");
+        assert!(matches!(why, ConnectError::Lost { .. }), "{why}");
     }
 }

@@ -2,11 +2,11 @@
 //! learn neither tags nor keys of memory, and what they have heard admits them nowhere.
 
 use doorbell_am::{
-    Admits, Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, MapError, Name, Tag,
+    Admits, Bundle, BundleConfig, ConnectError, Endpoint, EndpointConfig, Handlers, Name, Tag,
+    Unwelcome,
 };
 use doorbell_verbs::{
-    CompletionQueue, ConnectError, Listener, Nic, Private, Queues, QueuesConfig, Region, ServiceId,
-    Unconnected,
+    CompletionQueue, Listener, Nic, Private, Queues, QueuesConfig, Region, ServiceId, Unconnected,
 };
 
 use crate::promises::devices::Devices;
@@ -25,7 +25,7 @@ async fn tagged(nic: &Nic, tag: Tag) -> Endpoint {
         segment: Some(Region::new(4096).into()),
         ..EndpointConfig::default()
     };
-    bundle.endpoint(Handlers::new(), config).await.expect("room")
+    Endpoint::builder().config(config).on_bundle(&bundle, Handlers::new()).await.expect("room")
 }
 
 /// A program with nothing but verbs, which remembers all that it is told.
@@ -73,7 +73,7 @@ impl Stranger {
     /// Asks an endpoint for a connection, which is refused. Returns the reason.
     async fn is_refused(&mut self, to: &Endpoint, asking: &[u8]) -> Private {
         let (address, service) = (to.name().address(), to.name().service());
-        match self.queues().connect(address, service, asking).await {
+        match self.queues().connect(Name::at(address, service.0), asking).await {
             Err(ConnectError::Refused { private, .. }) => {
                 self.heard.push(private.clone());
                 private
@@ -125,9 +125,10 @@ async fn whoever_waits_at_the_address_of_a_peer_learns_neither_the_tag_nor_where
             let proves = said[32..].iter().any(|&byte| byte != 0);
             assert!(!proves, "it proves the tag to somebody who does not know it: {said:?}");
             match (&why, answer.get(4)) {
-                (MapError::NoEndpoint(_), _) if accepts => {}
-                (MapError::Tag { .. }, Some(2)) | (MapError::Unproved { .. }, Some(0)) => {}
-                (MapError::Connect { .. }, Some(b' ')) => {}
+                (ConnectError::Unwelcome { why: Unwelcome::OtherKind(_), .. }, _) if accepts => {}
+                (ConnectError::Unwelcome { why: Unwelcome::NotAdmitted { .. }, .. }, Some(2)) => {}
+                (ConnectError::Unwelcome { why: Unwelcome::Unproved { .. }, .. }, Some(0)) => {}
+                (ConnectError::Refused { .. }, Some(b' ')) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -186,7 +187,10 @@ async fn whoever_passes_on_or_reflects_what_others_say_is_admitted_by_nobody() {
             };
             let (connected, ()) = tokio::join!(near.connect(&name), passes_on);
             let why = connected.expect_err("it is a stranger");
-            assert!(matches!(why, MapError::Unproved { .. }), "{why}");
+            assert!(
+                matches!(why, ConnectError::Unwelcome { why: Unwelcome::Unproved { .. }, .. }),
+                "{why}"
+            );
         }
         stranger.has_learnt_nothing(&near);
         stranger.has_learnt_nothing(&far);

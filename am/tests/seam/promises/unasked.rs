@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use doorbell_am::{Bundle, BundleConfig, EndpointConfig, Handlers, ReplyId};
-use doorbell_verbs::QueuesConfig;
+use doorbell_am::{Bundle, BundleConfig, Endpoint, Handlers, ReplyId};
 use doorbell_verbs::work::Send;
+use doorbell_verbs::{Name, QueuesConfig};
 
 use crate::promises::devices::Devices;
 use crate::promises::hostile::hello;
@@ -25,11 +25,12 @@ async fn a_reply_to_no_request_runs_no_handler() {
             runs.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let far = bundle.endpoint(handlers, EndpointConfig::default()).await.expect("room");
+    let far = Endpoint::on_bundle(&bundle, handlers).await.expect("room");
     let mut completions = devices.nics[1].completion_queue(64).expect("room");
     let own = devices.nics[1].domain().queues(&QueuesConfig::new(&completions)).expect("room");
     let (address, service) = (far.name().address(), far.name().service());
-    let (mut queues, _) = own.connect(address, service, &hello()).await.expect("it is let in");
+    let (mut queues, _) =
+        own.connect(Name::at(address, service.0), &hello()).await.expect("it is let in");
     // A reply for handler 0, with one word.
     let mut reply = [0; 16];
     reply[..4].copy_from_slice(&(1_u32 << 29 | 1 << 24).to_le_bytes());

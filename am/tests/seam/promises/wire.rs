@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use doorbell_am::{
-    Bundle, BundleConfig, EndpointConfig, Flow, Handlers, Policy, ReplyId, RequestId, Tag,
+    Bundle, BundleConfig, Endpoint, EndpointConfig, Flow, Handlers, Policy, ReplyId, RequestId, Tag,
 };
 use doorbell_core::encap::Outer;
 use doorbell_core::pcap::Reader;
@@ -66,11 +66,16 @@ async fn sends(devices: &Devices, policy: Policy, flow: Flow) -> Seen {
     let config =
         EndpointConfig { credits: 32, first_credits: 32, payload: PAYLOAD, policy, flow, ..own };
     let segment = Some(Region::new(PLACE));
-    let far = far_end
-        .endpoint(far, EndpointConfig { segment: segment.map(Into::into), ..config.clone() })
+    let far = Endpoint::builder()
+        .config(EndpointConfig { segment: segment.map(Into::into), ..config.clone() })
+        .on_bundle(&far_end, far)
         .await;
     let far = far.expect("room");
-    let near = near_end.endpoint(Handlers::new(), config).await.expect("room");
+    let near = Endpoint::builder()
+        .config(config)
+        .on_bundle(&near_end, Handlers::new())
+        .await
+        .expect("room");
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
     devices.record();
     for number in 0..REQUESTS as u64 {
@@ -102,8 +107,13 @@ async fn streamed(devices: &Devices, len: impl Fn(u64) -> u64) -> (u64, u64) {
         payload: STREAMED,
         ..EndpointConfig::default()
     };
-    let far = far_end.endpoint(far, config.clone()).await.expect("room");
-    let near = near_end.endpoint(Handlers::new(), config).await.expect("room");
+    let far =
+        Endpoint::builder().config(config.clone()).on_bundle(&far_end, far).await.expect("room");
+    let near = Endpoint::builder()
+        .config(config)
+        .on_bundle(&near_end, Handlers::new())
+        .await
+        .expect("room");
     let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
     let sent = || devices.nics[0].statistics().device;
     let before = sent();
@@ -135,8 +145,13 @@ fn messages_of_a_quarter_of_the_credits_leave_together() {
             ..EndpointConfig::default()
         };
         let notes = Handlers::new().request(NOTE, |_, _| {});
-        let far = far.endpoint(notes, config.clone()).await.expect("room");
-        let near = near.endpoint(Handlers::new(), config).await.expect("room");
+        let far =
+            Endpoint::builder().config(config.clone()).on_bundle(&far, notes).await.expect("room");
+        let near = Endpoint::builder()
+            .config(config)
+            .on_bundle(&near, Handlers::new())
+            .await
+            .expect("room");
         let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
         let left = || devices.nics[0].statistics().device.packets_sent;
         let send = |number| {
@@ -240,8 +255,8 @@ fn acknowledgements_of_calls() -> usize {
             let [near_end, far_end] = [0, 1].map(|number| {
                 Bundle::new(&devices.nics[number], &BundleConfig::default()).expect("room")
             });
-            let far = far_end.endpoint(far, EndpointConfig::default()).await.expect("room");
-            let near = near_end.endpoint(Handlers::new(), EndpointConfig::default()).await;
+            let far = Endpoint::on_bundle(&far_end, far).await.expect("room");
+            let near = Endpoint::on_bundle(&near_end, Handlers::new()).await;
             let near = near.expect("room");
             let peer = near.map(0, far.name(), Tag(1)).await.expect("it is there");
             devices.record();

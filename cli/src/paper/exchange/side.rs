@@ -241,7 +241,7 @@ impl Frames {
                 endpoint.poll();
             }
         };
-        let far = meanwhile(endpoint.peer(theirs), turn).await?;
+        let far = meanwhile(endpoint.connect(theirs), turn).await?;
         let is_ready = meanwhile(far.ready(), turn).await;
         if is_ready != (args.step > 0) {
             bail!("the connection for RDMA writes was not made");

@@ -33,11 +33,11 @@ async fn simulate(early: u16, delay: u64) -> Option<f64> {
     let mut ends = Vec::new();
     for (end, station) in (0..).zip(stations) {
         let config = Config { seed: Some(end), spin: Duration::ZERO, ..Config::default() };
-        let nic = Nic::over(ether.station(station).ok()?, config).ok()?;
+        let nic = Nic::builder().config(config).on(ether.station(station).ok()?).ok()?;
         // The endpoints go by the machine's time, which must not matter here.
         let builder = Endpoint::builder().policy(Rmpp::default().early(early)).frame(1388);
         let builder = builder.resend(LONG, LONG).patience(8 * LONG);
-        ends.push(builder.open_on(&nic).await.ok()?);
+        ends.push(builder.on(&nic).await.ok()?);
     }
     let passes = async {
         loop {
@@ -46,7 +46,7 @@ async fn simulate(early: u16, delay: u64) -> Option<f64> {
         }
     };
     let message = async {
-        let peer = ends[0].peer(ends[1].name()).await.ok()?;
+        let peer = ends[0].connect(ends[1].name()).await.ok()?;
         let receiving = ends[1].receive_at_most(BYTES, Match::any());
         let began = ether.now();
         let sending = peer.send(1, vec![7; BYTES]);

@@ -86,7 +86,9 @@ async fn play<A: Said>(
         segment: memory,
         ..EndpointConfig::default()
     };
-    let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;
+    let endpoint = guard
+        .run(async { Ok(Endpoint::builder().config(config).on_bundle(&bundle, handlers).await?) })
+        .await?;
     let idle = if peer.leads() { None } else { neighbour(&endpoint, &guard, plan).await? };
     let name: Name = meet(&endpoint.name().to_string(), peer, &nic)?.parse()?;
     let device = Some(nic.capabilities().name);
@@ -137,7 +139,9 @@ async fn neighbour(
     };
     let echo = Handlers::new().request(ECHO, |request, word| request.reply(ECHOED, word));
     let bundle = endpoint.bundle();
-    guard.run(async { Ok(Some(bundle.endpoint(echo, config).await?)) }).await
+    guard
+        .run(async { Ok(Some(Endpoint::builder().config(config).on_bundle(&bundle, echo).await?)) })
+        .await
 }
 
 /// Maps that again and again, and each time has a call answered.

@@ -55,7 +55,7 @@ async fn over_messages(
     if let Some(blocks) = plan.blocks {
         builder = builder.blocks(blocks);
     }
-    let endpoint = guard.run(async { Ok(builder.open_on(&bundle).await?) }).await?;
+    let endpoint = guard.run(async { Ok(builder.on_bundle(&bundle).await?) }).await?;
     let own = endpoint.name().clone();
     let other = peer.swap_while(&json!(own.to_string()), || {
         bundle.poll(true);

@@ -96,7 +96,9 @@ pub async fn run(
         flow: am::flow(plan),
         ..EndpointConfig::default()
     };
-    let endpoint = guard.run(async { Ok(bundle.endpoint(handlers, config).await?) }).await?;
+    let endpoint = guard
+        .run(async { Ok(Endpoint::builder().config(config).on_bundle(&bundle, handlers).await?) })
+        .await?;
     let name = meet(&endpoint, peer, nic)?;
     let beat = guard.beat();
     let found = guard.run(async {

@@ -39,7 +39,7 @@ pub fn follower(plan: &Plan, told: &Arc<Told>) -> EndpointBuilder {
     let [ping, note, pieces] = [0; 3].map(|_| (pattern.clone(), told.clone()));
     let told = told.clone();
     Endpoint::builder()
-        .on(PING, move |mut message| {
+        .handler(PING, move |mut message| {
             let (pattern, told) = ping.clone();
             async move {
                 let number = told.count.load(Ordering::Relaxed);
@@ -50,7 +50,7 @@ pub fn follower(plan: &Plan, told: &Arc<Told>) -> EndpointBuilder {
                 Ok(back.end().await?)
             }
         })
-        .on(NOTE, move |mut message| {
+        .handler(NOTE, move |mut message| {
             let (pattern, told) = note.clone();
             async move {
                 // A short message is in one packet, and another is not, whose handlers interleave.
@@ -60,7 +60,7 @@ pub fn follower(plan: &Plan, told: &Arc<Told>) -> EndpointBuilder {
                 Ok(())
             }
         })
-        .on(PIECES, move |mut message| {
+        .handler(PIECES, move |mut message| {
             let (pattern, told) = pieces.clone();
             async move {
                 let count = u64::from_be_bytes(*number_of(&mut message).await?);
@@ -72,7 +72,7 @@ pub fn follower(plan: &Plan, told: &Arc<Told>) -> EndpointBuilder {
                 Ok(())
             }
         })
-        .on(END, move |message| ends(message, told.clone()))
+        .handler(END, move |message| ends(message, told.clone()))
 }
 
 async fn number_of(message: &mut Incoming) -> Result<Box<[u8; 8]>, HandlerError> {

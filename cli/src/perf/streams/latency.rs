@@ -26,7 +26,7 @@ pub fn leader(plan: &Plan) -> (EndpointBuilder, Arc<Pongs>) {
     let (size, pattern) = (plan.size, Arc::new(Pattern::new(plan.size)));
     let pongs = Arc::new(Pongs::default());
     let noted = pongs.clone();
-    let builder = Endpoint::builder().on(PONG, move |mut message| {
+    let builder = Endpoint::builder().handler(PONG, move |mut message| {
         let (pattern, pongs) = (pattern.clone(), noted.clone());
         async move {
             let body = message.receive(size).await?;

@@ -39,7 +39,7 @@ impl Matching {
     /// Adds the layer's handler to an endpoint.
     pub fn on(&self, endpoint: EndpointBuilder) -> EndpointBuilder {
         let matching = self.clone();
-        endpoint.on(TAGGED, move |message| matching.clone().handle(message))
+        endpoint.handler(TAGGED, move |message| matching.clone().handle(message))
     }
 
     /// Posts a receive into a buffer, whose length is the most that is received.

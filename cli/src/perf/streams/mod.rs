@@ -112,7 +112,7 @@ async fn opened(
     guard: &Guard,
 ) -> anyhow::Result<Endpoint> {
     let builder = builder.endpoint(|endpoint| endpoint.credits(plan.credits));
-    guard.run(async { Ok(builder.open_over(nic).await?) }).await
+    guard.run(async { Ok(builder.on(nic).await?) }).await
 }
 
 fn turn(endpoint: &Endpoint) -> anyhow::Result<()> {

@@ -41,7 +41,7 @@ async fn play(
     let guard = Guard::over(&nic, peer)?;
     let bundle = Bundle::new(&nic, &BundleConfig::default())?;
     let builder = Endpoint::builder().longest(plan.size.max(1 << 20));
-    let endpoint = guard.run(async { Ok(builder.open_on(&bundle).await?) }).await?;
+    let endpoint = guard.run(async { Ok(builder.on_bundle(&bundle).await?) }).await?;
     let (beat, messages) = (guard.beat(), Messages::new(plan.size));
     let end = End { endpoint: &endpoint, messages: &messages, plan, beat: &beat };
     let figures = if peer.leads() {

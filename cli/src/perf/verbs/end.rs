@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use doorbell_verbs::{
-    Buf, Config, Connection, Domain, Kind, Listener, Mapped, Memory, Nic, Progress, QueuePair,
-    QueuePairConfig, Queues, QueuesConfig, Region, Registered, RemoteMemory, Rights, ServiceId,
-    SharedMemory, Unconnected,
+    Buf, Config, Connection, Domain, Kind, Listener, Mapped, Memory, Name, Nic, Progress,
+    QueuePair, QueuePairConfig, Queues, QueuesConfig, Region, Registered, RemoteMemory, Rights,
+    ServiceId, SharedMemory, Unconnected,
 };
 use serde_json::json;
 
@@ -54,7 +54,7 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
         // than a peer that is waited for may be silent.
         config.keep_alive.busy = LONGEST;
     }
-    Ok(Nic::open(place.device, config)?)
+    Ok(Nic::builder().config(config).open_blocking(place.device)?)
 }
 
 /// Decides which thread runs the NIC of an end.
@@ -135,7 +135,7 @@ impl End {
     ) -> anyhow::Result<(K, RemoteMemory)> {
         let mine = memory.remote().to_bytes();
         let (joined, told) = match &mut self.listener {
-            None => own.connect(&self.to.0, self.to.1, &mine).await?,
+            None => own.connect(Name::at(&*self.to.0, self.to.1.0), &mine).await?,
             Some(listener) => {
                 let incoming = listener.accept().await;
                 let told = incoming.private().clone();

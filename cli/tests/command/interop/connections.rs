@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorbell_core::wire::cm::RejectReason;
 use doorbell_interop::{Faults, Output, Running};
-use doorbell_verbs::{Buf, Config, ConnectError, Ending, Nic, QueuePairConfig};
+use doorbell_verbs::{Buf, ConnectError, Ending, Name, Nic, QueuePairConfig};
 
 use super::game::{ask, serve, service};
 use super::pingpongs::{At, WORST};
@@ -67,7 +67,7 @@ async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> anyhow::Resu
 }
 
 fn open(session: &Session, (device, family, _): At) -> anyhow::Result<Nic> {
-    Ok(Nic::open(&session.spec(device, family), Config::default())?)
+    Ok(Nic::builder().open_blocking(&session.spec(device, family))?)
 }
 
 fn start(session: &Session, command: &str) -> Outcome<Running> {
@@ -188,7 +188,8 @@ fn private(session: &Session, at: At) -> Outcome {
             run(async {
                 let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
                 let to = peer(session, at);
-                let (pair, answer) = pair.connect(&to, service(port), OURS.as_bytes()).await?;
+                let (pair, answer) =
+                    pair.connect(Name::at(&*to, service(port).0), OURS.as_bytes()).await?;
                 anyhow::ensure!(said(&answer), "it answered {answer:?}");
                 let ending = pair.connection().ended().await;
                 anyhow::ensure!(matches!(ending, Ending::PeerLeft { .. }), "{ending:?}");
@@ -222,7 +223,9 @@ fn refusal(session: &Session, at: At) -> Outcome {
             let program = manager(session, "refuse", at, port, THEIRS)?;
             run(async {
                 let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
-                let asked = pair.connect(&peer(session, at), service(port), OURS.as_bytes()).await;
+                let asked = pair
+                    .connect(Name::at(&*peer(session, at), service(port).0), OURS.as_bytes())
+                    .await;
                 let Err(ConnectError::Refused { reason, private, .. }) = asked.map(drop) else {
                     anyhow::bail!("it was not refused");
                 };
@@ -247,7 +250,9 @@ fn nobody(session: &Session, at: At) -> Outcome {
     match at.2 {
         Asks::We => run(async {
             let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
-            let asked = pair.connect(&peer(session, at), service(port), b"anybody there?").await;
+            let asked = pair
+                .connect(Name::at(&*peer(session, at), service(port).0), b"anybody there?")
+                .await;
             match asked.map(drop) {
                 Err(ConnectError::Refused { reason: RejectReason::INVALID_SERVICE_ID, .. }) => {
                     Ok(())
@@ -283,7 +288,8 @@ fn killed(session: &Session, at: At) -> Outcome {
             let server = server(session, at, port)?;
             run(async {
                 let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
-                let (pair, _) = pair.connect(&peer(session, at), service(port), &[]).await?;
+                let (pair, _) =
+                    pair.connect(Name::at(&*peer(session, at), service(port).0), &[]).await?;
                 server.signal(Running::KILL);
                 let received = pair.recv(Buf::with_capacity(16)).await;
                 let why = received.err().ok_or_else(|| anyhow::anyhow!("something came"))?;
@@ -324,7 +330,7 @@ fn silence(session: &Session, at: At) -> Outcome {
     let outcome = run(async {
         let pair = open(session, at)?.domain().queue_pair(&QueuePairConfig::default())?;
         let to = peer(session, at);
-        match in_time("to give it up", pair.connect(&to, service(7), &[])).await? {
+        match in_time("to give it up", pair.connect(Name::at(&*to, service(7).0), &[])).await? {
             Err(ConnectError::TimedOut { .. }) => Ok(()),
             other => anyhow::bail!("{:?}", other.map(drop)),
         }

@@ -35,8 +35,8 @@ fn run(timers: &mut Timers) -> Vec<(Time, u32)> {
 fn nothing_armed_is_nothing_to_wait_for() {
     let mut timers = Timers::new(4);
     assert_eq!(timers.next(), None);
-    assert_eq!(fired(&mut timers, nanos(u64::MAX)), []);
-    assert_eq!(fired(&mut Timers::new(0), nanos(u64::MAX)), []);
+    assert!(fired(&mut timers, nanos(u64::MAX)).is_empty());
+    assert!(fired(&mut Timers::new(0), nanos(u64::MAX)).is_empty());
 }
 
 #[test]
@@ -46,11 +46,11 @@ fn a_time_within_a_tick_is_waited_for_until_the_tick_ends() {
         timers.arm(0, nanos(at));
         assert_eq!(timers.next(), Some(ticks(tick)));
         if tick > 0 {
-            assert_eq!(fired(&mut timers, nanos(tick * TICK - 1)), [], "armed for {at}");
+            assert!(fired(&mut timers, nanos(tick * TICK - 1)).is_empty(), "armed for {at}");
         }
         assert_eq!(fired(&mut timers, ticks(tick)), [0], "armed for {at}");
         assert_eq!(timers.next(), None);
-        assert_eq!(fired(&mut timers, nanos(u64::MAX)), [], "again, armed for {at}");
+        assert!(fired(&mut timers, nanos(u64::MAX)).is_empty(), "again, armed for {at}");
     }
 }
 
@@ -123,7 +123,7 @@ fn a_near_timer_is_not_hidden_by_a_far_one_in_an_earlier_slot() {
 fn the_end_of_the_clock_is_never() {
     let mut timers = Timers::new(1);
     timers.arm(0, nanos(u64::MAX));
-    assert_eq!(fired(&mut timers, nanos(u64::MAX)), []);
+    assert!(fired(&mut timers, nanos(u64::MAX)).is_empty());
     assert!(timers.next().is_some());
 }
 
@@ -177,7 +177,7 @@ fn a_slot_whose_only_timer_is_disarmed_is_empty() {
         assert_eq!(timers.next(), None);
         assert_eq!(timers.occupied, [0; LEVELS]);
     }
-    assert_eq!(fired(&mut timers, nanos(u64::MAX)), []);
+    assert!(fired(&mut timers, nanos(u64::MAX)).is_empty());
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The configuration of an endpoint, from its policy to its device.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorbell_verbs::floor::pin_to;
-use doorbell_verbs::{Config, DatagramsConfig, Nic, Qkey, QueuesConfig};
+use doorbell_verbs::{Config, DatagramsConfig, Nic, OpenError, Qkey, QueuesConfig};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -16,8 +17,7 @@ use super::wire::Wire;
 use super::works::{NOTICES, Works};
 use super::{Endpoint, Open, driver, lanes};
 use crate::frames::engine::Timing;
-use crate::frames::error::OpenError;
-use crate::frames::name::Name;
+use crate::frames::name::{identity, named};
 use crate::frames::policy::{Emp, Policy};
 use crate::frames::wire::{FRAME_HEADER, LEAST_STRIDE, LONGEST_NAME, MESSAGE_HEADER};
 
@@ -57,6 +57,15 @@ impl Endpoint {
     /// When the device can't be opened, or this is called outside of a Tokio runtime.
     pub async fn open(device: &str) -> Result<Self, OpenError> {
         Self::builder().open(device).await
+    }
+
+    /// Opens an endpoint on a NIC that is open, with EMP's policy.
+    ///
+    /// # Errors
+    /// When the NIC has no room for the endpoint's queues, or this is called outside of a Tokio
+    /// runtime.
+    pub async fn on(nic: &Nic) -> Result<Self, OpenError> {
+        Self::builder().on(nic).await
     }
 
     /// Returns a builder that configures and opens an endpoint.
@@ -156,14 +165,13 @@ impl EndpointBuilder {
             Some(apart) => self.open_apart(device.to_owned(), apart).await,
             None => {
                 let nic = self.nic_on(device).await?;
-                self.open_on(&nic).await
+                self.on(&nic).await
             }
         }
     }
 
     async fn nic_on(&self, device: &str) -> Result<Nic, OpenError> {
-        let nic = Nic::open_async(device, self.nic.clone()).await;
-        nic.map_err(|why| OpenError::Nic { device: device.to_owned(), why })
+        Nic::builder().config(self.nic.clone()).open(device).await
     }
 
     /// Opens the endpoint on a thread of its own, which drives it until it is dropped.
@@ -174,7 +182,7 @@ impl EndpointBuilder {
             let runtime = pinned.and_then(|()| Builder::new_current_thread().enable_all().build());
             let runtime = match runtime {
                 Ok(runtime) => runtime,
-                Err(why) => return drop(tell.send(Err(OpenError::Thread(why)))),
+                Err(why) => return drop(tell.send(Err(no_thread(why)))),
             };
             runtime.block_on(async {
                 let opened = async {
@@ -191,8 +199,8 @@ impl EndpointBuilder {
             });
         };
         let thread = std::thread::Builder::new().name("doorbell-frames".to_owned());
-        thread.spawn(drives).map_err(OpenError::Thread)?;
-        told.await.map_err(|_| OpenError::NoRuntime)?
+        thread.spawn(drives).map_err(no_thread)?;
+        told.await.map_err(|_| NO_RUNTIME)?
     }
 
     /// Opens the endpoint on a NIC that is open.
@@ -200,7 +208,7 @@ impl EndpointBuilder {
     /// # Errors
     /// When the NIC has no room for the endpoint's queues, or this is called outside of a Tokio
     /// runtime.
-    pub async fn open_on(self, nic: &Nic) -> Result<Endpoint, OpenError> {
+    pub async fn on(self, nic: &Nic) -> Result<Endpoint, OpenError> {
         let (endpoint, shared) = self.start(nic, false).await?;
         shared.runtime.spawn(driver::drive(shared.clone()));
         Ok(endpoint)
@@ -217,12 +225,17 @@ impl EndpointBuilder {
 
     /// Makes the queues and the state of the endpoint.
     fn make(&self, nic: &Nic, is_apart: bool) -> Result<Arc<Shared>, OpenError> {
-        Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
+        Handle::try_current().map_err(|_| NO_RUNTIME)?;
         let mtu = nic.capabilities().mtu.bytes();
         let most = mtu - HEADERS;
         let stride = self.frame.unwrap_or(most);
         if stride > most {
-            return Err(OpenError::LongFrames { asked: stride, most });
+            return Err(OpenError::Config {
+                field: "EndpointBuilder::frame",
+                found: stride.to_string(),
+                allowed: format!("at most {most}"),
+                why: "a frame is a datagram of this NIC",
+            });
         }
         let completions = nic.completion_queue(self.receives + SENDS + 4096)?;
         let domain = nic.domain();
@@ -232,7 +245,7 @@ impl EndpointBuilder {
             receive_depth: self.receives,
             ..DatagramsConfig::new(&completions, key)
         })?;
-        let name = Name::new(nic.address().to_string(), datagrams.qpn(), key);
+        let name = named(nic.address().to_string(), datagrams.qpn(), key);
         let notices = domain.shared_receives_to(&completions, NOTICES)?;
         let queues = QueuesConfig::new(&completions).share(&notices);
         let mut works = Works::new(completions, datagrams.receive, notices);
@@ -245,13 +258,20 @@ impl EndpointBuilder {
             most_peers: self.peers,
         };
         let posted = Posted::new(self.noted, self.longest, domain.clone());
-        let wire = Wire::new(datagrams.send, name.identity(), name.to_string());
+        let wire = Wire::new(datagrams.send, identity(&name), name.to_string());
         Ok(Arc::new_cyclic(|shared| {
             let endpoint: Weak<Shared> = shared.clone();
             let state = State::new(settings, posted, wire, endpoint);
             Shared::new(name, (domain, queues), works, is_apart, state)
         }))
     }
+}
+
+/// The error of an endpoint that was opened where no runtime serves it.
+const NO_RUNTIME: OpenError = OpenError::NoRuntime { what: "an endpoint of frames" };
+
+fn no_thread(source: io::Error) -> OpenError {
+    OpenError::System { what: "starting the thread of an endpoint", source }
 }
 
 /// Draws a key from the system's randomness, by which hash maps are seeded. The highest bit is left

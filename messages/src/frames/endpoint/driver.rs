@@ -11,7 +11,7 @@ use doorbell_verbs::floor::{HeldNic, Look};
 use super::lanes;
 use super::reach::reach;
 use super::shared::Shared;
-use crate::frames::name::Name;
+use doorbell_verbs::Name;
 
 /// How long an endpoint stays after it was dropped, behind the last message that it has received:
 /// the peer may ask for the acknowledgement again.

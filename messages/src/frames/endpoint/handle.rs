@@ -7,9 +7,9 @@ use bytes::Bytes;
 use tokio::sync::futures::OwnedNotified;
 
 use crate::frames::error::SendError;
-use crate::frames::name::Name;
 use crate::matching::PostedId;
 use crate::slot::Slot;
+use doorbell_verbs::Name;
 
 /// The outcome of a send.
 pub type SendSlot = Slot<Result<(), SendError>>;

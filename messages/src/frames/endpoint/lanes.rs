@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep};
 
 use super::lane::{Accepted, DEPTH};
 use super::shared::Shared;
-use crate::frames::name::Name;
+use crate::frames::name::identity;
+use doorbell_verbs::Name;
 
 /// How long a peer whose port is closed is asked again for a lane: its program may be about to
 /// start.
@@ -30,12 +31,12 @@ fn config(config: &QueuesConfig) -> QueuesConfig {
 pub async fn make(shared: Weak<Shared>, to: Name) {
     let Some(strong) = shared.upgrade() else { return };
     let (domain, queues) = &strong.lanes;
-    let own = strong.name.identity();
+    let own = identity(&strong.name);
     let until = Instant::now() + STARTS_WITHIN;
     let made = loop {
         let made = async {
             let unconnected = domain.queues(&config(queues))?;
-            unconnected.connect(to.address(), to.service(), &own.to_be_bytes()).await
+            unconnected.connect(&to, &own.to_be_bytes()).await
         };
         match made.await {
             Err(ConnectError::PortClosed { .. }) if Instant::now() < until => sleep(PAUSE).await,
@@ -55,15 +56,15 @@ pub async fn make(shared: Weak<Shared>, to: Name) {
 
 /// Puts a lane in its place. Returns its connection if there is one.
 fn set(shared: &Shared, to: &Name, made: Result<Queues, String>) -> Option<Connection> {
-    let own = shared.name.identity();
+    let own = identity(&shared.name);
     let mut state = shared.lock();
-    let lane = state.lane(to.identity())?;
+    let lane = state.lane(identity(to))?;
     match made {
         Ok(queues) => {
             let connection = queues.connection.clone();
             lane.made(queues, own);
-            state.lanes.insert(connection.qpn().get(), to.identity());
-            state.set_places(to.identity(), true);
+            state.lanes.insert(connection.qpn().get(), identity(to));
+            state.set_places(identity(to), true);
             Some(connection)
         }
         Err(why) => {

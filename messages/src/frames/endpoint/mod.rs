@@ -26,10 +26,9 @@ pub use builder::EndpointBuilder;
 pub use peer::{Peer, Sending};
 pub use receive::{Match, Message, Receiving};
 
-use super::error::PeerError;
-use super::name::{Name, NameError};
 use super::policy::Policy;
 use super::statistics::Statistics;
+use doorbell_verbs::{ConnectError, Name, NameError, OpenError};
 use reach::reach;
 use shared::Shared;
 
@@ -57,24 +56,27 @@ impl Endpoint {
         &self.0.shared.name
     }
 
-    /// Finds the way to another endpoint. Nothing is sent there.
+    /// Finds the way to another endpoint. Nothing is sent there: frames need no connection, and
+    /// whether anybody is there shows when a message is sent.
     ///
     /// # Errors
     /// When the name is none, or its address can't be reached from this device.
-    pub async fn peer<N>(&self, name: N) -> Result<Peer, PeerError>
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, ConnectError>
     where
         N: TryInto<Name, Error: Into<NameError>>,
     {
         let name: Name = name.try_into().map_err(Into::into)?;
         let shared = &self.0.shared;
-        let most = shared.lock().settings.most_peers;
-        let entered = shared.lock().enter(name.clone());
-        let Some(peer) = entered else { return Err(PeerError::Crowded { name, most }) };
-        let reached = reach(shared, &name).await;
-        reached.map_err(|why| {
-            shared.lock().unreached(&name);
-            PeerError::Unreachable { name, why }
-        })?;
+        let peer = {
+            let mut state = shared.lock();
+            let most = state.settings.most_peers;
+            let entered = state.enter(name.clone());
+            entered.ok_or_else(|| match state.is_closed {
+                true => ConnectError::Closed { name: name.to_string() },
+                false => crowded(&name, most),
+            })?
+        };
+        reach(shared, &name).await.inspect_err(|_| shared.lock().unreached(&name))?;
         Ok(peer)
     }
 
@@ -120,6 +122,16 @@ impl Endpoint {
     pub fn nic(&self) -> &Nic {
         &self.0.shared.nic
     }
+}
+
+/// The error of a peer that would be one too many.
+fn crowded(name: &Name, most: usize) -> ConnectError {
+    let why = OpenError::Promised {
+        what: "places for peers",
+        has: most,
+        advice: "configure more (`EndpointBuilder::peers`)",
+    };
+    ConnectError::NoRoom { name: name.to_string(), why: Box::new(why) }
 }
 
 impl fmt::Debug for Endpoint {

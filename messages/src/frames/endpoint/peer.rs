@@ -9,8 +9,8 @@ use bytes::Bytes;
 
 use super::handle::{Handle, LaneState, SendSlot};
 use crate::frames::error::SendError;
-use crate::frames::name::Name;
 use crate::matching::Source;
+use doorbell_verbs::Name;
 
 /// A handle to another endpoint, by which messages are sent there. No connection is needed to send:
 /// the handle knows the name of the endpoint, and the way there has been found.

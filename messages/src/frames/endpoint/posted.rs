@@ -10,9 +10,9 @@ use super::peer::Peer;
 use super::receive::{Letter, ReceiveSlot};
 use crate::frames::engine::{Destination, Receives};
 use crate::frames::error::{PeerLost, ReceiveError};
-use crate::frames::name::Name;
 use crate::frames::wire::MessageHeader;
 use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source, Taken};
+use doorbell_verbs::Name;
 
 /// The receives that were posted, and the messages that wait for receives.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use super::handle::{Handle, LaneState, SendSlot};
 use super::state::State;
 use super::works::Works;
 use crate::frames::engine::Time;
-use crate::frames::name::Name;
 use crate::matching::PostedId;
+use doorbell_verbs::Name;
 
 /// The state of an endpoint that its handles and its driver share.
 #[derive(Debug)]

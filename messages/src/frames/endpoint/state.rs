@@ -15,11 +15,12 @@ use super::receive::{Match, ReceiveSlot, Receiving};
 use super::wire::Wire;
 use crate::frames::engine::{Time, Timing};
 use crate::frames::error::{ReceiveError, SendError};
-use crate::frames::name::Name;
+use crate::frames::name::identity;
 use crate::frames::policy::{Offload, Policy};
 use crate::frames::statistics::Statistics;
 use crate::frames::wire::{Frame, Kind};
 use crate::matching::{PostedId, Source};
+use doorbell_verbs::Name;
 
 /// The limits and choices of an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +51,7 @@ pub struct State {
     statistics: Statistics,
     /// When the driver's timer rings.
     armed: Option<Time>,
-    is_closed: bool,
+    pub is_closed: bool,
     /// When a message last came, for how long the endpoint has to stay after it is dropped.
     pub received_at: Option<Time>,
     /// Connections by which peers place frames here, by their queue pairs' numbers.
@@ -87,12 +88,12 @@ impl State {
 
     /// Returns a known peer.
     pub fn peer(&self, name: &Name) -> Option<Peer> {
-        self.peers.get(&name.identity()).map(|known| known.peer.clone())
+        self.peers.get(&identity(name)).map(|known| known.peer.clone())
     }
 
     /// Whether the way to a peer is known.
     pub fn is_reached(&self, name: &Name) -> bool {
-        self.peers.get(&name.identity()).is_some_and(|known| known.destination.is_some())
+        self.peers.get(&identity(name)).is_some_and(|known| known.destination.is_some())
     }
 
     /// Enters a peer into the table of peers, unless it is there, and returns its handle. Returns
@@ -104,7 +105,7 @@ impl State {
         if self.is_closed || self.peers.len() >= self.settings.most_peers {
             return None;
         }
-        let identity = name.identity();
+        let identity = identity(&name);
         let peer = Peer::new(name, self.next_source, self.endpoint.clone());
         self.next_source += 1;
         let known = Known::new(peer.clone(), self.settings.policy, self.settings.timing);
@@ -114,7 +115,7 @@ impl State {
 
     /// Forgets a peer that can't be reached, unless something is under way.
     pub fn unreached(&mut self, name: &Name) {
-        let identity = name.identity();
+        let identity = identity(name);
         if self.peers.get(&identity).is_some_and(|known| known.destination.is_none()) {
             self.peers.remove(&identity);
         }
@@ -122,9 +123,9 @@ impl State {
 
     /// Notes the way to a peer.
     pub fn reached(&mut self, name: &Name, destination: Destination) {
-        if let Some(known) = self.peers.get_mut(&name.identity()) {
+        if let Some(known) = self.peers.get_mut(&identity(name)) {
             known.destination.get_or_insert(destination);
-            self.activate(name.identity());
+            self.activate(identity(name));
         }
     }
 
@@ -135,7 +136,7 @@ impl State {
 
     /// Has the lane to a peer made, unless it is made or was tried.
     fn want(&mut self, to: &Name) {
-        if self.lane(to.identity()).is_some_and(Lane::is_wanted) {
+        if self.lane(identity(to)).is_some_and(Lane::is_wanted) {
             self.wanted.push(to.clone());
         }
     }
@@ -156,7 +157,7 @@ impl State {
             return LaneState::Not;
         }
         self.want(to);
-        self.lane(to.identity()).map_or(LaneState::Not, |lane| lane.state())
+        self.lane(identity(to)).map_or(LaneState::Not, |lane| lane.state())
     }
 
     /// Sets whether frames can be placed by RDMA writes at the peer with this identity.
@@ -195,7 +196,7 @@ impl State {
             slot.fill(Err(SendError::TooLong { peer, len, most }));
             return;
         }
-        let identity = to.identity();
+        let identity = identity(to);
         let Some(known) = self.peers.get_mut(&identity).filter(|_| !self.is_closed) else {
             slot.fill(Err(SendError::Closed { peer, len }));
             return;
@@ -224,7 +225,7 @@ impl State {
             Met::Nothing(id) => Receiving::new(slot, Some((self.endpoint.clone(), id))),
             Met::PeerClosed => Receiving::new(slot, None),
             Met::Message(Note { number, from, .. }, letter) => {
-                let identity = from.name().identity();
+                let identity = identity(&from.name());
                 if let Some(known) = self.peers.get_mut(&identity) {
                     let placed = known.pair.place(number, letter, now);
                     debug_assert!(placed.is_ok(), "what the pair gives up is forgotten here");
@@ -233,7 +234,7 @@ impl State {
                 Receiving::new(slot, None)
             }
             Met::TooLong(Note { number, from, .. }) => {
-                let identity = from.name().identity();
+                let identity = identity(&from.name());
                 if let Some(known) = self.peers.get_mut(&identity) {
                     known.pair.swallow(number);
                 }
@@ -267,12 +268,12 @@ impl State {
         let mut finds = None;
         if !self.peers.contains_key(&frame.sender) {
             let name = frame.name.and_then(|name| name.parse::<Name>().ok());
-            let name = name.filter(|name| name.identity() == frame.sender);
+            let name = name.filter(|name| identity(name) == frame.sender);
             let Some(peer) = name.clone().and_then(|name| self.enter(name)) else {
                 self.statistics.strangers += 1;
                 return None;
             };
-            finds = name.filter(|_| peer.name().identity() == frame.sender);
+            finds = name.filter(|_| identity(&peer.name()) == frame.sender);
         }
         self.handle_of(&frame, now);
         finds

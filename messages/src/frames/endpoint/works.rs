@@ -6,8 +6,8 @@ use doorbell_verbs::{
 
 use super::state::State;
 use crate::frames::engine::Time;
-use crate::frames::name::Name;
 use crate::frames::wire::{FRAME_HEADER, Frame, Kind};
+use doorbell_verbs::Name;
 
 /// The most completions that are handled before others get to run.
 const MOST_AT_ONCE: usize = 64;

@@ -56,7 +56,7 @@ fn a_rest_that_comes_in_packets_of_a_byte_takes_little_more_than_its_bytes() {
     const MOST: usize = 100_000;
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
     run(async {
-        let server = Endpoint::builder().on(REST, |mut message| async move {
+        let server = Endpoint::builder().handler(REST, |mut message| async move {
             TAKEN.store(message.receive_rest(MOST).await?.len(), Ordering::Relaxed);
             Ok(())
         });
@@ -85,7 +85,7 @@ fn a_rest_that_comes_in_packets_of_a_byte_takes_little_more_than_its_bytes() {
 fn a_receive_of_more_bytes_than_come_takes_a_mebibyte_ahead() {
     static HELD: AtomicUsize = AtomicUsize::new(0);
     run(async {
-        let server = Endpoint::builder().on(REST, |mut message| async move {
+        let server = Endpoint::builder().handler(REST, |mut message| async move {
             let mut first = [0];
             message.receive_into(&mut first).await?;
             let before = ALLOCATED.bytes();

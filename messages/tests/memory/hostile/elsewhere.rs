@@ -3,7 +3,7 @@
 use doorbell_am::{self as am, Handlers};
 use doorbell_kit::child::{self, Child};
 use doorbell_messages::{ConnectError, Endpoint, Match};
-use doorbell_verbs::{QueuePairConfig, ServiceId};
+use doorbell_verbs::{Name, QueuePairConfig};
 use futures_util::FutureExt;
 
 use crate::alone;
@@ -124,7 +124,8 @@ fn a_peer_that_tells_of_others_memory_is_not_connected_to() {
         let heard = tokio::task::spawn_blocking(move || (stranger.hear(), stranger));
         let (name, stranger) = heard.await.expect("it tells");
         match victim.connect(name).await {
-            Err(ConnectError::Greeting { why, .. }) => {
+            Err(ConnectError::Lost { why, .. }) => {
+                let why = why.to_string();
                 assert!(why.contains("its process") && why.contains("has not the number"), "{why}");
             }
             other => panic!("the stranger tells of memory that is not its own: {other:?}"),
@@ -154,7 +155,7 @@ async fn asks_for_many(victim: &str) {
     let mut asked: Vec<_> = (0..MANY)
         .map(|_| {
             let pair = domain.queue_pair(&QueuePairConfig::default()).expect("there is room");
-            Box::pin(async move { pair.connect(address, ServiceId(service), &token).await })
+            Box::pin(async move { pair.connect(Name::at(address, service), &token).await })
         })
         .collect();
     for asks in &mut asked {

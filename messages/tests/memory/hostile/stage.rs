@@ -86,10 +86,10 @@ impl Stage {
 impl Company {
     async fn open(device: &str) -> Self {
         let config = Config { time_wait: Duration::from_millis(5), ..Config::default() };
-        let nic = Nic::open_async(device, config).await.expect("the device opens");
+        let nic = Nic::builder().config(config).open(device).await.expect("the device opens");
         let bundle = Bundle::new(&nic, &BundleConfig::default()).expect("the NIC has room");
         let builder = || Endpoint::builder().window(WINDOW).patience(Duration::from_secs(1));
-        let victim = builder().open_on(&bundle).await.expect("the NIC has room");
+        let victim = builder().on_bundle(&bundle).await.expect("the NIC has room");
         let good = builder().open(device).await.expect("the device opens");
         let good_to_victim = good.connect(victim.name()).await.expect("it is there");
         good_to_victim.send(0, "hello").await.expect("it is sent");

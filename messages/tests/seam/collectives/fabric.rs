@@ -27,7 +27,7 @@ fn switched(seed: u64, size: usize, faults: Faults) -> (Ether, Vec<LinkId>, Vec<
         let config =
             Config { seed: Some(100 * seed + at), spin: Duration::ZERO, ..Config::default() };
         let station = ether.station(*station).expect("descriptors");
-        let nic = Nic::over(station, config).expect("a NIC");
+        let nic = Nic::builder().config(config).on(station).expect("a NIC");
         Bundle::new(&nic, &BundleConfig::default()).expect("there is room")
     });
     let bundles = bundles.collect();
@@ -60,7 +60,7 @@ fn run<F: Future<Output = ()> + Send + 'static>(
         let all = async {
             let mut endpoints = Vec::new();
             for bundle in &bundles {
-                endpoints.push(Endpoint::builder().open_on(bundle).await.expect("there is room"));
+                endpoints.push(Endpoint::builder().on_bundle(bundle).await.expect("there is room"));
             }
             let names: Vec<_> = endpoints.iter().map(|one| one.name().clone()).collect();
             let joins = endpoints.into_iter().enumerate().map(|(rank, endpoint)| {

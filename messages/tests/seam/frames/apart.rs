@@ -18,7 +18,7 @@ fn a_program_that_never_awaits_receives_what_a_thread_of_the_endpoint_takes() {
             let open = || Endpoint::builder().policy(policy).apart(None);
             let near = open().open("udp:127.0.0.1:0").await.expect("it opens");
             let far = open().open("udp:127.0.0.1:0").await.expect("it opens");
-            let peer = near.peer(far.name()).await.expect("there is a way");
+            let peer = near.connect(far.name()).await.expect("there is a way");
             let mut receiving = far.receive_at_most(1 << 20, Match::any());
             let mut sending = peer.send(7, body(7, 100_000));
             let message = loop {
@@ -41,7 +41,7 @@ fn a_program_that_only_polls_receives_without_other_tasks() {
         let open = || Endpoint::builder().policy(emp()).open("udp:127.0.0.1:0");
         let near = open().await.expect("it opens");
         let far = open().await.expect("it opens");
-        let peer = near.peer(far.name()).await.expect("there is a way");
+        let peer = near.connect(far.name()).await.expect("there is a way");
         let mut receiving = far.receive_at_most(1 << 20, Match::any());
         let sending = peer.send(7, body(7, 100_000));
         let message = loop {

@@ -69,8 +69,8 @@ impl Ends {
             |end: usize| configure(Endpoint::builder().policy(self.policy)).open(self.devices[end]);
         let near = open(0).await.expect("the near endpoint opens");
         let far = open(1).await.expect("the far endpoint opens");
-        let peer = near.peer(far.name()).await.expect("there is a way");
-        let back = far.peer(near.name()).await.expect("there is a way back");
+        let peer = near.connect(far.name()).await.expect("there is a way");
+        let back = far.connect(near.name()).await.expect("there is a way back");
         let is_offloaded = self.policy == receive_offloaded() || self.policy == both_offloaded();
         assert_eq!(in_time(peer.ready()).await, is_offloaded);
         assert_eq!(in_time(back.ready()).await, is_offloaded);

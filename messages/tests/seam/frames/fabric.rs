@@ -26,9 +26,12 @@ async fn ends(seed: u64, policy: Policy, faults: Faults) -> (Ether, LinkId, [End
     for (end, station) in (0..).zip(stations) {
         let seed = Some(2 * seed + end);
         let config = Config { seed, spin: Duration::ZERO, ..Config::default() };
-        let nic = Nic::over(ether.station(station).expect("descriptors"), config).expect("a NIC");
+        let nic = Nic::builder()
+            .config(config)
+            .on(ether.station(station).expect("descriptors"))
+            .expect("a NIC");
         let endpoint = Endpoint::builder().policy(policy).key(7 + end as u32);
-        endpoints.push(endpoint.open_on(&nic).await.expect("there is room"));
+        endpoints.push(endpoint.on(&nic).await.expect("there is room"));
     }
     let endpoints = endpoints.try_into().expect("there are two");
     (ether, cable, endpoints)
@@ -67,8 +70,8 @@ fn all_arrive(seed: u64, policy: Policy, faults: Faults) {
     run(async {
         let (ether, _, [near, far]) = ends(seed, policy, faults).await;
         let all = async {
-            let peer = near.peer(far.name()).await.expect("there is a way");
-            let back = far.peer(near.name()).await.expect("there is a way");
+            let peer = near.connect(far.name()).await.expect("there is a way");
+            let back = far.connect(near.name()).await.expect("there is a way");
             if policy != emp() && policy != rmpp() {
                 assert!(peer.ready().await && back.ready().await);
             }
@@ -125,7 +128,7 @@ fn all_arrive_at_receives_in_turns(seed: u64, policy: Policy, lens: &[usize]) {
     run(async {
         let (ether, _, [near, far]) = ends(seed, policy, Faults::NONE).await;
         let all = async {
-            let peer = near.peer(far.name()).await.expect("there is a way");
+            let peer = near.connect(far.name()).await.expect("there is a way");
             let sends: Vec<_> = (0..)
                 .zip(lens)
                 .map(|(number, &len)| peer.send(number, body(number, len)))
@@ -166,8 +169,8 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
         run(async {
             let (ether, cable, [near, far]) = ends(1, policy, Faults::NONE).await;
             let all = async {
-                let peer = near.peer(far.name()).await.expect("there is a way");
-                let back = far.peer(near.name()).await.expect("there is a way back");
+                let peer = near.connect(far.name()).await.expect("there is a way");
+                let back = far.connect(near.name()).await.expect("there is a way back");
                 let receiving = far.receive_at_most(1 << 24, Match::any());
                 let from_near = far.receive_at_most(100, Match::exactly(9).from(&back));
                 let from_far = near.receive_at_most(100, Match::any().from(&peer));

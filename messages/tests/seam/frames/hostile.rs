@@ -3,7 +3,7 @@
 use doorbell_kit::Luck;
 use doorbell_messages::frames::{Endpoint, Match, Peer};
 use doorbell_verbs::work::Datagram;
-use doorbell_verbs::{Config, Datagrams, DatagramsConfig, Destination, Nic, Qkey, Qpn};
+use doorbell_verbs::{Datagrams, DatagramsConfig, Destination, Nic, Qkey, Qpn};
 
 use crate::frames::common::{body, emp, in_time, receive_offloaded, received, rmpp, sent};
 use crate::frames::everywhere::run;
@@ -45,7 +45,7 @@ struct Forger {
 
 impl Forger {
     async fn to(far: &Endpoint) -> Self {
-        let nic = Nic::open("udp:127.0.0.1:0", Config::default()).expect("it opens");
+        let nic = Nic::open("udp:127.0.0.1:0").await.expect("it opens");
         let completions = nic.completion_queue(256).expect("there is room");
         let config = DatagramsConfig::new(&completions, Qkey(7));
         let datagrams = nic.domain().datagrams(&config).expect("there is room");
@@ -70,7 +70,7 @@ fn an_endpoint_knows_no_more_peers_than_it_may_and_those_go_on() {
         let open = || Endpoint::builder().policy(emp()).peers(4);
         let near = open().open("udp:127.0.0.1:0").await.expect("it opens");
         let far = open().open("udp:127.0.0.1:0").await.expect("it opens");
-        let peer = near.peer(far.name()).await.expect("there is a way");
+        let peer = near.connect(far.name()).await.expect("there is a way");
         sent_and_received(&peer, &far, 1).await;
         let Forger { nic, mut datagrams, to } = Forger::to(&far).await;
         for key in 0..20 {
@@ -108,7 +108,7 @@ fn forged_frames_are_counted_and_messages_of_others_arrive() {
             let open = || Endpoint::builder().policy(policy).longest(1 << 20).notes(16);
             let near = open().open("udp:127.0.0.1:0").await.expect("it opens");
             let far = open().open("udp:127.0.0.1:0").await.expect("it opens");
-            let peer = near.peer(far.name()).await.expect("there is a way");
+            let peer = near.connect(far.name()).await.expect("there is a way");
 
             let Forger { nic, mut datagrams, to } = Forger::to(&far).await;
             let (own, identity) = name(&nic, &datagrams, 7);

@@ -23,7 +23,7 @@ fn builder(policy: Policy) -> EndpointBuilder {
 /// Sends and receives without an end, until the process is killed.
 async fn exchanges(policy: Policy, device: &str, name: &str) {
     let endpoint = builder(policy).open(device).await.expect("it opens");
-    let peer = endpoint.peer(name).await.expect("there is a way");
+    let peer = endpoint.connect(name).await.expect("there is a way");
     sent(peer.send(1, body(1, 10))).await;
     loop {
         let receiving = endpoint.receive_at_most(ROOM, Match::exactly(2));

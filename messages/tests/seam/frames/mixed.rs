@@ -12,7 +12,7 @@ fn endpoints_with_different_policies_understand_each_other() {
         let near = near.expect("it opens");
         let far = Endpoint::builder().policy(rmpp()).open("udp:127.0.0.1:0").await;
         let far = far.expect("it opens");
-        let peer = near.peer(far.name()).await.expect("there is a way");
+        let peer = near.connect(far.name()).await.expect("there is a way");
         for policy in [emp(), rmpp()] {
             near.set_policy(policy);
             let receiving = far.receive_at_most(1 << 20, Match::any());

@@ -130,7 +130,7 @@ pub async fn an_endpoint_that_was_never_named_is_answered(ends: Ends) {
     let open = |at: usize| Endpoint::builder().policy(ends.policy).open(ends.devices[at]);
     let near = open(0).await.expect("the near endpoint opens");
     let far = open(1).await.expect("the far endpoint opens");
-    let peer = near.peer(far.name().to_string()).await.expect("there is a way");
+    let peer = near.connect(far.name().to_string()).await.expect("there is a way");
     let (asked, answered) =
         (far.receive_at_most(ROOM, Match::any()), near.receive_at_most(ROOM, Match::any()));
     drop(peer.send(1, body(1, 30_000)));
@@ -169,7 +169,7 @@ pub async fn receives_from_one_peer_end_with_an_error_when_that_peer_closes(ends
     // A receive from any peer takes the message of another.
     let other = Endpoint::builder().policy(ends.policy).open(ends.devices[1]).await;
     let other = other.expect("another endpoint opens");
-    let back = other.peer(near.name()).await.expect("there is a way");
+    let back = other.connect(near.name()).await.expect("there is a way");
     sent(back.send(3, body(3, 10_000))).await;
     assert!(received(from_any).await.body == body(3, 10_000));
 }

@@ -41,7 +41,7 @@ pub fn plays(Program { policy, messages }: Program) {
     runtime.enable_all().build().expect("a runtime").block_on(async {
         let open = || Endpoint::builder().policy(policies[policy]).open("shm");
         let (near, far) = (open().await.expect("it opens"), open().await.expect("it opens"));
-        let peer = near.peer(far.name()).await.expect("there is a way");
+        let peer = near.connect(far.name()).await.expect("there is a way");
         if policy > 1 {
             assert!(peer.ready().await, "frames are placed");
         }

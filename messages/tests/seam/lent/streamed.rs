@@ -75,7 +75,7 @@ pub fn plays(Program { messages, paced }: Program) {
             Arc::new(Mutex::new(messages.iter().map(|(_, what)| what.clone()).collect::<Vec<_>>()));
         let handled = Arc::new(AtomicUsize::new(0));
         let (does, counts) = (todo.clone(), handled.clone());
-        let server = Endpoint::builder().window(8192).on(STREAM, move |message| {
+        let server = Endpoint::builder().window(8192).handler(STREAM, move |message| {
             let receives = does.lock().expect("nobody panics").pop().expect("one for each");
             let counts = counts.clone();
             async move {

@@ -20,9 +20,10 @@ fn all_come_as_they_were_sent(faults: Faults) {
         runtime.expect("a runtime").block_on(async {
             let (ether, _, [far, near]) = ends(seed, faults);
             let all = async {
-                let server = Endpoint::builder().on(ANY, receives).window(20 << 10).messages(5);
-                let server = server.open_on(&far).await.expect("there is room");
-                let client = Endpoint::builder().open_on(&near).await.expect("there is room");
+                let server =
+                    Endpoint::builder().handler(ANY, receives).window(20 << 10).messages(5);
+                let server = server.on_bundle(&far).await.expect("there is room");
+                let client = Endpoint::builder().on_bundle(&near).await.expect("there is room");
                 let peer = client.connect(server.name()).await.expect("the server is there");
                 let numbers = (0..30).map(|number| number + seed * 17);
                 join_all(numbers.map(|number| sends(&peer, number))).await;
@@ -57,7 +58,7 @@ fn a_paced_receiver_loses_nothing_on_a_cable_with_faults() {
             let received = Arc::new(AtomicUsize::new(0));
             let counts = received.clone();
             let server =
-                Endpoint::builder().paced().window(16 << 10).on(PACED, move |mut message| {
+                Endpoint::builder().paced().window(16 << 10).handler(PACED, move |mut message| {
                     let received = counts.clone();
                     async move {
                         let all = message.receive(LEN).await?;
@@ -67,8 +68,8 @@ fn a_paced_receiver_loses_nothing_on_a_cable_with_faults() {
                     }
                 });
             let all = async {
-                let server = server.open_on(&far).await.expect("there is room");
-                let client = Endpoint::builder().open_on(&near).await.expect("there is room");
+                let server = server.on_bundle(&far).await.expect("there is room");
+                let client = Endpoint::builder().on_bundle(&near).await.expect("there is room");
                 let peer = client.connect(server.name()).await.expect("the server is there");
                 let sends = (0..3).map(|_| async {
                     let mut message = peer.begin(PACED).await.expect("the peer is there");

@@ -30,7 +30,7 @@ fn handlers() -> (EndpointBuilder, UnboundedReceiver<ReceiveError>, Arc<Notify>)
     let stop = Arc::new(Notify::new());
     let stopped = stop.clone();
     let server = Endpoint::builder()
-        .on(WELL, move |message| {
+        .handler(WELL, move |message| {
             let errors = errors.clone();
             async move {
                 let outcome = takes_all(message).await;
@@ -40,19 +40,19 @@ fn handlers() -> (EndpointBuilder, UnboundedReceiver<ReceiveError>, Arc<Notify>)
                 Ok(())
             }
         })
-        .on(EARLY, |mut message| async move {
+        .handler(EARLY, |mut message| async move {
             message.receive(10).await?;
             Ok(())
         })
-        .on(ERROR, |mut message| async move {
+        .handler(ERROR, |mut message| async move {
             message.receive(10).await?;
             Err("there is no more room".into())
         })
-        .on(PANIC, |mut message| async move {
+        .handler(PANIC, |mut message| async move {
             message.receive(10).await?;
             panic!("as the test wants")
         })
-        .on(STOPS, move |message| {
+        .handler(STOPS, move |message| {
             let stop = stop.clone();
             async move {
                 stop.notified().await;

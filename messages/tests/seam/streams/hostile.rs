@@ -42,8 +42,8 @@ fn server() -> EndpointBuilder {
     Endpoint::builder()
         .window(WINDOW)
         .messages(MESSAGES)
-        .on(WELL, takes_all)
-        .on(STOPS, |_message| std::future::pending())
+        .handler(WELL, takes_all)
+        .handler(STOPS, |_message| std::future::pending())
 }
 
 /// A peer of a server that is no endpoint of streams.
@@ -149,7 +149,7 @@ async fn an_endpoint_that_is_none_of_streams_is_told_from_one(ends: Ends) {
     let other = other.expect("the device opens");
     let client = Endpoint::open(&ends.devices[1]).await.expect("the device opens");
     let refused = client.connect(other.name()).await.expect_err("it is none of streams");
-    assert!(matches!(refused, ConnectError::Greeting { .. }), "{refused}");
+    assert!(matches!(refused, ConnectError::Lost { .. }), "{refused}");
 }
 
 macro_rules! on_each_device {

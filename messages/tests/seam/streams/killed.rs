@@ -65,7 +65,7 @@ fn a_sender_ends(test: &str, device: &'static str, fate: Fate) {
         let (errors, mut failed) = unbounded_channel();
         let tells = errors.clone();
         let server = Endpoint::builder()
-            .on(ALL, move |message| {
+            .handler(ALL, move |message| {
                 let errors = errors.clone();
                 async move {
                     let why = takes_all(message).await.expect_err("its sender is killed");
@@ -73,7 +73,7 @@ fn a_sender_ends(test: &str, device: &'static str, fate: Fate) {
                     Ok(())
                 }
             })
-            .on(STOPS, move |mut message| {
+            .handler(STOPS, move |mut message| {
                 let errors = tells.clone();
                 async move {
                     // What has come stays until it is received, and then there is the error.
@@ -103,7 +103,7 @@ fn a_sender_ends(test: &str, device: &'static str, fate: Fate) {
 
 /// Receives nothing, until the process is killed.
 async fn receives_nothing(device: &str) {
-    let server = Endpoint::builder().on(STOPS, |_message| std::future::pending());
+    let server = Endpoint::builder().handler(STOPS, |_message| std::future::pending());
     let server = open(device, server).await;
     child::tell(server.name());
     std::future::pending::<()>().await;

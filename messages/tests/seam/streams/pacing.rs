@@ -15,7 +15,7 @@ const PACED: StreamId = StreamId::new("paced");
 fn counting(len: usize) -> (EndpointBuilder, Arc<AtomicUsize>) {
     let received = Arc::new(AtomicUsize::new(0));
     let counts = received.clone();
-    let server = Endpoint::builder().paced().window(32 << 10).on(PACED, move |mut message| {
+    let server = Endpoint::builder().paced().window(32 << 10).handler(PACED, move |mut message| {
         let received = counts.clone();
         async move {
             let mut at = 0;
@@ -92,7 +92,7 @@ pub async fn what_a_peer_has_sent_that_has_gone_is_not_handed_on(ends: Ends) {
 
 pub async fn an_endpoint_that_is_not_paced_extracts_nothing(ends: Ends) {
     let (server, _client, peer) = ends
-        .pair(Endpoint::builder().on(PACED, |mut message| async move {
+        .pair(Endpoint::builder().handler(PACED, |mut message| async move {
             message.receive(4).await?;
             Ok(())
         }))

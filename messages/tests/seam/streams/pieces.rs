@@ -69,14 +69,14 @@ pub async fn sends(peer: &doorbell_messages::streams::Peer, number: u64) {
 }
 
 pub async fn a_message_comes_as_it_was_sent_however_both_sides_cut_it(ends: Ends) {
-    let (_server, _client, peer) = ends.pair(Endpoint::builder().on(ANY, receives)).await;
+    let (_server, _client, peer) = ends.pair(Endpoint::builder().handler(ANY, receives)).await;
     for number in 0..150 {
         sends(&peer, number).await;
     }
 }
 
 pub async fn messages_that_are_sent_at_once_come_as_they_were_sent(ends: Ends) {
-    let server = Endpoint::builder().on(ANY, receives).window(16 << 10).messages(7);
+    let server = Endpoint::builder().handler(ANY, receives).window(16 << 10).messages(7);
     let (server, _client, peer) = ends.pair(server).await;
     let tasks: Vec<_> = (0..20_u64)
         .map(|task| {
@@ -97,7 +97,7 @@ pub async fn messages_that_are_sent_at_once_come_as_they_were_sent(ends: Ends) {
 }
 
 pub async fn a_message_that_fits_into_a_packet_is_one(ends: Ends) {
-    let (server, _client, peer) = ends.pair(Endpoint::builder().on(ANY, receives)).await;
+    let (server, _client, peer) = ends.pair(Endpoint::builder().handler(ANY, receives)).await;
     let before = server.bundle().statistics().requests;
     let mut message = peer.begin(ANY).await.expect("the peer is there");
     let body = body(7, 1000);
@@ -111,7 +111,7 @@ pub async fn a_message_that_fits_into_a_packet_is_one(ends: Ends) {
 
 pub async fn messages_of_the_lengths_around_packets_and_none_at_all_end_well(ends: Ends) {
     let (lens, mut ended) = unbounded_channel();
-    let counts = Endpoint::builder().on(ANY, move |mut message| {
+    let counts = Endpoint::builder().handler(ANY, move |mut message| {
         let lens = lens.clone();
         async move {
             let mut len = 0;
@@ -148,7 +148,7 @@ pub async fn handlers_of_one_sender_interleave(ends: Ends) {
     let (wake, woken) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicU64::new(0)));
     let (waker, counter) = (wake.clone(), woken.clone());
     let server = Endpoint::builder()
-        .on(ANY, move |mut message| {
+        .handler(ANY, move |mut message| {
             let (wake, woken) = (wake.clone(), woken.clone());
             async move {
                 message.receive(100_000).await?;
@@ -158,7 +158,7 @@ pub async fn handlers_of_one_sender_interleave(ends: Ends) {
                 Ok(())
             }
         })
-        .on(BACK, move |mut message| {
+        .handler(BACK, move |mut message| {
             let waker = waker.clone();
             async move {
                 message.receive(1_000_000).await?;
@@ -182,7 +182,7 @@ pub async fn handlers_of_one_sender_interleave(ends: Ends) {
 
 pub async fn a_handler_answers_its_sender_by_a_message(ends: Ends) {
     let (bodies, mut received) = unbounded_channel();
-    let server = Endpoint::builder().on(ANY, |mut message| async move {
+    let server = Endpoint::builder().handler(ANY, |mut message| async move {
         let mut back = message.peer().begin(BACK).await?;
         while let Some(some) = message.receive_some().await? {
             back.send_bytes(some).await?;
@@ -190,7 +190,7 @@ pub async fn a_handler_answers_its_sender_by_a_message(ends: Ends) {
         back.end().await?;
         Ok(())
     });
-    let client = Endpoint::builder().on(BACK, move |mut message| {
+    let client = Endpoint::builder().handler(BACK, move |mut message| {
         let bodies = bodies.clone();
         async move {
             bodies.send(message.receive_rest(1 << 20).await?)?;
@@ -209,7 +209,7 @@ pub async fn a_handler_answers_its_sender_by_a_message(ends: Ends) {
 
 pub async fn receiving_beyond_the_end_is_an_error_with_both_lengths(ends: Ends) {
     let (errors, mut failed) = unbounded_channel();
-    let server = Endpoint::builder().on(ANY, move |mut message| {
+    let server = Endpoint::builder().handler(ANY, move |mut message| {
         let errors = errors.clone();
         async move {
             message.receive(3).await?;
@@ -231,7 +231,7 @@ pub async fn receiving_beyond_the_end_is_an_error_with_both_lengths(ends: Ends) 
 // Bytes that a receive had got, and that was dropped while it waited for more, were lost.
 pub async fn a_receive_that_is_dropped_leaves_what_had_come_to_the_next(ends: Ends) {
     let (tells, mut told) = unbounded_channel();
-    let server = Endpoint::builder().on(ANY, move |mut message| {
+    let server = Endpoint::builder().handler(ANY, move |mut message| {
         let tells = tells.clone();
         async move {
             // The rest has not been sent.

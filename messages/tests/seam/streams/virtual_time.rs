@@ -20,7 +20,7 @@ pub fn ends(seed: u64, faults: Faults) -> (Ether, LinkId, [Bundle; 2]) {
         let seed = Some(2 * seed + end as u64);
         let config = Config { seed, spin: Duration::ZERO, ..Config::default() };
         let station = ether.station(stations[end]).expect("descriptors");
-        let nic = Nic::over(station, config).expect("a NIC");
+        let nic = Nic::builder().config(config).on(station).expect("a NIC");
         Bundle::new(&nic, &BundleConfig::default()).expect("there is room")
     });
     (ether, cable, bundles)

@@ -73,7 +73,7 @@ impl Stage {
             });
         let server = Server::builder().add_service(router).service(7);
         let server = server.endpoint(|endpoint| endpoint.credits(CREDITS));
-        server.open_on(bundle).await.expect("nobody has the number")
+        server.on_bundle(bundle).await.expect("nobody has the number")
     }
 
     async fn has_begun(&self) {
@@ -145,7 +145,7 @@ fn run<F: Future<Output = ()>>(program: impl FnOnce(Pair) -> F) {
         let all = passing(&time, async {
             let stage = Stage::default();
             let server = stage.open_on(&far).await;
-            let channel = Channel::builder().connect_on(&near, server.name()).await;
+            let channel = Channel::builder().on_bundle(&near).connect_lazily(server.name()).await;
             let channel = channel.expect("there is room");
             let client = Client::new(channel.clone());
             client.unary(NOTE, 0).await.expect("an answer");

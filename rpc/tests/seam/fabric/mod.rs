@@ -96,9 +96,10 @@ fn all_are_answered(faults: Faults) {
             let (ether, _, [far, near]) = ends(seed, faults);
             let handled = Handled::default();
             let all = async {
-                let server = Server::builder().add_service(router(&handled)).open_on(&far).await;
+                let server = Server::builder().add_service(router(&handled)).on_bundle(&far).await;
                 let server = server.expect("there is room");
-                let channel = Channel::builder().connect_on(&near, server.name()).await;
+                let channel =
+                    Channel::builder().on_bundle(&near).connect_lazily(server.name()).await;
                 let client = Client::new(channel.expect("there is room"));
                 let numbers = (0..60).map(|number| number + seed * 17);
                 join_all(numbers.map(|number| call(&client, number))).await;

@@ -12,9 +12,9 @@ use crate::virtual_time::{ends, passing};
 #[tokio::test]
 async fn a_channel_connects_although_no_call_waits_for_as_long_as_that_takes() {
     let (ether, _, [far, near]) = ends(1, Faults::NONE);
-    let server = Server::builder().add_service(router(&Handled::default())).open_on(&far);
+    let server = Server::builder().add_service(router(&Handled::default())).on_bundle(&far);
     let server = passing(&ether, server).await.expect("there is room");
-    let channel = Channel::builder().connect_on(&near, server.name());
+    let channel = Channel::builder().on_bundle(&near).connect_lazily(server.name());
     let channel = passing(&ether, channel).await.expect("there is room");
     let client = Client::new(channel.clone());
     for _ in 0..3 {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use doorbell_am::{Endpoint, Handlers, ReplyId, RequestId};
 use doorbell_kit::Faults;
 use doorbell_rpc::{Channel, Client, Server};
-use doorbell_verbs::{QueuePairConfig, ServiceId};
+use doorbell_verbs::{Name, QueuePairConfig};
 
 use crate::fabric::{ECHO, Handled, router};
 use crate::virtual_time::{ends, passing};
@@ -37,17 +37,17 @@ async fn memory_that_a_client_does_not_write_into_is_lent_for_a_bounded_time() {
     let (ether, _, [far, near]) = ends(1, Faults::NONE);
     let server = Server::builder().add_service(router(&Handled::default()));
     let server =
-        server.longest_body(LEN).body_memory(LEN).patience_for_bodies(TWO_MINUTES).open_on(&far);
+        server.longest_body(LEN).body_memory(LEN).patience_for_bodies(TWO_MINUTES).on_bundle(&far);
     let server = passing(&ether, server).await.expect("there is room");
     let stopped = async {
         let endpoint =
-            Endpoint::builder().open_on(&near, Handlers::new()).await.expect("there is room");
+            Endpoint::builder().on_bundle(&near, Handlers::new()).await.expect("there is room");
         let peer = endpoint.connect(server.name()).await.expect("the server is there");
         let welcome = peer.call(HELLO, [VERSION, 1, 0]).await.expect("it answers");
         let [_, session, _, _, lines] = welcome.arguments(WELCOME).expect("it is welcomed");
         let pair = endpoint.nic().domain().queue_pair(&QueuePairConfig::default()).expect("room");
         let (address, session_name) = (server.name().address(), session.to_be_bytes());
-        let line = pair.connect(address, ServiceId(lines), &session_name).await;
+        let line = pair.connect(Name::at(address, lines), &session_name).await;
         let line = line.expect("the server takes lines").0;
         let (head, len) = ([session, 0, number_of("echo"), 0, 0, 1 << 26], LEN as u64);
         peer.request_with(CALL, head, len.to_be_bytes()).await.expect("it is sent");
@@ -57,7 +57,7 @@ async fn memory_that_a_client_does_not_write_into_is_lent_for_a_bounded_time() {
         (endpoint, peer, line)
     };
     let stopped = passing(&ether, stopped).await;
-    let channel = Channel::builder().connect_on(&near, server.name());
+    let channel = Channel::builder().on_bundle(&near).connect_lazily(server.name());
     let client = Client::new(passing(&ether, channel).await.expect("there is room"));
     let body = Bytes::from(vec![7; LEN]);
     let echoes = tokio::spawn({

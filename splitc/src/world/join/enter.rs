@@ -41,7 +41,7 @@ impl World {
             JoinError::Config(format!("rank {rank} is not among {size} addresses"))
         })?;
         let device = device.as_ref().unwrap_or(own);
-        let nic = Nic::open_async(device, nic_config(config, addresses.len())).await;
+        let nic = Nic::builder().config(nic_config(config, addresses.len())).open(device).await;
         let nic = nic.map_err(|why| JoinError::Device {
             rank: *rank,
             device: device.clone(),

@@ -1,7 +1,7 @@
 //! The endpoints and the group by which a process that joins exchanges messages with the others.
 
 use doorbell_am::group::{Group, GroupConfig};
-use doorbell_am::{self as am, Bundle, Endpoint, Name};
+use doorbell_am::{self as am, Bundle, Endpoint, Name, Unwelcome};
 use doorbell_job::Route;
 
 use super::joining::{Joining, LONGEST, Purpose};
@@ -27,7 +27,7 @@ impl Joining<'_> {
             .payload(PAYLOAD)
             .places(self.size())
             .receives(self.receives())
-            .open_on(&port.bundle, self.served.handlers())
+            .on_bundle(&port.bundle, self.served.handlers())
             .await;
         opened.map_err(|why| self.device(port, why.into()))
     }
@@ -88,7 +88,7 @@ impl Joining<'_> {
             let connected = endpoint.connect(name.clone()).await;
             connected.map_err(|why| match why {
                 // A process with another key is told so, and this one too, by `pairs`.
-                am::MapError::Handlers { .. } => {
+                am::ConnectError::Unwelcome { why: Unwelcome::OtherHandlers { .. }, .. } => {
                     Attempt::Stranger(format!("it is another program: {why}"))
                 }
                 why => Self::unreached(&why),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use doorbell_am::proof::{Challenges, Nonce, Posed, Proof};
 use doorbell_job::Route;
 use doorbell_verbs::{
-    ConnectError, Connection, Incoming, Listener, Mapped, Private, Queues, QueuesConfig, Region,
-    RemoteMemory, ResourceError, ServiceId, Unconnected,
+    ConnectError, Connection, Incoming, Listener, Mapped, Name, Private, Queues, QueuesConfig,
+    Region, RemoteMemory, ResourceError, ServiceId, Unconnected,
 };
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::Notify;
@@ -278,7 +278,8 @@ impl Joining<'_> {
         let from = queues.qpn();
         let own = self.told(*nic, &between, odd);
         let own = Introduction { proof: between.asks(own, from).proven_by(key), ..own };
-        let connected = queues.connect(address, service, &own.to_bytes()).await;
+        let connected =
+            queues.connect(Name::at(address.as_str(), service.0), &own.to_bytes()).await;
         let (queues, answer) = connected.map_err(refused)?;
         let (told, to) = (Introduction::read(&answer), queues.connection.peer_qpn());
         let Some((told, to)) = told.zip(to) else {
@@ -305,7 +306,7 @@ impl Joining<'_> {
     ) -> Result<(Queues, Private), ConnectError> {
         let Route { device: nic, address, .. } = &self.routes[rank];
         let service = ServiceId(self.service(rank, Purpose::OneSided));
-        self.queues(*nic).await?.connect(address, service, private).await
+        self.queues(*nic).await?.connect(Name::at(address.as_str(), service.0), private).await
     }
 
     /// Makes the queues for one-sided requests by a NIC. If the NIC has none left, those of earlier

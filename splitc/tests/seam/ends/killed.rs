@@ -24,7 +24,7 @@ pub fn open(device: &str, name: &str) -> Nic {
         busy: Duration::from_millis(500),
     };
     let config = doorbell_verbs::Config { keep_alive, ..doorbell_verbs::Config::default() };
-    Nic::open(&device, config).expect("a name that nobody has")
+    Nic::builder().config(config).open_blocking(&device).expect("a name that nobody has")
 }
 
 /// Runs a program in a runtime of its own, and fails if that takes for ever.

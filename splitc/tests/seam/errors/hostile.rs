@@ -79,7 +79,7 @@ async fn connect(nic: &Nic, to: &str) -> (Bundle, Endpoint, Peer) {
         .reply(ANSWERS, |_, _| ())
         .reply(REFUSALS, |_, _| ());
     let endpoint = Endpoint::builder().service(SERVICE).tag(Tag(KEY)).payload(4096);
-    let endpoint = endpoint.open_on(&bundle, handlers).await.expect("nobody has that name");
+    let endpoint = endpoint.on_bundle(&bundle, handlers).await.expect("nobody has that name");
     let name = Name::at(to, SERVICE);
     let peer = loop {
         match endpoint.connect(name.clone()).await {
@@ -93,7 +93,7 @@ async fn connect(nic: &Nic, to: &str) -> (Bundle, Endpoint, Peer) {
 
 /// Sends messages to a world, each made by a function, and waits until all were handled.
 async fn send(to: &str, own: &str, count: u64, mut make: impl FnMut(&mut Luck) -> Vec<u8>) {
-    let nic = Nic::open(own, doorbell_verbs::Config::default()).expect("a name that nobody has");
+    let nic = Nic::open(own).await.expect("a name that nobody has");
     let (bundle, _endpoint, peer) = connect(&nic, to).await;
     let mut luck = Luck::new(count);
     for number in 0..count {

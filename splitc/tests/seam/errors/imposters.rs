@@ -7,8 +7,8 @@ use std::time::Duration;
 use doorbell_am::proof::{Nonce, Proof, Statement};
 use doorbell_splitc::{Config, Job, JoinError, RunError};
 use doorbell_verbs::{
-    CompletionQueue, ConnectError, Connection, Nic, Private, Qpn, Queues, QueuesConfig, Region,
-    RemoteMemory, Rights, ServiceId, SharedMemory, Unconnected,
+    CompletionQueue, ConnectError, Connection, Name, Nic, Private, Qpn, Queues, QueuesConfig,
+    Region, RemoteMemory, Rights, ServiceId, SharedMemory, Unconnected,
 };
 
 use crate::common::{KEY, config, in_time};
@@ -32,7 +32,7 @@ struct Imposter {
 
 impl Imposter {
     fn at(address: &str) -> Self {
-        let nic = Nic::open(address, doorbell_verbs::Config::default()).expect("nobody has it");
+        let nic = Nic::builder().open_blocking(address).expect("nobody has it");
         let completions = nic.completion_queue(4096).expect("room");
         Self { nic, completions }
     }
@@ -150,7 +150,8 @@ async fn tells(
 ) -> Result<(Queues, Private), ConnectError> {
     let (service, nonce) = (services(0)[0], Nonce::draw());
     let challenge = loop {
-        let knocked = imposter.queues().connect(to, service, &Speech::knock(nonce)).await;
+        let knocked =
+            imposter.queues().connect(Name::at(to, service.0), &Speech::knock(nonce)).await;
         match knocked {
             Err(ConnectError::Refused { private, .. }) if private.starts_with(&MAGIC) => {
                 break private;
@@ -163,7 +164,7 @@ async fn tells(
     let speech = Speech { key, nonces: [nonce, posed] };
     let queues = imposter.queues();
     let told = speech.told(heap, queues.qpn(), challenge[8] & 0x80 != 0);
-    queues.connect(to, service, &told).await
+    queues.connect(Name::at(to, service.0), &told).await
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn whoever_asks_without_the_key_from_another_address_keeps_nobody_from_starting(
         let answer = block_on(tells(&imposter, &to, KEY ^ 1, heap));
         assert!(matches!(answer, Err(ConnectError::Refused { .. })), "{answer:?}");
         let says = [&MAGIC[..], &[4], &1_u32.to_be_bytes()].concat();
-        let answer = block_on(imposter.queues().connect(&to, services(0)[0], &says));
+        let answer = block_on(imposter.queues().connect(Name::at(&*to, services(0)[0].0), &says));
         assert!(matches!(answer, Err(ConnectError::Refused { .. })), "{answer:?}");
         [member(1, &all), joins.join().expect("no panic")]
     });

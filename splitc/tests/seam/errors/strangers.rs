@@ -122,7 +122,7 @@ fn a_name_that_another_user_has_is_reported_at_once_with_the_user() {
         "errors::strangers::a_name_that_another_user_has_is_reported_at_once_with_the_user";
     if child::part().is_some() {
         let name = child::listen().expect("the parent says which");
-        let _nic = Nic::open(&name, doorbell_verbs::Config::default()).expect("nobody has it");
+        let _nic = Nic::builder().open_blocking(&name).expect("nobody has it");
         child::tell("has it");
         child::listen();
         return;

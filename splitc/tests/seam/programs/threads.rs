@@ -84,7 +84,7 @@ fn faulty(faults: Faults, seed: u64) -> Nic {
         time_wait: Duration::from_millis(5),
         ..doorbell_verbs::Config::default()
     };
-    Nic::over(device, config).expect("a NIC")
+    Nic::builder().config(config).on(device).expect("a NIC")
 }
 
 #[test]

@@ -10,7 +10,7 @@ use doorbell_core::wire::{Bth, Extensions, Headers, Mac, Malformed, Opcode, Pack
 use doorbell_kit::until;
 use doorbell_transports::packet::Packet as V1;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
-use doorbell_transports::{AnyDevice, Device, OpenError};
+use doorbell_transports::{AnyDevice, Device, DeviceError};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
@@ -21,7 +21,7 @@ use nix::sys::socket::{
 pub const RAW: [&str; 2] = ["packet", "packet-v2"];
 
 /// Opens a raw device.
-pub fn open(name: &str, interface: &str) -> Result<AnyDevice, OpenError> {
+pub fn open(name: &str, interface: &str) -> Result<AnyDevice, DeviceError> {
     let spec = format!("{name}:{interface}").parse::<doorbell_transports::Spec>();
     spec.expect("a device").open(Numbering::default())
 }
@@ -33,7 +33,7 @@ pub fn v1(interface: &str, tag: u32) -> V1 {
 }
 
 /// A device of RoCE v2 with the address that comes by itself, or another.
-pub fn v2(interface: &str, network: Option<&str>) -> Result<PacketV2, OpenError> {
+pub fn v2(interface: &str, network: Option<&str>) -> Result<PacketV2, DeviceError> {
     let network = network.map(|network| network.parse().expect("a network"));
     PacketV2::open(interface, Settings { network, ..Settings::default() })
 }

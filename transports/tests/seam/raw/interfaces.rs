@@ -4,11 +4,11 @@ use std::fs::OpenOptions;
 use std::time::Duration;
 
 use doorbell_kit::{lab, reach, readable, until};
-use doorbell_transports::{Device, OpenError, ReachError};
+use doorbell_transports::{Device, DeviceError, ReachError};
 
 use crate::raw::common::{RAW, Seen, Tap, open, pair, send_to, take};
 
-fn error(name: &str, interface: &str) -> OpenError {
+fn error(name: &str, interface: &str) -> DeviceError {
     open(name, interface).map(drop).expect_err("it can't be opened")
 }
 
@@ -18,15 +18,15 @@ fn an_interface_that_does_not_fit_is_an_error_that_says_why() {
         lab.cable("a0", "b0", 1500).unwrap();
         for name in RAW {
             let none = error(name, "a1");
-            assert!(matches!(none, OpenError::NoInterface { .. }), "{none}");
+            assert!(matches!(none, DeviceError::NoInterface { .. }), "{none}");
             lab.near.ip("link set a0 down").unwrap();
             let down = error(name, "a0");
-            assert!(matches!(down, OpenError::Down { .. }), "{down}");
+            assert!(matches!(down, DeviceError::Down { .. }), "{down}");
             assert!(down.to_string().contains("ip link set a0 up"), "{down}");
             // Below 1280 it would lose its address.
             lab.near.ip("link set a0 up mtu 200").unwrap();
             let small = error(name, "a0");
-            assert!(matches!(small, OpenError::SmallMtu { mtu: 200, .. }), "{small}");
+            assert!(matches!(small, DeviceError::SmallMtu { mtu: 200, .. }), "{small}");
             lab.near.ip("link set a0 mtu 1500").unwrap();
             drop(open(name, "a0").expect("now it fits"));
         }
@@ -69,7 +69,7 @@ fn who_may_not_is_told_what_it_takes() {
     if std::env::var_os(ALONE).is_some() {
         for name in RAW {
             let error = error(name, "a0");
-            assert!(matches!(error, OpenError::Privilege { .. }), "{error}");
+            assert!(matches!(error, DeviceError::Privilege { .. }), "{error}");
             assert!(error.to_string().contains("CAP_NET_RAW"), "{error}");
         }
         return;
@@ -101,7 +101,7 @@ fn a_tunnel_is_no_ethernet() {
         lab.near.ip("link set t0 up").unwrap();
         for name in RAW {
             let error = error(name, "t0");
-            assert!(matches!(error, OpenError::NotEthernet { .. }), "{error}");
+            assert!(matches!(error, DeviceError::NotEthernet { .. }), "{error}");
         }
     });
 }
@@ -114,7 +114,7 @@ fn a_macvlan_takes_the_device_that_uses_its_address() {
         lab.near.ip("link add m0 link a0 type macvlan mode bridge").unwrap();
         lab.near.ip("link set m0 up").unwrap();
         let error = error("packet-v2", "m0");
-        assert!(matches!(error, OpenError::OwnOnly { .. }), "{error}");
+        assert!(matches!(error, DeviceError::OwnOnly { .. }), "{error}");
         assert!(error.to_string().contains("`packet:m0`"), "{error}");
 
         let mut near = open("packet", "m0").unwrap();

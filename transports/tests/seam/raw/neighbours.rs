@@ -7,7 +7,7 @@ use doorbell_core::nic::Way;
 use doorbell_core::wire::Mac;
 use doorbell_kit::{lab, reach, sleep, until};
 use doorbell_transports::packet_v2::{MOST, PacketV2, Settings};
-use doorbell_transports::{Address, Device, OpenError, ReachError};
+use doorbell_transports::{Address, Device, DeviceError, ReachError};
 
 use crate::raw::common::{Seen, Tap, mac, pair, send_to, take, v2};
 
@@ -87,14 +87,14 @@ fn an_address_that_somebody_has_is_taken() {
         for ((own, ..), (near, far)) in NETWORKS.into_iter().zip(&kernel) {
             for host in [near, far] {
                 let error = v2("a0", Some(host)).map(drop).expect_err("a host has it");
-                assert!(matches!(error, OpenError::Taken { .. }), "{error}");
+                assert!(matches!(error, DeviceError::Taken { .. }), "{error}");
             }
             let mut first = lab.far.within(|| v2("b0", Some(own))).expect("nobody has it");
             let here = &lab.near;
             let second =
                 while_answering(&mut first, || here.within(|| v2("a0", Some(own)).map(drop)));
             let error = second.expect_err("the first has it");
-            assert!(matches!(error, OpenError::Taken { .. }), "{error}");
+            assert!(matches!(error, DeviceError::Taken { .. }), "{error}");
             assert!(error.to_string().contains(without_prefix(own)), "{error}");
             // Who merely asks does not disturb the one who has it.
             assert_eq!(first.trouble(), None);

@@ -4,7 +4,7 @@ use doorbell_core::encap::PathId;
 use doorbell_core::nic::Outbox;
 use doorbell_kit::child;
 use doorbell_transports::shm::{Limits, Shm};
-use doorbell_transports::{Address, Device, OpenError, ReachError};
+use doorbell_transports::{Address, Device, DeviceError, ReachError};
 
 use crate::shm::common::*;
 
@@ -26,7 +26,9 @@ fn a_name_is_taken_until_its_device_is_dropped() {
     child::alone(|| {
         let name = name("wanted");
         let first = Shm::join(&name).expect("a free name");
-        let Err(taken @ OpenError::Taken { .. }) = Shm::join(&name) else { panic!("taken twice") };
+        let Err(taken @ DeviceError::Taken { .. }) = Shm::join(&name) else {
+            panic!("taken twice")
+        };
         assert!(taken.to_string().contains(&name), "{taken}");
         drop(first);
         Shm::join(&name).expect("free again");
@@ -47,7 +49,7 @@ fn a_name_has_1_to_90_bytes() {
 fn a_name_with_control_characters_is_refused_and_the_character_is_shown() {
     for (wrong, shown) in [("job\n", r"'\n'"), ("job\0", r"'\0'"), ("\u{9b}2J", r"'\u{9b}'")] {
         let error = Shm::join(wrong).expect_err("no name");
-        assert!(matches!(error, OpenError::Name { .. }), "{error}");
+        assert!(matches!(error, DeviceError::Name { .. }), "{error}");
         let said = error.to_string();
         assert!(said.contains(shown) && !said.contains('\n'), "{said}");
         let address = Address::Shm(wrong.into());
@@ -81,7 +83,7 @@ fn limits_that_can_not_be_are_refused() {
         Limits { ring: 8 << 20, ..good },
         Limits { ring: 100_000, ..good },
     ] {
-        assert!(matches!(Shm::pair_within(limits), Err(OpenError::System { .. })), "{limits:?}");
+        assert!(matches!(Shm::pair_within(limits), Err(DeviceError::System { .. })), "{limits:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use doorbell_core::encap::PathId;
 use doorbell_kit::{child, limit_descriptors, stranger};
 use doorbell_transports::shm::Shm;
-use doorbell_transports::{Address, Device, OpenError};
+use doorbell_transports::{Address, Device, DeviceError};
 
 use crate::shm::common::*;
 use crate::shm::liar::*;
@@ -244,7 +244,7 @@ fn whoever_wants_or_calls_a_name_that_another_user_has_is_told_who_that_is() {
     let user = stranger::user().expect("it runs as that user");
     let who = format!("process {} of user {user}", stranger.hear());
     let taken = Shm::join(&wanted).expect_err("it is taken");
-    assert!(matches!(taken, OpenError::Taken { .. }), "{taken:?}");
+    assert!(matches!(taken, DeviceError::Taken { .. }), "{taken:?}");
     assert!(taken.to_string().contains(&who), "{taken}");
     let mut device = Shm::join(&name("honest")).expect("a name");
     let refused = device.reach(&address(&wanted)).expect_err("it is a stranger's");

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use doorbell_core::nic::Numbering;
 use doorbell_kit::{chain, lab};
-use doorbell_transports::{Address, AnyDevice, Device, HostName, LookUpError, OpenError, Spec};
+use doorbell_transports::{Address, AnyDevice, Device, DeviceError, HostName, LookUpError, Spec};
 
-fn open(spec: &str) -> Result<AnyDevice, OpenError> {
+fn open(spec: &str) -> Result<AnyDevice, DeviceError> {
     spec.parse::<Spec>().expect("a device").open(Numbering::default())
 }
 
@@ -56,7 +56,7 @@ fn a_name_that_is_another_machines_is_refused_with_the_addresses_of_both() {
         lab.cable("a0", "b0", 1500).expect("a cable");
         lab::with_names("10.219.0.2 node8\n", || {
             let error = open("udp:node8:0").map(drop).expect_err("it is elsewhere");
-            assert!(matches!(error, OpenError::ElsewhereNamed { .. }), "{error}");
+            assert!(matches!(error, DeviceError::ElsewhereNamed { .. }), "{error}");
             says(&error, &["`node8`", "10.219.0.2", "10.219.0.1"]);
         });
     });
@@ -90,7 +90,7 @@ fn a_name_that_is_not_known_is_an_error_with_the_resolvers_reason_and_an_interfa
         lab.cable("a0", "b0", 1500).expect("a cable");
         lab::with_names("", || {
             let error = open("udp:nobody.invalid").map(drop).expect_err("it is nobody's");
-            let OpenError::LookUp(LookUpError::Failed { interface: None, source, .. }) = &error
+            let DeviceError::LookUp(LookUpError::Failed { interface: None, source, .. }) = &error
             else {
                 panic!("{error}")
             };

@@ -11,7 +11,7 @@ use doorbell_core::pcap::Reader;
 use doorbell_core::wire::{IpId, Mac};
 use doorbell_kit::{PATIENCE, is_ready, lab, readable};
 use doorbell_transports::udp::{MOST_PEERS, Udp};
-use doorbell_transports::{Address, Device, OpenError, ReachError, Spec};
+use doorbell_transports::{Address, Device, DeviceError, ReachError, Spec};
 
 use crate::udp::common::{Seen, acquaint, headers, open, path, send, socket, until};
 
@@ -146,10 +146,10 @@ fn addresses_are_had_once_and_only_by_those_who_have_them() {
     let taken = UdpSocket::bind(socket(&near)).expect_err("it is taken");
     assert_eq!(taken.kind(), ErrorKind::AddrInUse);
     let error = Udp::open(socket(&near)).expect_err("it is taken");
-    assert!(matches!(error, OpenError::Taken { .. }), "{error}");
+    assert!(matches!(error, DeviceError::Taken { .. }), "{error}");
     for nobodys in ["192.0.2.77:0", "224.0.0.1:0", "[2001:db8::77]:0"] {
         let error = Udp::open(nobodys.parse().expect("an address")).expect_err("not ours");
-        assert!(matches!(error, OpenError::NoAddress { .. }), "{error}");
+        assert!(matches!(error, DeviceError::NoAddress { .. }), "{error}");
         let said = error.to_string();
         assert!(
             said.contains("is no address of this machine's") && said.contains("127.0.0.1"),

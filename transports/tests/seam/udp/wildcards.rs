@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use doorbell_kit::lab;
 use doorbell_transports::udp::Udp;
-use doorbell_transports::{Address, Device, OpenError, ReachError};
+use doorbell_transports::{Address, Device, DeviceError, ReachError};
 
 use crate::udp::common::{acquaint, acquaint_across, open, socket};
 
@@ -50,7 +50,7 @@ fn a_port_that_is_named_with_a_wildcard_is_the_devices_and_taken_at_its_address_
         assert_eq!(device.address().to_string(), "udp:10.219.0.1:5000");
         let again = Udp::open("0.0.0.0:5000".parse().expect("an address"));
         let taken = again.expect_err("it is taken");
-        assert!(matches!(taken, OpenError::Taken { .. }), "{taken}");
+        assert!(matches!(taken, DeviceError::Taken { .. }), "{taken}");
         assert!(taken.to_string().contains("10.219.0.1:5000"), "{taken}");
         assert_eq!(socket(&open("127.0.0.1:5000")).port(), 5000);
     });
@@ -81,7 +81,7 @@ fn a_wildcard_of_a_family_that_no_interface_has_is_refused() {
         lab.near.ip("-6 addr flush dev lo").expect("`ip` does it");
         let opened = Udp::open("[::]:0".parse().expect("an address"));
         let error = opened.expect_err("there is no such address");
-        assert!(matches!(error, OpenError::NoFamily { .. }), "{error}");
+        assert!(matches!(error, DeviceError::NoFamily { .. }), "{error}");
         assert!(
             error.to_string().contains("no interface that is up has an IPv6 address"),
             "{error}"

@@ -12,7 +12,7 @@ use doorbell_core::wire::{Bth, Deth, Extensions, Headers, Opcode, Psn, Qkey, Qpn
 use doorbell_kit::lab::{self, Lab};
 use doorbell_kit::{Bounce, Forger, PATIENCE};
 use doorbell_verbs::{
-    Buf, Config, ConnectError, Nic, Progress, QueuePair, QueuePairConfig, Region, Registered,
+    Buf, Config, ConnectError, Name, Nic, Progress, QueuePair, QueuePairConfig, Region, Registered,
     RemoteMemory, Rights, ServiceId,
 };
 use tokio::runtime::Builder;
@@ -114,7 +114,10 @@ async fn connect(near: &Nic, far: &Nic) -> (End, End) {
     });
     let asks = async {
         let pair = domains[0].queue_pair(&QueuePairConfig::default()).expect("room");
-        pair.connect(&far.address().to_string(), SERVICE, &[]).await.expect("the peer listens").0
+        pair.connect(Name::at(&*far.address().to_string(), SERVICE.0), &[])
+            .await
+            .expect("the peer listens")
+            .0
     };
     let takes = async {
         let pair = domains[1].queue_pair(&QueuePairConfig::default()).expect("room");
@@ -177,7 +180,10 @@ fn survives(attack: fn(&Adversary, usize)) {
 
 async fn live(lab: &Lab, [near, far]: [IpAddr; 2], rounds: &AtomicUsize) {
     let open = |ip: IpAddr, config: Config| {
-        Nic::open(&format!("udp:{}", SocketAddr::new(ip, PORT)), config).expect("nobody has it")
+        Nic::builder()
+            .config(config)
+            .open_blocking(&format!("udp:{}", SocketAddr::new(ip, PORT)))
+            .expect("nobody has it")
     };
     let near = open(near, Config::default());
     // Its thread is in the far namespace, as it must be to open sockets there.
@@ -217,11 +223,11 @@ fn a_connection_survives_bytes_that_are_no_packets() {
 fn a_connection_to_port_0_is_refused_at_once_and_the_next_one_is_made() {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let open = || Nic::open("udp:127.0.0.1:0", Config::default()).expect("a port is free");
+        let open = || Nic::builder().open_blocking("udp:127.0.0.1:0").expect("a port is free");
         let (near, far) = (open(), open());
         for _ in 0..40 {
             let pair = near.domain().queue_pair(&QueuePairConfig::default()).expect("room");
-            let refused = pair.connect("udp:127.0.0.1:0", SERVICE, &[]).await;
+            let refused = pair.connect(Name::at("udp:127.0.0.1:0", SERVICE.0), &[]).await;
             let why = refused.map(drop).expect_err("it is no port");
             assert!(matches!(why, ConnectError::Reach(_)), "{why:?}");
             let text = why.to_string();

@@ -57,7 +57,10 @@ impl<'a> Ends<'a> {
                 device => format!("{device}:{}", interface(pair, end)),
             };
             let config = Config { spin: Duration::MAX, offload: plan.offload, ..Config::default() };
-            Nic::open(&name, config).with_context(|| format!("opening {name}"))
+            Nic::builder()
+                .config(config)
+                .open_blocking(&name)
+                .with_context(|| format!("opening {name}"))
         };
         Ok([open(0)?, open(1)?])
     }

@@ -33,8 +33,8 @@ impl Requests {
             counts.fetch_add(1, Ordering::Relaxed);
         });
         let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
-        let here = bundles[0].endpoint(replied, EndpointConfig::default()).await?;
-        let there = bundles[1].endpoint(asked, EndpointConfig::default()).await?;
+        let here = Endpoint::on_bundle(&bundles[0], replied).await?;
+        let there = Endpoint::on_bundle(&bundles[1], asked).await?;
         let peer = here.map(0, there.name(), Tag(1)).await?;
         Ok(Self { peer, bundles, sent: 0, replies, _endpoints: [here, there] })
     }

@@ -1,22 +1,23 @@
-//! Names of endpoints.
+//! Names, by which peers find listeners and endpoints.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use doorbell_verbs::ServiceId;
+use doorbell_core::wire::ServiceId;
 use thiserror::Error;
 
-/// The name of an endpoint: the address of its NIC, and its service number there. As text, a name
-/// can be handed to any process that is to connect to the endpoint.
+/// The name of a [listener](crate::Listener), or of an endpoint of a floor above: the address of
+/// its NIC, and its service number there. As text, a name can be handed to any process that is to
+/// connect.
 ///
 /// ```
-/// use doorbell_am::Name;
+/// use doorbell_verbs::Name;
 ///
 /// let name: Name = "shm:job/1#000000000000002a".parse()?;
 /// assert_eq!(name, Name::at("shm:job/1", 42));
-/// # Ok::<(), doorbell_am::NameError>(())
+/// # Ok::<(), doorbell_verbs::NameError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Name {
@@ -24,32 +25,32 @@ pub struct Name {
     service: u64,
 }
 
-/// Text that is no endpoint's name.
+/// The error of text that is no name.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "`{0}` names no endpoint: a name is ADDRESS#SERVICE, with the service in hexadecimal, as in \
+    "`{0}` is no name: a name is ADDRESS#SERVICE, with the service in hexadecimal, as in \
      `udp:192.0.2.7:4791#2a`"
 )]
 pub struct NameError(String);
 
 impl Name {
-    /// Makes the name of the endpoint with this [service number](crate::EndpointConfig::service) at
-    /// an address.
+    /// Makes the name of what listens to this service at an address.
     pub fn at(address: impl Into<Arc<str>>, service: u64) -> Self {
         Self { address: address.into(), service }
     }
 
-    /// Returns the address of the endpoint's NIC.
+    /// Returns the address of the NIC.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Returns the address, to be shared by many names.
-    pub(crate) fn shared_address(&self) -> &Arc<str> {
+    /// Returns the address, to be shared by many names. For layers of this workspace.
+    #[doc(hidden)]
+    pub fn shared_address(&self) -> &Arc<str> {
         &self.address
     }
 
-    /// Returns the service number of the endpoint at its NIC.
+    /// Returns the number of the service.
     pub fn service(&self) -> ServiceId {
         ServiceId(self.service)
     }

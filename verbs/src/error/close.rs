@@ -3,10 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use doorbell_verbs::{Ending, Private};
 use thiserror::Error;
 
-use super::send::ending_text;
+use crate::link::{Ending, Private};
 
 /// The most peers that the text of the error names.
 const NAMED: usize = 4;
@@ -42,9 +41,8 @@ pub enum WhyGivenUp {
     /// The connection ended first.
     #[error("{}", ending_text(.0))]
     Gone(Ending),
-    /// The peer had not handled everything when the endpoint's
-    /// [patience](crate::EndpointConfig::patience) was over.
-    #[error("it has not handled everything within {0:?} (`EndpointConfig::patience`)")]
+    /// The peer had not handled everything when the endpoint's patience was over.
+    #[error("it has not handled everything within {0:?}, the endpoint's `patience`")]
     Late(Duration),
     /// The runtime that serves the endpoint ended first.
     #[error("the runtime has ended in which the endpoint was opened")]
@@ -63,6 +61,19 @@ impl WhyGivenUp {
 impl fmt::Display for GivenUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.peer, self.why)
+    }
+}
+
+/// Returns the text how a connection has ended. If this side has ended it, the text names what the
+/// program did. For layers of this workspace.
+#[doc(hidden)]
+pub fn ending_text(ending: &Ending) -> String {
+    match ending {
+        Ending::Left { .. } => {
+            "this side ended the connection: its `Endpoint` was dropped, or has unmapped the peer"
+                .to_owned()
+        }
+        ending => ending.to_string(),
     }
 }
 
