@@ -4,8 +4,8 @@ use std::env;
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
 
-use doorbell::encap::Opener;
-use doorbell::pcap::Reader;
+use doorbell::protocol::encap::Opener;
+use doorbell::protocol::pcap::Reader;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args().nth(1).ok_or("usage: dissect FILE.pcap")?;

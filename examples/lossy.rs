@@ -7,13 +7,13 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use doorbell::encap::Version;
-use doorbell::memory::{Buf, Region};
-use doorbell::nic::{
+use doorbell::protocol::encap::Version;
+use doorbell::protocol::memory::{Buf, Region};
+use doorbell::protocol::nic::{
     CompletionQueue, Config, Domain, Memory, Nic, QueuePairConfig, QueuePairEnds, ReceiveRequest,
     ResourceError, Rights, WorkRequest,
 };
-use doorbell::wire::{Imm, PathMtu};
+use doorbell::protocol::wire::{Imm, PathMtu};
 use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig, Time};
 
 /// A queue pair, with one completion queue for sends and receives.

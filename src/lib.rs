@@ -54,11 +54,11 @@
 //! pairs, completions.
 //!
 //! ```no_run
-//! use doorbell::verbs::{Config, Nic, RemoteMemory, ServiceId};
+//! use doorbell::verbs::{Nic, RemoteMemory};
 //!
 //! # async fn write(remote: RemoteMemory) -> Result<(), Box<dyn std::error::Error>> {
 //! let nic = Nic::open("udp:192.0.2.7").await?;
-//! let pair = nic.domain().connect("udp:192.0.2.8:4791", ServiceId(7)).await?;
+//! let pair = nic.connect("udp:192.0.2.8:4791#7").await?;
 //! pair.write(b"hello", remote).await?;
 //! # Ok(())
 //! # }
@@ -68,27 +68,20 @@
 //!
 //! What both stand on may be used by itself:
 //!
-//! * [`transports`]: the devices.
-//! * [`nic`]: the network adapter as a state machine. Memory lent by key, work queues and
-//!   doorbells, completion queues; send, write, read, atomics; unreliable connections and
-//!   datagrams.
-//! * [`cm`]: the connection manager, by which two ends meet and part; [`connect`]: what its terms
-//!   mean for a NIC's queue pairs.
-//! * [`memory`]: regions that several may write at once, soundly, and buffers that nobody else may.
-//! * [`wire`]: every header of a RoCE packet and every message of the connection manager, read and
-//!   written in place; [`encap`]: the outer headers and the ICRC, alone or in runs for segmentation
-//!   offload; [`payload`]: bytes that can only be copied from.
-//! * [`pcap`], [`pcapng`]: capture files. [`time`]: a moment, told from outside.
+//! * [`transports`]: the devices; [`protocol`]: the protocol as state machines.
+//!
+//! The features `bytestream`, `messages`, `rpc` and `splitc`, which are on by default, are those
+//! floors.
 //!
 //! Two NICs on a simulated network, of which one reads the other's memory and counts in it:
 //!
 //! ```
 //! use std::time::Duration;
 //!
-//! use doorbell::encap::Version;
-//! use doorbell::memory::{Buf, Region};
-//! use doorbell::nic::{Config, Done, Memory, QueuePairConfig, Rights, WorkRequest};
-//! use doorbell::wire::PathMtu;
+//! use doorbell::protocol::encap::Version;
+//! use doorbell::protocol::memory::{Buf, Region};
+//! use doorbell::protocol::nic::{Config, Done, Memory, QueuePairConfig, Rights, WorkRequest};
+//! use doorbell::protocol::wire::PathMtu;
 //! use doorbell_kit::{Fabric, LinkConfig};
 //!
 //! let mut fabric = Fabric::new(1, Version::V2Ipv4, Config::default());
@@ -130,15 +123,37 @@
 #![forbid(unsafe_code)]
 
 pub use doorbell_am as am;
+#[cfg(feature = "bytestream")]
 pub use doorbell_bytestream as bytestream;
-pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_job as job;
 pub use doorbell_logp as logp;
+#[cfg(feature = "messages")]
 pub use doorbell_messages as messages;
+#[cfg(feature = "rpc")]
 pub use doorbell_rpc as rpc;
+#[cfg(feature = "splitc")]
 pub use doorbell_splitc as splitc;
 pub use doorbell_transports as transports;
 pub use doorbell_verbs as verbs;
+
+/// The protocol by itself: a NIC and a connection manager as state machines, without sockets, clocks
+/// and threads, and all that they read and write.
+///
+/// * [`nic`](protocol::nic): the network adapter. Memory lent by key, work queues and doorbells,
+///   completion queues; send, write, read, atomics; unreliable connections and datagrams.
+/// * [`cm`](protocol::cm): the connection manager, by which two ends meet and part;
+///   [`connect`](protocol::connect): what its terms mean for a NIC's queue pairs.
+/// * [`memory`](protocol::memory): regions that several may write at once, soundly, and buffers
+///   that nobody else may.
+/// * [`wire`](protocol::wire): every header of a RoCE packet and every message of the connection
+///   manager, read and written in place; [`encap`](protocol::encap): the outer headers and the
+///   ICRC, alone or in runs for segmentation offload; [`payload`](protocol::payload): bytes that
+///   can only be copied from.
+/// * [`pcap`](protocol::pcap), [`pcapng`](protocol::pcapng): capture files.
+///   [`time`](protocol::time): a moment, told from outside.
+pub mod protocol {
+    pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
+}
 
 /// The README's example is compiled and run with the tests.
 #[cfg(doctest)]

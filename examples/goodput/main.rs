@@ -5,7 +5,7 @@ mod measure;
 
 use std::io::{self, Write};
 
-use doorbell::wire::PathMtu;
+use doorbell::protocol::wire::PathMtu;
 
 use measure::{LOSSES, measure};
 

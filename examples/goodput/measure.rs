@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use doorbell::encap::Version;
-use doorbell::memory::Region;
-use doorbell::nic::{Config, QueuePairConfig, Rights, WorkRequest};
-use doorbell::wire::PathMtu;
+use doorbell::protocol::encap::Version;
+use doorbell::protocol::memory::Region;
+use doorbell::protocol::nic::{Config, QueuePairConfig, Rights, WorkRequest};
+use doorbell::protocol::wire::PathMtu;
 use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig};
 
 /// The shares of frames lost, in each direction.

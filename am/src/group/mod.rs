@@ -8,7 +8,7 @@
 //! use bytes::Bytes;
 //! use doorbell_am::group::{Group, GroupConfig};
 //! use doorbell_am::{Bundle, BundleConfig, Name};
-//! use doorbell_verbs::{Config, Nic};
+//! use doorbell_verbs::Nic;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

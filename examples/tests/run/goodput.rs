@@ -3,7 +3,7 @@
 #[path = "../../goodput/measure.rs"]
 mod measure;
 
-use doorbell::wire::PathMtu;
+use doorbell::protocol::wire::PathMtu;
 
 use measure::{LINE_RATE, LOSSES, Measured, measure};
 

@@ -10,7 +10,7 @@ mod program;
 
 use std::path::Path;
 
-use doorbell::pcap::Reader;
+use doorbell::protocol::pcap::Reader;
 use doorbell_kit::lab::{self, Namespace};
 
 use printed::{Command, commands, is_as_shown};

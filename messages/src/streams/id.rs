@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The name of a stream, which both sides declare. A message of the stream runs the handler that
-/// its receiver has [for that name](super::EndpointBuilder::on).
+/// its receiver has [for that name](super::EndpointBuilder::handler).
 ///
 /// ```
 /// use doorbell_messages::streams::StreamId;

@@ -29,7 +29,7 @@ use crate::usage::Usage;
 /// Dropping the last handle also closes a device that the server has
 /// [opened](crate::ServerBuilder::open), so that another server can be opened under the same name
 /// right after, in this process or another. A shutdown leaves the device open until then. For a
-/// server [on a bundle](crate::ServerBuilder::open_on), whose NIC stays open, the server's
+/// server [on a bundle](crate::ServerBuilder::on_bundle), whose NIC stays open, the server's
 /// [number](crate::ServerBuilder::service) becomes free instead, also by a shutdown. When a handler
 /// of the server drops the last handle, all of this may happen a moment later, when the runtime has
 /// dropped the server's tasks.

@@ -15,7 +15,7 @@ use crate::work::RemoteMemory;
 ///
 /// ```
 /// # use bytes::Bytes;
-/// # use doorbell_verbs::{Config, Nic};
+/// # use doorbell_verbs::Nic;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let nic = Nic::builder().open_blocking(&format!("shm:lent/{}", std::process::id()))?;
 /// let bytes = Bytes::from(vec![7; 1000]);

@@ -144,7 +144,7 @@ fn what_a_peer_has_granted_goes_when_its_link_ends_and_a_map_that_waits_fails() 
         let waits = to.pair.connection().map(nothing);
         let ended = async {
             drop((from, held));
-            flooder.close();
+            flooder.close().await;
         };
         let (failed, ()) = tokio::join!(waits, ended);
         assert!(matches!(failed, Err(MapError::Ended(_))), "{failed:?}");
