@@ -8,7 +8,9 @@ use serde_json::Value;
 /// A parameter of LogP, as it is named in tables and in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter {
+    /// The name in tables.
     pub name: &'static str,
+    /// The unit of a value in tables.
     pub unit: &'static str,
     key: &'static str,
     /// Whether JSON has twice the value of the parameter.
@@ -19,12 +21,17 @@ const fn parameter(name: &'static str, key: &'static str) -> Parameter {
     Parameter { name, unit: "µs", key, half: false }
 }
 
+/// For how long a processor is busy with a message that it sends.
 pub const SEND_OVERHEAD: Parameter = parameter("o_s", "o_s_us");
+/// For how long a processor is busy with a message that it receives.
 pub const RECEIVE_OVERHEAD: Parameter = parameter("o_r", "o_r_us");
+/// The latency of the network between two processors.
 pub const LATENCY: Parameter = parameter("L", "l_us");
+/// The time between two short messages of a steady stream.
 pub const GAP: Parameter = parameter("g", "g_us");
 /// Half of the round trip.
 pub const HALF_ROUND_TRIP: Parameter = Parameter { half: true, ..parameter("RTT/2", "rtt_us") };
+/// The time for each byte of a long message.
 pub const GAP_PER_BYTE: Parameter =
     Parameter { unit: "ns/B", ..parameter("G", "g_big_ns_per_byte") };
 
@@ -41,11 +48,15 @@ const CURVES: [&str; 3] = ["bursts", "steady", "long"];
 /// A point of a curve; times in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
+    /// The number of requests in a row.
     pub burst: f64,
+    /// The intended length of the computation behind each request, in gaps.
     pub gaps: u64,
     /// How long the computation behind each request takes.
     pub computation_us: f64,
+    /// The payload of a request, in bytes.
     pub bytes: f64,
+    /// The time that a request took, the computation included.
     pub us: f64,
 }
 
@@ -102,6 +113,7 @@ impl Line {
         self.0["runs"] == 1
     }
 
+    /// The line as JSON.
     pub fn json(&self) -> &Value {
         &self.0
     }
@@ -129,6 +141,7 @@ impl Line {
         self.text("carrier") == "mapped"
     }
 
+    /// The device that the layer was measured on.
     pub fn device(&self) -> &str {
         self.text("device")
     }

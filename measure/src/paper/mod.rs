@@ -42,7 +42,7 @@ use sections::Measured;
 ///
 /// The exit status is 0 if everything was measured, 3 if only a part was, as the head of the report
 /// says, and 1 if nothing was, or if the report could not be written.
-#[derive(clap::Args, Clone)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The paper to measure again [default: list the papers]
@@ -131,6 +131,10 @@ impl Name {
     }
 }
 
+/// Lists the papers, or measures one again, and prints and writes its report.
+///
+/// # Errors
+/// An error if nothing was measured, or if what was measured can't be printed or written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(paper) = args.paper else { return list().map(|()| ExitCode::SUCCESS) };
     interrupts::handle()?;

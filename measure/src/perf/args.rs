@@ -23,7 +23,7 @@ use crate::usage;
 /// with the feature `costs`: another one says how that is done, and exits with 2.
 ///
 /// Figures name the profile of Cargo's that the command was built by.
-#[derive(clap::Args, Clone)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// What to measure
@@ -180,7 +180,7 @@ impl Args {
         self.device.as_deref().unwrap_or(self.test.customary_device())
     }
 
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         match (self.json, self.csv) {
             (true, _) => Form::Json,
             (_, true) => Form::Csv,

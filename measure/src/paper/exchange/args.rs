@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "emp")]
     pub protocol: Protocol,
     #[arg(long, default_value = "packet", value_parser = DEVICES)]
-    pub device: String,
+    pub(crate) device: String,
     /// The MTU of the cable
     #[arg(long, default_value_t = 9000, value_parser = usage::mtu())]
     pub mtu: u32,

@@ -21,6 +21,7 @@ pub fn width() -> usize {
 /// A report that is to be written. Until it is finished its content is beside its place, so that an
 /// older report stays whole whatever happens. What is no regular file, as a device or a pipe, is
 /// written to directly.
+#[derive(Debug)]
 pub struct Page {
     place: Option<(PathBuf, Option<PathBuf>, File)>,
 }
