@@ -1,58 +1,35 @@
 //! `doorbell perf`: measures latencies, rates and costs of every layer, always in the same way.
 //!
-//! | files | what they do |
+//! | files and folders | what they do |
 //! |---|---|
 //! | `run` | decides from the arguments where the two ends run |
-//! | `pair`, `ends`, `cable` | run both ends on this machine, with a network between them |
+//! | `pair` | runs both ends on this machine |
 //! | `play` | is one end of a test: agrees with the other, measures, and prints |
-//! | `report` | prints figures as words, JSON or CSV |
-//! | `verbs`, `am`, `tags`, `groups`, `streams`, `bytestream`, `rpc`, `splitc`, `logp`, `costs`, `sockets`, `frames` | measure one layer each |
-//! | `peer` | is the stream by which the two ends agree |
-//! | `following`, `stream`, `latencies`, `ledger`, `pattern`, `patience`, `meter`, `processor_time` | what measurements share |
-//! | `figures`, `breakdown`, `logp_result`, `plan`, `place`, `args`, `test`, `amount` | what is measured, and what was found |
+//! | `report`, `rows` | print figures as words, JSON or CSV |
+//! | `layers` | measure one layer each, from verbs to RPC and Split-C, and the kernel's sockets |
+//! | `costs` | break the time of an exchange down |
+//! | `shared` | what tests of several layers share |
+//! | `ends` | two processes, the network between them, and the stream by which they agree |
+//! | `figures` | what was found |
+//! | `plan` | what is measured: the arguments, the tests, the amount, the place |
 //!
 //! Each file uses only those below it.
 
-mod am;
-mod amount;
-mod args;
-mod breakdown;
-mod bytestream;
-pub(crate) mod cable;
 pub(crate) mod costs;
 pub(crate) mod ends;
 mod figures;
-mod following;
-mod frames;
-mod groups;
-mod latencies;
-mod ledger;
-mod logp;
-mod logp_result;
-mod meter;
+mod layers;
 mod pair;
-mod patience;
-mod pattern;
-pub(crate) mod peer;
-mod place;
 mod plan;
 mod play;
-mod processor_time;
 mod report;
 mod rows;
-mod rpc;
 mod run;
-mod sockets;
-mod splitc;
-mod stream;
-mod streams;
-mod tags;
-mod test;
-mod verbs;
+mod shared;
 
-pub(crate) use amount::Amount;
-pub use args::Args;
-pub(crate) use args::{Carriage, Form};
-pub(crate) use place::Place;
 pub(crate) use plan::Plan;
+pub(crate) use plan::amount::Amount;
+pub use plan::args::Args;
+pub(crate) use plan::args::{Carriage, Form};
+pub(crate) use plan::place::Place;
 pub use run::run;

@@ -3,10 +3,10 @@
 use anyhow::{Context, anyhow};
 
 use super::ends::{self, ADDRESSES};
-use super::groups::TCP;
 use super::play::play;
-use super::test::Test;
 use super::{Args, Place, Plan};
+use crate::perf::layers::groups::TCP;
+use crate::perf::plan::test::Test;
 use crate::{out, processors, usage};
 
 /// The devices, as --pair takes them.

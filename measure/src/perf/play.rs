@@ -2,13 +2,14 @@
 
 use serde_json::json;
 
-use super::args::Args;
-use super::peer::Peer;
-use super::place::Place;
 use super::plan::Plan;
-use super::test::Test;
-use super::{am, bytestream, frames, groups, logp, report, rpc};
-use super::{sockets, splitc, streams, tags, verbs};
+use crate::perf::ends::peer::Peer;
+use crate::perf::layers::{am, bytestream, frames, groups, logp, rpc};
+use crate::perf::layers::{sockets, splitc, streams, tags, verbs};
+use crate::perf::plan::args::Args;
+use crate::perf::plan::place::Place;
+use crate::perf::plan::test::Test;
+use crate::perf::report;
 
 /// Runs one end of a test: agrees with the other end, measures, and prints the figures.
 pub fn play(args: &Args, plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result<()> {

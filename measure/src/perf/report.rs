@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::costs;
 use super::figures::{Figures, Quantity};
-use super::latencies::Summary;
-use super::logp_result::LogpResult;
 use super::rows;
-use super::test::{Layer, Test};
 use super::{Form, Plan};
 use crate::machine::{PROFILE, built_by};
 use crate::out;
+use crate::perf::figures::latencies::Summary;
+use crate::perf::figures::logp_result::LogpResult;
+use crate::perf::plan::test::{Layer, Test};
 
 /// Prints what was found.
 pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
@@ -195,8 +195,8 @@ fn table(summary: &Summary) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::latencies::Bar;
     use super::*;
+    use crate::perf::figures::latencies::Bar;
 
     #[test]
     fn a_table_has_the_quantiles_and_a_bar_for_each_step() {

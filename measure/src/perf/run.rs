@@ -7,14 +7,14 @@ use std::os::fd::AsFd;
 use anyhow::{Context, anyhow};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 
-use super::args::Args;
-use super::groups::TCP;
-use super::peer::{PATIENCE, Peer};
-use super::place::Place;
 use super::plan::Plan;
 use super::play::play;
-use super::test::Test;
 use super::{costs, pair, report};
+use crate::perf::ends::peer::{PATIENCE, Peer};
+use crate::perf::layers::groups::TCP;
+use crate::perf::plan::args::Args;
+use crate::perf::plan::place::Place;
+use crate::perf::plan::test::Test;
 use crate::{out, usage};
 
 /// Runs a test, or one end of a test, and prints the figures.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::Measure;
 use super::side::Side;
-use crate::perf::peer::Peer;
+use crate::perf::ends::peer::Peer;
 
 /// How many messages a stream has under way.
 const WINDOW: usize = 16;

@@ -19,7 +19,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::out;
-use crate::perf::peer::Peer;
+use crate::perf::ends::peer::Peer;
 pub use args::{Args, NAME};
 pub use lines::{Exchanges, value};
 use pair::Where;

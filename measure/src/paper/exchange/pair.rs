@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use super::args::{Args, Protocol};
+use crate::perf::ends::peer::Peer;
 use crate::perf::ends::{self, ADDRESSES};
-use crate::perf::peer::Peer;
 use crate::processors;
 
 /// The place of a process of an exchange.

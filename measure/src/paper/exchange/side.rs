@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, Protocol, Runs};
 use super::pair::Where;
-use crate::perf::peer::Peer;
+use crate::perf::ends::peer::Peer;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);

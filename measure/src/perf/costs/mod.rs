@@ -29,7 +29,7 @@ mod without {
 
     use super::BUILT_BY;
     use crate::perf::figures::Figures;
-    use crate::perf::test::Costs;
+    use crate::perf::plan::test::Costs;
     use crate::perf::{Args, Plan};
     use crate::usage;
 

@@ -7,9 +7,10 @@ use doorbell_splitc::Carrier;
 use serde_json::{Value, json};
 
 use crate::perf::Plan;
-use crate::perf::breakdown::{self, Breakdown};
 use crate::perf::figures::Figures;
-use crate::perf::test::{Costs, Test};
+use crate::perf::figures::breakdown;
+use crate::perf::figures::breakdown::Breakdown;
+use crate::perf::plan::test::{Costs, Test};
 
 /// The name of each part.
 const PARTS: [&str; breakdown::PARTS] =

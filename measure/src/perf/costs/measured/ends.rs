@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use doorbell_verbs::{Config, Nic};
 
-use crate::perf::{Args, Plan, cable};
+use crate::perf::ends::cable;
+use crate::perf::{Args, Plan};
 use crate::{processors, usage};
 
 /// The devices, on which NICs are opened that reach each other within this process.

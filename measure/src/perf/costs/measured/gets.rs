@@ -5,7 +5,7 @@ use doorbell_verbs::Nic;
 
 use super::splitc::{Carrier, Config, GlobalPtr, World};
 use crate::perf::costs::measured::exchange::Exchange;
-use crate::perf::patience::Patience;
+use crate::perf::shared::patience::Patience;
 
 /// The value that a get reads.
 const VALUE: u64 = 0x0d00_12be_5911_7c0d;

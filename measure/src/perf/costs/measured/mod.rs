@@ -10,9 +10,9 @@ use anyhow::{Context, anyhow};
 use doorbell_splitc::Carrier;
 use doorbell_verbs::Nic;
 
-use crate::perf::breakdown::Breakdown;
+use crate::perf::figures::breakdown::Breakdown;
 use crate::perf::figures::{Figures, Quantity};
-use crate::perf::test::Costs;
+use crate::perf::plan::test::Costs;
 use crate::perf::{Args, Plan};
 use crate::usage;
 use ends::Ends;

@@ -9,7 +9,7 @@ use super::am::{
     Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
 };
 use crate::perf::costs::measured::exchange::Exchange;
-use crate::perf::patience::Patience;
+use crate::perf::shared::patience::Patience;
 
 const PING: RequestId<(u64, u64)> = RequestId::new(0, "ping");
 const PONG: ReplyId<(u64, u64)> = ReplyId::new(0, "pong");

@@ -15,7 +15,7 @@ use doorbell_logp::Estimate;
 
 use super::exchange::Exchange;
 use crate::perf::Plan;
-use crate::perf::breakdown::{Breakdown, PARTS};
+use crate::perf::figures::breakdown::{Breakdown, PARTS};
 
 /// The category that each part of a breakdown is.
 const COSTS: [Cost; PARTS] =
