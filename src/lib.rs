@@ -89,7 +89,7 @@
 //! use doorbell::memory::{Buf, Region};
 //! use doorbell::nic::{Config, Done, Memory, QueuePairConfig, Rights, WorkRequest};
 //! use doorbell::wire::PathMtu;
-//! use doorbell_kit::{Fabric, LinkConfig};
+//! use doorbell_simulation::{Fabric, LinkConfig};
 //!
 //! let mut fabric = Fabric::new(1, Version::V2Ipv4, Config::default());
 //! let nodes = [fabric.node(), fabric.node()];

@@ -6,7 +6,7 @@ use doorbell::encap::Version;
 use doorbell::memory::Region;
 use doorbell::nic::{Config, QueuePairConfig, Rights, WorkRequest};
 use doorbell::wire::PathMtu;
-use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig};
+use doorbell_simulation::{Bandwidth, Fabric, Faults, LinkConfig};
 
 /// The shares of frames lost, in each direction.
 pub const LOSSES: [f64; 3] = [0.0, 0.001, 0.01];

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doorbell_core::encap::Version;
-use doorbell_kit::{Bandwidth, Ether, LinkConfig, Network, Pace};
 use doorbell_messages::frames::{Endpoint, Match, Rmpp};
+use doorbell_simulation::{Bandwidth, Ether, LinkConfig, passing_in_steps};
 use doorbell_verbs::{Config, Nic};
 
 /// The length of the message, and how long a simulation may take.
@@ -20,16 +20,13 @@ pub fn rate(early: u16, delay: u64) -> Option<f64> {
 }
 
 async fn simulate(early: u16, delay: u64) -> Option<f64> {
-    let mut network = Network::new(1);
-    let stations = [network.station(), network.station()];
     let link = LinkConfig {
         latency: Duration::from_micros(delay),
         bandwidth: Bandwidth::gigabits_per_second(1),
         mtu: 4200,
         ..LinkConfig::default()
     };
-    network.link(stations[0], stations[1], link);
-    let ether = Ether::new(network, Version::V2Ipv4, false);
+    let (ether, _, stations) = Ether::cabled(1, link, Version::V2Ipv4, false);
     let mut ends = Vec::new();
     for (end, station) in (0..).zip(stations) {
         let config = Config { seed: Some(end), spin: Duration::ZERO, ..Config::default() };
@@ -39,12 +36,6 @@ async fn simulate(early: u16, delay: u64) -> Option<f64> {
         let builder = builder.resend(LONG, LONG).patience(8 * LONG);
         ends.push(builder.open_on(&nic).await.ok()?);
     }
-    let passes = async {
-        loop {
-            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_micros(100));
-            tokio::task::yield_now().await;
-        }
-    };
     let message = async {
         let peer = ends[0].peer(ends[1].name()).await.ok()?;
         let receiving = ends[1].receive_at_most(BYTES, Match::any());
@@ -55,9 +46,5 @@ async fn simulate(early: u16, delay: u64) -> Option<f64> {
         sending.await.ok()?;
         Some(BYTES as f64 / 1e6 / took)
     };
-    tokio::select! {
-        biased;
-        rate = message => rate,
-        () = passes => None,
-    }
+    passing_in_steps(&ether, Duration::from_micros(100), async |_| (), message).await
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::faults::Faults;
+use crate::parts::faults::Faults;
 
 /// The rate at which bits go onto a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ impl fmt::Display for Bandwidth {
 ///
 /// ```
 /// # use std::time::Duration;
-/// # use doorbell_kit::{Bandwidth, Faults, LinkConfig};
+/// # use doorbell_simulation::{Bandwidth, Faults, LinkConfig};
 /// let config = LinkConfig {
 ///     latency: Duration::from_micros(5),
 ///     bandwidth: Bandwidth::gigabits_per_second(25),

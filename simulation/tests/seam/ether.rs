@@ -12,8 +12,9 @@ use doorbell_core::nic::{
 };
 use doorbell_core::time::Time;
 use doorbell_core::wire::{PathMtu, Psn};
-use doorbell_kit::{
-    Ether, Faults, LinkConfig, Network, Pace, Station, StationId, Still, ready, sleep, turn,
+use doorbell_kit::{sleep, turn};
+use doorbell_simulation::{
+    Ether, Faults, LinkConfig, Network, Pace, Station, StationId, Still, ready,
 };
 use doorbell_transports::Device;
 

@@ -7,7 +7,7 @@ use doorbell_core::nic::{Flow, Inbox, Outbox, receive_frame};
 use doorbell_core::payload::Payload;
 use doorbell_core::wire::{EtherType, Ethernet, Headers, IpId};
 
-use crate::addressing::{mac, number_of, path_between};
+use crate::station::addressing::{mac, number_of, path_between};
 
 /// The EtherTypes of notices on a lossless network, from those that IEEE 802 leaves to local
 /// experiments: how many packets a peer has taken, and that the peer has left.

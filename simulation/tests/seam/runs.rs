@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use doorbell_core::pcap::{Reader, Record};
-use doorbell_kit::{Bandwidth, Counters, Event, Faults, LinkConfig, Network, SwitchConfig, Time};
+use doorbell_simulation::{
+    Bandwidth, Counters, Event, Faults, LinkConfig, Network, SwitchConfig, Time,
+};
 
 use crate::common::*;
 

@@ -15,9 +15,9 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Malformed, Packet};
 use doorbell_transports::{AnyDevice, Clock, Device};
 
-use crate::counters::Counters;
+use crate::fabric::real_device::{RealDevice, RealTime};
 use crate::fabric::{Fabric, Node, NodeId};
-use crate::real_device::{RealDevice, RealTime};
+use crate::network::Counters;
 
 /// The time for which packets are awaited that were sent, have not arrived, and were not counted as
 /// lost.

@@ -1,4 +1,12 @@
 //! NICs at the stations of a [`Network`], with connection managers beside them.
+//!
+//! `connection_manager` is the manager beside a NIC, and `ready` takes a queue pair from one state to
+//! the next. `real_fabric` has the NICs over real devices instead, each of which is a `real_device`.
+
+mod connection_manager;
+mod ready;
+mod real_device;
+mod real_fabric;
 
 use std::time::Duration;
 
@@ -9,14 +17,14 @@ use doorbell_core::nic::{Config, Connection, Nic, Seed, Sending, Way};
 use doorbell_core::time::Time;
 use doorbell_core::wire::{PathMtu, Qpn};
 
-use crate::addressing::{number_of, path_between};
-use crate::connection_manager::{Manager, default_config};
-use crate::counters::Counters;
 use crate::ids::StationId;
+use crate::network::Counters;
 use crate::network::{Event, Network};
-use crate::port::Port;
-use crate::real_device::{RealDevice, RealTime};
-use crate::rig::ready;
+use crate::station::addressing::{number_of, path_between};
+use crate::station::port::Port;
+use connection_manager::{Manager, default_config};
+pub use ready::ready;
+use real_device::{RealDevice, RealTime};
 
 /// The number of a node of a fabric. Nodes are numbered from 0 as they were added.
 pub type NodeId = usize;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell_kit::{Bandwidth, Event, LinkConfig, LinkId, Network, StationId};
+use doorbell_simulation::{Bandwidth, Event, LinkConfig, LinkId, Network, StationId};
 
 use crate::common::*;
 

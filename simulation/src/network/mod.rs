@@ -1,20 +1,32 @@
 //! The network as tests use it.
+//!
+//! `forwarding` is the way of a frame from one event to the next, and `event_queue` and `timers` hold
+//! what is to come. `partition` says which stations can't reach each other. `counters`, `trace` and
+//! `recording` keep what has happened: as numbers, as a fingerprint, and as a capture.
+
+mod counters;
+mod event_queue;
+mod forwarding;
+mod partition;
+mod recording;
+mod timers;
+mod trace;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
 use crate::Time;
-use crate::config::{LinkConfig, SwitchConfig};
-use crate::counters::Counters;
-use crate::event_queue::{EventQueue, QueuedEvent};
-use crate::faults::FaultModel;
 use crate::ids::{LaneId, LinkId, StationId, SwitchId};
-use crate::lane::{CableEnd, Lane};
-use crate::partition::Partitions;
-use crate::recording::Recording;
-use crate::switch::Switch;
-use crate::trace::Trace;
+use crate::parts::config::{LinkConfig, SwitchConfig};
+use crate::parts::faults::FaultModel;
+use crate::parts::lane::{CableEnd, Lane};
+use crate::parts::switch::Switch;
+pub use counters::Counters;
+use event_queue::{EventQueue, QueuedEvent};
+use partition::Partitions;
+use recording::Recording;
+use trace::Trace;
 
 /// An end of a cable: what the cable may be plugged into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell_kit::{Bandwidth, Event, LinkConfig, Network, StationId, SwitchConfig};
+use doorbell_simulation::{Bandwidth, Event, LinkConfig, Network, StationId, SwitchConfig};
 
 use crate::common::*;
 

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use doorbell_core::wire::{EtherType, Ethernet, IpId, IpProtocol, Ipv4, Mac};
-use doorbell_kit::{Bandwidth, LinkConfig, Network, StationId, SwitchConfig};
+use doorbell_simulation::{Bandwidth, LinkConfig, Network, StationId, SwitchConfig};
 
 use crate::common::*;
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use doorbell_core::wire::{EtherType, Ethernet, Mac};
-use doorbell_kit::{Event, Network, StationId, Time};
+use doorbell_simulation::{Event, Network, StationId, Time};
 
 pub const NANOSECOND: Duration = Duration::from_nanos(1);
 pub const MICROSECOND: Duration = Duration::from_micros(1);

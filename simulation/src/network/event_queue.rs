@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use crate::Time;
 use crate::ids::{LaneId, StationId, SwitchId, SwitchPort};
-use crate::lane::Flight;
-use crate::timers::Timers;
+use crate::network::timers::Timers;
+use crate::parts::lane::Flight;
 
 /// An event in the network.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use doorbell_kit::{Faults, LinkConfig, Network, StationId};
+use doorbell_simulation::{Faults, LinkConfig, Network, StationId};
 
 use crate::common::*;
 
@@ -27,7 +27,7 @@ fn stream(network: &mut Network, from: StationId) -> Vec<Vec<u8>> {
         network.send(from, numbered(number));
         let next = network.now() + MICROSECOND;
         while let Some((_, event)) = network.step(next) {
-            let doorbell_kit::Event::Frame(frame) = event else { unreachable!() };
+            let doorbell_simulation::Event::Frame(frame) = event else { unreachable!() };
             arrived.push(frame);
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use doorbell_core::wire::{Ethernet, Mac};
 
-use crate::config::SwitchConfig;
 use crate::ids::{LaneId, SwitchPort};
+use crate::parts::config::SwitchConfig;
 
 /// The most addresses that a switch learns. Corrupted frames have invented addresses, and a long
 /// run has many.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::random::Luck;
+use doorbell_simulation::Luck;
 
 /// The longest input that is generated.
 const LONGEST: u64 = 700;

@@ -1,4 +1,9 @@
 //! A simulated network with devices at its stations, all in one virtual time.
+//!
+//! `passing` lets time pass while programs of Tokio run.
+
+#[cfg(feature = "tokio")]
+mod passing;
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,11 +18,14 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{Headers, PathMtu};
 use doorbell_transports::{Address, Burst, Capabilities, Device, ReachError, Statistics};
 
-use crate::addressing::path_between;
-use crate::ids::StationId;
+use crate::ids::{LinkId, StationId};
 use crate::network::{Event, Network};
-use crate::port::Port;
+use crate::parts::config::LinkConfig;
+use crate::station::addressing::path_between;
+use crate::station::port::Port;
 use crate::sys::Bell;
+#[cfg(feature = "tokio")]
+pub use passing::{passes, passing, passing_in_steps};
 
 /// The frames that may wait at a station until its device takes them. More frames are dropped, and
 /// counted. On a lossless network, the frames that may be on their way to one peer, beyond which
@@ -35,7 +43,7 @@ const LONGEST: usize = 4096 + 128;
 ///
 /// ```
 /// use doorbell_core::encap::Version;
-/// use doorbell_kit::{Ether, LinkConfig, Network};
+/// use doorbell_simulation::{Ether, LinkConfig, Network};
 /// use doorbell_transports::Device;
 ///
 /// let mut network = Network::new(1);
@@ -117,6 +125,19 @@ pub enum Pace {
 }
 
 impl Ether {
+    /// Makes an ether with two stations at the ends of a cable. All chance comes from `seed`.
+    pub fn cabled(
+        seed: u64,
+        cable: LinkConfig,
+        version: Version,
+        lossless: bool,
+    ) -> (Self, LinkId, [StationId; 2]) {
+        let mut network = Network::new(seed);
+        let stations = [network.station(), network.station()];
+        let link = network.link(stations[0], stations[1], cable);
+        (Self::new(network, version, lossless), link, stations)
+    }
+
     /// Makes an ether of a network with its cables. Without `lossless`, the devices speak RoCE of
     /// `version`. With `lossless`, the network must lose nothing, and the devices tell what was
     /// delivered.

@@ -1,15 +1,15 @@
 //! The way of a frame through the network, from one event to the next.
 
 use crate::Time;
-use crate::ecn;
-use crate::event_queue::QueuedEvent;
-use crate::faults::corrupt;
 use crate::ids::{LaneId, StationId, SwitchId, SwitchPort};
-use crate::lane::{CableEnd, Departure, Flight};
+use crate::network::event_queue::QueuedEvent;
+use crate::network::trace::StationEvent;
 use crate::network::{Event, Network};
+use crate::parts::ecn;
+use crate::parts::faults::corrupt;
+use crate::parts::lane::{CableEnd, Departure, Flight};
+use crate::parts::switch::Route;
 use crate::random::Luck;
-use crate::switch::Route;
-use crate::trace::StationEvent;
 
 impl Network {
     pub(crate) fn send_frame(&mut self, from: StationId, frame: Vec<u8>) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use doorbell_core::wire::Ethernet;
 
-use crate::config::{Bandwidth, LinkConfig};
-use crate::faults::FaultModel;
 use crate::ids::{LaneId, LinkId, StationId, SwitchId, SwitchPort};
+use crate::parts::config::{Bandwidth, LinkConfig};
+use crate::parts::faults::FaultModel;
 use crate::random::Luck;
 
 /// The interface or port at an end of a cable.
