@@ -8,7 +8,8 @@ use super::{Ether, Pace, Still};
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Runs a future, and lets the time of an ether pass meanwhile, from one device's event to the next.
-/// Time passes only when all devices are asleep. Everything must run on one thread.
+/// Time passes only when all devices are asleep. If everything runs on one thread, the same seed
+/// gives the same run.
 pub async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
     passing_in_steps(ether, HOUR, async |_| (), future).await
 }
