@@ -14,7 +14,7 @@ use doorbell::protocol::nic::{
     ResourceError, Rights, WorkRequest,
 };
 use doorbell::protocol::wire::{Imm, PathMtu};
-use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig, Time};
+use doorbell_simulation::{Bandwidth, Fabric, Faults, LinkConfig, Time};
 
 /// A queue pair, with one completion queue for sends and receives.
 fn queue_pair(nic: &mut Nic) -> Result<(Domain, QueuePairEnds, CompletionQueue), ResourceError> {

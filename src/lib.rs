@@ -82,7 +82,7 @@
 //! use doorbell::protocol::memory::{Buf, Region};
 //! use doorbell::protocol::nic::{Config, Done, Memory, QueuePairConfig, Rights, WorkRequest};
 //! use doorbell::protocol::wire::PathMtu;
-//! use doorbell_kit::{Fabric, LinkConfig};
+//! use doorbell_simulation::{Fabric, LinkConfig};
 //!
 //! let mut fabric = Fabric::new(1, Version::V2Ipv4, Config::default());
 //! let nodes = [fabric.node(), fabric.node()];

@@ -15,35 +15,24 @@
 //! $ doorbell perf write_lat --pair --device shm
 //! ```
 //!
-//! Each command is a folder, which has its arguments and is called from here. `runs` starts
-//! `doorbell perf` for the commands above, `machine` describes the machine, and `judging` compares what is
-//! uncertain, and `out`, `files`, `interrupts` and `processors` are shared by all.
+//! Each command is a folder, which has its arguments and is called from here. What `perf` and `paper`
+//! measure, and what all commands that measure share, is in the crate `doorbell_measure`.
 
 #![forbid(unsafe_code)]
 
 mod doctor;
-mod files;
-mod interrupts;
-mod judging;
 mod logp;
-mod machine;
-mod out;
-mod paper;
-mod perf;
 mod pingpong;
-mod processors;
 mod run;
-mod runs;
-mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Error;
 use clap::{Parser, Subcommand};
-
-use out::Unread;
-use usage::Usage;
+use doorbell_measure::out::{self, Unread};
+use doorbell_measure::usage::{self, Usage};
+use doorbell_measure::{paper, perf};
 
 /// InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet: what works on this
 /// machine, and how fast.

@@ -33,6 +33,7 @@
 pub mod cm;
 pub mod common;
 pub mod connect;
+mod counted;
 mod crc;
 pub mod encap;
 pub(crate) mod fields;

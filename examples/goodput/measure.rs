@@ -6,7 +6,7 @@ use doorbell::protocol::encap::Version;
 use doorbell::protocol::memory::Region;
 use doorbell::protocol::nic::{Config, QueuePairConfig, Rights, WorkRequest};
 use doorbell::protocol::wire::PathMtu;
-use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig};
+use doorbell_simulation::{Bandwidth, Fabric, Faults, LinkConfig};
 
 /// The shares of frames lost, in each direction.
 pub const LOSSES: [f64; 3] = [0.0, 0.001, 0.01];

@@ -172,34 +172,36 @@ pub struct Trouble {
     pub advice: &'static str,
 }
 
-/// Counts of a device since it was opened.
-///
-/// A device counts frames. Faults of packets are counted by the NIC, which knows packets.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default))]
-pub struct Statistics {
-    /// How many frames were sent.
-    pub frames_sent: u64,
-    /// How many packets were in the frames that were sent.
-    pub packets_sent: u64,
-    /// How many bytes were sent, with all headers.
-    pub bytes_sent: u64,
-    /// How many frames were received.
-    pub frames_received: u64,
-    /// How many bytes were in the frames that were received.
-    pub bytes_received: u64,
-    /// How many frames the system refused to send.
-    pub refused: u64,
-    /// How many frames came while there was no room for them.
-    pub overrun: u64,
-    /// How many frames came that were not for a NIC here, or from no known peer; and how many peers
-    /// were turned away.
-    pub strangers: u64,
-    /// How many links were taken down because what a peer wrote there made no sense.
-    pub broken: u64,
-    /// How many messages came that a frame which was sent could not be delivered.
-    pub unreachable: u64,
-    /// How often a driver of the device slept.
-    pub sleeps: u64,
+doorbell_core::counted! {
+    /// Counts of a device since it was opened.
+    ///
+    /// A device counts frames. Faults of packets are counted by the NIC, which knows packets.
+    #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub struct Statistics {
+        /// How many frames were sent.
+        pub frames_sent: u64,
+        /// How many packets were in the frames that were sent.
+        pub packets_sent: u64,
+        /// How many bytes were sent, with all headers.
+        pub bytes_sent: u64,
+        /// How many frames were received.
+        pub frames_received: u64,
+        /// How many bytes were in the frames that were received.
+        pub bytes_received: u64,
+        /// How many frames the system refused to send.
+        pub refused: u64,
+        /// How many frames came while there was no room for them.
+        pub overrun: u64,
+        /// How many frames came that were not for a NIC here, or from no known peer; and how many
+        /// peers were turned away.
+        pub strangers: u64,
+        /// How many links were taken down because what a peer wrote there made no sense.
+        pub broken: u64,
+        /// How many messages came that a frame which was sent could not be delivered.
+        pub unreachable: u64,
+        /// How often a driver of the device slept.
+        pub sleeps: u64,
+    }
 }

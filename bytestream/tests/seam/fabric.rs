@@ -1,11 +1,11 @@
 //! Over a simulated network with faults, where time passes only when everybody sleeps.
 
-use std::future::Future;
 use std::time::Duration;
 
 use doorbell_bytestream::{Config, Endpoint};
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, Still, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::{Ether, Faults, LinkConfig, passes, passing};
 use doorbell_verbs::{Config as NicConfig, Nic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -14,12 +14,10 @@ use crate::played::{config, plays};
 
 /// Two NICs at the ends of a cable.
 fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, [Nic; 2]) {
-    let mut network = Network::new(seed);
-    let stations = [network.station(), network.station()];
     let link =
         LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
-    network.link(stations[0], stations[1], link.with_faults(faults));
-    let ether = Ether::new(network, Version::V2Ipv6, lossless);
+    let (ether, _, stations) =
+        Ether::cabled(seed, link.with_faults(faults), Version::V2Ipv6, lossless);
     let nics = [0, 1].map(|end| {
         let seed = Some(2 * seed + end as u64);
         let config = NicConfig { seed, spin: Duration::ZERO, ..inline() };
@@ -29,21 +27,6 @@ fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, [Nic; 2]) {
             .expect("a NIC")
     });
     (ether, nics)
-}
-
-/// Lets time pass, a device's next event after the other, until the future is done.
-async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
-    let passes = async {
-        loop {
-            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        output = future => output,
-        () = passes => unreachable!("time does not end"),
-    }
 }
 
 /// Has two ends do what each of some seeds says, over a cable with such faults.
@@ -152,24 +135,18 @@ fn readers_that_wait_for_an_idle_peer_take_no_turns() {
             tokio::spawn(async move { stream.read(&mut [0; 8]).await.map(drop) })
         });
         let sleeps = || nics.each_ref().map(|nic| nic.statistics().device.sleeps);
-        let passes = async |time| {
-            let until = ether.now() + time;
-            while ether.step(Pace::Asleep, until) != Err(Still::Nothing) {
-                tokio::task::yield_now().await;
-            }
-        };
         // Who spoke last has its peer probed, for a quarter of a minute.
         tokio::time::pause();
         for _ in 0..40 {
             tokio::time::advance(Duration::from_millis(500)).await;
-            passes(Duration::from_millis(1)).await;
+            passes(&ether, Duration::from_millis(1)).await;
         }
         tokio::time::resume();
         // The timers of what was done run out.
-        passes(Duration::from_secs(7)).await;
+        passes(&ether, Duration::from_secs(7)).await;
         let before = sleeps();
         tokio::time::sleep(Duration::from_millis(30)).await;
-        passes(Duration::from_secs(7)).await;
+        passes(&ether, Duration::from_secs(7)).await;
         tokio::time::sleep(Duration::from_millis(30)).await;
         assert_eq!(sleeps(), before);
         waits.iter().for_each(|task| task.abort());

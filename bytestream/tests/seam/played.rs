@@ -5,7 +5,8 @@ use std::io::IoSlice;
 use std::pin::Pin;
 
 use doorbell_bytestream::{Config, Stream};
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::Luck;
 use doorbell_verbs::Nic;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doorbell_measure::processors;
 use doorbell_transports::discover::Remark;
-
-use crate::processors;
 
 /// The number of round trips of the cache line.
 const ROUNDS: u64 = 20_000;

@@ -9,10 +9,10 @@ mod line;
 mod words;
 
 use anyhow::bail;
+use doorbell_measure::out;
 use doorbell_transports::discover::{Interface, Probe, Remark};
 use serde_json::{Value, json};
 
-use crate::out;
 use findings::Findings;
 
 /// Tells what works on this machine, what does not, why, and what to do about it.

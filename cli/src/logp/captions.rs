@@ -2,7 +2,9 @@
 //! a parameter of the table, its sentence names the parameter only if both are about the same, and
 //! otherwise says how many times the parameter the figure shows.
 
-use super::line::{GAP, GAP_PER_BYTE, HALF_ROUND_TRIP, Line, Parameter, Point, SEND_OVERHEAD};
+use doorbell_measure::logp::line::{
+    GAP, GAP_PER_BYTE, HALF_ROUND_TRIP, Line, Parameter, Point, SEND_OVERHEAD,
+};
 
 /// Up to which share of a parameter a number of a figure is about the same.
 const SAME: f64 = 0.1;

@@ -4,12 +4,11 @@ use std::fs;
 
 use anyhow::{Context, bail};
 use doorbell_logp::Estimate;
+use doorbell_measure::judging::ratio as ratio_of;
+use doorbell_measure::logp::line::{Line, PARAMETERS, Parameter};
+use doorbell_measure::out;
 use doorbell_report::{Cell, Column, Table, Value as Number};
 use serde_json::{Value, json};
-
-use super::line::{Line, PARAMETERS, Parameter};
-use crate::judging::ratio as ratio_of;
-use crate::out;
 
 /// How results are compared.
 pub struct Comparison {

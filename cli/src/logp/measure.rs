@@ -1,10 +1,10 @@
 //! A measurement of LogP's parameters by processes of this program.
 
 use anyhow::Context;
+use doorbell_measure::logp::line::Line;
+use doorbell_measure::runs;
 
-use super::line::Line;
 use super::steps::Step;
-use crate::runs;
 
 /// Measures a step between two processes on this machine.
 pub fn pair(step: &Step, seconds: f64) -> anyhow::Result<Line> {

@@ -1,13 +1,12 @@
 //! `doorbell logp`: measures what a message costs, at every layer, on every device that works here.
 //!
 //! `steps` lists the layers and devices, and measures one after the other through `measure`, or
-//! through `remote` with another machine. `line` is a result as JSON, `page` a report in tables and
-//! figures with the sentences of `captions`, and `compare` sets two results beside each other and beside those in `published`.
+//! through `remote` with another machine. `page` is a report in tables and figures with the sentences
+//! of `captions`, and `compare` sets two results beside each other and beside those in `published`. A
+//! result as JSON is a `Line`, which papers are measured by, too.
 
 mod captions;
 mod compare;
-pub mod devices;
-pub mod line;
 mod measure;
 mod page;
 mod published;
@@ -18,12 +17,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
+use doorbell_measure::files::{self, Page};
+use doorbell_measure::logp::line::Line;
+use doorbell_measure::machine::Machine;
+use doorbell_measure::{interrupts, out, runs, usage};
 
-use crate::files::{self, Page};
-use crate::machine::Machine;
-use crate::{interrupts, out, runs, usage};
 use compare::Comparison;
-use line::Line;
 use page::Findings;
 use remote::Connected;
 use steps::{Layer, Step};

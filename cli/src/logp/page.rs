@@ -1,17 +1,18 @@
 //! The report: what a message costs here, in tables and figures, with the machine described.
 
 use doorbell_logp::Estimate;
+use doorbell_measure::logp::devices;
+use doorbell_measure::logp::line::{
+    GAP, HALF_ROUND_TRIP, LATENCY, Line, PARAMETERS, Parameter, RECEIVE_OVERHEAD, SEND_OVERHEAD,
+};
+use doorbell_measure::machine::Machine;
 use doorbell_report::{
     Axis, Bar, Bars, Cell, Column, Figure, Lines, Note, Report, Section, Series, Table, Value,
 };
 use serde_json::json;
 
-use super::line::{
-    GAP, HALF_ROUND_TRIP, LATENCY, Line, PARAMETERS, Parameter, RECEIVE_OVERHEAD, SEND_OVERHEAD,
-};
+use super::captions;
 use super::published::{PAPER, TABLE_2};
-use super::{captions, devices};
-use crate::machine::Machine;
 
 /// The results that a report is made of.
 pub struct Findings<'a> {

@@ -11,16 +11,16 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use doorbell_measure::logp::line::Line;
+use doorbell_measure::machine::Machine;
+use doorbell_measure::runs::{failed, this_program};
+use doorbell_measure::{interrupts, out};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
-use super::line::Line;
 use super::measure;
 use super::steps::Step;
-use crate::machine::Machine;
-use crate::runs::{failed, this_program};
-use crate::{interrupts, out};
 
 /// How long either end waits for the other's word.
 const PATIENCE: Duration = Duration::from_secs(20);

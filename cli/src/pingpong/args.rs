@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::{ValueEnum, value_parser};
+use doorbell_measure::usage;
 use doorbell_verbs::PathMtu;
-
-use crate::usage;
 
 /// Plays ping-pong with a peer: another of these, or `ibv_rc_pingpong` and its kin on any adapter.
 ///

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use anyhow::Context;
+use doorbell_measure::out;
 use doorbell_verbs::{
     Buf, CompletionQueue, Config, DATAGRAM_HEADER, Datagrams, DatagramsConfig, KeepAlive, Nic,
     Qkey, Queues, QueuesConfig, Side, Unconnected,
@@ -12,7 +13,6 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::args::{Args, Transport};
 use super::rally::{End, Players, RECEIVE};
-use crate::out;
 
 /// The queue key that all programs of `ibv_ud_pingpong` use.
 const KEY: Qkey = Qkey(0x1111_1111);

@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use doorbell_measure::out;
 use serde_json::json;
 
 use meeting::Meeting;
 use rally::Counted;
-
-use crate::out;
 
 pub use args::Args;
 

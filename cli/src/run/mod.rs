@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use doorbell_job::{Service, Terms};
+use doorbell_measure::usage;
 
 pub use args::Args;
 use children::Children;
@@ -30,8 +31,6 @@ pub use guard::{KeeperArgs, NAME as KEEPER, run};
 use plan::Plan;
 use variables::Common;
 use watch::Watch;
-
-use crate::usage;
 
 /// Starts the job of the arguments, and waits for its end. Returns the status of the job.
 ///

@@ -1,7 +1,8 @@
 //! The bodies of the fuzz targets of jobs, run briefly on inputs that are the same each time.
 
 use doorbell_job::Card;
-use doorbell_kit::{Luck, effort, try_inputs};
+use doorbell_kit::{effort, try_inputs};
+use doorbell_simulation::Luck;
 
 #[path = "../../../fuzz/src/job/mod.rs"]
 mod bodies;

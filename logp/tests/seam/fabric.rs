@@ -14,8 +14,8 @@ use doorbell_core::nic::{
 };
 use doorbell_core::time::Time;
 use doorbell_core::wire::{PathMtu, Qpn};
-use doorbell_kit::{Bandwidth, Fabric, LinkConfig, NodeId};
 use doorbell_logp::{Clock, Estimate, Measurement, Parameters, Plan, Requester};
+use doorbell_simulation::{Bandwidth, Fabric, LinkConfig, NodeId};
 
 /// How many requests may be under way.
 const WINDOW: usize = 64;

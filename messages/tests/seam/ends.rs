@@ -10,8 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use doorbell_am::{Bundle, BundleConfig};
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, Network, PATIENCE, Pace, lab};
+use doorbell_kit::{PATIENCE, lab};
 use doorbell_messages::{Endpoint, EndpointBuilder, Message, Peer};
+use doorbell_simulation::{Ether, Faults, LinkConfig, passing};
 use doorbell_verbs::{Config, Nic, Progress};
 use tokio::runtime::Builder;
 
@@ -81,12 +82,10 @@ impl Ends {
     }
 
     fn simulated(seed: u64, config: &Config) -> Self {
-        let mut network = Network::new(seed);
-        let stations = [network.station(), network.station()];
         let link =
             LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
-        network.link(stations[0], stations[1], link.with_faults(FAULTS));
-        let ether = Ether::new(network, Version::V2Ipv4, false);
+        let (ether, _, stations) =
+            Ether::cabled(seed, link.with_faults(FAULTS), Version::V2Ipv4, false);
         let bundles = [0, 1].map(|end| {
             let seed = Some(2 * seed + end as u64);
             let config = Config { seed, spin: Duration::ZERO, ..config.clone() };
@@ -157,21 +156,6 @@ pub fn plug(lab: &lab::Lab) {
     lab.loopback(near, far, 9000).expect("a lab has cables");
 }
 
-/// Lets time pass, a device's next event after the other, until the future is done.
-async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
-    let passes = async {
-        loop {
-            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        output = future => output,
-        () = passes => unreachable!("time does not end"),
-    }
-}
-
 /// Makes a body that tells its number and the place of each byte.
 pub fn body(number: u64, len: usize) -> Bytes {
     (0..len).map(|at| byte(number, at)).collect()
@@ -191,7 +175,8 @@ pub fn check(message: &Message, number: u64, len: usize) {
 
 /// Returns the numbers of a range in an order that a seed chooses.
 pub fn shuffled(numbers: Range<u64>, seed: u64) -> Vec<u64> {
-    let (mut luck, mut numbers) = (doorbell_kit::Luck::new(seed), numbers.collect::<Vec<_>>());
+    let (mut luck, mut numbers) =
+        (doorbell_simulation::Luck::new(seed), numbers.collect::<Vec<_>>());
     for at in (1..numbers.len()).rev() {
         numbers.swap(at, luck.below(at as u64 + 1) as usize);
     }

@@ -6,12 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use doorbell_kit::Faults;
 use doorbell_kit::child;
 use doorbell_rpc::{Channel, Server, ServerBuilder};
+use doorbell_simulation::{Faults, passing};
 
 use crate::mixed::{Company, holds_nothing, router};
-use crate::virtual_time::{ends, passing};
+use crate::virtual_time::ends;
 
 use crate::ALLOCATED;
 

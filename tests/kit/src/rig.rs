@@ -6,13 +6,14 @@ use std::time::Duration;
 use doorbell_core::encap::{Path, PathId};
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::{
-    Change, CompletionQueue, CompletionQueueId, Config, Connection, Domain, Flow, Inbox, Nic,
+    CompletionQueue, CompletionQueueId, Config, Connection, Domain, Flow, Inbox, Nic,
     QueuePairConfig, QueuePairEnds, ReceiveRequest, Registration, Rights, Seed, Sending,
     WorkRequest,
 };
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
-use doorbell_core::wire::{Malformed, Packet, Pkey, Psn, Qpn};
+use doorbell_core::wire::{Malformed, Packet, Psn, Qpn};
+use doorbell_simulation::ready;
 use doorbell_transports::{Clock, Device};
 
 use crate::sys::readable;
@@ -89,18 +90,6 @@ pub fn turn(nic: &mut Nic, device: &mut impl Device) -> bool {
         device.settle(nic.unsent_responses());
     }
     found || nic.counters().sent != sent
-}
-
-/// Takes a queue pair from the reset state to ready to send.
-///
-/// # Panics
-/// When the queue pair is not in the reset state.
-pub fn ready(nic: &mut Nic, qpn: Qpn, connection: Connection, sending: Sending) {
-    let init = Change::Init { rights: Rights::REMOTE, pkey: Pkey::DEFAULT };
-    let connection = Change::ReadyToReceive(Box::new(connection));
-    for change in [init, connection, Change::ReadyToSend(sending)] {
-        nic.change(qpn, change).expect("a queue pair in the reset state");
-    }
 }
 
 /// A NIC over a device with what most programs have: a queue pair, a completion queue for all that

@@ -203,39 +203,6 @@ pub fn terminal(columns: u16) -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// A descriptor that is readable from when the bell is rung until it is silenced.
-pub(crate) struct Bell(OwnedFd);
-
-impl Bell {
-    pub fn new() -> io::Result<Self> {
-        // SAFETY: the descriptor is new and nobody else's.
-        unsafe {
-            let fd = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
-            Ok(Self(OwnedFd::from_raw_fd(fd)))
-        }
-    }
-
-    pub fn ring(&self) {
-        // The call fails when the bell has been rung 2^64 - 2 times, and then the descriptor is
-        // readable already.
-        // SAFETY: a plain system call on a live descriptor.
-        unsafe { libc::eventfd_write(self.0.as_raw_fd(), 1) };
-    }
-
-    pub fn silence(&self) {
-        let mut times = 0;
-        // The call fails when the bell was not rung, and then the descriptor is not readable.
-        // SAFETY: the kernel writes a live number.
-        unsafe { libc::eventfd_read(self.0.as_raw_fd(), &mut times) };
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 /// Opens a raw socket, which sends IP packets with the headers that it is given.
 pub(crate) fn raw_socket(v6: bool) -> io::Result<OwnedFd> {
     let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };

@@ -7,7 +7,7 @@ use doorbell_core::encap::Version;
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::*;
 use doorbell_core::wire::{Imm, PathMtu, RemoteAddr, Rkey};
-use doorbell_kit::{Fabric, Faults, LinkConfig};
+use doorbell_simulation::{Fabric, Faults, LinkConfig};
 
 struct End {
     pair: QueuePairEnds,

@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, Network, PATIENCE, Pace, Still, SwitchConfig};
+use doorbell_kit::PATIENCE;
+use doorbell_simulation::{
+    Ether, Faults, LinkConfig, Network, Still, SwitchConfig, passing_in_steps,
+};
 use doorbell_verbs::floor::RegionPool;
 use doorbell_verbs::{
     Config, Domain, Name, Nic, QueuePair, QueuePairConfig, Region, Registered, Rights, ServiceId,
@@ -201,21 +204,13 @@ impl World {
             let ended = tokio::time::timeout(PATIENCE, future).await;
             return ended.unwrap_or_else(|_| panic!("{what} hangs: nothing takes {PATIENCE:?}"));
         };
-        let passes = async {
-            // Seconds in which nothing happens pass at once, and a future that only lets others run
-            // is polled in each of them.
-            let mut silent = 0;
-            while silent < SILENT {
-                // Who is awake goes on, and who was woken just now begins to.
-                let stepped = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(1));
-                silent += u32::from(stepped == Err(Still::Nothing));
-                tokio::task::yield_now().await;
-            }
+        // Seconds in which nothing happens pass at once, and a future that only lets others run is
+        // polled in each of them.
+        let mut silent = 0;
+        let stepped = async |stepped| {
+            silent += u32::from(stepped == Err(Still::Nothing));
+            assert!(silent < SILENT, "{what} hangs: nothing takes {SILENT} seconds of silence");
         };
-        tokio::select! {
-            biased;
-            output = future => output,
-            () = passes => panic!("{what} hangs: nothing takes {SILENT} seconds of silence"),
-        }
+        passing_in_steps(ether, Duration::from_secs(1), stepped, future).await
     }
 }

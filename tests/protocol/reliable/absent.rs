@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::*;
 use doorbell_core::wire::{Bth, Extensions, Headers, Opcode, Packet, Pkey, Psn, Qkey, Qpn};
-use doorbell_kit::{Fabric, NodeId};
+use doorbell_simulation::{Fabric, NodeId};
 
 use crate::reliable::common::{End, Setup, Two, lossless, outcomes, pattern, short};
 use crate::reliable::devices::{Held, Sent, give};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::*;
 use doorbell_core::wire::{Aeth, Bth, Extensions, Headers, Msn, Opcode, Packet, Psn, Syndrome};
-use doorbell_kit::{Bandwidth, Faults, LinkConfig};
+use doorbell_simulation::{Bandwidth, Faults, LinkConfig};
 
 use crate::reliable::common::{Setup, at, inline, outcomes, short};
 

@@ -10,7 +10,8 @@ use doorbell_core::wire::{
     Aeth, AtomicEth, AtomicValue, Bth, Credits, DmaLength, Extensions, Headers, Msn, Nak, Opcode,
     Packet, Psn, Qpn, RemoteAddr, Reth, RnrTimer, Syndrome,
 };
-use doorbell_kit::{NodeId, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::NodeId;
 
 use crate::reliable::common::{End, Setup, Two, at, outcomes, short};
 use crate::reliable::random::dice::Dice;

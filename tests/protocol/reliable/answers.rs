@@ -9,7 +9,7 @@ use doorbell_core::nic::*;
 use doorbell_core::payload::Payload;
 use doorbell_core::time::Time;
 use doorbell_core::wire::*;
-use doorbell_kit::Fabric;
+use doorbell_simulation::Fabric;
 
 use crate::reliable::common::{bytes, outcomes, pattern};
 

@@ -6,7 +6,7 @@ use doorbell_core::encap::Version;
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::*;
 use doorbell_core::wire::{PathMtu, Qpn, RemoteAddr};
-use doorbell_kit::{Fabric, LinkConfig, LinkId, NodeId};
+use doorbell_simulation::{Fabric, LinkConfig, LinkId, NodeId};
 
 /// What a program holds of its node.
 pub struct End {

@@ -6,7 +6,7 @@ use doorbell_core::encap::Version;
 use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::*;
 use doorbell_core::wire::{PathMtu, RemoteAddr};
-use doorbell_kit::{Fabric, Faults, LinkConfig, SwitchConfig};
+use doorbell_simulation::{Fabric, Faults, LinkConfig, SwitchConfig};
 
 use crate::reliable::common::{bytes, inline};
 

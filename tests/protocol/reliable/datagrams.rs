@@ -7,7 +7,7 @@ use doorbell_core::memory::Buf;
 use doorbell_core::nic::*;
 use doorbell_core::wire::cm::Mad;
 use doorbell_core::wire::{Imm, PathMtu, Pkey, Psn, Qkey};
-use doorbell_kit::Fabric;
+use doorbell_simulation::Fabric;
 
 use crate::reliable::common::{End, Setup, Two, bytes, inline, outcomes, pattern};
 

@@ -12,7 +12,7 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{
     Bth, Extensions, Headers, Opcode, Packet, PathMtu, Pkey, Psn, RemoteAddr, Rkey, RnrTimer,
 };
-use doorbell_kit::NodeId;
+use doorbell_simulation::NodeId;
 
 use crate::reliable::common::{End, Setup, Two, lossless, outcomes, short};
 

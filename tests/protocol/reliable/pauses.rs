@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorbell_core::nic::{Config, Done, Event, KeepAlive, Sending};
-use doorbell_kit::{Fabric, Faults, LinkConfig, NodeId};
+use doorbell_simulation::{Fabric, Faults, LinkConfig, NodeId};
 
 use crate::reliable::common::{Setup, Two, outcomes, short};
 

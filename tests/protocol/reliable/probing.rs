@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorbell_core::encap::Version;
 use doorbell_core::nic::*;
 use doorbell_core::wire::PathMtu;
-use doorbell_kit::{Fabric, Faults, LinkConfig};
+use doorbell_simulation::{Fabric, Faults, LinkConfig};
 
 use crate::reliable::common::{End, Setup, Two, lossless, outcomes, short};
 

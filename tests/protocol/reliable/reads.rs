@@ -7,7 +7,7 @@ use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::*;
 use doorbell_core::pcap::Reader;
 use doorbell_core::wire::{Metadata, PathMtu, RemoteAddr, Rkey};
-use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig};
+use doorbell_simulation::{Bandwidth, Fabric, Faults, LinkConfig};
 
 use crate::reliable::common::{
     End, Setup, Two, at, bytes, content, inline, outcomes, pattern, short,
@@ -179,7 +179,7 @@ const ADDERS: usize = 16;
 
 /// Sixteen clients of one node, each with a queue pair there and a key to the node's memory.
 fn clients(fabric: &mut Fabric, region: &Region) -> Vec<(End, Registration)> {
-    let switch = fabric.network.switch(doorbell_kit::SwitchConfig::default());
+    let switch = fabric.network.switch(doorbell_simulation::SwitchConfig::default());
     let faults = Faults { loss: 0.05, duplication: 0.05, reordering: 0.05, ..Faults::NONE };
     let cable = LinkConfig::default().with_faults(faults);
     let nodes: Vec<usize> = (0..=ADDERS).map(|_| fabric.node()).collect();

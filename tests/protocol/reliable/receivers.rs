@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::*;
 use doorbell_core::wire::{Imm, RnrTimer};
-use doorbell_kit::Faults;
+use doorbell_simulation::Faults;
 
 use crate::reliable::common::{End, Setup, Two, inline, outcomes, short};
 
@@ -183,7 +183,7 @@ fn a_completion_queue_with_no_entry_to_spare_loses_nothing() {
     let Two { fabric, a, b, .. } = &mut two;
     let mut sends = Vec::new();
     for _ in 0..PAIRS {
-        let pair = |fabric: &mut doorbell_kit::Fabric, end: &End| {
+        let pair = |fabric: &mut doorbell_simulation::Fabric, end: &End| {
             let config = QueuePairConfig {
                 send_depth: MESSAGES as usize,
                 receive_depth: MESSAGES as usize,

@@ -3,7 +3,7 @@
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::*;
 use doorbell_core::wire::{Imm, PathMtu};
-use doorbell_kit::{Fabric, LinkConfig};
+use doorbell_simulation::{Fabric, LinkConfig};
 
 use crate::reliable::common::{End, Setup, bytes, outcomes, short};
 

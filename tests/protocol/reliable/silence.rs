@@ -6,7 +6,7 @@ use doorbell_core::encap::Version;
 use doorbell_core::nic::*;
 use doorbell_core::time::Time;
 use doorbell_core::wire::{CaGuid, PathMtu, Pkey, Psn, Qpn};
-use doorbell_kit::{Fabric, LinkConfig};
+use doorbell_simulation::{Fabric, LinkConfig};
 
 use crate::reliable::common::{BRIEF, End, Setup, Two, outcomes, short};
 

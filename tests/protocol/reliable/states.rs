@@ -252,7 +252,7 @@ fn what_is_owed_to_an_old_peer_is_not_said_to_the_new_one() {
     // The frame arrives, and before the NIC has its turn it is told to forget.
     let limit = two.fabric.now() + Duration::from_millis(1);
     let (_, event) = two.fabric.network.step(limit).unwrap();
-    let doorbell_kit::Event::Frame(frame) = event else { panic!("{event:?}") };
+    let doorbell_simulation::Event::Frame(frame) = event else { panic!("{event:?}") };
     two.fabric.arrive(two.b.node, &frame);
     assert_eq!(two.counters().1.fatal_naks_sent, 1);
     two.b.reset(&mut two.fabric).unwrap();
@@ -332,7 +332,7 @@ fn whatever_is_accepted_while_a_queue_pair_is_taken_down_completes() {
     const ROUNDS: u64 = 200;
     let mut setup = Setup { capacity: 4096, ..Setup::default() };
     setup.config.queue_pairs = 1;
-    let mut fabric = doorbell_kit::Fabric::new(1, setup.version, setup.config);
+    let mut fabric = doorbell_simulation::Fabric::new(1, setup.version, setup.config);
     let node = fabric.node();
     for round in 0..ROUNDS {
         let End { qpn, queue_id, mut queue, mut send, mut receive, .. } =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorbell_core::memory::Buf;
 use doorbell_core::nic::*;
 use doorbell_core::wire::Imm;
-use doorbell_kit::{Faults, LinkConfig};
+use doorbell_simulation::{Faults, LinkConfig};
 
 use crate::reliable::common::{Setup, Two, at, bytes, content, lossless, outcomes, pattern, short};
 

@@ -1,6 +1,7 @@
 //! The body of the fuzz target `shm`, run briefly on inputs that are the same each time.
 
-use doorbell_kit::{Luck, effort, try_inputs};
+use doorbell_kit::{effort, try_inputs};
+use doorbell_simulation::Luck;
 
 #[path = "../../../fuzz/src/shm/mod.rs"]
 mod body;

@@ -17,16 +17,6 @@ pub struct Statistics {
     pub objects: nic::Objects,
 }
 
-/// Names each counter, and sets it.
-macro_rules! publish {
-    ($nic:ident, $prefix:literal, $from:expr, [$($name:ident),+ $(,)?]) => {
-        $(
-            metrics::counter!(concat!("doorbell_", $prefix, "_", stringify!($name)), "nic" => $nic())
-                .absolute($from.$name);
-        )+
-    };
-}
-
 impl Statistics {
     /// Sets the counters and gauges of the [`metrics`](https://docs.rs/metrics) recorder that the
     /// program has installed, with `nic` as their label. A program may call this as often as it
@@ -39,113 +29,20 @@ impl Statistics {
     /// | `doorbell_connections_…` | connections, by those of [`cm::Counters`] |
     /// | `doorbell_queue_pairs`, `doorbell_registrations`, … | objects that there are |
     pub fn publish(&self, nic: &str) {
-        let label = || nic.to_owned();
-        publish!(
-            label,
-            "nic",
-            self.nic,
-            [
-                received,
-                sent,
-                completed,
-                failed,
-                written_here,
-                malformed,
-                no_such_queue_pair,
-                strangers,
-                other_partition,
-                wrong_service,
-                wrong_state,
-                stray_answers,
-                duplicates,
-                out_of_sequence,
-                passed_over,
-                wrong_qkey,
-                management,
-                management_dropped,
-                sequence_naks_sent,
-                rnr_naks_sent,
-                fatal_naks_sent,
-                acks_sent,
-                answers_sent,
-                questions_sent,
-                closed_ports,
-                notices_sent,
-                acks_received,
-                answers_received,
-                answers_missed,
-                sequence_naks_received,
-                rnr_naks_received,
-                fatal_naks_received,
-                notices_received,
-                timeouts,
-                retransmitted,
-            ]
-        );
-        publish!(
-            label,
-            "device",
-            self.device,
-            [
-                frames_sent,
-                packets_sent,
-                bytes_sent,
-                frames_received,
-                bytes_received,
-                refused,
-                overrun,
-                strangers,
-                broken,
-                unreachable,
-                sleeps,
-            ]
-        );
-        publish!(
-            label,
-            "connections",
-            self.connections,
-            [
-                received,
-                sent,
-                resent,
-                crowded_out,
-                malformed,
-                of_others,
-                unknown,
-                stray,
-                duplicates,
-                no_such_service,
-                unsupported,
-                table_full,
-                backlog_full,
-                half_open_full,
-                crowded,
-                claims,
-                stale,
-                established,
-                closed_ports,
-                refused,
-                timed_out,
-            ]
-        );
-        let nic::Objects {
-            queue_pairs,
-            completion_queues,
-            shared_receive_queues,
-            registrations,
-            addresses,
-            hosts,
-        } = self.objects;
-        for (name, count) in [
-            ("doorbell_queue_pairs", queue_pairs),
-            ("doorbell_completion_queues", completion_queues),
-            ("doorbell_shared_receive_queues", shared_receive_queues),
-            ("doorbell_registrations", registrations),
-            ("doorbell_addresses", addresses),
-            ("doorbell_hosts", hosts),
-        ] {
-            metrics::gauge!(name, "nic" => label()).set(count as f64);
+        count(nic, "nic", self.nic.each());
+        count(nic, "device", self.device.each());
+        count(nic, "connections", self.connections.each());
+        for (name, count) in self.objects.each() {
+            metrics::gauge!(format!("doorbell_{name}"), "nic" => nic.to_owned()).set(count as f64);
         }
+    }
+}
+
+/// Sets the counters of one kind, each under its own name.
+fn count(nic: &str, kind: &str, counters: impl Iterator<Item = (&'static str, u64)>) {
+    for (name, value) in counters {
+        metrics::counter!(format!("doorbell_{kind}_{name}"), "nic" => nic.to_owned())
+            .absolute(value);
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use doorbell_kit::{Luck, abandoned, child, effort};
+use doorbell_kit::{abandoned, child, effort};
+use doorbell_simulation::Luck;
 use doorbell_transports::GrantError;
 use doorbell_verbs::work::{Datagram, Send};
 use doorbell_verbs::{

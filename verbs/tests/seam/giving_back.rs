@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use doorbell_kit::child;
-use doorbell_kit::{Luck, abandoned, effort};
+use doorbell_kit::{abandoned, effort};
+use doorbell_simulation::Luck;
 use doorbell_verbs::{Buf, Config, Name, Nic, Progress, Region, Rights, ServiceId};
 use tokio::runtime::Runtime;
 

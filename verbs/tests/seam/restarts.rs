@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, LinkConfig, Network};
+use doorbell_simulation::{Ether, LinkConfig, Network, passes, passing};
 use doorbell_verbs::{Buf, Config, Domain, Name, Nic, QueuePair};
 
 use crate::common::{Runs, SERVICE, address, run, sleepy};
-use crate::virtual_time::{passes, passing};
 
 /// Accepts every peer, and keeps each connection until it ends.
 async fn serve(mut listener: doorbell_verbs::Listener, domain: Domain) {

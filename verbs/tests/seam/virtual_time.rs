@@ -1,10 +1,11 @@
 //! Tests over a simulated network, where time passes only when all tasks sleep.
 
-use std::future::Future;
 use std::time::Duration;
 
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, Still, Time};
+use doorbell_simulation::{
+    Ether, Faults, LinkConfig, LinkId, Network, Pace, Still, Time, passes, passing,
+};
 use doorbell_verbs::{Buf, Config, ConnectError, Ending, KeepAlive, Name, Nic, QueuePair, Silent};
 
 use crate::common::{End, Runs, SERVICE, address, buf, bytes, connected, run, sleepy};
@@ -17,12 +18,10 @@ fn ether(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic) {
 
 /// Opens two NICs at the ends of a cable, and returns the cable, too.
 fn cabled(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic, LinkId) {
-    let mut network = Network::new(seed);
-    let stations = (network.station(), network.station());
     let link =
         LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
-    let cable = network.link(stations.0, stations.1, link.with_faults(faults));
-    let ether = Ether::new(network, Version::V2Ipv6, lossless);
+    let (ether, cable, stations) =
+        Ether::cabled(seed, link.with_faults(faults), Version::V2Ipv6, lossless);
     let nic = |station, seed| {
         let config = Config { seed: Some(seed), ..sleepy() };
         Nic::builder()
@@ -30,32 +29,8 @@ fn cabled(seed: u64, faults: Faults, lossless: bool) -> (Ether, Nic, Nic, LinkId
             .on(ether.station(station).expect("descriptors"))
             .expect("a NIC")
     };
-    let (near, far) = (nic(stations.0, seed + 1), nic(stations.1, seed + 2));
+    let (near, far) = (nic(stations[0], seed + 1), nic(stations[1], seed + 2));
     (ether, near, far, cable)
-}
-
-/// Lets time pass, from one device's event to the next, until the future is done.
-pub async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
-    let passes = async {
-        loop {
-            // Who is awake goes on, and who was woken just now begins to.
-            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        output = future => output,
-        () = passes => unreachable!("time does not end"),
-    }
-}
-
-/// Lets the given time pass, with all that happens in it.
-pub async fn passes(ether: &Ether, time: Duration) {
-    let until = ether.now() + time;
-    while ether.step(Pace::Asleep, until) != Err(Still::Nothing) {
-        tokio::task::yield_now().await;
-    }
 }
 
 /// A time that is longer than any timer keeps running after a test, and shorter than hosts may be

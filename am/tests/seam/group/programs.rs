@@ -5,7 +5,8 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use doorbell_am::group::{Group, GroupConfig, GroupError};
-use doorbell_kit::{Faults, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::Faults;
 
 use crate::group::common::{bytes, concat, in_time, join, spmd};
 use crate::promises::devices::Devices;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use doorbell_am::group::{Group, GroupConfig};
 use doorbell_am::{Bundle, BundleConfig};
-use doorbell_kit::{Faults, PATIENCE, effort};
+use doorbell_kit::{PATIENCE, effort};
+use doorbell_simulation::Faults;
 use doorbell_verbs::Config;
 
 use crate::group::common::{names, spmd, within};

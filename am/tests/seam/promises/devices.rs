@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorbell_core::encap::Version;
 use doorbell_core::time::Time;
-use doorbell_kit::{Ether, Faults, LinkConfig, Network, Pace, SwitchConfig};
+use doorbell_simulation::{Ether, Faults, LinkConfig, Network, SwitchConfig, passing};
 use doorbell_verbs::{Config, Nic};
 
 /// Several NICs that can reach each other, and what lets time pass for them if that is not the
@@ -84,18 +84,7 @@ impl Devices {
     /// Runs a program on them, and lets time pass meanwhile.
     pub async fn run<F: Future>(&self, program: F) -> F::Output {
         let Some(ether) = &self.ether else { return program.await };
-        let passes = async {
-            loop {
-                // Who is awake goes on, and who was woken just now begins to.
-                let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::select! {
-            biased;
-            output = program => output,
-            () = passes => unreachable!("time does not end"),
-        }
+        passing(ether, program).await
     }
 
     /// The time of the simulated network.

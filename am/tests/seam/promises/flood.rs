@@ -9,7 +9,8 @@ use doorbell_am::{
     Bundle, BundleConfig, CallError, Endpoint, EndpointConfig, Flow, Handlers, Policy, ReplyId,
     RequestId, Tag, Undeliverable,
 };
-use doorbell_kit::{Faults, PATIENCE, lab};
+use doorbell_kit::{PATIENCE, lab};
+use doorbell_simulation::Faults;
 
 use crate::promises::devices::Devices;
 

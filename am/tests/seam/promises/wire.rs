@@ -7,7 +7,8 @@ use doorbell_am::{
 };
 use doorbell_core::encap::Outer;
 use doorbell_core::pcap::Reader;
-use doorbell_kit::{Faults, lab};
+use doorbell_kit::lab;
+use doorbell_simulation::Faults;
 use doorbell_verbs::{Buf, Region};
 
 use crate::promises::devices::Devices;

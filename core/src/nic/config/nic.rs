@@ -41,21 +41,23 @@ impl Default for Config {
     }
 }
 
-/// How many objects of each kind a NIC has.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default))]
-pub struct Objects {
-    /// How many queue pairs there are.
-    pub queue_pairs: usize,
-    /// How many completion queues there are.
-    pub completion_queues: usize,
-    /// How many shared receive queues there are.
-    pub shared_receive_queues: usize,
-    /// How many registrations of memory there are.
-    pub registrations: usize,
-    /// How many addresses are kept for datagrams.
-    pub addresses: usize,
-    /// How many peers the reliable connections lead to.
-    pub hosts: usize,
+crate::counted! {
+    /// How many objects of each kind a NIC has.
+    #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub struct Objects {
+        /// How many queue pairs there are.
+        pub queue_pairs: usize,
+        /// How many completion queues there are.
+        pub completion_queues: usize,
+        /// How many shared receive queues there are.
+        pub shared_receive_queues: usize,
+        /// How many registrations of memory there are.
+        pub registrations: usize,
+        /// How many addresses are kept for datagrams.
+        pub addresses: usize,
+        /// How many peers the reliable connections lead to.
+        pub hosts: usize,
+    }
 }

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use doorbell_am::{self as am, Handlers};
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
 use doorbell_messages::{Endpoint, Match};
+use doorbell_simulation::Luck;
 
 use crate::hostile::stage::{Bounded, Requests, Stage, Stranger};
 use crate::wire::{EAGER, FREED, GREETING, greeting, heading};

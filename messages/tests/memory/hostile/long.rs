@@ -1,7 +1,7 @@
 //! A stranger whose long messages are not where, or as long as, it says.
 
-use doorbell_kit::Luck;
 use doorbell_messages::{Match, ReceiveError};
+use doorbell_simulation::Luck;
 
 use crate::hostile::stage::{Bounded, Requests, Stage};
 use crate::wire::{EAGER, MORE, heading};

@@ -1,7 +1,8 @@
 //! A stranger that says whatever comes to its mind.
 
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
 use doorbell_messages::Match;
+use doorbell_simulation::Luck;
 
 use crate::hostile::stage::{Bounded, Requests, Stage};
 use crate::wire::{EAGER, SEARCH};

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use doorbell_am::{Bundle, BundleConfig};
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, SwitchConfig, effort};
+use doorbell_kit::effort;
 use doorbell_messages::Endpoint;
 use doorbell_messages::collectives::Group;
+use doorbell_simulation::{Ether, Faults, LinkConfig, LinkId, Network, SwitchConfig, passing};
 use doorbell_verbs::{Config, Nic};
 
 use crate::collectives::members::in_time;
@@ -32,21 +33,6 @@ fn switched(seed: u64, size: usize, faults: Faults) -> (Ether, Vec<LinkId>, Vec<
     });
     let bundles = bundles.collect();
     (ether, cables, bundles)
-}
-
-/// Lets time pass, a device's next event after the other, until the future is done.
-async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
-    let passes = async {
-        loop {
-            let _ = ether.step(Pace::Asleep, ether.now() + Duration::from_secs(3600));
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        output = future => output,
-        () = passes => unreachable!("time does not end"),
-    }
 }
 
 /// Runs a program at each member of a group over a simulated network.

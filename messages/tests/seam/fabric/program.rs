@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
 use doorbell_messages::{Endpoint, Match, Peer, ReceiveError, Receiving, Sending};
+use doorbell_simulation::Luck;
 use futures_util::future::join_all;
 use tokio::sync::Barrier;
 

@@ -5,8 +5,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use doorbell_core::encap::Version;
-use doorbell_kit::{Ether, Faults, LinkConfig, LinkId, Network, Pace, Time, effort};
+use doorbell_kit::effort;
 use doorbell_messages::frames::{Emp, Endpoint, Match, PeerLost, Policy, ReceiveError, SendError};
+use doorbell_simulation::{Ether, Faults, LinkConfig, LinkId, passing_in_steps};
 use doorbell_verbs::{Config, Nic};
 
 use crate::frames::common::{body, both_offloaded, emp, receive_offloaded, rmpp};
@@ -16,12 +17,10 @@ const TICK: Duration = Duration::from_micros(100);
 
 /// Two endpoints at the ends of a cable with faults.
 async fn ends(seed: u64, policy: Policy, faults: Faults) -> (Ether, LinkId, [Endpoint; 2]) {
-    let mut network = Network::new(seed);
-    let stations = [network.station(), network.station()];
     let link =
         LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
-    let cable = network.link(stations[0], stations[1], link.with_faults(faults));
-    let ether = Ether::new(network, Version::V2Ipv4, false);
+    let (ether, cable, stations) =
+        Ether::cabled(seed, link.with_faults(faults), Version::V2Ipv4, false);
     let mut endpoints = Vec::new();
     for (end, station) in (0..).zip(stations) {
         let seed = Some(2 * seed + end);
@@ -39,21 +38,13 @@ async fn ends(seed: u64, policy: Policy, faults: Faults) -> (Ether, LinkId, [End
 
 /// Lets the time of the network and of the programs pass together, until the future is done.
 async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
-    let passes = async {
-        let mut now: Time = ether.now();
-        loop {
-            let _ = ether.step(Pace::Asleep, now + TICK);
-            let passed = ether.now().since(now);
-            now = ether.now();
-            tokio::time::advance(passed).await;
-            tokio::task::yield_now().await;
-        }
+    let mut now = ether.now();
+    let stepped = async |_| {
+        let passed = ether.now().since(now);
+        now = ether.now();
+        tokio::time::advance(passed).await;
     };
-    tokio::select! {
-        biased;
-        output = future => output,
-        () = passes => unreachable!("time does not end"),
-    }
+    passing_in_steps(ether, TICK, stepped, future).await
 }
 
 fn run(test: impl Future<Output = ()>) {

@@ -1,7 +1,7 @@
 //! Datagrams that no endpoint sends: they are counted, and messages of honest peers arrive.
 
-use doorbell_kit::Luck;
 use doorbell_messages::frames::{Endpoint, Match, Peer};
+use doorbell_simulation::Luck;
 use doorbell_verbs::work::Datagram;
 use doorbell_verbs::{Datagrams, DatagramsConfig, Destination, Nic, Qkey, Qpn};
 

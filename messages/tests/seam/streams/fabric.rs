@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use doorbell_kit::{Faults, effort};
+use doorbell_kit::effort;
 use doorbell_messages::streams::{Endpoint, StreamId};
+use doorbell_simulation::{Faults, passing};
 use futures_util::future::join_all;
 
 use crate::streams::common::body;
 use crate::streams::pieces::{ANY, receives, sends};
-use crate::streams::virtual_time::{ends, passing};
+use crate::streams::virtual_time::ends;
 
 const FAULTS: Faults =
     Faults { loss: 0.02, duplication: 0.02, corruption: 0.01, reordering: 0.05, ..Faults::NONE };

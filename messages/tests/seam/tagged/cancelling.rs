@@ -1,7 +1,7 @@
 //! Receives that are cancelled before, after and while their messages come.
 
-use doorbell_kit::Luck;
 use doorbell_messages::{Match, ReceiveError};
+use doorbell_simulation::Luck;
 use futures_util::future::join_all;
 
 use crate::ends::{Ends, Pair};

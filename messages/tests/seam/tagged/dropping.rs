@@ -2,8 +2,8 @@
 //! place among those of its sender.
 
 use bytes::BytesMut;
-use doorbell_kit::Luck;
 use doorbell_messages::{Endpoint, Match, Message, ReceiveError};
+use doorbell_simulation::Luck;
 use futures_util::future::join_all;
 
 use crate::ends::{Ends, Pair, body, check};

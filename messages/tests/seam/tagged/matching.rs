@@ -1,7 +1,7 @@
 //! What receives match.
 
-use doorbell_kit::Luck;
 use doorbell_messages::{Endpoint, Match};
+use doorbell_simulation::Luck;
 
 use crate::ends::{Ends, Pair};
 

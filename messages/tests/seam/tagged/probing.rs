@@ -1,7 +1,7 @@
 //! Probes: what waits, without receiving it.
 
-use doorbell_kit::Luck;
 use doorbell_messages::{Endpoint, Match};
+use doorbell_simulation::Luck;
 use futures_util::future::join_all;
 
 use crate::ends::{Ends, Pair, body};

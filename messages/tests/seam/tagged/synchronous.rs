@@ -1,7 +1,7 @@
 //! Sends that are done when their messages are received.
 
-use doorbell_kit::Luck;
 use doorbell_messages::{Match, ReceiveError};
+use doorbell_simulation::Luck;
 
 use crate::ends::{Ends, Pair, body};
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use doorbell_kit::Luck;
 use doorbell_kit::child::Child;
+use doorbell_simulation::Luck;
 
 /// What happens to one of the servers.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,8 @@ mod server;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use doorbell_kit::{Luck, child};
+use doorbell_kit::child;
+use doorbell_simulation::Luck;
 
 use crate::common::fixed;
 use callers::Callers;

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::Bundle;
-use doorbell_kit::{Ether, Faults, LinkId, PATIENCE};
+use doorbell_kit::PATIENCE;
 use doorbell_rpc::{Channel, Client, Code, Method, Response, Router, Server, Status, Streaming};
+use doorbell_simulation::{Ether, Faults, LinkId, passing};
 use futures_util::{StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::virtual_time::{ends, passing};
+use crate::virtual_time::ends;
 
 /// Notes its number and answers.
 const NOTE: Method<u64, ()> = Method::new("note");

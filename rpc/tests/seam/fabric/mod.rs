@@ -9,12 +9,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use doorbell_kit::{Faults, effort};
+use doorbell_kit::effort;
 use doorbell_rpc::{Channel, Client, Code, Method, Raw, Router, Server, Status, Streaming};
+use doorbell_simulation::{Faults, passing};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 
-use crate::virtual_time::{ends, passing};
+use crate::virtual_time::ends;
 
 const ADD: Method<(u64, u64), u64> = Method::new("add");
 const ECHO: Method<Bytes, Bytes, Raw> = Method::new("echo");

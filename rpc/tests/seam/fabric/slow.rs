@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use doorbell_kit::{Faults, PATIENCE};
+use doorbell_kit::PATIENCE;
 use doorbell_rpc::{Channel, Client, Code, Request, Server};
+use doorbell_simulation::{Faults, passing};
 
 use crate::fabric::{ADD, Handled, router};
-use crate::virtual_time::{ends, passing};
+use crate::virtual_time::ends;
 
 // Each call began an attempt to connect, and its end was that of the attempt.
 #[tokio::test]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{Endpoint, Handlers, ReplyId, RequestId};
-use doorbell_kit::Faults;
 use doorbell_rpc::{Channel, Client, Server};
+use doorbell_simulation::{Faults, passing};
 use doorbell_verbs::{Name, QueuePairConfig};
 
 use crate::fabric::{ECHO, Handled, router};
-use crate::virtual_time::{ends, passing};
+use crate::virtual_time::ends;
 
 const HELLO: RequestId<[u64; 3]> = RequestId::new(0, "rpc hello");
 const CALL: RequestId<[u64; 6]> = RequestId::new(1, "rpc call");

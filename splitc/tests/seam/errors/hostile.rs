@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorbell_am::{Bundle, BundleConfig, Endpoint, Handlers, Name, Peer, ReplyId, RequestId, Tag};
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::Luck;
 use doorbell_splitc::{BoxError, Config, Error, Job, Spread, World};
 use doorbell_verbs::Nic;
 

@@ -1,7 +1,8 @@
 //! Functions that panic at the process that owns the value, among others in the same message, and
 //! functions of one name with different code.
 
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::Luck;
 use doorbell_splitc::{Apply, Carrier, Error, ErrorKind, World};
 
 use crate::common::{by, run};

@@ -1,6 +1,7 @@
 //! Pointers and indices that are wrong.
 
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::Luck;
 use doorbell_splitc::{AccessError, Apply, Error, GlobalPtr, World};
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::Luck;
 use doorbell_splitc::{Atomic, Carrier, Config, Error, Spread, World, operators};
 
 use crate::common::{by, carriers, config};

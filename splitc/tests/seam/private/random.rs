@@ -9,7 +9,8 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use doorbell_kit::{Luck, effort};
+use doorbell_kit::effort;
+use doorbell_simulation::Luck;
 use doorbell_splitc::{Config, Error, ErrorKind, GlobalPtr, Spread, World};
 
 use crate::common::{by, carriers, run};

@@ -1,6 +1,6 @@
 //! Programs on a simulated network that loses, repeats, reorders and corrupts packets.
 
-use doorbell_kit::Faults;
+use doorbell_simulation::Faults;
 use doorbell_splitc::{Carrier, Config, World};
 use tokio::task::LocalSet;
 

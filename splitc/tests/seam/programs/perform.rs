@@ -1,6 +1,6 @@
 //! Running a program as one of its processes.
 
-use doorbell_kit::Luck;
+use doorbell_simulation::Luck;
 use doorbell_splitc::{Carrier, Error, Spread, World, operators};
 
 use crate::programs::kinds::Way;

@@ -4,7 +4,7 @@
 //! changed in ways whose order does not matter, or is only read; so what it holds behind the phase
 //! is known.
 
-use doorbell_kit::Luck;
+use doorbell_simulation::Luck;
 use doorbell_splitc::Carrier;
 
 use crate::programs::kinds::{Verb, Way};

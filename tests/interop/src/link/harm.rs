@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use doorbell_kit::{Luck, Odds};
+use doorbell_simulation::{Luck, Odds};
 
 use super::counters::Counters;
 use super::faults::Faults;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use doorbell_kit::{Luck, corrupt};
+use doorbell_simulation::{Luck, corrupt};
 
 const PORT: u16 = 4791;
 const ETHERNET: usize = 14;

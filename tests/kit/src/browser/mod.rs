@@ -169,7 +169,6 @@ impl Browser {
 
     /// Runs a command, whose output becomes the file "page", and returns what the command wrote to
     /// standard error. A command that does not end within a minute is killed.
-    #[expect(clippy::disallowed_methods, reason = "a browser knows no time but the world's")]
     fn run(&self, command: &mut Command) -> String {
         let create = |name: &str| File::create(self.folder.join(name)).expect("a file is made");
         let mut child = command

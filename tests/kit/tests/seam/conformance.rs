@@ -4,8 +4,9 @@
 use std::thread;
 
 use doorbell_core::encap::Version;
+use doorbell_kit::conformance;
 use doorbell_kit::conformance::Subject;
-use doorbell_kit::{Ether, LinkConfig, Network, Pace, Station, conformance};
+use doorbell_simulation::{Ether, LinkConfig, Network, Pace, Station};
 
 fn pair(lossless: bool) -> (Station, Station) {
     let mut network = Network::new(1);

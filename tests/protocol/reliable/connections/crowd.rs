@@ -9,7 +9,7 @@ use doorbell_core::encap::Version;
 use doorbell_core::nic::Config;
 use doorbell_core::time::Time;
 use doorbell_core::wire::cm::CmRetries;
-use doorbell_kit::{Fabric, Faults, LinkConfig, NodeId, SwitchConfig};
+use doorbell_simulation::{Fabric, Faults, LinkConfig, NodeId, SwitchConfig};
 
 use super::meeting::METADATA;
 use super::program::{Past, Program};

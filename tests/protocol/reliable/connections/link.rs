@@ -7,7 +7,7 @@ use doorbell_core::memory::{Buf, Region};
 use doorbell_core::nic::*;
 use doorbell_core::wire::cm::RejectReason;
 use doorbell_core::wire::{Imm, Metadata, Qpn, RemoteAddr, Rkey};
-use doorbell_kit::NodeId;
+use doorbell_simulation::NodeId;
 
 use crate::reliable::common::{bytes, inline};
 

@@ -8,7 +8,7 @@ use doorbell_core::encap::Version;
 use doorbell_core::nic::{self, *};
 use doorbell_core::wire::cm::{InitiatorDepth, ResponderResources};
 use doorbell_core::wire::{Gid, Psn, ServiceId};
-use doorbell_kit::{Fabric, LinkConfig, LinkId, NodeId};
+use doorbell_simulation::{Fabric, LinkConfig, LinkId, NodeId};
 
 use crate::reliable::common::End;
 

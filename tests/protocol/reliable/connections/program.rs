@@ -13,7 +13,7 @@ use doorbell_core::wire::cm::{
     CmRetries, CmTimeout, InitiatorDepth, RejectReason, ResponderResources,
 };
 use doorbell_core::wire::{Gid, Pkey, Qpn};
-use doorbell_kit::{Fabric, NodeId};
+use doorbell_simulation::{Fabric, NodeId};
 
 use super::link::{Card, Link, MEMORY, Pair, Posted, ROOM};
 use super::meeting::{READS, SERVICE};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorbell_core::encap::{Path, Version};
 use doorbell_core::nic::{Config, Connection, Rights, Sending};
 use doorbell_core::wire::{PathMtu, Psn, Qpn, RnrTimer};
-use doorbell_kit::{Bandwidth, Fabric, Faults, LinkConfig, SwitchConfig};
+use doorbell_simulation::{Bandwidth, Fabric, Faults, LinkConfig, SwitchConfig};
 
 use super::dice::Dice;
 use super::message::Stream;

@@ -1,7 +1,7 @@
 //! A completion queue as a program sees it.
 
 use doorbell_core::nic::{CompletionQueue, CompletionQueueId, Notify};
-use doorbell_kit::Fabric;
+use doorbell_simulation::Fabric;
 
 use super::model::{Check, ensure};
 use super::program;

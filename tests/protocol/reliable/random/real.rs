@@ -2,8 +2,9 @@
 //! runs on, and time is the world's.
 
 use doorbell_core::nic::Numbering;
+use doorbell_kit::effort;
 use doorbell_kit::lab::{self, Cable, End, Lab};
-use doorbell_kit::{Fabric, Faults, effort};
+use doorbell_simulation::{Fabric, Faults};
 use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
 use doorbell_transports::shm::Shm;

@@ -16,7 +16,7 @@ use doorbell_core::nic::{
 };
 use doorbell_core::time::Time;
 use doorbell_core::wire::Qpn;
-use doorbell_kit::Fabric;
+use doorbell_simulation::Fabric;
 
 use super::coverage::Coverage;
 use super::dice::Dice;

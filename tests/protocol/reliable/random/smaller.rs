@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use doorbell_kit::Faults;
+use doorbell_simulation::Faults;
 
 use super::message::{Extra, Message, Store, What};
 use super::program::{Op, Program};

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::vec::IntoIter;
 
 use doorbell_core::encap::Version;
-use doorbell_kit::Fabric;
+use doorbell_simulation::Fabric;
 
 use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};

@@ -1,6 +1,6 @@
 //! Programs with something taken away.
 
-use doorbell_kit::Faults;
+use doorbell_simulation::Faults;
 
 use super::super::smaller::spans;
 use super::message::{Message, Place, What};

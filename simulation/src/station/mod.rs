@@ -1,0 +1,4 @@
+//! A station: its addresses, and its interface to a NIC.
+
+pub(crate) mod addressing;
+pub(crate) mod port;
