@@ -6,7 +6,7 @@ macro_rules! imported {
     ($($module:ident)+) => {$(
         mod $module {
             #[allow(unused_imports)]
-            use doorbell::$module::*;
+            use super::parts::$module::*;
 
             pub fn with<T>(value: T) -> Option<Result<Box<T>, String>>
             where
@@ -30,6 +30,14 @@ macro_rules! imported {
             vec![$($module::with(value)),+]
         }
     };
+}
+
+/// The parts, wherever the facade has them.
+mod parts {
+    pub use doorbell::protocol::{
+        cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire,
+    };
+    pub use doorbell::{am, transports, verbs};
 }
 
 imported! { am cm connect encap memory nic payload pcap pcapng time transports verbs wire }

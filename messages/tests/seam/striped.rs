@@ -75,7 +75,7 @@ async fn nothing_is_lost_with_a_device() {
         let (near, far, peer) = pair(["udp:127.0.0.1:0", "udp:127.0.0.1:0"]).await;
         exchange(&near, &far, &peer, |number| {
             if number == 100 {
-                near.bundles()[lost].nic().close().await;
+                near.bundles()[lost].nic().close_blocking();
             }
         })
         .await;
@@ -122,7 +122,7 @@ async fn is_pulled_although_a_device_is_lost(packets: u64, lost: usize, of_recei
             tokio::task::yield_now().await;
         }
         let end = if of_receiver { &far } else { &near };
-        end.bundles()[lost].nic().close().await;
+        end.bundles()[lost].nic().close_blocking();
     };
     let (message, ()) = tokio::join!(in_time(receive), loses);
     let why = format!("{packets} packets, device {lost}, of the receiver: {of_receiver}");
@@ -148,7 +148,7 @@ async fn nothing_that_has_come_by_a_device_is_lost_or_malformed_when_the_device_
             let end = if round % 2 == 0 { near.clone() } else { far.clone() };
             async move {
                 tokio::time::sleep(Duration::from_micros(300 * round)).await;
-                end.bundles()[round as usize / 2 % 2].nic().close().await;
+                end.bundles()[round as usize / 2 % 2].nic().close_blocking();
             }
         });
         for receive in receives {

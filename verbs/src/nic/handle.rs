@@ -149,9 +149,7 @@ impl Nic {
         self.close_blocking();
     }
 
-    /// Closes the NIC as [`close`](Self::close) does. For layers of this workspace that end where
-    /// they can't await, and of which a task may still have a handle then.
-    #[doc(hidden)]
+    /// Closes the NIC as [`close`](Self::close) does, for programs without `async`.
     pub fn close_blocking(&self) {
         self.engine().close();
     }
