@@ -1,6 +1,7 @@
 //! Doorbell under its one name: what the macros make, and names that are imported whole.
 
 mod derives;
+mod floors;
 mod globs;
 mod refused;
 mod service;

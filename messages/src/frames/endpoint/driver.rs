@@ -50,7 +50,7 @@ pub async fn drive(shared: Arc<Shared>) {
         shared.take_stirred();
         let (has_more, mut next) = step(&shared);
         if shared.is_closing.load(Ordering::SeqCst) {
-            let Some(stays) = close(&shared) else { return };
+            let Some(stays) = close(&shared) else { return shared.steps.notify_waiters() };
             next = Some(next.map_or(stays, |next| next.min(stays)));
         }
         let has_woken = std::mem::take(&mut shared.lock().has_woken);
@@ -89,6 +89,9 @@ pub fn step(shared: &Arc<Shared>) -> (bool, Option<Duration>) {
         state.transmit(now);
     }
     let (next, wanted) = (state.arm(now), state.take_wanted());
+    if state.losses.is_some() {
+        shared.steps.notify_waiters();
+    }
     drop(state);
     for name in wanted {
         shared.runtime.spawn(lanes::make(Arc::downgrade(shared), name));

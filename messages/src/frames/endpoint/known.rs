@@ -44,6 +44,8 @@ pub struct Known {
 pub struct Looked {
     pub has_woken: bool,
     pub has_received: bool,
+    /// How a message to the peer was lost, if one was.
+    pub lost: Option<Lost>,
 }
 
 impl Known {
@@ -69,6 +71,7 @@ impl Known {
                     outbound.slot.fill(Ok(()));
                 }
                 Event::SendFailed(Outbound { slot, len }, lost) => {
+                    looked.lost = Some(lost);
                     slot.fill(Err(match lost {
                         Lost::Here => SendError::Closed { peer: peer(), len },
                         Lost::Closed => SendError::PeerClosed { peer: peer(), len },

@@ -1,6 +1,7 @@
 //! Endpoints: opened on a device, known by their names, sent to and received from.
 
 mod builder;
+mod closing;
 mod driver;
 mod handle;
 mod known;
@@ -28,7 +29,7 @@ pub use receive::{Match, Message, Receiving};
 
 use super::policy::Policy;
 use super::statistics::Statistics;
-use doorbell_verbs::{ConnectError, Name, NameError, OpenError};
+use doorbell_verbs::{CloseError, ConnectError, Name, NameError, OpenError};
 use reach::reach;
 use shared::Shared;
 
@@ -78,6 +79,20 @@ impl Endpoint {
         };
         reach(shared, &name).await.inspect_err(|_| shared.lock().unreached(&name))?;
         Ok(peer)
+    }
+
+    /// Closes the endpoint, once peers have confirmed all messages that were sent to them before.
+    /// Whoever sends by another handle meanwhile may be too late. From then on, all handles to the
+    /// endpoint fail, and peers are told.
+    ///
+    /// # Errors
+    /// When a peer closes its endpoint first, is silent, or does not receive everything within the
+    /// [patience](EndpointBuilder::patience). The endpoint is closed all the same, and the error
+    /// names the peers.
+    ///
+    /// If the future is dropped, the endpoint stays open.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        closing::close(&self.0.shared).await
     }
 
     /// Posts a receive of a message of at most `room` bytes. A longer one that matches is lost, and

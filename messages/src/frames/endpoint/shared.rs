@@ -7,6 +7,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use doorbell_verbs::{Domain, Nic, QueuesConfig};
 use tokio::runtime;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::handle::{Handle, LaneState, SendSlot};
@@ -34,8 +35,10 @@ pub struct Shared {
     /// Whether the driver has something to do beside what comes from the NIC.
     is_stirred: AtomicBool,
     driver: Mutex<Option<Waker>>,
-    /// Whether the program has dropped the endpoint.
+    /// Whether the program has dropped the endpoint, or has closed it.
     pub is_closing: AtomicBool,
+    /// Notified after steps of the driver while the program closes the endpoint.
+    pub steps: Notify,
 }
 
 impl Shared {
@@ -52,6 +55,7 @@ impl Shared {
             lanes,
             works: Mutex::new(works),
             is_closing: AtomicBool::new(false),
+            steps: Notify::new(),
             runtime: runtime::Handle::current(),
             is_apart,
             began: Instant::now(),

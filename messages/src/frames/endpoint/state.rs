@@ -1,11 +1,12 @@
 //! The state of an endpoint: its receives, its peers, and what goes to each.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use doorbell_verbs::Destination;
+use doorbell_verbs::{Destination, Name, WhyGivenUp};
 
+use super::closing;
 use super::handle::{Handle, LaneState, SendSlot};
 use super::known::{Known, Outbound};
 use super::lane::{Accepted, Lane};
@@ -20,7 +21,6 @@ use crate::frames::policy::{Offload, Policy};
 use crate::frames::statistics::Statistics;
 use crate::frames::wire::{Frame, Kind};
 use crate::matching::{PostedId, Source};
-use doorbell_verbs::Name;
 
 /// The limits and choices of an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,8 @@ pub struct State {
     /// When the driver's timer rings.
     armed: Option<Time>,
     pub is_closed: bool,
+    /// The peers to which messages were lost since the program began to close the endpoint.
+    pub losses: Option<BTreeMap<String, WhyGivenUp>>,
     /// When a message last came, for how long the endpoint has to stay after it is dropped.
     pub received_at: Option<Time>,
     /// Connections by which peers place frames here, by their queue pairs' numbers.
@@ -78,6 +80,7 @@ impl State {
             statistics: Statistics::default(),
             armed: None,
             is_closed: false,
+            losses: None,
             received_at: None,
             accepted: HashMap::new(),
             lanes: HashMap::new(),
@@ -307,6 +310,10 @@ impl State {
             self.received_at = Some(now);
             self.has_delivered = true;
         }
+        if let (Some(losses), Some(lost)) = (&mut self.losses, looked.lost) {
+            let why = closing::why(lost, self.settings.timing.patience);
+            losses.insert(known.peer.name().to_string(), why);
+        }
     }
 
     /// Does what is due, and returns when something is due next.
@@ -365,7 +372,23 @@ impl State {
         self.wire.flush();
     }
 
-    /// Whether messages have still to be confirmed.
+    /// Whether peers have confirmed all messages that were sent to them.
+    pub fn is_confirmed(&self) -> bool {
+        self.peers.values().all(|known| known.pair.is_confirmed())
+    }
+
+    /// Returns the names of the peers that have not confirmed all messages.
+    pub fn unconfirmed(&self) -> Vec<String> {
+        let late = self.peers.values().filter(|known| !known.pair.is_confirmed());
+        late.map(|known| known.peer.name().to_string()).collect()
+    }
+
+    /// Returns the number of peers.
+    pub fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Whether nothing is under way in either direction.
     pub fn is_idle(&self) -> bool {
         self.peers.values().all(|known| known.pair.is_idle())
     }

@@ -156,6 +156,11 @@ impl<S, P: Place> Pair<S, P> {
         self.common.controls.is_empty() && self.outgoing.is_empty() && self.incoming.is_empty()
     }
 
+    /// Whether the peer has confirmed all that was sent to it.
+    pub fn is_confirmed(&self) -> bool {
+        self.outgoing.is_empty()
+    }
+
     /// Gives up all messages of the pair, in both directions. The peer is told, and need not wait
     /// for this side.
     pub fn close(&mut self) {
