@@ -15,8 +15,8 @@
 //! $ doorbell perf write_lat --pair --device shm
 //! ```
 //!
-//! Each command is a folder, which has its arguments and is called from here. What `perf` and `paper`
-//! measure, and what all commands that measure share, is in the crate `doorbell_measure`.
+//! Each command is a folder, which has its arguments and is called from here. What `perf` and
+//! `paper` measure, and what all commands that measure share, is in the crate `doorbell_measure`.
 
 #![forbid(unsafe_code)]
 

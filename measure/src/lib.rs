@@ -1,5 +1,5 @@
-//! The measurements of the command `doorbell`: latencies, rates and costs of every layer, and papers
-//! whose measurements are repeated here.
+//! The measurements of the command `doorbell`: latencies, rates and costs of every layer, and
+//! papers whose measurements are repeated here.
 //!
 //! ```text
 //!  paper    repeats the measurements of a paper      ───┐ runs the command again,

@@ -15,8 +15,8 @@
 //!
 //! A [`Fabric`] is such a network with a NIC at each station, and optionally a connection manager
 //! beside the NIC. An [`Ether`] is such a network with a device at each station, for programs that
-//! sleep on devices and don't know that their time is virtual. With the feature `tokio`, the function
-//! `passing` lets that time pass while a future runs.
+//! sleep on devices and don't know that their time is virtual. With the feature `tokio`, the
+//! function `passing` lets that time pass while a future runs.
 //!
 //! The same seed and the same calls give the same run, down to [`Network::trace_hash`]. So a
 //! failure is replayed by its seed, and [`Network::start_recording`] turns the replay into a

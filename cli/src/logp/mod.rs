@@ -1,9 +1,9 @@
 //! `doorbell logp`: measures what a message costs, at every layer, on every device that works here.
 //!
 //! `steps` lists the layers and devices, and measures one after the other through `measure`, or
-//! through `remote` with another machine. `page` is a report in tables and figures with the sentences
-//! of `captions`, and `compare` sets two results beside each other and beside those in `published`. A
-//! result as JSON is a `Line`, which papers are measured by, too.
+//! through `remote` with another machine. `page` is a report in tables and figures with the
+//! sentences of `captions`, and `compare` sets two results beside each other and beside those in
+//! `published`. A result as JSON is a `Line`, which papers are measured by, too.
 
 mod captions;
 mod compare;

@@ -1,6 +1,6 @@
 //! The profile of Cargo's that the command was built by.
 
-/// The profile's name.
+/// The name of the profile that Cargo has built the command by.
 pub const PROFILE: &str = env!("DOORBELL_PROFILE");
 
 /// The profile, with what it means for the figures.

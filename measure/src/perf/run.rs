@@ -20,8 +20,8 @@ use crate::{out, usage};
 /// Runs a test, or one end of a test, and prints the figures.
 ///
 /// # Errors
-/// [`Usage`](usage::Usage) for arguments that make no sense, and another error if something was lost
-/// or wrong, or could not be measured.
+/// [`Usage`](usage::Usage) for arguments that make no sense, and another error if something was
+/// lost or wrong, or could not be measured.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let plan = Plan::of(args).map_err(usage::wrong)?;
     if let Test::Costs(layer) = plan.test {

@@ -7,9 +7,9 @@ use super::{Ether, Pace, Still};
 /// The longest time that passes at once where nothing else is asked for.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Runs a future, and lets the time of an ether pass meanwhile, from one device's event to the next.
-/// Time passes only when all devices are asleep. If everything runs on one thread, the same seed
-/// gives the same run.
+/// Runs a future, and lets the time of an ether pass meanwhile, from one device's event to the
+/// next. Time passes only when all devices are asleep. If everything runs on one thread, the same
+/// seed gives the same run.
 pub async fn passing<F: Future>(ether: &Ether, future: F) -> F::Output {
     passing_in_steps(ether, HOUR, async |_| (), future).await
 }

@@ -1,7 +1,7 @@
 //! NICs at the stations of a [`Network`], with connection managers beside them.
 //!
-//! `connection_manager` is the manager beside a NIC, and `ready` takes a queue pair from one state to
-//! the next. `real_fabric` has the NICs over real devices instead, each of which is a `real_device`.
+//! `connection_manager` is the manager beside a NIC, and `ready` takes a queue pair from one state
+//! to the next. `real_fabric` has the NICs over real devices, each of which is a `real_device`.
 
 mod connection_manager;
 mod ready;

@@ -1,8 +1,8 @@
 //! The network as tests use it.
 //!
-//! `forwarding` is the way of a frame from one event to the next, and `event_queue` and `timers` hold
-//! what is to come. `partition` says which stations can't reach each other. `counters`, `trace` and
-//! `recording` keep what has happened: as numbers, as a fingerprint, and as a capture.
+//! `forwarding` is the way of a frame from one event to the next, and `event_queue` and `timers`
+//! hold what is to come. `partition` says which stations can't reach each other. `counters`, `trace`
+//! and `recording` keep what has happened: as numbers, as a fingerprint, and as a capture.
 
 mod counters;
 mod event_queue;

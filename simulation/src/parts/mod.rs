@@ -1,5 +1,5 @@
-//! The parts of a network: cables, each of which has two lanes with faults, and switches, which mark
-//! congestion as ECN does.
+//! The parts of a network: cables, each of which has two lanes with faults, and switches, which
+//! mark congestion as ECN does.
 
 pub(crate) mod config;
 pub(crate) mod ecn;

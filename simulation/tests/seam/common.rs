@@ -42,7 +42,7 @@ pub fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes([frame[14], frame[15], frame[16], frame[17]])
 }
 
-/// All that arrives within the next second, with times and stations.
+/// Returns all frames that arrive within the next second, each with its time and its station.
 pub fn arrivals(network: &mut Network) -> Vec<(Time, StationId, Vec<u8>)> {
     let until = network.now() + Duration::from_secs(1);
     let mut arrived = Vec::new();
@@ -56,12 +56,12 @@ pub fn arrivals(network: &mut Network) -> Vec<(Time, StationId, Vec<u8>)> {
     arrived
 }
 
-/// The numbers that arrive within the next second.
+/// Returns the numbers that the frames of the next second carry.
 pub fn numbers(network: &mut Network) -> Vec<u32> {
     arrivals(network).iter().map(|(_, _, frame)| number(frame)).collect()
 }
 
-/// The times and stations of what arrives within the next second.
+/// Returns the time and the station of each frame that arrives within the next second.
 pub fn times(network: &mut Network) -> Vec<(u64, StationId)> {
     arrivals(network).iter().map(|(time, station, _)| (time.as_nanos(), *station)).collect()
 }

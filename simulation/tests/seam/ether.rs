@@ -18,7 +18,7 @@ use doorbell_simulation::{
 };
 use doorbell_transports::Device;
 
-/// Messages each way.
+/// The number of messages that each of the two programs sends.
 const MESSAGES: usize = 200;
 const DEPTH: usize = 8;
 
@@ -28,8 +28,9 @@ struct Node {
     device: Station,
     ends: QueuePairEnds,
     queue: CompletionQueue,
-    /// Posted and complete: sends, receives.
+    /// The numbers of sends and of receives that were posted.
     posted: [usize; 2],
+    /// The numbers of sends and of receives that are complete.
     complete: [usize; 2],
 }
 
@@ -59,7 +60,7 @@ impl Node {
         self.complete == [MESSAGES; 2]
     }
 
-    /// What the program does: keeps its queues full until everything is posted.
+    /// Keeps the program's queues full until everything is posted.
     fn program(&mut self) {
         while let Some(completion) = self.queue.poll() {
             completion.outcome.expect("everything succeeds");
@@ -145,7 +146,8 @@ fn the_same_seed_gives_the_same_run() {
     }
 }
 
-/// Whoever sleeps, sleeps for real, and no time passes while anybody is awake.
+/// A thread that sleeps is blocked by the system, and no virtual time passes while a thread is
+/// awake.
 #[test]
 fn time_passes_for_threads_when_all_of_them_sleep() {
     for lossless in [false, true] {

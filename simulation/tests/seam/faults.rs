@@ -35,7 +35,7 @@ fn stream(network: &mut Network, from: StationId) -> Vec<Vec<u8>> {
     arrived
 }
 
-/// Whether so many of the frames are within four standard deviations of a tenth.
+/// Returns whether a count of frames is within four standard deviations of a tenth of all.
 fn is_a_tenth(count: u64) -> bool {
     (1_830..=2_170).contains(&count)
 }

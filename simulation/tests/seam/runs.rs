@@ -9,8 +9,8 @@ use doorbell_simulation::{
 
 use crate::common::*;
 
-/// Everything at once: six stations at two switches, every fault, queues that fill, a restart, a
-/// cut, a partition, and stations that answer and set timers.
+/// Runs six stations at two switches, with every fault, queues that fill, a restart, a cut, a
+/// partition, and stations that answer and set timers.
 fn turmoil(seed: u64, turns: u32) -> Network {
     let mut network = Network::new(seed);
     let narrow = SwitchConfig { buffer: 400, ecn_threshold: Some(60), ..SwitchConfig::default() };

@@ -100,7 +100,7 @@ fn a_loop_of_switches_comes_to_rest() {
     assert!(network.counters().looped > 0);
 }
 
-/// 1 Gbit/s: a frame of 125 bytes takes a microsecond.
+/// A cable of 1 Gbit/s, onto which a frame of 125 bytes takes a microsecond to go.
 fn slow() -> LinkConfig {
     LinkConfig { bandwidth: Bandwidth::gigabits_per_second(1), ..LinkConfig::default() }
 }

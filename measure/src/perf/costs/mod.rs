@@ -20,7 +20,7 @@ pub use without::run;
 /// How the command is built with what measures spans.
 pub const BUILT_BY: &str = "cargo build --release -p doorbell-cli --features costs";
 
-/// Whether this command can measure spans.
+/// Whether the command was built with the second copy, whose spans are measured.
 pub const CAN_MEASURE: bool = cfg!(feature = "costs");
 
 #[cfg(not(feature = "costs"))]

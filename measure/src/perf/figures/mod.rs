@@ -21,7 +21,8 @@ pub struct Figures {
     pub found: Quantity,
 }
 
-/// One of several measurements: fields, each with its name. All of a test have the same names.
+/// The fields of one of several measurements, each with its name. All rows of a test have the same
+/// names.
 pub type Row = Vec<(&'static str, Value)>;
 
 #[derive(Clone, PartialEq, Debug)]

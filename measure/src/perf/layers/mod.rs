@@ -1,5 +1,5 @@
-//! The tests of each layer: a folder or a file each, and `following`, which tests of Active Messages
-//! and of streams share.
+//! The tests of each layer: a folder or a file each, and `following`, which tests of Active
+//! Messages and of streams share.
 
 pub mod am;
 pub mod bytestream;

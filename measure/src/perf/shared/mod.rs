@@ -1,6 +1,6 @@
 //! What tests of several layers share: `stream` sends one way, `pattern` makes and checks the
-//! contents of messages, `ledger` counts what was received and in which order, `patience` is for how
-//! long an end waits, and `processor_time` is how much of a processor this process has taken.
+//! contents of messages, `ledger` counts what was received and in which order, `patience` is for
+//! how long an end waits, and `processor_time` is how much of a processor this process has taken.
 
 pub mod ledger;
 pub mod patience;

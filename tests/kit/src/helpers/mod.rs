@@ -1,5 +1,5 @@
-//! Helpers of any test: the bytes that are allocated, futures that are abandoned, how much is tried,
-//! errors with their causes, and inputs for the bodies of fuzz targets.
+//! Helpers of any test: the bytes that are allocated, futures that are abandoned, how much is
+//! tried, errors with their causes, and inputs for the bodies of fuzz targets.
 
 pub(crate) mod allocator;
 pub(crate) mod cancellation;

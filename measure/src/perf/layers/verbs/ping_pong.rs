@@ -26,7 +26,7 @@ struct Inbox {
     verb: Verb,
     received: CompletionQueue,
     receive: ReceiveQueue,
-    /// What a message must contain that was sent into a buffer.
+    /// The bytes that a message must have that was sent into a buffer.
     contents: Contents,
     /// The memory that the other end writes into, always in the same place.
     landing: Landing,

@@ -17,7 +17,7 @@ pub struct Receiver {
     pub size: usize,
     pub shape: Shape,
     pub line: Line,
-    /// What messages that are sent must contain.
+    /// The bytes that messages must have that are sent.
     pub contents: Contents,
     /// The memory that the other end writes into.
     pub landing: Landing,

@@ -31,6 +31,6 @@ pub struct Line {
     pub queues: Queues,
     pub completions: CompletionQueue,
     pub theirs: RemoteMemory,
-    /// The other end's memory if it is mapped. Writes then reach it without a packet.
+    /// The mapping of the other end's memory, if there is one. Writes then need no packet.
     pub mapped: Option<Mapped>,
 }
