@@ -131,6 +131,7 @@
 
 pub use doorbell_am as am;
 pub use doorbell_bytestream as bytestream;
+pub use doorbell_collectives as collectives;
 pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 pub use doorbell_job as job;
 pub use doorbell_logp as logp;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::group::collectives::run::Run;
 use crate::group::error::GroupError;
 use crate::group::failure::Failure;
-use crate::schedule::{Exchange, dissemination};
+use doorbell_collectives::schedule::{Exchange, dissemination};
 
 /// Runs a barrier to its end, and returns its result.
 pub(in crate::group) async fn run(run: Run) -> Result<(), GroupError> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::group::collectives::run::Run;
 use crate::group::failure::Failure;
-use crate::schedule::{Exchange, Step, Tree, doubling, prefix};
+use doorbell_collectives::schedule::{Exchange, Step, Tree, doubling, prefix};
 
 /// The round of messages from children to their parents.
 const TREE: u32 = 0;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::group::collectives::blocks::{pack, unpack};
 use crate::group::collectives::run::Run;
 use crate::group::failure::{Cause, Failure};
-use crate::schedule::{Exchange, Tree, bruck, pairwise};
+use doorbell_collectives::schedule::{Exchange, Tree, bruck, pairwise};
 
 /// The round of messages between parents and children of a tree: at most one for each pair.
 const TREE: u32 = 0;

@@ -16,7 +16,7 @@ use crate::group::team::Team;
 use crate::group::wire::{CLEAR, Label, MORE, PIECE};
 use crate::kinds::Notice;
 use crate::peer::Peer;
-use crate::schedule::Exchange;
+use doorbell_collectives::schedule::Exchange;
 
 /// A collective that a member has begun. If the value is dropped before the collective is
 /// [done](Self::done), the member has given the collective up, and the team's collectives fail.

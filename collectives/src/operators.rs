@@ -1,20 +1,20 @@
-//! Operators for [`reduce`](super::Group::reduce) and [`all_reduce`](super::Group::all_reduce).
+//! Operators for [`reduce`](crate::Group::reduce) and [`all_reduce`](crate::Group::all_reduce).
 //!
 //! Any associative function of two values is an operator. The functions of this module are for
 //! numbers, and members that combine by different ones of them are told so. What a function or a
 //! closure of the program's own computes nobody can tell, so it counts as the same as any.
 //!
 //! ```
-//! use doorbell_messages::collectives::{Group, GroupError, operators};
+//! use doorbell_collectives::{Communicator, Group, operators};
 //!
-//! async fn largest(group: &Group, own: f64) -> Result<f64, GroupError> {
+//! async fn largest<C: Communicator>(group: &Group<C>, own: f64) -> Result<f64, C::Error> {
 //!     Ok(group.all_reduce(vec![own], operators::max).await?[0])
 //! }
 //! ```
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::mark::Operator;
+use crate::mark::Operator;
 
 /// A number that the operators of this module combine. The trait is implemented for the integers
 /// and floating-point numbers of up to 64 bits alone, and [`Integer`] for the integers.

@@ -12,11 +12,17 @@ use bytes::{Bytes, BytesMut};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Operator {
+    /// The operator [`sum`](crate::operators::sum).
     Sum = 1,
+    /// The operator [`min`](crate::operators::min).
     Min,
+    /// The operator [`max`](crate::operators::max).
     Max,
+    /// The operator [`and`](crate::operators::and).
     And,
+    /// The operator [`or`](crate::operators::or).
     Or,
+    /// The operator [`xor`](crate::operators::xor).
     Xor,
 }
 

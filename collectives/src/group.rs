@@ -1,0 +1,445 @@
+//! The handle by which a program runs collectives.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::algorithms::{self, Extremes};
+use crate::call::Call;
+use crate::communicator::{Communicator, Rounds, Wrong};
+use crate::elements::{Each, Element, Whole, bytes, elements};
+use crate::operation::Operation;
+
+/// A process's place among the members of a group, by which the process runs collectives with the
+/// others. See the [crate](crate).
+///
+/// Clones are handles to the same place.
+pub struct Group<C>(pub(crate) Arc<C>);
+
+impl<C> Clone for Group<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C: Communicator> fmt::Debug for Group<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("rank", &self.rank()).field("size", &self.size()).finish()
+    }
+}
+
+/// The rank of this member, and its place.
+impl<C: Communicator> Group<C> {
+    /// Makes a group from a member's place.
+    pub fn of(communicator: C) -> Self {
+        Self(Arc::new(communicator))
+    }
+
+    /// Returns the member's place, which its collectives share.
+    pub fn communicator(&self) -> &Arc<C> {
+        &self.0
+    }
+
+    /// Returns the rank of this member: from 0, and below [`size`](Self::size).
+    pub fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    /// Returns the number of members.
+    pub fn size(&self) -> usize {
+        self.0.size()
+    }
+}
+
+/// Collectives that synchronise the members.
+impl<C: Communicator> Group<C> {
+    /// Waits until all members have begun the barrier.
+    pub fn barrier(&self) -> impl Future<Output = Result<(), C::Error>> + Send + use<C> {
+        self.barrier_of(Operation::Barrier)
+    }
+
+    /// Waits until all members have reached the fence: a barrier of its own kind, for libraries
+    /// that synchronise something by it. A member in a fence does not meet a member in a
+    /// [`barrier`](Self::barrier): that is a mismatch.
+    pub fn fence(&self) -> impl Future<Output = Result<(), C::Error>> + Send + use<C> {
+        self.barrier_of(Operation::Fence)
+    }
+
+    /// Waits until all members have reached the end of their program: a barrier of its own kind,
+    /// for libraries that run programs. A member whose program has ended does not meet a member in
+    /// a [`barrier`](Self::barrier): that is a mismatch.
+    pub fn finish(&self) -> impl Future<Output = Result<(), C::Error>> + Send + use<C> {
+        self.barrier_of(Operation::Finish)
+    }
+
+    fn barrier_of(
+        &self,
+        operation: Operation,
+    ) -> impl Future<Output = Result<(), C::Error>> + Send + use<C> {
+        let rounds = self.0.begin(Call::of(operation));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::barrier(&rounds)).await;
+            rounds.done(result).await
+        }
+    }
+
+    /// Compares numbers that all members pass. Returns the position of the first number that is not
+    /// the same at all members, or `None` if all are; lists of different lengths differ where the
+    /// shortest ends.
+    ///
+    /// An agreement is a collective of its own kind, for libraries that rest on what members have
+    /// agreed about: a member in an agreement does not meet a member in an
+    /// [`all_reduce`](Self::all_reduce), whatever that computes.
+    ///
+    /// ```
+    /// use doorbell_collectives::{Communicator, Group};
+    ///
+    /// async fn is_same_everywhere<C: Communicator>(
+    ///     group: &Group<C>,
+    ///     version: u64,
+    /// ) -> Result<bool, C::Error> {
+    ///     Ok(group.agree(&[version]).await?.is_none())
+    /// }
+    /// ```
+    pub fn agree(
+        &self,
+        numbers: &[u64],
+    ) -> impl Future<Output = Result<Option<usize>, C::Error>> + Send + use<C> {
+        let own = Extremes::of(numbers);
+        let rounds = self.0.begin(Call::of(Operation::Agree));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::agree(&rounds, own)).await;
+            rounds.done(result).await
+        }
+    }
+}
+
+/// Collectives that move data as it is.
+impl<C: Communicator> Group<C> {
+    /// Gives all members the `bytes` of the root. The `bytes` of the others are ignored.
+    pub fn broadcast(
+        &self,
+        root: usize,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<Bytes, C::Error>> + Send + use<C> {
+        let rounds = self.begin_at(Call::at(Operation::Broadcast, root), root);
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::broadcast(&rounds, root, bytes)).await;
+            rounds.done(result).await
+        }
+    }
+
+    /// Gives the root the `bytes` of all members, in the order of their ranks; the others get
+    /// `None`.
+    pub fn gather(
+        &self,
+        root: usize,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<Option<Vec<Bytes>>, C::Error>> + Send + use<C> {
+        let rounds = self.begin_at(Call::at(Operation::Gather, root), root);
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::gather(&rounds, root, bytes)).await;
+            rounds.done(result).await
+        }
+    }
+
+    /// Gives each member one of the parts that the root passes, which has one for each member in
+    /// the order of ranks. The `parts` of the others are ignored.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use doorbell_collectives::{Communicator, Group};
+    ///
+    /// async fn share<C: Communicator>(group: &Group<C>) -> Result<Bytes, C::Error> {
+    ///     let part = |rank| Bytes::from(format!("for member {rank}"));
+    ///     let parts = (group.rank() == 0).then(|| (0..group.size()).map(part).collect());
+    ///     group.scatter(0, parts).await
+    /// }
+    /// ```
+    pub fn scatter(
+        &self,
+        root: usize,
+        parts: Option<Vec<Bytes>>,
+    ) -> impl Future<Output = Result<Bytes, C::Error>> + Send + use<C> {
+        let parts = parts.unwrap_or_default();
+        let fits = match root == self.rank() {
+            true => self.fits(Operation::Scatter, &parts),
+            false => Ok(()),
+        };
+        let rounds = fits.and_then(|()| self.begin_at(Call::at(Operation::Scatter, root), root));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::scatter(&rounds, root, parts)).await;
+            rounds.done(result).await
+        }
+    }
+
+    /// Gives every member the `bytes` of all members, in the order of ranks.
+    pub fn all_gather(
+        &self,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<Vec<Bytes>, C::Error>> + Send + use<C> {
+        let rounds = self.0.begin(Call::of(Operation::AllGather));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::all_gather(&rounds, bytes)).await;
+            rounds.done(result).await
+        }
+    }
+
+    /// Exchanges a part between each two members. A member passes one part for each member, in the
+    /// order of ranks, and gets one part from each member, in the same order.
+    pub fn all_to_all(
+        &self,
+        parts: Vec<Bytes>,
+    ) -> impl Future<Output = Result<Vec<Bytes>, C::Error>> + Send + use<C> {
+        let fits = self.fits(Operation::AllToAll, &parts);
+        let rounds = fits.and_then(|()| self.0.begin(Call::of(Operation::AllToAll)));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::all_to_all(&rounds, parts)).await;
+            rounds.done(result).await
+        }
+    }
+}
+
+/// Collectives that combine elements, each with those at the same place.
+impl<C: Communicator> Group<C> {
+    /// Combines the `elements` of all members, each with those at the same place, and gives the
+    /// result to the root; the others get `None`. All members must give as many elements.
+    ///
+    /// The operator gets what members of lower ranks gave on the left, and what members of higher
+    /// ranks gave on the right. It must be associative, and need not be commutative: the order is
+    /// always that of ranks.
+    ///
+    /// Members that give elements of different types, or pass different [operators], are told so.
+    /// What a closure computes can't be compared: it counts as the same as any operator.
+    ///
+    /// [operators]: crate::operators
+    pub fn reduce<T, O>(
+        &self,
+        root: usize,
+        elements: Vec<T>,
+        operator: O,
+    ) -> impl Future<Output = Result<Option<Vec<T>>, C::Error>> + Send + use<C, T, O>
+    where
+        T: Element,
+        O: FnMut(T, T) -> T + Send,
+    {
+        let mut each = Each::new(operator);
+        let call = Call { root: Some(root), ..call_of(Operation::Reduce, &each) };
+        let rounds = self.begin_at(call, root);
+        async move {
+            let (rounds, own) = (rounds?, bytes(elements));
+            let result = rounds.watched(algorithms::reduce(&rounds, root, own, &mut each)).await;
+            Ok(rounds.done(result).await?.map(|combined| self::elements(&combined)))
+        }
+    }
+
+    /// Combines the `elements` of all members, as [`reduce`](Self::reduce) does, and gives the
+    /// result to every member. The result is the same at all members to the last bit, even if the
+    /// operator rounds.
+    ///
+    /// ```
+    /// use doorbell_collectives::{Communicator, Group, operators};
+    ///
+    /// async fn mean<C: Communicator>(group: &Group<C>, own: f64) -> Result<f64, C::Error> {
+    ///     let sum = group.all_reduce(vec![own], operators::sum).await?;
+    ///     Ok(sum[0] / group.size() as f64)
+    /// }
+    /// ```
+    pub fn all_reduce<T, O>(
+        &self,
+        elements: Vec<T>,
+        operator: O,
+    ) -> impl Future<Output = Result<Vec<T>, C::Error>> + Send + use<C, T, O>
+    where
+        T: Element,
+        O: FnMut(T, T) -> T + Send,
+    {
+        let mut each = Each::new(operator);
+        let rounds = self.0.begin(call_of(Operation::AllReduce, &each));
+        async move {
+            let (rounds, own) = (rounds?, bytes(elements));
+            let result = rounds.watched(algorithms::all_reduce(&rounds, own, &mut each)).await;
+            Ok(self::elements(&rounds.done(result).await?))
+        }
+    }
+
+    /// Gives each member the `elements` of the members up to and including itself, combined by an
+    /// operator as by [`reduce`](Self::reduce).
+    pub fn scan<T, O>(
+        &self,
+        elements: Vec<T>,
+        operator: O,
+    ) -> impl Future<Output = Result<Vec<T>, C::Error>> + Send + use<C, T, O>
+    where
+        T: Element,
+        O: FnMut(T, T) -> T + Send,
+    {
+        let mut each = Each::new(operator);
+        let rounds = self.0.begin(call_of(Operation::Scan, &each));
+        async move {
+            let (rounds, own) = (rounds?, bytes(elements));
+            let result = rounds.watched(algorithms::scan(&rounds, own, &mut each)).await;
+            let (with, _) = rounds.done(result).await?;
+            Ok(self::elements(&with))
+        }
+    }
+
+    /// Gives each member the `elements` of the members before itself, combined by an operator as by
+    /// [`reduce`](Self::reduce). The member of rank 0 gets `None`.
+    pub fn exclusive_scan<T, O>(
+        &self,
+        elements: Vec<T>,
+        operator: O,
+    ) -> impl Future<Output = Result<Option<Vec<T>>, C::Error>> + Send + use<C, T, O>
+    where
+        T: Element,
+        O: FnMut(T, T) -> T + Send,
+    {
+        let mut each = Each::new(operator);
+        let rounds = self.0.begin(call_of(Operation::ExclusiveScan, &each));
+        async move {
+            let (rounds, own) = (rounds?, bytes(elements));
+            let result = rounds.watched(algorithms::scan(&rounds, own, &mut each)).await;
+            let (_, without) = rounds.done(result).await?;
+            Ok(without.map(|combined| self::elements(&combined)))
+        }
+    }
+}
+
+/// Collectives that combine bytes of any length as a whole.
+impl<C: Communicator> Group<C> {
+    /// Combines the `bytes` of all members by an operator, and gives the result to the root; the
+    /// others get `None`. What members give may have different lengths, and so may what the
+    /// operator makes of two of them.
+    ///
+    /// The operator gets what members of lower ranks gave on the left, and what members of higher
+    /// ranks gave on the right, and leaves the result on the left. It must be associative, and need
+    /// not be commutative: the order is always that of ranks.
+    pub fn reduce_bytes<O>(
+        &self,
+        root: usize,
+        bytes: Bytes,
+        operator: O,
+    ) -> impl Future<Output = Result<Option<Bytes>, C::Error>> + Send + use<C, O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let mut whole = Whole(operator);
+        let call = Call { root: Some(root), ..whole_of(Operation::Reduce) };
+        let rounds = self.begin_at(call, root);
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::reduce(&rounds, root, bytes, &mut whole)).await;
+            rounds.done(result).await
+        }
+    }
+
+    /// Combines the `bytes` of all members by an operator, as [`reduce_bytes`](Self::reduce_bytes)
+    /// does, and gives the result to every member. The result is the same at all members to the
+    /// last bit, even if the operator rounds.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use doorbell_collectives::{Communicator, Group};
+    ///
+    /// async fn all_names<C: Communicator>(group: &Group<C>, own: &str) -> Result<Bytes, C::Error> {
+    ///     let append = |left: &mut Vec<u8>, right: &[u8]| left.extend_from_slice(right);
+    ///     group.all_reduce_bytes(Bytes::from(format!("{own};")), append).await
+    /// }
+    /// ```
+    pub fn all_reduce_bytes<O>(
+        &self,
+        bytes: Bytes,
+        operator: O,
+    ) -> impl Future<Output = Result<Bytes, C::Error>> + Send + use<C, O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let mut whole = Whole(operator);
+        let rounds = self.0.begin(whole_of(Operation::AllReduce));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::all_reduce(&rounds, bytes, &mut whole)).await;
+            rounds.done(result).await
+        }
+    }
+
+    /// Gives each member the `bytes` of the members up to and including itself, combined by an
+    /// operator as by [`reduce_bytes`](Self::reduce_bytes).
+    pub fn scan_bytes<O>(
+        &self,
+        bytes: Bytes,
+        operator: O,
+    ) -> impl Future<Output = Result<Bytes, C::Error>> + Send + use<C, O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let mut whole = Whole(operator);
+        let rounds = self.0.begin(whole_of(Operation::Scan));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::scan(&rounds, bytes, &mut whole)).await;
+            rounds.done(result.map(|(with, _)| with)).await
+        }
+    }
+
+    /// Gives each member the `bytes` of the members before itself, combined by an operator as by
+    /// [`reduce_bytes`](Self::reduce_bytes). The member of rank 0 gets `None`.
+    pub fn exclusive_scan_bytes<O>(
+        &self,
+        bytes: Bytes,
+        operator: O,
+    ) -> impl Future<Output = Result<Option<Bytes>, C::Error>> + Send + use<C, O>
+    where
+        O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
+    {
+        let mut whole = Whole(operator);
+        let rounds = self.0.begin(whole_of(Operation::ExclusiveScan));
+        async move {
+            let rounds = rounds?;
+            let result = rounds.watched(algorithms::scan(&rounds, bytes, &mut whole)).await;
+            rounds.done(result.map(|(_, without)| without)).await
+        }
+    }
+}
+
+impl<C: Communicator> Group<C> {
+    fn begin_at(&self, call: Call, root: usize) -> Result<C::Rounds, C::Error> {
+        let size = self.size();
+        match root < size {
+            true => self.0.begin(call),
+            false => Err(self.0.refusal(call.operation, Wrong::NoMember { rank: root, size })),
+        }
+    }
+
+    /// Checks that there are as many parts to send as members.
+    fn fits(&self, operation: Operation, parts: &[Bytes]) -> Result<(), C::Error> {
+        let (found, size) = (parts.len(), self.size());
+        match found == size {
+            true => Ok(()),
+            false => Err(self.0.refusal(operation, Wrong::Parts { found, size })),
+        }
+    }
+}
+
+/// The call of a collective that combines elements of a type.
+fn call_of<T: Element, O: FnMut(T, T) -> T + Send>(
+    operation: Operation,
+    each: &Each<T, O>,
+) -> Call {
+    Call { element: Some(size_of::<T>()), of_type: each.of_type(), ..Call::of(operation) }
+}
+
+/// The call of a collective that combines bytes as a whole, which have elements of no length.
+fn whole_of(operation: Operation) -> Call {
+    Call { element: Some(0), ..Call::of(operation) }
+}
