@@ -64,6 +64,9 @@
 //! # }
 //! ```
 //!
+//! [`collectives`] are barriers, broadcasts, reductions and the like, for groups of processes: those of
+//! [`am::group`], those of [`messages::collectives`], and groups over links of a program's own.
+//!
 //! [`logp`] measures what a message costs, on whichever floor.
 //!
 //! What both stand on may be used by itself:

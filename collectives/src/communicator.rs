@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::call::Call;
-use crate::mark::Operator;
 use crate::operation::Operation;
+use crate::operators::Operator;
 use crate::schedule::Exchange;
 
 /// A member's place in a group, from which the member begins collectives.
@@ -103,8 +103,8 @@ pub trait Rounds: Send + Sync + Sized + 'static {
         messages: impl Iterator<Item = (usize, Bytes)> + Send,
         round: u32,
     ) -> impl Future<Output = Result<(), Self::Failure>> + Send {
-        let sends: Vec<_> = messages.map(|(to, body)| self.send(to, round, body)).collect();
-        async move { try_join_all(sends).await.map(drop) }
+        let sends = try_join_all(messages.map(|(to, body)| self.send(to, round, body)));
+        async move { sends.await.map(drop) }
     }
 
     /// Runs an algorithm to its end, or until the group fails. By default the algorithm learns of
@@ -183,7 +183,6 @@ impl fmt::Display for Fault {
 
 /// Wrong arguments of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum Wrong {
     /// No member has the rank that was given as the root.
     NoMember {

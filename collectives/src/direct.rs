@@ -13,7 +13,7 @@ use crate::links::Links;
 use crate::operation::Operation;
 use crate::schedule::Exchange;
 
-/// Groups over links. Beside the collectives, members send messages to each other by tags.
+/// Groups over links, whose members send messages to each other by tags, beside the collectives.
 impl<L: Links> Group<Linked<L>> {
     /// Makes a group over links to the other members, all of which do so.
     pub fn over(links: L) -> Self {

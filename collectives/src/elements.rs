@@ -9,7 +9,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::communicator::Fault;
 use crate::mark::{Differ, Mark};
-use crate::operators;
 
 /// A type whose values members combine: plain data, for which any bytes are a valid value.
 ///
@@ -39,7 +38,7 @@ pub trait Combine: Send {
     /// When the two values can't be combined.
     fn take(&mut self, own: &Bytes, message: Bytes) -> Result<Bytes, Fault>;
 
-    /// Combines two values.
+    /// Combines the values of lower ranks with those of higher ranks.
     fn combined(&mut self, left: Bytes, right: Bytes) -> Bytes;
 }
 
@@ -60,7 +59,7 @@ impl<O: FnMut(&mut Vec<u8>, &[u8]) + Send> Combine for Whole<O> {
         Ok(message)
     }
 
-    /// Combines two values. The bytes of the left one are not copied, unless something else shares
+    /// Combines two values by the operator. The bytes of the left one are not copied, unless something else shares
     /// them.
     fn combined(&mut self, left: Bytes, right: Bytes) -> Bytes {
         let mut left = Vec::from(left);
@@ -85,8 +84,7 @@ impl<T, O> fmt::Debug for Each<T, O> {
 impl<T: Element, O: FnMut(T, T) -> T + Send> Each<T, O> {
     /// Makes the way to combine elements by an operator on two of them.
     pub fn new(operator: O) -> Self {
-        let mark = Mark::new(type_name::<T>(), operators::named(type_name::<O>()));
-        Self { operator, mark, of: PhantomData }
+        Self { operator, mark: Mark::of_operator::<T, O>(), of: PhantomData }
     }
 
     /// Returns a digest of the elements' type.

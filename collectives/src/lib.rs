@@ -116,6 +116,6 @@ pub use error::GroupError;
 pub use group::Group;
 pub use linked::{Linked, LinkedRounds};
 pub use links::{Failure, Links};
-pub use mark::Operator;
+pub use mark::{Differ, Mark};
 pub use operation::Operation;
 pub use tag::MOST_MEMBERS;

@@ -14,7 +14,44 @@
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use crate::mark::Operator;
+/// An operator whose name members tell each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Operator {
+    /// The sum of two numbers, [`sum`](crate::operators::sum).
+    Sum = 1,
+    /// The lesser of two numbers, [`min`](crate::operators::min).
+    Min,
+    /// The greater of two numbers, [`max`](crate::operators::max).
+    Max,
+    /// The bits that both integers have, [`and`](crate::operators::and).
+    And,
+    /// The bits that either integer has, [`or`](crate::operators::or).
+    Or,
+    /// The bits that one of the integers has, [`xor`](crate::operators::xor).
+    Xor,
+}
+
+impl Operator {
+    /// The operators in the order of their numbers, which begin with one.
+    const ALL: [Self; 6] = [Self::Sum, Self::Min, Self::Max, Self::And, Self::Or, Self::Xor];
+
+    /// Returns the name of the function that is the operator.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Xor => "xor",
+        }
+    }
+
+    pub(crate) fn at(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
 
 /// A number that the operators of this module combine. The trait is implemented for the integers
 /// and floating-point numbers of up to 64 bits alone, and [`Integer`] for the integers.
