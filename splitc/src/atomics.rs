@@ -241,7 +241,7 @@ pub(crate) fn update(
 
 #[cfg(test)]
 mod tests {
-    use super::private::Number;
+    use super::private::Bits;
     use super::*;
 
     #[test]
