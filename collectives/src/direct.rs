@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use crate::communicator::{Communicator, Rounds};
 use crate::error::GroupError;
-use crate::group::Group;
+use crate::group::{Group, run};
 use crate::linked::{Linked, LinkedRounds};
 use crate::links::Links;
 use crate::operation::Operation;
@@ -33,12 +33,7 @@ impl<L: Links> Group<Linked<L>> {
         tag: u32,
         bytes: Bytes,
     ) -> impl Future<Output = Result<(), GroupError>> + Send + use<L> {
-        let rounds = self.other(to).map(|()| self.direct(tag));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(rounds.send(to, 0, bytes)).await;
-            rounds.done(result).await
-        }
+        run!(self.other(to).map(|()| self.direct(tag)), |rounds| rounds.send(to, 0, bytes))
     }
 
     /// Receives the first message that another member has sent with a `tag`.
@@ -47,12 +42,7 @@ impl<L: Links> Group<Linked<L>> {
         from: usize,
         tag: u32,
     ) -> impl Future<Output = Result<Bytes, GroupError>> + Send + use<L> {
-        let rounds = self.other(from).map(|()| self.direct(tag));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(rounds.receive(from, 0)).await;
-            rounds.done(result).await
-        }
+        run!(self.other(from).map(|()| self.direct(tag)), |rounds| rounds.receive(from, 0))
     }
 
     /// Sends a message to one member, and receives a message from another at the same time. Either
@@ -87,12 +77,7 @@ impl<L: Links> Group<Linked<L>> {
         messages: Vec<(usize, Bytes)>,
     ) -> impl Future<Output = Result<Vec<Bytes>, GroupError>> + Send + use<L> {
         let others = messages.iter().try_for_each(|(with, _)| self.other(*with));
-        let rounds = others.map(|()| self.direct(tag));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(exchanged(&rounds, messages)).await;
-            rounds.done(result).await
-        }
+        run!(others.map(|()| self.direct(tag)), |rounds| exchanged(&rounds, messages))
     }
 
     fn direct(&self, tag: u32) -> LinkedRounds<L> {

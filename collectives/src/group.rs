@@ -12,6 +12,23 @@ use crate::communicator::{Communicator, Rounds, Wrong};
 use crate::elements::{Each, Element, Whole, bytes, elements};
 use crate::operation::Operation;
 
+/// The future of a collective that was begun, or of the error: its algorithm runs to the end, or
+/// until the group fails. A function makes something else of the result, if there is one.
+macro_rules! run {
+    ($begun:expr, |$rounds:ident| $algorithm:expr) => {
+        run!($begun, |$rounds| $algorithm, |result| result)
+    };
+    ($begun:expr, |$rounds:ident| $algorithm:expr, $then:expr) => {{
+        let begun = $begun;
+        async move {
+            let $rounds = begun?;
+            let result = $rounds.watched($algorithm).await;
+            $rounds.done(result).await.map($then)
+        }
+    }};
+}
+pub(crate) use run;
+
 /// A process's place among the members of a group, by which the process runs collectives with the
 /// others. See the [crate](crate).
 ///
@@ -78,12 +95,7 @@ impl<C: Communicator> Group<C> {
         &self,
         operation: Operation,
     ) -> impl Future<Output = Result<(), C::Error>> + Send + use<C> {
-        let rounds = self.0.begin(Call::of(operation));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::barrier(&rounds)).await;
-            rounds.done(result).await
-        }
+        run!(self.0.begin(Call::of(operation)), |rounds| algorithms::barrier(&rounds))
     }
 
     /// Compares numbers that all members pass. Returns the position of the first number that is not
@@ -109,12 +121,7 @@ impl<C: Communicator> Group<C> {
         numbers: &[u64],
     ) -> impl Future<Output = Result<Option<usize>, C::Error>> + Send + use<C> {
         let own = Extremes::of(numbers);
-        let rounds = self.0.begin(Call::of(Operation::Agree));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::agree(&rounds, own)).await;
-            rounds.done(result).await
-        }
+        run!(self.0.begin(Call::of(Operation::Agree)), |rounds| algorithms::agree(&rounds, own))
     }
 }
 
@@ -126,12 +133,9 @@ impl<C: Communicator> Group<C> {
         root: usize,
         bytes: Bytes,
     ) -> impl Future<Output = Result<Bytes, C::Error>> + Send + use<C> {
-        let rounds = self.begin_at(Call::at(Operation::Broadcast, root), root);
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::broadcast(&rounds, root, bytes)).await;
-            rounds.done(result).await
-        }
+        run!(self.begin_at(Call::at(Operation::Broadcast, root), root), |rounds| {
+            algorithms::broadcast(&rounds, root, bytes)
+        })
     }
 
     /// Gives the root the `bytes` of all members, in the order of their ranks; the others get
@@ -141,12 +145,9 @@ impl<C: Communicator> Group<C> {
         root: usize,
         bytes: Bytes,
     ) -> impl Future<Output = Result<Option<Vec<Bytes>>, C::Error>> + Send + use<C> {
-        let rounds = self.begin_at(Call::at(Operation::Gather, root), root);
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::gather(&rounds, root, bytes)).await;
-            rounds.done(result).await
-        }
+        run!(self.begin_at(Call::at(Operation::Gather, root), root), |rounds| algorithms::gather(
+            &rounds, root, bytes
+        ))
     }
 
     /// Gives each member one of the parts that the root passes, which has one for each member in
@@ -172,12 +173,10 @@ impl<C: Communicator> Group<C> {
             true => self.fits(Operation::Scatter, &parts),
             false => Ok(()),
         };
-        let rounds = fits.and_then(|()| self.begin_at(Call::at(Operation::Scatter, root), root));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::scatter(&rounds, root, parts)).await;
-            rounds.done(result).await
-        }
+        run!(
+            fits.and_then(|()| self.begin_at(Call::at(Operation::Scatter, root), root)),
+            |rounds| algorithms::scatter(&rounds, root, parts)
+        )
     }
 
     /// Gives every member the `bytes` of all members, in the order of ranks.
@@ -185,12 +184,9 @@ impl<C: Communicator> Group<C> {
         &self,
         bytes: Bytes,
     ) -> impl Future<Output = Result<Vec<Bytes>, C::Error>> + Send + use<C> {
-        let rounds = self.0.begin(Call::of(Operation::AllGather));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::all_gather(&rounds, bytes)).await;
-            rounds.done(result).await
-        }
+        run!(self.0.begin(Call::of(Operation::AllGather)), |rounds| algorithms::all_gather(
+            &rounds, bytes
+        ))
     }
 
     /// Exchanges a part between each two members. A member passes one part for each member, in the
@@ -200,12 +196,9 @@ impl<C: Communicator> Group<C> {
         parts: Vec<Bytes>,
     ) -> impl Future<Output = Result<Vec<Bytes>, C::Error>> + Send + use<C> {
         let fits = self.fits(Operation::AllToAll, &parts);
-        let rounds = fits.and_then(|()| self.0.begin(Call::of(Operation::AllToAll)));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::all_to_all(&rounds, parts)).await;
-            rounds.done(result).await
-        }
+        run!(fits.and_then(|()| self.0.begin(Call::of(Operation::AllToAll))), |rounds| {
+            algorithms::all_to_all(&rounds, parts)
+        })
     }
 }
 
@@ -235,11 +228,11 @@ impl<C: Communicator> Group<C> {
         let mut each = Each::new(operator);
         let call = Call { root: Some(root), ..call_of(Operation::Reduce, &each) };
         let rounds = self.begin_at(call, root);
-        async move {
-            let (rounds, own) = (rounds?, bytes(elements));
-            let result = rounds.watched(algorithms::reduce(&rounds, root, own, &mut each)).await;
-            Ok(rounds.done(result).await?.map(|combined| self::elements(&combined)))
-        }
+        run!(
+            rounds,
+            |rounds| algorithms::reduce(&rounds, root, bytes(elements), &mut each),
+            |combined: Option<Bytes>| combined.map(|all| self::elements(&all))
+        )
     }
 
     /// Combines the `elements` of all members, as [`reduce`](Self::reduce) does, and gives the
@@ -265,11 +258,11 @@ impl<C: Communicator> Group<C> {
     {
         let mut each = Each::new(operator);
         let rounds = self.0.begin(call_of(Operation::AllReduce, &each));
-        async move {
-            let (rounds, own) = (rounds?, bytes(elements));
-            let result = rounds.watched(algorithms::all_reduce(&rounds, own, &mut each)).await;
-            Ok(self::elements(&rounds.done(result).await?))
-        }
+        run!(
+            rounds,
+            |rounds| algorithms::all_reduce(&rounds, bytes(elements), &mut each),
+            |combined| self::elements(&combined)
+        )
     }
 
     /// Gives each member the `elements` of the members up to and including itself, combined by an
@@ -285,12 +278,8 @@ impl<C: Communicator> Group<C> {
     {
         let mut each = Each::new(operator);
         let rounds = self.0.begin(call_of(Operation::Scan, &each));
-        async move {
-            let (rounds, own) = (rounds?, bytes(elements));
-            let result = rounds.watched(algorithms::scan(&rounds, own, &mut each)).await;
-            let (with, _) = rounds.done(result).await?;
-            Ok(self::elements(&with))
-        }
+        let own_too = |(with, _): (Bytes, _)| self::elements(&with);
+        run!(rounds, |rounds| algorithms::scan(&rounds, bytes(elements), &mut each), own_too)
     }
 
     /// Gives each member the `elements` of the members before itself, combined by an operator as by
@@ -306,12 +295,8 @@ impl<C: Communicator> Group<C> {
     {
         let mut each = Each::new(operator);
         let rounds = self.0.begin(call_of(Operation::ExclusiveScan, &each));
-        async move {
-            let (rounds, own) = (rounds?, bytes(elements));
-            let result = rounds.watched(algorithms::scan(&rounds, own, &mut each)).await;
-            let (_, without) = rounds.done(result).await?;
-            Ok(without.map(|combined| self::elements(&combined)))
-        }
+        let others = |(_, without): (_, Option<Bytes>)| without.map(|all| self::elements(&all));
+        run!(rounds, |rounds| algorithms::scan(&rounds, bytes(elements), &mut each), others)
     }
 }
 
@@ -335,12 +320,9 @@ impl<C: Communicator> Group<C> {
     {
         let mut whole = Whole(operator);
         let call = Call { root: Some(root), ..whole_of(Operation::Reduce) };
-        let rounds = self.begin_at(call, root);
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::reduce(&rounds, root, bytes, &mut whole)).await;
-            rounds.done(result).await
-        }
+        run!(self.begin_at(call, root), |rounds| algorithms::reduce(
+            &rounds, root, bytes, &mut whole
+        ))
     }
 
     /// Combines the `bytes` of all members by an operator, as [`reduce_bytes`](Self::reduce_bytes)
@@ -365,12 +347,9 @@ impl<C: Communicator> Group<C> {
         O: FnMut(&mut Vec<u8>, &[u8]) + Send + 'static,
     {
         let mut whole = Whole(operator);
-        let rounds = self.0.begin(whole_of(Operation::AllReduce));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::all_reduce(&rounds, bytes, &mut whole)).await;
-            rounds.done(result).await
-        }
+        run!(self.0.begin(whole_of(Operation::AllReduce)), |rounds| algorithms::all_reduce(
+            &rounds, bytes, &mut whole
+        ))
     }
 
     /// Gives each member the `bytes` of the members up to and including itself, combined by an
@@ -385,11 +364,7 @@ impl<C: Communicator> Group<C> {
     {
         let mut whole = Whole(operator);
         let rounds = self.0.begin(whole_of(Operation::Scan));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::scan(&rounds, bytes, &mut whole)).await;
-            rounds.done(result.map(|(with, _)| with)).await
-        }
+        run!(rounds, |rounds| algorithms::scan(&rounds, bytes, &mut whole), |(with, _)| with)
     }
 
     /// Gives each member the `bytes` of the members before itself, combined by an operator as by
@@ -404,11 +379,7 @@ impl<C: Communicator> Group<C> {
     {
         let mut whole = Whole(operator);
         let rounds = self.0.begin(whole_of(Operation::ExclusiveScan));
-        async move {
-            let rounds = rounds?;
-            let result = rounds.watched(algorithms::scan(&rounds, bytes, &mut whole)).await;
-            rounds.done(result.map(|(_, without)| without)).await
-        }
+        run!(rounds, |rounds| algorithms::scan(&rounds, bytes, &mut whole), |(_, without)| without)
     }
 }
 

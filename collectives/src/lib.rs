@@ -89,7 +89,9 @@
 //!
 //! A collective that fails at one member fails at all that are not done with it, and so do all
 //! later ones, as far as the links below [tell](Links::fail) the others. The error names the
-//! collective, the member to blame, and the cause.
+//! collective, the member to blame, and the cause. Groups over links have the error [`GroupError`].
+//! Other communicators have [errors](Communicator::Error) of their own, since they know more of how
+//! members come and go.
 
 #![forbid(unsafe_code)]
 
