@@ -18,17 +18,17 @@ use std::ops::{BitAnd, BitOr, BitXor};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Operator {
-    /// The sum of two numbers, [`sum`](crate::operators::sum).
+    /// The sum of two numbers, [`sum`].
     Sum = 1,
-    /// The lesser of two numbers, [`min`](crate::operators::min).
+    /// The lesser of two numbers, [`min`].
     Min,
-    /// The greater of two numbers, [`max`](crate::operators::max).
+    /// The greater of two numbers, [`max`].
     Max,
-    /// The bits that both integers have, [`and`](crate::operators::and).
+    /// The bits that both integers have, [`and`].
     And,
-    /// The bits that either integer has, [`or`](crate::operators::or).
+    /// The bits that either integer has, [`or`].
     Or,
-    /// The bits that one of the integers has, [`xor`](crate::operators::xor).
+    /// The bits that one of the integers has, [`xor`].
     Xor,
 }
 

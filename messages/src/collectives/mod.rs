@@ -44,7 +44,8 @@
 //! other work meanwhile. A future that is dropped before its end has the group fail.
 //!
 //! Members may be ahead of others: a member that has received what it needs is done. Beside the
-//! collectives, members [send](Group::send) to each other by tags of their own.
+//! collectives, members [send](doorbell_collectives::Group::send) to each other by tags of their
+//! own.
 //!
 //! The algorithms, how messages are matched, and what long data is divided into are those of the
 //! crate [`doorbell_collectives`], over tagged messages.
