@@ -64,6 +64,9 @@
 //! # }
 //! ```
 //!
+//! [`collectives`] are barriers, broadcasts, reductions and the like, for groups of processes: those of
+//! [`am::group`], those of [`messages::collectives`], and groups over links of a program's own.
+//!
 //! [`logp`] measures what a message costs, on whichever floor.
 //!
 //! What both stand on may be used by itself:
@@ -125,6 +128,7 @@
 pub use doorbell_am as am;
 #[cfg(feature = "bytestream")]
 pub use doorbell_bytestream as bytestream;
+pub use doorbell_collectives as collectives;
 pub use doorbell_job as job;
 pub use doorbell_logp as logp;
 #[cfg(feature = "messages")]

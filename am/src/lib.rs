@@ -35,7 +35,6 @@
 //! | [`Event`] | events of an endpoint: peers come and go |
 //! | [`Bundle`] | several endpoints of one NIC that are served together |
 //! | [`group`] | processes that run collectives together |
-//! | [`schedule`] | the partners of each member in each round of a collective |
 //! | [`RequestId`], [`ReplyId`], [`Request`], [`Kept`], [`Reply`] | handlers at places that the program chooses, and replies that run handlers, as in Active Messages II |
 //!
 //! # Who runs handlers
@@ -108,7 +107,6 @@ mod progress;
 #[doc(hidden)]
 pub mod proof;
 mod receives;
-pub mod schedule;
 mod shared;
 #[doc(hidden)]
 pub mod stall;

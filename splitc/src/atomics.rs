@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use doorbell_collectives::operators;
 use doorbell_verbs::{AccessError as OutOfRegion, Region};
 
 use crate::element::Element;
@@ -11,20 +12,17 @@ use crate::element::Element;
 ///
 /// A change is atomic with respect to all other changes of the number, whichever processes and
 /// carriers make them.
-pub trait Atomic: Element + private::Number + PartialEq + Send {}
+pub trait Atomic: Element + private::Bits + operators::Number + PartialEq + Send {}
 
-/// The conversions and the arithmetic of numbers, in a private trait, so that other crates can't
+/// The conversions of numbers to bits and back, in a private trait, so that other crates can't
 /// implement `Atomic`.
 pub(crate) mod private {
     use super::Kind;
 
-    pub trait Number: Copy {
+    pub trait Bits: Copy {
         const KIND: Kind;
         fn to_bits(self) -> u64;
         fn of_bits(bits: u64) -> Self;
-        fn plus(self, other: Self) -> Self;
-        fn lesser(self, other: Self) -> Self;
-        fn greater(self, other: Self) -> Self;
     }
 }
 
@@ -58,10 +56,10 @@ impl Kind {
 }
 
 macro_rules! numbers {
-    ($($number:ident: $kind:ident, $bits:ident, $plus:expr;)+) => {$(
+    ($($number:ident: $kind:ident, $bits:ident;)+) => {$(
         impl Atomic for $number {}
 
-        impl private::Number for $number {
+        impl private::Bits for $number {
             const KIND: Kind = Kind::$kind;
 
             #[inline]
@@ -73,32 +71,17 @@ macro_rules! numbers {
             fn of_bits(bits: u64) -> Self {
                 Self::from_ne_bytes((bits as $bits).to_ne_bytes())
             }
-
-            #[inline]
-            fn plus(self, other: Self) -> Self {
-                $plus(self, other)
-            }
-
-            #[inline]
-            fn lesser(self, other: Self) -> Self {
-                self.min(other)
-            }
-
-            #[inline]
-            fn greater(self, other: Self) -> Self {
-                self.max(other)
-            }
         }
     )+};
 }
 
 numbers! {
-    u64: U64, u64, u64::wrapping_add;
-    i64: I64, u64, i64::wrapping_add;
-    f64: F64, u64, std::ops::Add::add;
-    u32: U32, u32, u32::wrapping_add;
-    i32: I32, u32, i32::wrapping_add;
-    f32: F32, u32, std::ops::Add::add;
+    u64: U64, u64;
+    i64: I64, u64;
+    f64: F64, u64;
+    u32: U32, u32;
+    i32: I32, u32;
+    f32: F32, u32;
 }
 
 /// An atomic change of a value, by one operand or two.
@@ -156,13 +139,17 @@ impl Change {
     /// The bits of the value after the change, given the bits of the value before.
     #[inline]
     fn after(self, before: u64, operand: [u64; 2]) -> u64 {
-        use private::Number;
-        fn number<N: Number + PartialEq>(verb: Verb, before: u64, [one, two]: [u64; 2]) -> u64 {
+        use private::Bits;
+        fn number<N: Bits + operators::Number + PartialEq>(
+            verb: Verb,
+            before: u64,
+            [one, two]: [u64; 2],
+        ) -> u64 {
             let (old, new) = (N::of_bits(before), N::of_bits(one));
             match verb {
-                Verb::Add => old.plus(new).to_bits(),
-                Verb::Min => old.lesser(new).to_bits(),
-                Verb::Max => old.greater(new).to_bits(),
+                Verb::Add => operators::sum(old, new).to_bits(),
+                Verb::Min => operators::min(old, new).to_bits(),
+                Verb::Max => operators::max(old, new).to_bits(),
                 Verb::Swap => one,
                 Verb::CompareSwap => {
                     if before == one {
@@ -254,7 +241,7 @@ pub(crate) fn update(
 
 #[cfg(test)]
 mod tests {
-    use super::private::Number;
+    use super::private::Bits;
     use super::*;
 
     #[test]

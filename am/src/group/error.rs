@@ -141,6 +141,17 @@ pub enum GroupError {
         /// The rank of the member in the whole group.
         whole: usize,
     },
+    /// A member gave other elements than another member to a collective that combines them, or
+    /// named another operator.
+    #[error("member {} {why}", text(*.rank, *.whole))]
+    Unlike {
+        /// The rank of the member in the team.
+        rank: usize,
+        /// The rank of the member in the whole group.
+        whole: usize,
+        /// The difference between what the two members gave.
+        why: Arc<str>,
+    },
     /// The runtime that served the group was shut down before the collective was done.
     #[error("the runtime of the group's bundle was shut down before the collective was done")]
     Shutdown,
@@ -187,7 +198,8 @@ impl GroupError {
             | Self::GaveUp { rank, .. }
             | Self::Mismatch { rank, .. }
             | Self::TooLong { rank, .. }
-            | Self::Malformed { rank, .. } => Some(rank),
+            | Self::Malformed { rank, .. }
+            | Self::Unlike { rank, .. } => Some(rank),
             Self::Config { .. }
             | Self::Open(_)
             | Self::Shutdown

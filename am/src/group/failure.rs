@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::group::collective::{Collective, Operation};
+use doorbell_collectives::Operation;
+
+use crate::group::collective::Collective;
 use crate::group::error::GroupError;
 use crate::group::team::Team;
 
 /// The failure of a member, and the collectives that it concerns.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Failure {
+pub struct Failure {
     /// The member's rank in the whole group.
     pub whole: u32,
     /// The number of the last collective that the failure does not concern: the member has done its
@@ -19,7 +21,7 @@ pub(super) struct Failure {
 
 /// The cause of a member's failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Cause {
+pub enum Cause {
     /// The connection to the member, or the member's process, has ended.
     Gone(Arc<str>),
     /// The member has left in order.
@@ -37,6 +39,8 @@ pub(super) enum Cause {
     Malformed,
     /// The member belongs to another group.
     OtherGroup,
+    /// The member gives something else than others to a collective that combines what all give.
+    Unlike(Arc<str>),
 }
 
 impl Failure {
@@ -61,7 +65,7 @@ impl Failure {
     }
 
     /// The error for a collective of a team that fails by this failure.
-    pub fn error(&self, team: &Team) -> GroupError {
+    pub(super) fn error(&self, team: &Team) -> GroupError {
         let whole = self.whole as usize;
         let name = team.names[whole].clone();
         // A failure of a team is always the failure of one of its members.
@@ -75,6 +79,7 @@ impl Failure {
             Cause::TooLong { len, longest } => GroupError::TooLong { rank, whole, len, longest },
             Cause::Malformed => GroupError::Malformed { rank, whole },
             Cause::OtherGroup => GroupError::OtherGroup { rank, whole, name },
+            Cause::Unlike(why) => GroupError::Unlike { rank, whole, why },
         }
     }
 }

@@ -5,7 +5,6 @@
 //! members have the same list, and a member's rank is the place of its name in the list.
 //!
 //! ```
-//! use bytes::Bytes;
 //! use doorbell_am::group::{Group, GroupConfig};
 //! use doorbell_am::{Bundle, BundleConfig, Name};
 //! use doorbell_verbs::Nic;
@@ -23,8 +22,8 @@
 //!     tasks.push(tokio::spawn(async move {
 //!         let group = Group::join(&bundle, config).await?;
 //!         group.barrier().await?;
-//!         let own = Bytes::from(vec![group.rank() as u8]);
-//!         let sum = group.all_reduce(own, |left, right| left[0] += right[0]).await?;
+//!         let own = vec![group.rank() as u64];
+//!         let sum = group.all_reduce(own, |left, right| left + right).await?;
 //!         group.leave().await;
 //!         Ok::<_, doorbell_am::group::GroupError>(sum[0])
 //!     }));
@@ -43,6 +42,10 @@
 //! that gives the future to [`tokio::spawn`] has a split-phase collective, which goes on beside the
 //! program. A future that is not spawned goes on only while it is awaited, and other members wait
 //! for it meanwhile.
+//!
+//! The collectives are those of the crate [`doorbell_collectives`], whose algorithms run here over
+//! messages with an order, credits and failures of their own: nothing is
+//! [divided](doorbell_collectives::Rounds::DIVIDES).
 //!
 //! Members may be ahead of others. A member that has received what it needs is done, whatever the
 //! others do. Only a barrier, an agreement, an all-gather, an all-to-all, an all-reduce and a split
@@ -67,9 +70,9 @@
 //! | a message that is being received | what of it has come, twice over while it comes; never more than [`longest`](GroupConfig::longest) |
 //!
 //! The number of 34 collectives comes from two rules. A team runs a barrier by itself after 16
-//! collectives in a row of which none synchronises. And a collective waits for the synchronising
-//! collective that is at least 16 collectives back. So a program that neither awaits nor spawns a
-//! synchronising collective holds up the collectives that it begins 16 later.
+//! collectives in a row of which none synchronises. And a collective sends nothing before the synchronising
+//! collective that is at least 16 collectives back is done. So a program that neither awaits nor spawns a
+//! synchronising collective holds up the collectives that it begins 16 later, where they send.
 //!
 //! # When something goes wrong
 //!
@@ -83,7 +86,6 @@
 //! an error that names its sender, and a late message is dropped. A peer that the group's
 //! [tag](GroupConfig::tag) admits is believed to be the member that it says it is.
 
-mod agreement;
 mod collective;
 mod collectives;
 mod config;
@@ -97,7 +99,8 @@ mod split;
 mod team;
 mod wire;
 
-pub use collective::{Collective, Operation};
+pub use collective::Collective;
 pub use config::GroupConfig;
+pub use doorbell_collectives::{Operation, operators};
 pub use error::GroupError;
 pub use handle::Group;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use doorbell_collectives::{Call, Communicator, Operation, algorithms};
 
 use super::Group;
-use crate::group::collective::{Collective, Operation};
-use crate::group::collectives::moves;
 use crate::group::collectives::run::Run;
 use crate::group::error::GroupError;
 use crate::group::failure::{Cause, Failure};
@@ -56,7 +55,7 @@ impl Group {
         color: Option<u32>,
         key: u32,
     ) -> impl Future<Output = Result<Option<Self>, GroupError>> + Send + use<> {
-        let run = self.begin(Collective::of(Operation::Split));
+        let run = self.communicator().begin(Call::of(Operation::Split));
         async move {
             let run = run?;
             let core = run.core.clone();
@@ -65,15 +64,16 @@ impl Group {
                 core.mailbox.make(team.clone());
             }
             // From here on the member leaves the team again if the future is dropped.
-            let membership = team.map(|team| team.map(|team| Self(Membership::new(core, team))));
-            run.done(membership)
+            let membership =
+                team.map(|team| team.map(|team| Self::of(Membership::new(core, team))));
+            run.end(membership)
         }
     }
 }
 
 /// Gathers the wishes of all members, and returns the team that this member is in.
 async fn team(run: &Run, own: Wish) -> Result<Option<Arc<Team>>, Failure> {
-    let wishes = moves::all_gather(run, own.bytes()).await?;
+    let wishes = algorithms::all_gather(run, own.bytes()).await?;
     let mut members = Vec::new();
     for (rank, bytes) in wishes.iter().enumerate() {
         let whole = run.team.whole(rank);
@@ -85,7 +85,7 @@ async fn team(run: &Run, own: Wish) -> Result<Option<Arc<Team>>, Failure> {
     }
     let Some(color) = own.color else { return Ok(None) };
     members.sort_unstable();
-    let rank = members.iter().position(|(_, rank, _)| *rank == run.rank()).unwrap_or(0);
+    let rank = members.iter().position(|(_, rank, _)| *rank == run.team.rank).unwrap_or(0);
     let members = members.iter().map(|(_, _, whole)| *whole).collect();
     Ok(Some(Arc::new(Team {
         context: context_of(run.team.context, run.sequence, color),

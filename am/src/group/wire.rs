@@ -12,7 +12,7 @@
 
 use bytes::Bytes;
 
-use crate::group::collective::{Collective, Operation};
+use crate::group::collective::Collective;
 use crate::group::failure::{Cause, Failure};
 use crate::kinds::{Call, Notice};
 
@@ -86,7 +86,7 @@ impl Label {
     pub fn word(self) -> u64 {
         let Self { collective: Collective { operation, root }, round, from } = self;
         let parts = [root.into(), round.into(), from.into()];
-        parts.into_iter().fold(operation as u64, |word, part: u64| word << RANK_BITS | part)
+        parts.into_iter().fold(operation.code(), |word, part: u64| word << RANK_BITS | part)
     }
 
     /// Decodes a label, or returns `None` if the word is no label of a group of `size` members.
@@ -94,7 +94,7 @@ impl Label {
     pub fn from_word(word: u64, size: usize) -> Option<Self> {
         let part = |at: u32| (word >> (at * RANK_BITS) & RANK_MASK) as u32;
         let (root, round, from) = (part(2), part(1), part(0));
-        let operation = Operation::from_code(word >> (3 * RANK_BITS))?;
+        let operation = Collective::operation_of(word >> (3 * RANK_BITS))?;
         let label = Self { collective: Collective { operation, root }, round, from };
         ((from as usize) < size && (root as usize) < size).then_some(label)
     }
@@ -114,6 +114,7 @@ pub(super) fn words_of_failure(context: u64, failure: &Failure) -> BrokenWords {
         Cause::TooLong { len, longest } => (5, [*len, *longest], ""),
         Cause::Malformed => (6, [0, 0], ""),
         Cause::OtherGroup => (7, [0, 0], ""),
+        Cause::Unlike(why) => (8, [0, 0], why),
     };
     /// The most bytes of a text: a message may have room for as few as 512 bytes in all.
     const LONGEST: usize = 256;
@@ -143,6 +144,7 @@ pub(super) fn failure_of_words(
         5 => Cause::TooLong { len: details[0], longest: details[1] },
         6 => Cause::Malformed,
         7 => Cause::OtherGroup,
+        8 => Cause::Unlike(text.into()),
         _ => return None,
     };
     ((whole as usize) < size).then_some(Failure { whole, after, cause })
@@ -150,6 +152,8 @@ pub(super) fn failure_of_words(
 
 #[cfg(test)]
 mod tests {
+    use doorbell_collectives::Operation;
+
     use super::*;
 
     #[test]
@@ -187,6 +191,7 @@ mod tests {
             Cause::TooLong { len: 9, longest: 8 },
             Cause::Malformed,
             Cause::OtherGroup,
+            Cause::Unlike("gives elements of another type".into()),
         ] {
             let failure = Failure { whole: 2, after: 77, cause };
             let (_, word, after, first, second, text) = words_of_failure(5, &failure);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doorbell_am::Name;
+use doorbell_collectives::GroupError;
 
-use super::error::GroupError;
 use super::group::Group;
 use super::members::Members;
 use crate::endpoint::Endpoint;
@@ -42,9 +42,9 @@ impl Group {
     }
 
     /// Leaves the group, once all that this member has sent has come. Collectives that other
-    /// members begin later fail if they need this member. A group that is dropped tells the others the
-    /// same, and does not wait; a program that panics, or is killed, seems to have died to members
-    /// that are not done with their last collective.
+    /// members begin later fail if they need this member. A group that is dropped tells the others
+    /// the same, and does not wait; a program that panics, or is killed, seems to have died to
+    /// members that are not done with their last collective.
     ///
     /// Members that do not answer for ten seconds are not waited for.
     pub async fn leave(self) {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::Name;
+use doorbell_collectives::GroupError;
 use futures_util::future::try_join_all;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::error::GroupError;
-use super::tag::{CONTROL_KIND, control, of_control};
+use super::control::{CONTROL_KIND, control, of_control};
 use crate::endpoint::{Endpoint, Match, Peer};
 use crate::error::ConnectError;
 

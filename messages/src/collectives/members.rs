@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::Name;
+use doorbell_collectives::{Failure, GroupError, Links, MOST_MEMBERS};
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::error::GroupError;
-use super::links::{Failure, Links};
+use super::control::{CONTROL_KIND, control, of_control};
 use super::meeting::Meeting;
-use super::tag::{CONTROL_KIND, MOST_MEMBERS, control, of_control};
 use crate::endpoint::{Endpoint, Match, Message, Peer, Receiving};
 use crate::error::{ReceiveError, SendError};
 

@@ -44,33 +44,11 @@
 //! other work meanwhile. A future that is dropped before its end has the group fail.
 //!
 //! Members may be ahead of others: a member that has received what it needs is done. Beside the
-//! collectives, members [send](Group::send) to each other by tags of their own.
+//! collectives, members [send](doorbell_collectives::Group::send) to each other by tags of their
+//! own.
 //!
-//! # How messages are matched
-//!
-//! The match bits of a message carry the number of the collective in the program's order, its kind,
-//! the round of its [schedule](doorbell_am::schedule), and what all members must have in common:
-//! the root, and the length of an element. A receive compares the number, and takes messages of one
-//! member. If the rest is not what the receiver's own collective expects, the members have called
-//! different [collectives](GroupError::Mismatch), or the same one with different
-//! [roots](GroupError::Roots) or [elements](GroupError::Elements), which is an error.
-//!
-//! Messages of reductions carry a mark of the elements' [type](GroupError::Types) and of the
-//! [operator](GroupError::Operators), too, if it is one of [`operators`]. Closures can't be
-//! compared, and count as the same as any operator.
-//!
-//! A member that takes itself for the root of a broadcast or a scatter receives nothing, and so is
-//! done before it can learn that others name another root. Collectives carry a digest of those
-//! before them, and so a later one fails. Roots are not compared by members that exchange no
-//! message: if each member takes itself for the root of a gather, all wait until one of them gives
-//! up.
-//!
-//! # Long data
-//!
-//! Broadcasts that members hand on go in pieces, so that all links are busy at once. Of long
-//! reductions each member combines one part. Long blocks of gathers, scatters and all-gathers go
-//! from the member that has them straight to the member that gets them, while short ones share
-//! messages.
+//! The algorithms, how messages are matched, and what long data is divided into are those of the
+//! crate [`doorbell_collectives`], over tagged messages.
 //!
 //! # When something goes wrong
 //!
@@ -86,26 +64,12 @@
 //! The algorithms need little of the messages below, which is the trait [`Links`]. A program with
 //! links of its own makes a group [over](Group::over) those.
 
-mod blocks;
-mod broadcast;
-mod call;
-mod elements;
-mod error;
-mod folds;
+mod control;
 mod group;
 mod joining;
-mod links;
-mod mark;
 mod meeting;
 mod members;
-mod moves;
-mod operation;
-pub mod operators;
-mod run;
-mod tag;
 
-pub use error::GroupError;
+pub use doorbell_collectives::{Failure, GroupError, Links, Operation, operators};
 pub use group::Group;
-pub use links::{Failure, Links};
 pub use members::{LinkError, Members};
-pub use operation::Operation;

@@ -2,7 +2,7 @@
 
 use super::handles::{By, Done, Get};
 use super::place::{EMPTY, Place};
-use crate::atomics::private::Number;
+use crate::atomics::private::Bits;
 use crate::atomics::{Atomic, Change, Kind, Verb};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind};
@@ -129,7 +129,7 @@ impl<T: Atomic> Place<'_, T> {
         let (peer, offset) = self.resolve_number()?;
         let (core, kind, len) = (&self.world.0, T::KIND, size_of::<T>());
         let change = Change { verb, kind };
-        let bits = operands.map(Number::to_bits);
+        let bits = operands.map(Bits::to_bits);
         match (peer.route(shape, len), verb, kind) {
             (Route::Memory(memory), ..) => {
                 let before = change.apply(memory, offset, bits).expect("the place was checked");

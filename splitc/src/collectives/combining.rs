@@ -4,34 +4,37 @@
 //! operator. Processes that pass different ones find it out by that, also if the values have the
 //! same length.
 
-use std::any::type_name;
-use std::hash::{DefaultHasher, Hasher};
-
 use bytes::Bytes;
+use doorbell_collectives::Mark;
 use zerocopy::IntoBytes as _;
 
 use super::begun::{Mixed, Outcome};
-use super::operators;
 use crate::element::Element;
-
-/// How many bytes the mark of a type takes.
-const OF_TYPE: usize = 4;
-
-/// A mark of the type of values.
-fn of_type<T>() -> [u8; OF_TYPE] {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(type_name::<T>().as_bytes());
-    (hasher.finish() as u32).to_le_bytes()
-}
 
 /// Encodes values that are broadcast, gathered or scattered.
 pub(super) fn bytes_of<T: Element>(values: &[T]) -> Bytes {
-    [values.as_bytes(), &of_type::<T>()].concat().into()
+    Mark::of::<T>().put(values.as_bytes())
 }
 
 /// Decodes values that another process gave; an error if they are of another type.
 pub(super) fn values_of<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
-    let bytes = bytes.strip_suffix(&of_type::<T>()).ok_or(Mixed)?;
+    values(marked::<T>(bytes)?)
+}
+
+/// Decodes a single value that another process gave; an error if there is not exactly one of this
+/// type.
+pub(super) fn value_of<T: Element>(bytes: &[u8]) -> Outcome<T> {
+    T::read_from_bytes(marked::<T>(bytes)?).map_err(|_| Mixed)
+}
+
+/// The bytes of values; an error if their mark is that of another type.
+fn marked<T: Element>(bytes: &[u8]) -> Outcome<&[u8]> {
+    let (values, mark) = Mark::peel(bytes).ok_or(Mixed)?;
+    Mark::of::<T>().meet(mark).map(|()| values).map_err(|_| Mixed)
+}
+
+/// The values of bytes that are a whole number of them.
+fn values<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
     let size = size_of::<T>().max(1);
     if !bytes.len().is_multiple_of(size) {
         return Err(Mixed);
@@ -41,18 +44,10 @@ pub(super) fn values_of<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
     Ok(values)
 }
 
-/// Decodes a single value that another process gave; an error if there is not exactly one of this
-/// type.
-pub(super) fn value_of<T: Element>(bytes: &[u8]) -> Outcome<T> {
-    let bytes = bytes.strip_suffix(&of_type::<T>()).ok_or(Mixed)?;
-    T::read_from_bytes(bytes).map_err(|_| Mixed)
-}
-
 /// Encodes values that are to be combined with values of other processes by an operator. Values
 /// that were combined and do not fit together have no bytes at all.
 pub(super) fn to_combine<T: Element, O>(values: &[T], _operator: &O) -> Bytes {
-    let operator = operators::number(type_name::<O>());
-    [values.as_bytes(), &of_type::<T>(), &[operator]].concat().into()
+    Mark::of_operator::<T, O>().put(values.as_bytes())
 }
 
 /// Makes an operator on encoded values, element by element, of one on two values. If the types, the
@@ -62,35 +57,33 @@ pub(super) fn combine<T: Element>(
     mut operator: impl FnMut(T, T) -> T + Send + 'static,
 ) -> impl FnMut(&mut Vec<u8>, &[u8]) + Send + 'static {
     move |left, right| {
-        let combined = split::<T>(left).zip(split::<T>(right));
-        let combined = combined.filter(|((ours, one), (theirs, other))| {
-            let alike = one == other || *one == operators::ANY || *other == operators::ANY;
-            ours.len() == theirs.len() && alike
-        });
-        let Some(((mut ours, one), (theirs, other))) = combined else { return left.clear() };
-        for (one, other) in ours.iter_mut().zip(theirs) {
-            *one = operator(*one, other);
-        }
-        let values = ours.as_bytes();
+        let Ok((values, mark)) = combined_values(left, right, &mut operator) else {
+            return left.clear();
+        };
+        let values = values.as_bytes();
         left[..values.len()].copy_from_slice(values);
-        left[values.len() + OF_TYPE] = one.max(other);
+        left[values.len()..].copy_from_slice(&mark.to_bytes());
     }
 }
 
-/// The values of encoded ones, and the number of their operator; `None` if they are of another type
-/// or do not fit together.
-fn split<T: Element>(bytes: &[u8]) -> Option<(Vec<T>, u8)> {
-    let (&operator, values) = bytes.split_last()?;
-    Some((values_of(values).ok()?, operator))
-}
-
-/// Decodes values that were combined; an error if they did not fit together.
-pub(super) fn combined<T: Element>(bytes: &[u8]) -> Outcome<Vec<T>> {
-    split(bytes).map(|(values, _)| values).ok_or(Mixed)
-}
-
-/// Decodes a single value that was combined; an error if the values did not fit together.
-pub(super) fn combined_one<T: Element>(bytes: &[u8]) -> Outcome<T> {
-    let (_, value) = bytes.split_last().ok_or(Mixed)?;
-    value_of(value)
+/// Combines two rows of encoded values. Returns the result with the mark of both.
+fn combined_values<T: Element>(
+    left: &[u8],
+    right: &[u8],
+    operator: &mut impl FnMut(T, T) -> T,
+) -> Outcome<(Vec<T>, Mark)> {
+    let mut mark = Mark::of::<T>();
+    let mut row = |bytes| {
+        let (row, other) = Mark::peel(bytes).ok_or(Mixed)?;
+        mark.meet(other).map_err(|_| Mixed)?;
+        values::<T>(row)
+    };
+    let (mut ours, theirs) = (row(left)?, row(right)?);
+    if ours.len() != theirs.len() {
+        return Err(Mixed);
+    }
+    for (one, other) in ours.iter_mut().zip(theirs) {
+        *one = operator(*one, other);
+    }
+    Ok((ours, mark))
 }

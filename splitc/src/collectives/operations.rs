@@ -4,9 +4,7 @@ use bytes::Bytes;
 use doorbell_am::group::Group;
 
 use super::begun::{Collective, Outcome};
-use super::combining::{
-    bytes_of, combine, combined, combined_one, to_combine, value_of, values_of,
-};
+use super::combining::{bytes_of, combine, to_combine, value_of, values_of};
 use super::team::Team;
 use crate::element::Element;
 use crate::error::Error;
@@ -161,9 +159,9 @@ macro_rules! collectives {
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<Option<T>> {
-                let part = self.group().reduce(root, to_combine(&[value], &operator), combine(operator));
+                let part = self.group().reduce_bytes(root, to_combine(&[value], &operator), combine(operator));
                 self.collective(async move {
-                    Ok(part.await?.map(|bytes| combined_one(&bytes)).transpose())
+                    Ok(part.await?.map(|bytes| value_of(&bytes)).transpose())
                 })
             }
 
@@ -187,8 +185,8 @@ macro_rules! collectives {
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<T> {
-                let part = self.group().all_reduce(to_combine(&[value], &operator), combine(operator));
-                self.collective(async move { part.await.map(|bytes| combined_one(&bytes)) })
+                let part = self.group().all_reduce_bytes(to_combine(&[value], &operator), combine(operator));
+                self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
             }
 
             /// Combines rows of values of all processes, element by element, as
@@ -199,8 +197,8 @@ macro_rules! collectives {
                 values: &[T],
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<Vec<T>> {
-                let part = self.group().all_reduce(to_combine(values, &operator), combine(operator));
-                self.collective(async move { part.await.map(|bytes| combined(&bytes)) })
+                let part = self.group().all_reduce_bytes(to_combine(values, &operator), combine(operator));
+                self.collective(async move { part.await.map(|bytes| values_of(&bytes)) })
             }
 
             /// Gives each process the values of all processes up to and including itself, combined
@@ -210,8 +208,8 @@ macro_rules! collectives {
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<T> {
-                let part = self.group().scan(to_combine(&[value], &operator), combine(operator));
-                self.collective(async move { part.await.map(|bytes| combined_one(&bytes)) })
+                let part = self.group().scan_bytes(to_combine(&[value], &operator), combine(operator));
+                self.collective(async move { part.await.map(|bytes| value_of(&bytes)) })
             }
 
             /// Gives each process the values of all processes before itself, combined by an
@@ -221,9 +219,9 @@ macro_rules! collectives {
                 value: T,
                 operator: impl FnMut(T, T) -> T + Send + 'static,
             ) -> Collective<Option<T>> {
-                let part = self.group().exclusive_scan(to_combine(&[value], &operator), combine(operator));
+                let part = self.group().exclusive_scan_bytes(to_combine(&[value], &operator), combine(operator));
                 self.collective(async move {
-                    Ok(part.await?.map(|bytes| combined_one(&bytes)).transpose())
+                    Ok(part.await?.map(|bytes| value_of(&bytes)).transpose())
                 })
             }
 

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use doorbell_collectives::Operation;
 
-use crate::group::collective::{Collective, Operation};
+use crate::group::collective::Collective;
 use crate::group::failure::{Cause, Failure};
 use crate::group::team::Team;
 use crate::group::wire::Label;

@@ -1,5 +1,6 @@
 //! Leaving a team in order.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,14 +16,21 @@ use crate::group::wire::LEAVE;
 const FLUSHES_WITHIN: Duration = Duration::from_secs(10);
 
 /// A member's place in a team. When the value is dropped, the member leaves the team.
-pub(in crate::group) struct Membership {
-    pub core: Arc<Core>,
-    pub team: Arc<Team>,
+pub struct Membership {
+    pub(in crate::group) core: Arc<Core>,
+    pub(in crate::group) team: Arc<Team>,
+}
+
+impl fmt::Debug for Membership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rank, size) = (self.team.rank, self.team.size());
+        f.debug_struct("Membership").field("rank", &rank).field("size", &size).finish()
+    }
 }
 
 impl Membership {
-    pub fn new(core: Arc<Core>, team: Arc<Team>) -> Arc<Self> {
-        Arc::new(Self { core, team })
+    pub(in crate::group) fn new(core: Arc<Core>, team: Arc<Team>) -> Self {
+        Self { core, team }
     }
 }
 

@@ -135,13 +135,15 @@ fn an_operator_that_panics_fails_the_collective_for_all() {
     with_members(4, async |groups| {
         let outcomes = spmd(&groups, |group| async move {
             let rank = group.rank();
-            let task =
-                tokio::spawn(group.all_reduce(Bytes::from_static(b"x"), move |left, right| {
+            let task = tokio::spawn(group.all_reduce_bytes(
+                Bytes::from_static(b"x"),
+                move |left, right| {
                     if rank == 2 {
                         std::panic::resume_unwind(Box::new("as it should"));
                     }
                     concat(left, right);
-                }));
+                },
+            ));
             match task.await {
                 Ok(_) if rank != 2 => group.barrier().await,
                 _ => Err(GroupError::GaveUp { rank: 2, whole: 2 }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_am::group::{Group, GroupConfig, GroupError};
+use doorbell_am::group::{Group, GroupConfig, GroupError, operators};
 use doorbell_am::{Bundle, BundleConfig, Name};
 use doorbell_verbs::Nic;
 
@@ -32,17 +32,25 @@ async fn all_operations(group: Group, len: usize) -> Outcome {
         assert_eq!(gathered, (rank == root).then(|| all(2)));
         let parts = (rank == root).then(|| all(3));
         assert_eq!(group.scatter(root, parts).await?, of(rank, 3));
-        let reduced = group.reduce(root, of(rank, 4), concat).await?;
+        let reduced = group.reduce_bytes(root, of(rank, 4), concat).await?;
         assert_eq!(reduced, (rank == root).then(|| joined(0..size, 4).into()));
     }
     assert_eq!(group.all_gather(of(rank, 5)).await?, all(5));
     let parts = (0..size).map(|to| of(rank * size + to, 6)).collect();
     let expected: Vec<_> = (0..size).map(|from| of(from * size + rank, 6)).collect();
     assert_eq!(group.all_to_all(parts).await?, expected);
-    assert_eq!(group.all_reduce(of(rank, 7), concat).await?, joined(0..size, 7));
-    assert_eq!(group.scan(of(rank, 8), concat).await?, joined(0..rank + 1, 8));
-    let before = group.exclusive_scan(of(rank, 9), concat).await?;
+    assert_eq!(group.all_reduce_bytes(of(rank, 7), concat).await?, joined(0..size, 7));
+    assert_eq!(group.scan_bytes(of(rank, 8), concat).await?, joined(0..rank + 1, 8));
+    let before = group.exclusive_scan_bytes(of(rank, 9), concat).await?;
     assert_eq!(before, (rank > 0).then(|| joined(0..rank, 9).into()));
+    let words = |of: usize| vec![of as u64; len / 8];
+    let sum = |upto: usize| vec![(0..upto as u64).sum::<u64>(); len / 8];
+    let at_root = group.reduce(size - 1, words(rank), operators::sum).await?;
+    assert_eq!(at_root, (rank == size - 1).then(|| sum(size)));
+    assert_eq!(group.all_reduce(words(rank), |one, other| one + other).await?, sum(size));
+    assert_eq!(group.scan(words(rank), operators::sum).await?, sum(rank + 1));
+    let before = group.exclusive_scan(words(rank), operators::sum).await?;
+    assert_eq!(before, (rank > 0).then(|| sum(rank)));
     group.barrier().await
 }
 
@@ -161,6 +169,28 @@ fn members_agree_on_numbers_or_learn_which_of_them_differ() {
 }
 
 #[test]
+fn members_that_give_other_elements_or_name_another_operator_are_told_so() {
+    for (at, text) in [(0, "another type"), (1, "`sum`"), (2, "bytes, and this member expects")] {
+        with_members(3, async |groups| {
+            let outcomes = spmd(&groups, move |group| async move {
+                let odd = group.rank() == 1;
+                match (at, odd) {
+                    (0, true) => group.all_reduce(vec![1_f64], operators::sum).await.map(drop),
+                    (1, true) => group.all_reduce(vec![1_u64], operators::max).await.map(drop),
+                    (2, true) => group.all_reduce(vec![1_u64; 2], operators::sum).await.map(drop),
+                    _ => group.all_reduce(vec![1_u64], operators::sum).await.map(drop),
+                }
+            });
+            for outcome in outcomes.await {
+                let why @ Err(GroupError::Unlike { .. }) = outcome else { panic!("{outcome:?}") };
+                let why = why.expect_err("they differ").to_string();
+                assert!(why.starts_with("member ") && why.contains(text), "{why}");
+            }
+        });
+    }
+}
+
+#[test]
 fn a_member_in_an_agreement_does_not_meet_one_in_an_all_reduce() {
     with_members(2, async |groups| {
         let outcomes = spmd(&groups, |group| async move {
@@ -169,7 +199,7 @@ fn a_member_in_an_agreement_does_not_meet_one_in_an_all_reduce() {
                 // What an agreement on one number sends: the lengths are even, and least and most.
                 _ => {
                     let forged = [&[0][..], &7u64.to_be_bytes(), &7u64.to_be_bytes()].concat();
-                    group.all_reduce(forged.into(), |_, _| ()).await.map(drop)
+                    group.all_reduce_bytes(forged.into(), |_, _| ()).await.map(drop)
                 }
             }
         });

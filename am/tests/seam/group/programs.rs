@@ -87,20 +87,20 @@ fn begin(team: &Team, draw: &mut Draw) -> Going {
             Box::pin(async move { is(going.await?, all()) })
         }
         6 => {
-            let going = group.reduce(root, own, concat);
+            let going = group.reduce_bytes(root, own, concat);
             let expected = move || (rank == root).then(|| Bytes::from(all().concat()));
             Box::pin(async move { is(going.await?, expected()) })
         }
         7 => {
-            let going = group.all_reduce(own, concat);
+            let going = group.all_reduce_bytes(own, concat);
             Box::pin(async move { is(going.await?, all().concat()) })
         }
         8 => {
-            let going = group.scan(own, concat);
+            let going = group.scan_bytes(own, concat);
             Box::pin(async move { is(going.await?, all()[..=rank].concat()) })
         }
         _ => {
-            let going = group.exclusive_scan(own, concat);
+            let going = group.exclusive_scan_bytes(own, concat);
             let expected = move || (rank > 0).then(|| Bytes::from(all()[..rank].concat()));
             Box::pin(async move { is(going.await?, expected()) })
         }

@@ -45,7 +45,7 @@ async fn other_rooted_collectives_with_different_roots_fail() {
                 Operation::Reduce => group.reduce(root, vec![1], ADD).await.map(drop),
                 Operation::Gather => group.gather(root, Bytes::new()).await.map(drop),
                 _ => {
-                    let parts = if group.rank() == root { vec![Bytes::new(); 3] } else { vec![] };
+                    let parts = (group.rank() == root).then(|| vec![Bytes::new(); 3]);
                     group.scatter(root, parts).await.map(drop)
                 }
             };

@@ -1,11 +1,11 @@
 //! Collectives of groups, compared with what they should give, over every kind of link.
 
 mod agreement;
-mod channels;
 mod devices;
 mod fabric;
 mod killed;
 mod leaving;
 mod members;
+#[path = "../../../../collectives/tests/seam/program.rs"]
 mod program;
 mod wrong;

@@ -51,7 +51,7 @@ async fn wrong_arguments_are_errors_and_nothing_is_sent() {
         assert!(matches!(wrong, GroupError::NoMember { rank: 3, size: 3, .. }), "{wrong}");
         let wrong = group.all_to_all(vec![Bytes::new(); 2]).await.expect_err("one is missing");
         assert!(matches!(wrong, GroupError::Parts { found: 2, size: 3, .. }), "{wrong}");
-        let wrong = group.scatter(group.rank(), Vec::new()).await.expect_err("all are missing");
+        let wrong = group.scatter(group.rank(), None).await.expect_err("all are missing");
         assert!(matches!(wrong, GroupError::Parts { found: 0, size: 3, .. }), "{wrong}");
         let own = group.rank();
         let wrong = group.send(own, 0, Bytes::new()).await.expect_err("it is the member itself");

@@ -145,7 +145,7 @@ async fn call<L: Links>(
         "Allgather" => of_all(&group.all_gather(body.clone()).await?),
         "Gather" => group.gather(root, body.clone()).await?.is_none_or(|all| of_all(&all)),
         "Scatter" => {
-            let parts = if is_root { parts.clone() } else { Vec::new() };
+            let parts = is_root.then(|| parts.clone());
             data.is_of(root, &group.scatter(root, parts).await?, whole)
         }
         "Alltoall" => of_all(&group.all_to_all(parts.clone()).await?),

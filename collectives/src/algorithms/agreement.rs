@@ -1,58 +1,35 @@
 //! Agreements of the members: whether all of them pass the same numbers.
 
-use std::future::Future;
-
 use bytes::Bytes;
 
-use super::collective::{Collective, Operation};
-use super::collectives::folds;
-use super::error::GroupError;
-use super::handle::Group;
+use super::folds;
+use crate::communicator::Rounds;
+use crate::elements::Whole;
 
-impl Group {
-    /// Compares numbers that all members pass. Returns the position of the first number that is not
-    /// the same at all members, or `None` if all are; lists of different lengths differ where the
-    /// shortest ends.
-    ///
-    /// An agreement is a collective of its own kind, for libraries that rest on what members have
-    /// agreed about: a member in an agreement does not meet a member in an
-    /// [`all_reduce`](Self::all_reduce), whatever that computes.
-    ///
-    /// ```
-    /// # use doorbell_am::group::{Group, GroupError};
-    /// async fn is_same_everywhere(group: &Group, version: u64) -> Result<bool, GroupError> {
-    ///     Ok(group.agree(&[version]).await?.is_none())
-    /// }
-    /// ```
-    pub fn agree(
-        &self,
-        numbers: &[u64],
-    ) -> impl Future<Output = Result<Option<usize>, GroupError>> + Send + use<> {
-        let own = Extremes::of(numbers).to_bytes();
-        let run = self.begin(Collective::of(Operation::Agree));
-        async move {
-            let run = run?;
-            let mut combine = |left: &mut Vec<u8>, right: &[u8]| {
-                let both = Extremes::from_bytes(left).with(Extremes::from_bytes(right));
-                *left = both.to_bytes().into();
-            };
-            let result = folds::all_reduce(&run, own, &mut combine).await;
-            Ok(Extremes::from_bytes(&run.done(result)?).differ())
-        }
-    }
+/// Compares numbers that all members pass. Returns the position of the first number that is not
+/// the same at all members, or `None` if all are; lists of different lengths differ where the
+/// shortest ends.
+pub async fn agree<R: Rounds>(rounds: &R, own: Extremes) -> Result<Option<usize>, R::Failure> {
+    let mut combine = Whole(|left: &mut Vec<u8>, right: &[u8]| {
+        let both = Extremes::from_bytes(left).with(Extremes::from_bytes(right));
+        *left = both.to_bytes().into();
+    });
+    let all = folds::all_reduce(rounds, own.to_bytes(), &mut combine).await?;
+    Ok(Extremes::from_bytes(&all).differ())
 }
 
 /// The least and the greatest that any of some members has passed, of each number that all of them
 /// have passed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Extremes {
+pub struct Extremes {
     numbers: Vec<[u64; 2]>,
     /// True if the members have not all passed equally many numbers.
     uneven: bool,
 }
 
 impl Extremes {
-    fn of(numbers: &[u64]) -> Self {
+    /// The extremes of the numbers of one member.
+    pub fn of(numbers: &[u64]) -> Self {
         Self { numbers: numbers.iter().map(|&number| [number; 2]).collect(), uneven: false }
     }
 
@@ -77,8 +54,8 @@ impl Extremes {
         [u8::from(self.uneven)].into_iter().chain(numbers).collect()
     }
 
-    /// Decodes the least and greatest numbers that a member sent. Bytes that no member of this version has sent count as numbers that
-    /// differ.
+    /// Decodes the least and greatest numbers that a member sent. Bytes that no member of this
+    /// version has sent count as numbers that differ.
     fn from_bytes(bytes: &[u8]) -> Self {
         let different = Self { numbers: Vec::new(), uneven: true };
         let Some((&uneven, rest)) = bytes.split_first() else { return different };

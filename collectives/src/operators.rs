@@ -1,20 +1,57 @@
-//! Operators for [`reduce`](super::Group::reduce) and [`all_reduce`](super::Group::all_reduce).
+//! Operators for [`reduce`](crate::Group::reduce) and [`all_reduce`](crate::Group::all_reduce).
 //!
 //! Any associative function of two values is an operator. The functions of this module are for
 //! numbers, and members that combine by different ones of them are told so. What a function or a
 //! closure of the program's own computes nobody can tell, so it counts as the same as any.
 //!
 //! ```
-//! use doorbell_messages::collectives::{Group, GroupError, operators};
+//! use doorbell_collectives::{Communicator, Group, operators};
 //!
-//! async fn largest(group: &Group, own: f64) -> Result<f64, GroupError> {
+//! async fn largest<C: Communicator>(group: &Group<C>, own: f64) -> Result<f64, C::Error> {
 //!     Ok(group.all_reduce(vec![own], operators::max).await?[0])
 //! }
 //! ```
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::mark::Operator;
+/// An operator whose name members tell each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Operator {
+    /// The sum of two numbers, [`sum`].
+    Sum = 1,
+    /// The lesser of two numbers, [`min`].
+    Min,
+    /// The greater of two numbers, [`max`].
+    Max,
+    /// The bits that both integers have, [`and`].
+    And,
+    /// The bits that either integer has, [`or`].
+    Or,
+    /// The bits that one of the integers has, [`xor`].
+    Xor,
+}
+
+impl Operator {
+    /// The operators in the order of their numbers, which begin with one.
+    const ALL: [Self; 6] = [Self::Sum, Self::Min, Self::Max, Self::And, Self::Or, Self::Xor];
+
+    /// Returns the name of the function that is the operator.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Xor => "xor",
+        }
+    }
+
+    pub(crate) fn at(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
 
 /// A number that the operators of this module combine. The trait is implemented for the integers
 /// and floating-point numbers of up to 64 bits alone, and [`Integer`] for the integers.

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// Links between the members of a group, over which collectives run. [`Members`](super::Members)
-/// are links by tagged messages; a program may have others, over sockets, say.
+/// Links between the members of a group, over which collectives run: over sockets or channels, say,
+/// or over tagged messages, as those of the crate `doorbell-messages`.
 ///
 /// Messages from one member to another that match the same receive are received in the order in
-/// which the futures of their sends were first polled. A send may wait until the message is received. No collective sends a
-/// message that the receiver does not receive, whatever else the receiver waits for, and members
-/// that send to each other receive at the same time. So links need no buffers of their own.
+/// which the futures of their sends were first polled. A send may wait until the message is
+/// received. No collective sends a message that the receiver does not receive, whatever else the
+/// receiver waits for, and members that send to each other receive at the same time. So links need
+/// no buffers of their own.
+///
+/// The highest bit of a tag is zero. Links that send messages of their own, about the group itself,
+/// tell them by that bit.
 pub trait Links: Send + Sync + 'static {
     /// The error of a message that can't be sent or received.
     type Error: std::error::Error + Send + Sync + 'static;

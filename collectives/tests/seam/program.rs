@@ -1,7 +1,8 @@
-//! A program that runs every collective, and compares what each gives with a model.
+//! A program that runs every collective, and compares what each gives with a model. The tests of
+//! crates that carry collectives run the program, too.
 
 use bytes::Bytes;
-use doorbell_messages::collectives::{Group, Links};
+use doorbell_collectives::{Communicator, Group, Linked, Links};
 
 /// The lengths in bytes that the members give, around those from which other algorithms are used.
 pub const LENGTHS: [usize; 8] = [0, 8, 1000, 4096, 16_384, 40_000, 70_000, 100_000];
@@ -19,16 +20,17 @@ fn part(from: usize, to: usize, number: u64, len: usize) -> Bytes {
 }
 
 /// Runs all collectives, and messages between neighbours.
-pub async fn all<L: Links>(group: &Group<L>, len: usize) {
+pub async fn all<L: Links>(group: &Group<Linked<L>>, len: usize) {
     collectives(group, len).await;
     neighbours(group, len).await;
     by_tags(group, len).await;
 }
 
 /// Runs all collectives with `len` bytes for each member, each with every root.
-pub async fn collectives<L: Links>(group: &Group<L>, len: usize) {
+pub async fn collectives<C: Communicator>(group: &Group<C>, len: usize) {
     let (rank, size) = (group.rank(), group.size());
     group.barrier().await.expect("all members are there");
+    group.fence().await.expect("all members are there");
     for root in 0..size {
         rooted(group, root, len).await;
     }
@@ -43,9 +45,11 @@ pub async fn collectives<L: Links>(group: &Group<L>, len: usize) {
     let came = group.all_to_all(parts).await.expect("all send to all");
     assert!(came.iter().enumerate().all(|(from, came)| *came == part(from, rank, number, len)));
     reductions(group, len).await;
+    scans(group, len).await;
+    appended(group, len).await;
 }
 
-async fn rooted<L: Links>(group: &Group<L>, root: usize, len: usize) {
+async fn rooted<C: Communicator>(group: &Group<C>, root: usize, len: usize) {
     let (rank, size, number) = (group.rank(), group.size(), root as u64);
     let own = given(rank, number, len);
     let bytes = group.broadcast(root, own.clone()).await.expect("the root broadcasts");
@@ -59,8 +63,8 @@ async fn rooted<L: Links>(group: &Group<L>, root: usize, len: usize) {
         false => assert!(gathered.is_none()),
     }
     let parts = match rank == root {
-        true => (0..size).map(|to| part(root, to, number, len)).collect(),
-        false => Vec::new(),
+        true => Some((0..size).map(|to| part(root, to, number, len)).collect()),
+        false => None,
     };
     let came = group.scatter(root, parts).await.expect("the root scatters");
     assert!(came == part(root, rank, number, len), "a scatter from {root} of {size}");
@@ -78,7 +82,7 @@ fn ends(left: u64, right: u64) -> u64 {
     left & 0xFFFF_FFFF | right & !0xFFFF_FFFF
 }
 
-async fn reductions<L: Links>(group: &Group<L>, len: usize) {
+async fn reductions<C: Communicator>(group: &Group<C>, len: usize) {
     let (rank, size) = (group.rank(), group.size());
     let add = |left: f64, right: f64| left + right;
     let sums = group.all_reduce(numbers(rank, len), add).await.expect("all add");
@@ -100,7 +104,37 @@ async fn reductions<L: Links>(group: &Group<L>, len: usize) {
     }
 }
 
-pub async fn neighbours<L: Links>(group: &Group<L>, len: usize) {
+async fn scans<C: Communicator>(group: &Group<C>, len: usize) {
+    let (rank, size) = (group.rank(), group.size());
+    let words = |of: usize| vec![of as u64 | (of as u64) << 32; len / 8];
+    let up_to = |last: usize| vec![(last as u64) << 32; len / 8];
+    let all = group.scan(words(rank), ends).await.expect("all scan");
+    assert_eq!(all, up_to(rank), "{size} members, {len} bytes");
+    let before = group.exclusive_scan(words(rank), ends).await.expect("all scan");
+    assert_eq!(before, rank.checked_sub(1).map(up_to), "{size} members, {len} bytes");
+    assert_eq!(group.agree(&[7, len as u64]).await.expect("all agree"), None);
+    let differs = (size > 1).then_some(1);
+    assert_eq!(group.agree(&[7, rank as u64]).await.expect("all agree"), differs);
+}
+
+/// Combines bytes of different lengths by appending them.
+async fn appended<C: Communicator>(group: &Group<C>, len: usize) {
+    let (rank, size) = (group.rank(), group.size());
+    let append = |left: &mut Vec<u8>, right: &[u8]| left.extend_from_slice(right);
+    let own = |number| part(rank, rank, number, len);
+    let joined = |upto: usize, number| -> Vec<u8> {
+        (0..upto).flat_map(|of| part(of, of, number, len)).collect()
+    };
+    assert!(group.all_reduce_bytes(own(1), append).await.expect("all append") == joined(size, 1));
+    assert!(group.scan_bytes(own(2), append).await.expect("all append") == joined(rank + 1, 2));
+    let before = group.exclusive_scan_bytes(own(3), append).await.expect("all append");
+    assert!(before.as_deref() == (rank > 0).then(|| joined(rank, 3)).as_deref());
+    let root = size / 2;
+    let at_root = group.reduce_bytes(root, own(4), append).await.expect("all append");
+    assert!(at_root.as_deref() == (rank == root).then(|| joined(size, 4)).as_deref());
+}
+
+pub async fn neighbours<L: Links>(group: &Group<Linked<L>>, len: usize) {
     let (rank, size) = (group.rank(), group.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
     let came = group.send_receive(next, last, 7, part(rank, next, 1, len)).await;
@@ -113,7 +147,7 @@ pub async fn neighbours<L: Links>(group: &Group<L>, len: usize) {
 }
 
 /// Sends messages by several tags, and receives them in another order.
-async fn by_tags<L: Links>(group: &Group<L>, len: usize) {
+async fn by_tags<L: Links>(group: &Group<Linked<L>>, len: usize) {
     let (rank, size) = (group.rank(), group.size());
     if rank + 1 == size && size > 1 {
         let sends = (0..10).map(|tag| group.send(0, tag, part(rank, 0, tag.into(), len)));

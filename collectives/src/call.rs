@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use super::operation::Operation;
+use crate::operation::Operation;
 
 /// How many calls a member remembers, to say which one of them another member has made otherwise.
 const REMEMBERED: usize = 16;
@@ -11,6 +11,7 @@ const REMEMBERED: usize = 16;
 /// A collective as a member has called it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
+    /// The kind of the collective.
     pub operation: Operation,
     /// The rank of the root, if the collective has one.
     pub root: Option<usize>,
@@ -19,6 +20,18 @@ pub struct Call {
     /// A digest of the type of the elements, which members that meet nobody in this collective find
     /// out to differ in later ones.
     pub of_type: u32,
+}
+
+impl Call {
+    /// The call of a collective without a root and without elements.
+    pub const fn of(operation: Operation) -> Self {
+        Self { operation, root: None, element: None, of_type: 0 }
+    }
+
+    /// The call of a collective that has a root, and no elements.
+    pub const fn at(operation: Operation, root: usize) -> Self {
+        Self { root: Some(root), ..Self::of(operation) }
+    }
 }
 
 /// The root and the elements of a call, in the 24 bits that messages have for them: 16 for the

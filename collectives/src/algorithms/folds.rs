@@ -6,14 +6,11 @@
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use doorbell_am::schedule::{Exchange, Step, Tree, doubling, pairwise};
 use futures_util::future::try_join_all;
 
-use super::elements::Combine;
-use super::error::GroupError;
-use super::links::Links;
-use super::mark::{Differ, Mark};
-use super::run::Run;
+use crate::communicator::{Fault, Rounds};
+use crate::elements::Combine;
+use crate::schedule::{Exchange, Prefix, Step, Tree, doubling, pairwise, prefix};
 
 /// The length from which each member combines a part of the data for all.
 const LONG: usize = 32 << 10;
@@ -30,68 +27,71 @@ const RESULTS: u32 = 512;
 const MARKS: u32 = 768;
 
 /// Combines what all members have, and gives the result to the root. The others get `None`.
-pub async fn reduce<L: Links>(
-    run: &Run<L>,
+pub async fn reduce<R: Rounds>(
+    rounds: &R,
     root: usize,
     own: Bytes,
     operator: &mut impl Combine,
-) -> Result<Option<Bytes>, GroupError> {
-    match own.len() >= LONG && run.size() > 2 {
-        true => reduce_in_parts(run, root, own, operator).await,
-        false => reduce_by_tree(run, root, own, operator).await,
+) -> Result<Option<Bytes>, R::Failure> {
+    match operator.element() {
+        Some(element) if R::DIVIDES && own.len() >= LONG && rounds.size() > 2 => {
+            Box::pin(reduce_in_parts(rounds, root, own, operator, element)).await
+        }
+        _ => reduce_by_tree(rounds, root, own, operator).await,
     }
 }
 
 /// Combines along a tree whose root is the member of rank 0, since only then each subtree is in the
 /// order of ranks. If another member is the root of the reduction, one more message brings it the
 /// result.
-async fn reduce_by_tree<L: Links>(
-    run: &Run<L>,
+async fn reduce_by_tree<R: Rounds>(
+    rounds: &R,
     root: usize,
     own: Bytes,
     operator: &mut impl Combine,
-) -> Result<Option<Bytes>, GroupError> {
-    let (tree, mut value) = (Tree::new(run.rank(), 0, run.size()), own);
+) -> Result<Option<Bytes>, R::Failure> {
+    let (tree, mut value) = (Tree::new(rounds.rank(), 0, rounds.size()), own);
     for child in tree.children() {
-        let came = run.receive(child.rank, TREE).await?;
-        let right = fitting(run, child.rank, operator, &value, came)?;
+        let came = rounds.receive(child.rank, TREE).await?;
+        let right = fitting(rounds, child.rank, operator, &value, came)?;
         value = operator.combined(value, right);
     }
     if let Some(parent) = tree.parent() {
-        run.send(parent, TREE, operator.mark().put(&value)).await?;
+        rounds.send(parent, TREE, operator.put(&value)).await?;
     }
-    match (run.rank(), root) {
+    match (rounds.rank(), root) {
         (0, 0) => Ok(Some(value)),
         (0, root) => {
-            run.send(root, TO_ROOT, operator.mark().put(&value)).await?;
+            rounds.send(root, TO_ROOT, operator.put(&value)).await?;
             Ok(None)
         }
         (rank, root) if rank == root => {
-            let came = run.receive(0, TO_ROOT).await?;
-            fitting(run, 0, operator, &value, came).map(Some)
+            let came = rounds.receive(0, TO_ROOT).await?;
+            fitting(rounds, 0, operator, &value, came).map(Some)
         }
         _ => Ok(None),
     }
 }
 
 /// Has each member combine one part, and brings the parts to the root.
-async fn reduce_in_parts<L: Links>(
-    run: &Run<L>,
+async fn reduce_in_parts<R: Rounds>(
+    rounds: &R,
     root: usize,
     own: Bytes,
     operator: &mut impl Combine,
-) -> Result<Option<Bytes>, GroupError> {
-    let (len, size, element) = (own.len(), run.size(), operator.element());
-    let part = part_of_all(run, own, operator).await?;
-    if run.rank() != root {
-        return run.send(root, RESULTS, part).await.map(|()| None);
+    element: usize,
+) -> Result<Option<Bytes>, R::Failure> {
+    let (len, size) = (own.len(), rounds.size());
+    let part = part_of_all(rounds, own, operator, element).await?;
+    if rounds.rank() != root {
+        return rounds.send(root, RESULTS, part).await.map(|()| None);
     }
     let parts = try_join_all((0..size).map(|rank| {
         let (part, len) = (part.clone(), part_of(len, rank, size, element).len());
         async move {
-            match rank == run.rank() {
+            match rank == rounds.rank() {
                 true => Ok(part),
-                false => of_length(run, rank, len, run.receive(rank, RESULTS).await?),
+                false => of_length(rounds, rank, len, rounds.receive(rank, RESULTS).await?),
             }
         }
     }));
@@ -99,43 +99,45 @@ async fn reduce_in_parts<L: Links>(
 }
 
 /// Combines what all members have, and gives the result to every member.
-pub async fn all_reduce<L: Links>(
-    run: &Run<L>,
+pub async fn all_reduce<R: Rounds>(
+    rounds: &R,
     own: Bytes,
     operator: &mut impl Combine,
-) -> Result<Bytes, GroupError> {
-    match own.len() >= LONG && run.size() > 1 {
-        true => all_reduce_in_parts(run, own, operator).await,
-        false => all_reduce_whole(run, own, operator).await,
+) -> Result<Bytes, R::Failure> {
+    match operator.element() {
+        Some(element) if R::DIVIDES && own.len() >= LONG && rounds.size() > 1 => {
+            Box::pin(all_reduce_in_parts(rounds, own, operator, element)).await
+        }
+        _ => all_reduce_whole(rounds, own, operator).await,
     }
 }
 
 /// Combines by recursive doubling.
-async fn all_reduce_whole<L: Links>(
-    run: &Run<L>,
+async fn all_reduce_whole<R: Rounds>(
+    rounds: &R,
     own: Bytes,
     operator: &mut impl Combine,
-) -> Result<Bytes, GroupError> {
+) -> Result<Bytes, R::Failure> {
     let mut value = own;
-    for (round, step) in doubling(run.rank(), run.size()) {
+    for (round, step) in doubling(rounds.rank(), rounds.size()) {
         value = match step {
             Step::Give { to } => {
-                run.send(to, round, operator.mark().put(&value)).await?;
+                rounds.send(to, round, operator.put(&value)).await?;
                 value
             }
             Step::Adopt { from } => {
-                let came = run.receive(from, round).await?;
-                fitting(run, from, operator, &value, came)?
+                let came = rounds.receive(from, round).await?;
+                fitting(rounds, from, operator, &value, came)?
             }
             Step::Fold { from } => {
-                let came = run.receive(from, round).await?;
-                let left = fitting(run, from, operator, &value, came)?;
+                let came = rounds.receive(from, round).await?;
+                let left = fitting(rounds, from, operator, &value, came)?;
                 operator.combined(left, value)
             }
             Step::Swap { with, left } => {
                 let exchange = Exchange { round, to: with, from: with };
-                let came = run.exchange(exchange, operator.mark().put(&value)).await?;
-                let other = fitting(run, with, operator, &value, came)?;
+                let came = rounds.exchange(exchange, operator.put(&value)).await?;
+                let other = fitting(rounds, with, operator, &value, came)?;
                 match left {
                     true => operator.combined(other, value),
                     false => operator.combined(value, other),
@@ -147,40 +149,73 @@ async fn all_reduce_whole<L: Links>(
 }
 
 /// Has each member combine one part, and brings the parts to all.
-async fn all_reduce_in_parts<L: Links>(
-    run: &Run<L>,
+async fn all_reduce_in_parts<R: Rounds>(
+    rounds: &R,
     own: Bytes,
     operator: &mut impl Combine,
-) -> Result<Bytes, GroupError> {
-    let (len, rank, size) = (own.len(), run.rank(), run.size());
+    element: usize,
+) -> Result<Bytes, R::Failure> {
+    let (len, rank, size) = (own.len(), rounds.rank(), rounds.size());
     let mut parts = vec![Bytes::new(); size];
-    parts[rank] = part_of_all(run, own, operator).await?;
+    parts[rank] = part_of_all(rounds, own, operator, element).await?;
     for exchange in pairwise(rank, size) {
         let exchange = Exchange { round: RESULTS + exchange.round, ..exchange };
-        let came = run.exchange(exchange, parts[rank].clone()).await?;
-        let expected = part_of(len, exchange.from, size, operator.element()).len();
-        parts[exchange.from] = of_length(run, exchange.from, expected, came)?;
+        let came = rounds.exchange(exchange, parts[rank].clone()).await?;
+        let expected = part_of(len, exchange.from, size, element).len();
+        parts[exchange.from] = of_length(rounds, exchange.from, expected, came)?;
     }
     Ok(joined(len, &parts))
 }
 
-/// Combines this member's part of what all members have.
-async fn part_of_all<L: Links>(
-    run: &Run<L>,
+/// Combines what the members up to this one have, with this member's own value and without: the
+/// results of an inclusive and of an exclusive scan. The latter is `None` at the member of rank 0.
+pub async fn scan<R: Rounds>(
+    rounds: &R,
     own: Bytes,
     operator: &mut impl Combine,
-) -> Result<Bytes, GroupError> {
-    let (rank, size) = (run.rank(), run.size());
-    let element = operator.element();
+) -> Result<(Bytes, Option<Bytes>), R::Failure> {
+    let (mut with, mut without): (Bytes, Option<Bytes>) = (own, None);
+    for Prefix { round, to, from } in prefix(rounds.rank(), rounds.size()) {
+        let came = match (to, from) {
+            (Some(to), Some(from)) => {
+                let exchange = Exchange { round, to, from };
+                Some((from, rounds.exchange(exchange, operator.put(&with)).await?))
+            }
+            (Some(to), None) => {
+                rounds.send(to, round, operator.put(&with)).await?;
+                None
+            }
+            (None, Some(from)) => Some((from, rounds.receive(from, round).await?)),
+            (None, None) => None,
+        };
+        let Some((from, came)) = came else { continue };
+        let left = fitting(rounds, from, operator, &with, came)?;
+        without = Some(match without {
+            Some(without) => operator.combined(left.clone(), without),
+            None => left.clone(),
+        });
+        with = operator.combined(left, with);
+    }
+    Ok((with, without))
+}
+
+/// Combines this member's part of what all members have.
+async fn part_of_all<R: Rounds>(
+    rounds: &R,
+    own: Bytes,
+    operator: &mut impl Combine,
+    element: usize,
+) -> Result<Bytes, R::Failure> {
+    let (rank, size) = (rounds.rank(), rounds.size());
     let part = |of| own.slice(part_of(own.len(), of, size, element));
     let mut parts = vec![Bytes::new(); size];
     parts[rank] = part(rank);
     for exchange in pairwise(rank, size) {
         // Parts are sent as they lie, without a mark of their own.
         let Exchange { round, to, from } = exchange;
-        let [mark, came] = [MARKS, PARTS].map(|first| run.receive(from, first + round));
-        let send_mark = run.send(to, MARKS + round, operator.mark().put(&[]));
-        let send_part = run.send(to, PARTS + round, part(to));
+        let [mark, came] = [MARKS, PARTS].map(|first| rounds.receive(from, first + round));
+        let send_mark = rounds.send(to, MARKS + round, operator.put(&Bytes::new()));
+        let send_part = rounds.send(to, PARTS + round, part(to));
         // One behind the other, since links may do nothing until a future is polled, and both
         // receives match both messages.
         let receives = async { Ok((mark.await?, came.await?)) };
@@ -189,8 +224,8 @@ async fn part_of_all<L: Links>(
             send_part.await
         };
         let ((mark, came), ()) = tokio::try_join!(receives, sends)?;
-        fitting(run, from, operator, &Bytes::new(), mark)?;
-        parts[from] = of_length(run, from, parts[rank].len(), came)?;
+        fitting(rounds, from, operator, &Bytes::new(), mark)?;
+        parts[from] = of_length(rounds, from, parts[rank].len(), came)?;
     }
     let combined = parts.into_iter().reduce(|left, right| operator.combined(left, right));
     Ok(combined.unwrap_or_default())
@@ -212,32 +247,27 @@ fn joined(len: usize, parts: &[Bytes]) -> Bytes {
     whole.freeze()
 }
 
-/// Takes the mark off what came from a member, and checks that the elements are of the same type as
-/// the own value, as many, and combined by the same operator.
-fn fitting<L: Links>(
-    run: &Run<L>,
+/// Takes the value out of what came from a member, which is to be combined with the own value.
+fn fitting<R: Rounds>(
+    rounds: &R,
     from: usize,
     operator: &mut impl Combine,
     own: &Bytes,
     came: Bytes,
-) -> Result<Bytes, GroupError> {
-    let (came, mark) = Mark::split(came).ok_or_else(|| run.malformed(from))?;
-    match operator.mark().meet(mark) {
-        Ok(()) => of_length(run, from, own.len(), came),
-        Err(Differ::Types) => Err(run.types(from, operator.type_name())),
-        Err(Differ::Operators { here, there }) => Err(run.operators(from, here, there)),
-    }
+) -> Result<Bytes, R::Failure> {
+    operator.take(own, came).map_err(|fault| rounds.failure(from, fault))
 }
 
-fn of_length<L: Links>(
-    run: &Run<L>,
+fn of_length<R: Rounds>(
+    rounds: &R,
     from: usize,
     expected: usize,
     came: Bytes,
-) -> Result<Bytes, GroupError> {
-    match came.len() == expected {
+) -> Result<Bytes, R::Failure> {
+    let found = came.len();
+    match found == expected {
         true => Ok(came),
-        false => Err(run.lengths(from, came.len(), expected)),
+        false => Err(rounds.failure(from, Fault::Lengths { found, expected })),
     }
 }
 

@@ -20,14 +20,6 @@ pub enum Block {
 const MARK: u64 = 1 << 63;
 
 impl Block {
-    /// Returns the block of some bytes: themselves, or if they are many, their length.
-    pub fn of(bytes: &Bytes) -> Self {
-        match bytes.len() >= APART {
-            true => Self::Apart(bytes.len()),
-            false => Self::Here(bytes.clone()),
-        }
-    }
-
     fn word(&self) -> u64 {
         match self {
             Self::Here(bytes) => bytes.len() as u64,
@@ -45,7 +37,13 @@ impl Block {
 
 /// Packs blocks into one message: first the lengths of all blocks, eight bytes each, then the bytes
 /// of those that are here.
-pub fn pack(blocks: &[Block]) -> Bytes {
+///
+/// A single block is the message itself, without a copy, unless blocks may come by themselves: then
+/// `with_apart` is true.
+pub fn pack(blocks: &[Block], with_apart: bool) -> Bytes {
+    if let ([Block::Here(bytes)], false) = (blocks, with_apart) {
+        return bytes.clone();
+    }
     let len: usize = blocks.iter().map(|block| 8 + block.bytes().len()).sum();
     let mut message = BytesMut::with_capacity(len);
     for block in blocks {
@@ -55,9 +53,12 @@ pub fn pack(blocks: &[Block]) -> Bytes {
     message.freeze()
 }
 
-/// Unpacks a message of `count` blocks. Returns `None` if the message has fewer blocks, or further
-/// bytes.
-pub fn unpack(mut message: Bytes, count: usize) -> Option<Vec<Block>> {
+/// Unpacks a message of `count` blocks, as [`pack`] makes it. Returns `None` if the message has
+/// fewer blocks, or further bytes, or a block that comes by itself although none may.
+pub fn unpack(mut message: Bytes, count: usize, with_apart: bool) -> Option<Vec<Block>> {
+    if (count, with_apart) == (1, false) {
+        return Some(vec![Block::Here(message)]);
+    }
     let lengths = 8_usize.checked_mul(count).filter(|len| *len <= message.len())?;
     let lengths = message.split_to(lengths);
     let mut blocks = Vec::with_capacity(count);
@@ -67,7 +68,8 @@ pub fn unpack(mut message: Bytes, count: usize) -> Option<Vec<Block>> {
         blocks.push(match word & MARK {
             0 if len > message.len() => return None,
             0 => Block::Here(message.split_to(len)),
-            _ => Block::Apart(len),
+            _ if with_apart => Block::Apart(len),
+            _ => return None,
         });
     }
     message.is_empty().then_some(blocks)
@@ -80,22 +82,31 @@ mod tests {
     #[test]
     fn blocks_of_any_lengths_come_out_as_they_went_in() {
         for count in 0..5 {
-            let bytes = |at| Bytes::from(vec![at as u8; at * APART / 3]);
-            let blocks: Vec<_> = (0..count).map(|at| Block::of(&bytes(at))).collect();
-            assert_eq!(unpack(pack(&blocks), count), Some(blocks), "{count} blocks");
+            let here = |at| Block::Here(Bytes::from(vec![at as u8; 3 * at]));
+            let apart = |at| if at % 2 == 1 { Block::Apart(at << 20) } else { here(at) };
+            let blocks: Vec<_> = (0..count).map(apart).collect();
+            assert_eq!(unpack(pack(&blocks, true), count, true), Some(blocks), "{count} blocks");
+            let blocks: Vec<_> = (0..count).map(here).collect();
+            assert_eq!(unpack(pack(&blocks, false), count, false), Some(blocks), "{count} blocks");
         }
-        assert_eq!(Block::of(&Bytes::from(vec![0; APART])), Block::Apart(APART));
+    }
+
+    #[test]
+    fn a_single_block_is_the_message_itself_where_no_block_comes_by_itself() {
+        let block = Bytes::from_static(b"all of it");
+        assert_eq!(pack(&[Block::Here(block.clone())], false), block);
     }
 
     #[test]
     fn what_is_no_such_message_is_none() {
         let blocks = [Block::Here(Bytes::from_static(b"ab")), Block::Apart(1 << 20)];
-        let message = pack(&blocks);
+        let message = pack(&blocks, true);
         for len in 0..message.len() {
-            assert_eq!(unpack(message.slice(..len), 2), None, "{len} bytes of it");
+            assert_eq!(unpack(message.slice(..len), 2, true), None, "{len} bytes of it");
         }
-        assert_eq!(unpack([&message[..], b"d"].concat().into(), 2), None);
-        assert_eq!(unpack(Bytes::from(vec![0x7F; 40]), 2), None);
-        assert_eq!(unpack(Bytes::new(), usize::MAX), None);
+        assert_eq!(unpack(message.clone(), 2, false), None, "a block is missing");
+        assert_eq!(unpack([&message[..], b"d"].concat().into(), 2, true), None);
+        assert_eq!(unpack(Bytes::from(vec![0x7F; 40]), 2, true), None);
+        assert_eq!(unpack(Bytes::new(), usize::MAX, true), None);
     }
 }

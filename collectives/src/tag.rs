@@ -1,7 +1,7 @@
 //! The match bits of a group's messages.
 
-use super::call::Common;
-use super::operation::Operation;
+use crate::call::Common;
+use crate::operation::Operation;
 
 /// The parts of a message's match bits, from the highest bits to the lowest:
 ///
@@ -29,8 +29,6 @@ pub struct Tag {
 const COLLECTIVE: u64 = 0;
 /// The class of messages from one member to another.
 const DIRECT: u64 = 1;
-/// The class of messages about the group.
-const CONTROL: u64 = 2;
 
 /// The bits of the class of a message.
 const CLASS: u64 = 0b11 << 62;
@@ -38,7 +36,7 @@ const CLASS: u64 = 0b11 << 62;
 const NUMBER: u64 = 0xFF_FFFF;
 /// The bits of the round.
 const ROUND: u64 = 0x3FF << 48;
-/// The most members whose ranks the bits tell apart.
+/// The most members of a group over links, whose ranks tags tell apart.
 pub const MOST_MEMBERS: usize = 1 << 16;
 /// The number of rounds that the bits tell apart. Later ones begin anew from 0.
 const ROUNDS: u32 = 1 << 10;
@@ -80,19 +78,6 @@ impl Tag {
     }
 }
 
-/// The bits of a message about the group: of the kind `kind`, from the member `from`.
-pub fn control(kind: u8, from: usize, number: u32) -> u64 {
-    CONTROL << 62 | u64::from(kind) << 58 | (from as u64 & 0xFFFF) << 32 | u64::from(number)
-}
-
-/// The rank of the sender, and the number, of a message about the group.
-pub fn of_control(bits: u64) -> (usize, u32) {
-    ((bits >> 32 & 0xFFFF) as usize, bits as u32)
-}
-
-/// The bits that say of which kind a message about the group is.
-pub const CONTROL_KIND: u64 = 0b11_1111 << 58;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +99,9 @@ mod tests {
         let direct = Tag { operation: Operation::Direct, number: u32::MAX, ..one };
         assert_ne!(one.bits() & one.mask(), direct.bits() & one.mask());
         assert_eq!(direct.bits() & direct.mask(), DIRECT << 62 | 0xFFFF_FFFF);
-        assert_eq!(of_control(control(3, 65_535, u32::MAX)), (65_535, u32::MAX));
+        for tag in [one, other, later, direct] {
+            assert_eq!(tag.bits() >> 63, 0, "the highest bit is left to the links");
+        }
         assert_eq!(Tag::call_of(u64::MAX), None);
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! A schedule is computed from a member's rank and the number of members alone, without any input
 //! or output. All members compute their schedules by the same rule, so that each message that one
-//! schedule sends is received by another. The collectives of [groups](crate::group) follow these
-//! schedules, and so do those of layers above, over any links.
+//! schedule sends is received by another.
 //!
 //! ```
-//! use doorbell_am::schedule::{Exchange, dissemination};
+//! use doorbell_collectives::schedule::{Exchange, dissemination};
 //!
 //! // A barrier of five members, as member 3 takes part in it.
 //! let rounds: Vec<_> = dissemination(3, 5).map(|Exchange { to, from, .. }| (to, from)).collect();

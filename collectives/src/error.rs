@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::links::Failure;
-use super::operation::Operation;
-use super::tag::MOST_MEMBERS;
+use crate::links::Failure;
+use crate::operation::Operation;
+use crate::tag::MOST_MEMBERS;
 
 /// The reason why a group was not joined, or why a collective has failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -161,7 +161,7 @@ pub enum GroupError {
         /// The name of the other member.
         name: String,
     },
-    /// Members combine elements by different [operators](super::operators).
+    /// Members combine elements by different [operators](crate::operators).
     #[error(
         "{operation}: member {rank}, {name}, combines elements by `{there}`, or has met a member \
          that does, and this member by `{here}`: all members must pass the same operator"
@@ -279,7 +279,7 @@ impl GroupError {
 
     /// Returns whether the error says how the calls of two members differ, which is a cause of
     /// failures and never a consequence of one.
-    pub(super) fn tells_difference(&self) -> bool {
+    pub(crate) fn tells_difference(&self) -> bool {
         matches!(
             self,
             Self::Mismatch { .. }
@@ -291,7 +291,7 @@ impl GroupError {
     }
 
     /// Returns what other members are told, if the error is about more than a wrong argument.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    pub(crate) fn failure(&self) -> Option<Failure> {
         let why = match self {
             Self::Link { why, .. } => why.to_string(),
             Self::Failed { rank, why, .. } => {

@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
-use doorbell_am::schedule::Tree;
 use futures_util::future::try_join_all;
 
-use super::error::GroupError;
-use super::links::Links;
-use super::run::Run;
+use crate::communicator::{Fault, Rounds};
+use crate::schedule::Tree;
 
 /// The length of the pieces of a long broadcast, which members hand on as they come.
 const PIECE: usize = 64 << 10;
@@ -27,81 +25,84 @@ const PIECES: u32 = 2;
 ///
 /// Bytes that members hand on go in pieces if they are long, so that all members of a path send at
 /// the same time.
-pub async fn broadcast<L: Links>(
-    run: &Run<L>,
+pub async fn broadcast<R: Rounds>(
+    rounds: &R,
     root: usize,
     bytes: Bytes,
-) -> Result<Bytes, GroupError> {
-    let tree = Tree::new(run.rank(), root, run.size());
+) -> Result<Bytes, R::Failure> {
+    let tree = Tree::new(rounds.rank(), root, rounds.size());
     let Some(parent) = tree.parent() else {
-        match bytes.len() > PIECE && run.size() > 2 {
-            true => in_pieces(run, &tree, &bytes).await?,
-            false => to_children(run, &tree, WHOLE, &bytes).await?,
+        match R::DIVIDES && bytes.len() > PIECE && rounds.size() > 2 {
+            true => Box::pin(in_pieces(rounds, &tree, &bytes)).await?,
+            false => to_children(rounds, &tree, WHOLE, &bytes).await?,
         }
         return Ok(bytes);
     };
-    match run.receive_next(parent).await? {
-        (WHOLE, bytes) => {
-            to_children(run, &tree, WHOLE, &bytes).await?;
+    let (round, bytes) = match R::DIVIDES {
+        true => rounds.receive_next(parent).await?,
+        false => (WHOLE, rounds.receive(parent, WHOLE).await?),
+    };
+    match round {
+        WHOLE => {
+            to_children(rounds, &tree, WHOLE, &bytes).await?;
             Ok(bytes)
         }
-        (LENGTH, len) => hand_on(run, &tree, parent, len).await,
-        _ => Err(run.malformed(parent)),
+        LENGTH => Box::pin(hand_on(rounds, &tree, parent, bytes)).await,
+        _ => Err(rounds.failure(parent, Fault::Malformed)),
     }
 }
 
-async fn to_children<L: Links>(
-    run: &Run<L>,
+async fn to_children<R: Rounds>(
+    rounds: &R,
     tree: &Tree,
     round: u32,
     bytes: &Bytes,
-) -> Result<(), GroupError> {
-    try_join_all(tree.children().rev().map(|child| run.send(child.rank, round, bytes.clone())))
-        .await?;
-    Ok(())
+) -> Result<(), R::Failure> {
+    rounds.send_all(tree.children().rev().map(|child| (child.rank, bytes.clone())), round).await
 }
 
 /// Sends the root's bytes in pieces.
-async fn in_pieces<L: Links>(run: &Run<L>, tree: &Tree, bytes: &Bytes) -> Result<(), GroupError> {
+async fn in_pieces<R: Rounds>(rounds: &R, tree: &Tree, bytes: &Bytes) -> Result<(), R::Failure> {
     let len = Bytes::copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-    to_children(run, tree, LENGTH, &len).await?;
+    to_children(rounds, tree, LENGTH, &len).await?;
     let mut sends = Sends::default();
     for at in (0..bytes.len()).step_by(PIECE) {
         let piece = bytes.slice(at..bytes.len().min(at + PIECE));
-        sends.push(to_children_owned(run, tree, piece)).await?;
+        sends.push(to_children_owned(rounds, tree, piece)).await?;
     }
     sends.finish().await
 }
 
 /// Receives a broadcast in pieces, and hands them on as they come.
-async fn hand_on<L: Links>(
-    run: &Run<L>,
+async fn hand_on<R: Rounds>(
+    rounds: &R,
     tree: &Tree,
     parent: usize,
     len: Bytes,
-) -> Result<Bytes, GroupError> {
-    to_children(run, tree, LENGTH, &len).await?;
+) -> Result<Bytes, R::Failure> {
+    to_children(rounds, tree, LENGTH, &len).await?;
     let len = <[u8; 8]>::try_from(&len[..]).ok().map(u64::from_le_bytes);
-    let len = len.and_then(|len| usize::try_from(len).ok()).ok_or_else(|| run.malformed(parent))?;
+    let malformed = || rounds.failure(parent, Fault::Malformed);
+    let len = len.and_then(|len| usize::try_from(len).ok()).ok_or_else(malformed)?;
     let (mut bytes, mut sends) = (BytesMut::new(), Sends::default());
     while bytes.len() < len {
-        let piece = run.receive(parent, PIECES).await?;
+        let piece = rounds.receive(parent, PIECES).await?;
         if piece.is_empty() || piece.len() > len - bytes.len() {
-            return Err(run.malformed(parent));
+            return Err(malformed());
         }
         bytes.extend_from_slice(&piece);
-        sends.push(to_children_owned(run, tree, piece)).await?;
+        sends.push(to_children_owned(rounds, tree, piece)).await?;
     }
     sends.finish().await?;
     Ok(bytes.freeze())
 }
 
-async fn to_children_owned<L: Links>(
-    run: &Run<L>,
+async fn to_children_owned<R: Rounds>(
+    rounds: &R,
     tree: &Tree,
     piece: Bytes,
-) -> Result<(), GroupError> {
-    to_children(run, tree, PIECES, &piece).await
+) -> Result<(), R::Failure> {
+    to_children(rounds, tree, PIECES, &piece).await
 }
 
 /// Sends that are under way, in the order in which they were begun.
@@ -113,9 +114,9 @@ impl<F> Default for Sends<F> {
     }
 }
 
-impl<F: Future<Output = Result<(), GroupError>>> Sends<F> {
+impl<E, F: Future<Output = Result<(), E>>> Sends<F> {
     /// Begins a send behind those under way. Waits for the first of them if there are too many.
-    async fn push(&mut self, send: F) -> Result<(), GroupError> {
+    async fn push(&mut self, send: F) -> Result<(), E> {
         let mut send = Box::pin(send);
         let is_done = std::future::poll_fn(|context| {
             std::task::Poll::Ready(match send.as_mut().poll(context) {
@@ -132,14 +133,14 @@ impl<F: Future<Output = Result<(), GroupError>>> Sends<F> {
         Ok(())
     }
 
-    async fn first(&mut self) -> Result<(), GroupError> {
+    async fn first(&mut self) -> Result<(), E> {
         match self.0.pop_front() {
             Some(send) => send.await,
             None => Ok(()),
         }
     }
 
-    async fn finish(mut self) -> Result<(), GroupError> {
+    async fn finish(mut self) -> Result<(), E> {
         try_join_all(self.0.drain(..)).await?;
         Ok(())
     }

@@ -1,85 +1,188 @@
-//! A collective under way at one member: its messages, and its end.
+//! A communicator over any links: collectives whose messages are matched by tags.
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use doorbell_am::schedule::Exchange;
 use futures_util::FutureExt;
 
-use super::call::{Call, Calls, Common, Numbered};
-use super::error::GroupError;
-use super::links::{Failure, Links};
-use super::mark::Operator;
-use super::operation::Operation;
-use super::tag::Tag;
+use crate::call::{Call, Calls, Common, Numbered};
+use crate::communicator::{Communicator, Fault, Rounds, Wrong};
+use crate::error::GroupError;
+use crate::links::{Failure, Links};
+use crate::operation::Operation;
+use crate::schedule::Exchange;
+use crate::tag::Tag;
 
-/// A member's place in the group, which all collectives that the member has begun share.
-pub struct Place<L> {
-    pub links: L,
-    pub calls: Calls,
+/// A member's place in a group over [`Links`], which all collectives that the member has begun
+/// share. See [`Group::over`](crate::Group::over).
+pub struct Linked<L> {
+    pub(crate) links: L,
+    calls: Calls,
 }
 
-/// A collective that a member has begun. The algorithms send and receive through it.
-///
-/// The group fails if the collective is dropped before its [end](Self::end).
-pub struct Run<L: Links> {
-    place: Arc<Place<L>>,
-    pub operation: Operation,
-    number: u32,
-    common: Common,
-    is_done: AtomicBool,
-}
-
-impl<L: Links> Run<L> {
-    /// Begins a collective, which takes its place in the program's order.
-    pub fn begin(place: &Arc<Place<L>>, call: Call) -> Self {
-        let Numbered { operation, number, common } = place.calls.add(call);
-        let is_done = AtomicBool::new(false);
-        Self { place: place.clone(), operation, number, common, is_done }
+impl<L: Links> Linked<L> {
+    pub(crate) fn new(links: L) -> Self {
+        Self { links, calls: Calls::default() }
     }
 
     /// Begins to send or receive by a tag of the program.
-    pub fn direct(place: &Arc<Place<L>>, tag: u32) -> Self {
+    pub(crate) fn direct(self: &Arc<Self>, tag: u32) -> LinkedRounds<L> {
         let (operation, common) = (Operation::Direct, Common::of_bits(0));
-        Self {
-            place: place.clone(),
-            operation,
-            number: tag,
-            common,
-            is_done: AtomicBool::new(false),
+        LinkedRounds { place: self.clone(), operation, number: tag, common, is_done: false }
+    }
+}
+
+impl<L: Links> fmt::Debug for Linked<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rank, size) = (self.links.rank(), self.links.size());
+        f.debug_struct("Linked").field("rank", &rank).field("size", &size).finish()
+    }
+}
+
+impl<L: Links> Communicator for Linked<L> {
+    type Error = GroupError;
+    type Rounds = LinkedRounds<L>;
+
+    fn rank(&self) -> usize {
+        self.links.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.links.size()
+    }
+
+    fn begin(self: &Arc<Self>, call: Call) -> Result<LinkedRounds<L>, GroupError> {
+        let Numbered { operation, number, common } = self.calls.add(call);
+        Ok(LinkedRounds { place: self.clone(), operation, number, common, is_done: false })
+    }
+
+    fn refusal(&self, operation: Operation, wrong: Wrong) -> GroupError {
+        match wrong {
+            Wrong::NoMember { rank, size } => GroupError::NoMember { operation, rank, size },
+            Wrong::Parts { found, size } => GroupError::Parts { operation, found, size },
         }
     }
+}
 
-    fn links(&self) -> &L {
-        &self.place.links
+/// A collective over [`Links`] that a member has begun.
+pub struct LinkedRounds<L: Links> {
+    place: Arc<Linked<L>>,
+    operation: Operation,
+    number: u32,
+    common: Common,
+    is_done: bool,
+}
+
+impl<L: Links> fmt::Debug for LinkedRounds<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operation, number, .. } = self;
+        let mut rounds = f.debug_struct("LinkedRounds");
+        rounds.field("operation", operation).field("number", number).finish_non_exhaustive()
     }
+}
 
-    pub fn rank(&self) -> usize {
+impl<L: Links> Rounds for LinkedRounds<L> {
+    const DIVIDES: bool = true;
+
+    type Failure = GroupError;
+    type Error = GroupError;
+
+    fn rank(&self) -> usize {
         self.links().rank()
     }
 
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         self.links().size()
     }
 
-    /// Runs the collective's algorithm to its end, or until the group fails.
-    pub async fn end<T>(
+    /// Sends a message to a member. The links have the message when this returns, as long as they
+    /// take it at once: nothing else has to be waited for first.
+    fn send(
         &self,
-        algorithm: impl Future<Output = Result<T, GroupError>>,
+        to: usize,
+        round: u32,
+        body: Bytes,
+    ) -> impl Future<Output = Result<(), GroupError>> + Send {
+        let sending = self.links().send(to, self.tag(round).bits(), body);
+        async move { sending.await.map_err(|why| self.link(to, why)) }
+    }
+
+    /// Receives the message of a round from a member. The links know of the receive when this
+    /// returns, as with [`send`](Self::send).
+    fn receive(
+        &self,
+        from: usize,
+        round: u32,
+    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send {
+        let tag = self.tag(round);
+        let expected = tag.bits();
+        let receiving = self.links().receive(from, expected, tag.mask());
+        async move {
+            let (bits, body) = receiving.await.map_err(|why| self.link(from, why))?;
+            match bits == expected {
+                true => Ok(body),
+                false => Err(self.unexpected(from, bits)),
+            }
+        }
+    }
+
+    async fn receive_next(&self, from: usize) -> Result<(u32, Bytes), GroupError> {
+        let tag = self.tag(0);
+        let received = self.links().receive(from, tag.bits(), tag.mask()).await;
+        let (bits, body) = received.map_err(|why| self.link(from, why))?;
+        let round = tag.round_of(bits).ok_or_else(|| self.unexpected(from, bits))?;
+        Ok((round, body))
+    }
+
+    async fn exchange(&self, exchange: Exchange, body: Bytes) -> Result<Bytes, GroupError> {
+        let Exchange { round, to, from } = exchange;
+        // A wait for the one may take turns of the NIC for a while: both are begun before that.
+        let (receiving, sending) = (self.receive(from, round), self.send(to, round, body));
+        let ((), received) = tokio::try_join!(sending, receiving)?;
+        Ok(received)
+    }
+
+    async fn watched<T: Send>(
+        &self,
+        algorithm: impl Future<Output = Result<T, GroupError>> + Send,
     ) -> Result<T, GroupError> {
-        let outcome = tokio::select! {
+        tokio::select! {
             biased;
             outcome = algorithm => outcome,
             failure = self.links().failed() => {
                 Err(self.stray().unwrap_or_else(|| self.failed(failure)))
             }
-        };
-        self.is_done.store(true, Ordering::Relaxed);
-        match outcome {
+        }
+    }
+
+    async fn done<T: Send>(mut self, result: Result<T, GroupError>) -> Result<T, GroupError> {
+        self.is_done = true;
+        match result {
             Ok(value) => Ok(value),
             Err(why) => Err(self.failing(why).await),
         }
+    }
+
+    fn failure(&self, rank: usize, fault: Fault) -> GroupError {
+        let (operation, name) = (self.operation, self.links().name(rank));
+        match fault {
+            Fault::Malformed => GroupError::Malformed { operation, rank, name },
+            Fault::Lengths { found, expected } => {
+                GroupError::Lengths { operation, rank, name, found, expected }
+            }
+            Fault::Types { here } => GroupError::Types { operation, here, rank, name },
+            Fault::Operators { here, there } => {
+                let (here, there) = (here.name(), there.name());
+                GroupError::Operators { operation, here, there, rank, name }
+            }
+        }
+    }
+}
+
+impl<L: Links> LinkedRounds<L> {
+    fn links(&self) -> &L {
+        &self.place.links
     }
 
     /// Has the group fail because of an error, unless that is about wrong arguments. If the group
@@ -99,78 +202,6 @@ impl<L: Links> Run<L> {
         }
     }
 
-    /// Sends a message to a member. The links have the message when this returns, as long as they
-    /// take it at once: nothing else has to be waited for first.
-    pub fn send(
-        &self,
-        to: usize,
-        round: u32,
-        body: Bytes,
-    ) -> impl Future<Output = Result<(), GroupError>> + Send {
-        let sending = self.links().send(to, self.tag(round).bits(), body);
-        async move { sending.await.map_err(|why| self.link(to, why)) }
-    }
-
-    /// Receives the message of a round from a member. The links know of the receive when this
-    /// returns, as with [`send`](Self::send).
-    pub fn receive(
-        &self,
-        from: usize,
-        round: u32,
-    ) -> impl Future<Output = Result<Bytes, GroupError>> + Send {
-        let tag = self.tag(round);
-        let expected = tag.bits();
-        let receiving = self.links().receive(from, expected, tag.mask());
-        async move {
-            let (bits, body) = receiving.await.map_err(|why| self.link(from, why))?;
-            match bits == expected {
-                true => Ok(body),
-                false => Err(self.unexpected(from, bits)),
-            }
-        }
-    }
-
-    /// Receives the next message from a member, and returns the message's round, too.
-    pub async fn receive_next(&self, from: usize) -> Result<(u32, Bytes), GroupError> {
-        let tag = self.tag(0);
-        let received = self.links().receive(from, tag.bits(), tag.mask()).await;
-        let (bits, body) = received.map_err(|why| self.link(from, why))?;
-        let round = tag.round_of(bits).ok_or_else(|| self.unexpected(from, bits))?;
-        Ok((round, body))
-    }
-
-    /// Sends a message to a member, and receives a message from another at the same time.
-    pub async fn exchange(&self, exchange: Exchange, body: Bytes) -> Result<Bytes, GroupError> {
-        let Exchange { round, to, from } = exchange;
-        // A wait for the one may take turns of the NIC for a while: both are begun before that.
-        let (receiving, sending) = (self.receive(from, round), self.send(to, round, body));
-        let ((), received) = tokio::try_join!(sending, receiving)?;
-        Ok(received)
-    }
-
-    /// The error of a message of a wrong length.
-    pub fn lengths(&self, rank: usize, found: usize, expected: usize) -> GroupError {
-        let (operation, name) = (self.operation, self.links().name(rank));
-        GroupError::Lengths { operation, rank, name, found, expected }
-    }
-
-    /// The error of elements of another type than this member's, which is `here`.
-    pub fn types(&self, rank: usize, here: &'static str) -> GroupError {
-        let (operation, name) = (self.operation, self.links().name(rank));
-        GroupError::Types { operation, here, rank, name }
-    }
-
-    /// The error of a member that combines by another operator.
-    pub fn operators(&self, rank: usize, here: Operator, there: Operator) -> GroupError {
-        let (operation, name) = (self.operation, self.links().name(rank));
-        GroupError::Operators { operation, here: here.name(), there: there.name(), rank, name }
-    }
-
-    /// The error of a message that does not belong where it came.
-    pub fn malformed(&self, rank: usize) -> GroupError {
-        GroupError::Malformed { operation: self.operation, rank, name: self.links().name(rank) }
-    }
-
     fn tag(&self, round: u32) -> Tag {
         let Self { operation, number, common, .. } = *self;
         Tag { operation, round, common, number }
@@ -186,7 +217,7 @@ impl<L: Links> Run<L> {
             Some((_, common)) if common != self.common => Some(self.diverged(rank)),
             _ => None,
         });
-        differs.unwrap_or_else(|| self.malformed(rank))
+        differs.unwrap_or_else(|| self.failure(rank, Fault::Malformed))
     }
 
     /// The error of a call that another member has made otherwise, as the bits of one of its
@@ -243,10 +274,10 @@ impl<L: Links> Run<L> {
     }
 }
 
-impl<L: Links> Drop for Run<L> {
+impl<L: Links> Drop for LinkedRounds<L> {
     fn drop(&mut self) {
         // Only a message is lost if a member gives up a send or a receive of its own.
-        if !*self.is_done.get_mut() && self.operation != Operation::Direct {
+        if !self.is_done && self.operation != Operation::Direct {
             let why = format!(
                 "{} was given up: what is begun must be awaited to its end by all members",
                 self.operation
