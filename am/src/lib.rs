@@ -99,7 +99,6 @@ pub mod group;
 mod handlers;
 mod kinds;
 mod link;
-mod lock;
 #[doc(hidden)]
 pub mod parsers;
 mod peer;

@@ -13,8 +13,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::endpoint::Endpoint;
 use crate::error::of_listen;
-use crate::shared::locked;
 use crate::stream::Stream;
+use doorbell_verbs::floor::locked;
 
 /// Accepts the streams that peers open to a service, until the listener is dropped. Streams that
 /// were accepted stay open.

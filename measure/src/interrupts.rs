@@ -7,11 +7,12 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::Context;
+use doorbell_verbs::floor::locked;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -48,7 +49,7 @@ pub fn handle() -> anyhow::Result<()> {
 /// Removes what is half written, says what was interrupted, and ends this process by the signal.
 fn end(signal: i32) {
     // Held to the end: no file is created behind the removal.
-    let temporary = lock(&TEMPORARY);
+    let temporary = locked(&TEMPORARY);
     for path in temporary.iter() {
         // A file that is complete has another name by now.
         let _ = fs::remove_file(path);
@@ -60,20 +61,16 @@ fn end(signal: i32) {
         _ if remembers.load(Ordering::Relaxed) => "terminated,",
         _ => "terminated",
     };
-    out::note(format_args!("doorbell: {how} {}", lock(&DOING)));
+    out::note(format_args!("doorbell: {how} {}", locked(&DOING)));
     let _ = emulate_default_handler(signal);
     // Only if the signal could not be sent.
     std::process::exit(128 + signal);
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Sets the work that an interrupt disturbs from now on, as the end of the sentence "interrupted
 /// …".
 pub fn doing(what: &'static str) {
-    *lock(&DOING) = what;
+    *locked(&DOING) = what;
 }
 
 /// Has the first Ctrl-C remembered from now on. The terminal interrupts the processes that measure,
@@ -97,7 +94,7 @@ pub fn is_interrupted() -> bool {
 /// Creates a file that is removed if Ctrl-C or SIGTERM ends this process, unless the file has been
 /// renamed by then.
 pub fn create_temporary(path: &Path) -> io::Result<File> {
-    let mut temporary = lock(&TEMPORARY);
+    let mut temporary = locked(&TEMPORARY);
     let file = File::create_new(path)?;
     temporary.push(path.to_owned());
     Ok(file)

@@ -40,27 +40,15 @@
 
 #![forbid(unsafe_code)]
 
-mod alive;
-mod body;
 pub mod collectives;
-mod endpoint;
-mod error;
 pub mod frames;
-mod limits;
-mod map;
 mod matching;
-mod pacing;
-mod pull;
 mod slot;
 pub mod streams;
-mod striping;
-mod wire;
+mod tagged;
 
-pub use body::Body;
-pub use endpoint::{
-    Endpoint, EndpointBuilder, Match, Message, Peer, Probed, Receiving, Request, Sending,
-    Statistics, wait_any,
-};
-pub use error::{
-    CloseError, ConnectError, GivenUp, OpenError, ReceiveError, SendError, Unwelcome, WhyGivenUp,
+pub use tagged::{
+    Body, CloseError, ConnectError, Endpoint, EndpointBuilder, GivenUp, Match, Message, OpenError,
+    Peer, Probed, ReceiveError, Receiving, Request, SendError, Sending, Statistics, Unwelcome,
+    WhyGivenUp, wait_any,
 };

@@ -185,7 +185,6 @@ mod global_ptr;
 mod group_errors;
 mod heap;
 mod landing;
-mod locks;
 mod messages;
 mod peers;
 mod run;

@@ -158,7 +158,7 @@ impl Floor for rpc::Server {
         Ok(rpc::Channel::connect(name).await.map(drop)?)
     }
     async fn close(self) -> Done<()> {
-        Ok(rpc::Server::shutdown(&self).await?)
+        Ok(rpc::Server::close(&self).await?)
     }
 }
 

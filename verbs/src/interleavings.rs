@@ -10,6 +10,7 @@ use loom::thread;
 
 use crate::dispatch::Slots;
 use crate::progress::{LeaderLock, Precedence};
+use crate::sync::single_task::SingleTask;
 use crate::sync::wakers::Place;
 use crate::sys::lock::ProgressLock;
 
@@ -170,5 +171,26 @@ fn a_dropped_future_leaves_its_slot_to_the_next() {
         slots.abandon(index);
         completes.join().unwrap();
         assert_eq!(slots.post(|(), _| Ok::<(), ()>(())), Ok(index));
+    });
+}
+
+/// Of two tasks each would probe the same peers, and without one nobody would notice that they have
+/// died.
+#[test]
+fn work_that_is_entered_while_a_task_ends_is_done_by_one_task() {
+    model(|| {
+        let (task, work) = (Arc::new(SingleTask::new()), Arc::new(AtomicBool::new(false)));
+        assert!(task.is_to_begin());
+        let enters = [(); 2].map(|()| {
+            let (task, work) = (task.clone(), work.clone());
+            thread::spawn(move || {
+                work.store(true, Ordering::SeqCst);
+                task.is_to_begin()
+            })
+        });
+        let goes_on = !task.is_to_end(|| work.load(Ordering::SeqCst));
+        let began = enters.into_iter().map(|enters| enters.join().unwrap());
+        let tasks = usize::from(goes_on) + began.filter(|began| *began).count();
+        assert_eq!(tasks, 1);
     });
 }

@@ -190,12 +190,13 @@ pub use doorbell_transports::{Address, Capabilities, ReachError, SharedMemory};
 /// not part of the interface, and change without notice, as hidden methods do.
 #[doc(hidden)]
 pub mod floor {
-    pub use crate::connect::StopListening;
+    pub use crate::connect::{Awaits, Prober, StopListening, watch_over};
     pub use crate::error::ending_text;
     pub use crate::memory::{FrozenRegion, PooledRegion, RegionPool};
     pub use crate::nic::PolledWait;
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
     pub use crate::queues::UntilCompletion;
+    pub use crate::sync::lock::locked;
     pub use crate::sys::thread::pin_to;
     pub use crate::waiting::{UntilHeld, WaitFor};
     pub use doorbell_core::memory::{Announced, PrivatePart, Sleepers};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::lock::locked;
+use doorbell_verbs::floor::locked;
 
 /// The links of an endpoint, of type `L`, that may not send for want of a receive for the answer.
 pub(crate) struct Starving<L> {

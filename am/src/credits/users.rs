@@ -22,8 +22,8 @@
 
 use std::sync::Mutex;
 
-use crate::lock::locked;
 use crate::wire::Tag;
+use doorbell_verbs::floor::locked;
 
 /// The users of a link on this side, and whether it may end.
 #[derive(Default, Debug)]

@@ -15,13 +15,13 @@ use crate::credits::Starving;
 use crate::error::{GivenUp, OpenError};
 use crate::handlers::Tables;
 use crate::link::{Link, LocalEndpoint, Owner};
-use crate::lock::locked;
 use crate::progress::{Engine, Update};
 use crate::proof::Challenges;
 use crate::receives::Buffers;
 use crate::shared::Tasks;
 use crate::wire::{Admits, LISTED, buffer_len, pack};
 use doorbell_verbs::Name;
+use doorbell_verbs::floor::locked;
 
 /// The events that are kept for a program that does not take them.
 const EVENTS: usize = 256;

@@ -11,9 +11,9 @@ use super::recall::{BETWEEN_RECALLS, PATIENCE, recall};
 use crate::config::Flow;
 use crate::error::OpenError;
 use crate::link::Link;
-use crate::lock::locked;
 use crate::receives::Buffers;
 use crate::wire::{MOST_CREDITS, Size, buffer_len};
+use doorbell_verbs::floor::locked;
 
 /// How long a new link waits for a queue pair, while the numbers of some still rest.
 const REST_PATIENCE: Duration = Duration::from_secs(5);

@@ -7,10 +7,10 @@ use doorbell_verbs::{Qpn, Registered, RemoteMemory};
 
 use super::{Link, LocalEndpoint};
 use crate::kinds::Names;
-use crate::lock::locked;
 use crate::proof::{Claim, Proof};
 use crate::wire::{Admits, NOWHERE, Nature, Tag};
 use doorbell_verbs::Name;
+use doorbell_verbs::floor::locked;
 
 impl LocalEndpoint {
     /// Returns which peers the endpoint admits.

@@ -30,7 +30,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use doorbell_verbs::floor::HeldNic;
+use doorbell_verbs::floor::{HeldNic, Prober};
 use doorbell_verbs::{Connection, Data, Ending, Mapped, Memory, Nic, Registered, RemoteMemory};
 use tokio::runtime::Handle;
 
@@ -187,8 +187,8 @@ pub(crate) struct Link {
     changes: AtomicU32,
     /// The number of tasks that sleep until the peer does something.
     sleepers: AtomicU32,
-    /// Whether a task asks the peer for signs of life.
-    probing: AtomicBool,
+    /// The task that asks the peer for signs of life.
+    prober: Prober,
     /// The address in the peer's name, where this side has mapped the peer.
     address: OnceLock<Arc<str>>,
     sending: Mutex<SendSide>,

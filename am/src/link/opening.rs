@@ -14,10 +14,10 @@ use super::{Link, LocalEndpoint, SendSide, Sending};
 use crate::config::Flow;
 use crate::credits::{PendingTable, Usage};
 use crate::error::SendError;
-use crate::lock::locked;
 use crate::receives::Buffers;
 use crate::shared::Deferral;
 use crate::wire::{Admission, Hello, MOST_CREDITS, Meeting, NOWHERE, Size, Taken};
+use doorbell_verbs::floor::{Prober, locked};
 
 impl Link {
     /// Makes a link whose connection is being made, with `grants` receives for the peer's requests
@@ -66,7 +66,7 @@ impl Link {
             ack_step,
             changes: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
-            probing: AtomicBool::new(false),
+            prober: Prober::default(),
             address: OnceLock::new(),
             sending: Mutex::new(SendSide::new(leases as u16)),
         }

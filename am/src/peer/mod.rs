@@ -199,6 +199,13 @@ impl Peer {
         &self.link.endpoint.runtime
     }
 
+    /// Returns the NIC by which the peer is reached. For layers of this workspace that stand on
+    /// Active Messages.
+    #[doc(hidden)]
+    pub fn nic(&self) -> &doorbell_verbs::Nic {
+        &self.link.endpoint.nic
+    }
+
     /// Returns the longest payload that the peer takes in a message.
     pub fn longest_payload(&self) -> usize {
         self.link.longest()

@@ -19,8 +19,8 @@ use super::watching::watch;
 use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::error::OpenError;
-use crate::lock::locked;
 use crate::shared::{Counters, Deferral, Deferring, handles};
+use doorbell_verbs::floor::locked;
 
 /// A bundle of endpoints of one NIC that are served together: by any task that waits for something
 /// of one of them, by [polling](Self::poll), and when nobody does either, by a task of the runtime

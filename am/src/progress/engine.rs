@@ -18,12 +18,12 @@ use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::dispatch::{Looked, Looking};
 use crate::link::{Awaiting, Link, Owner, Progress};
-use crate::lock::locked;
 use crate::receives::SparesBySize;
 use crate::shared::{
     Counters, Deferral, Deferring, Gauge, Signals, handles, wake_later, wake_without_nic,
     yield_to_any,
 };
+use doorbell_verbs::floor::locked;
 
 /// The progress engine of a bundle.
 pub(crate) struct Engine {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::link::Owner;
-use crate::lock::locked;
+use doorbell_verbs::floor::locked;
 
 /// The time after which an endpoint is idle if nothing has come or gone.
 const IDLE: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::link::Link;
-use crate::lock::locked;
 use crate::shared::Signals;
+use doorbell_verbs::floor::locked;
 
 /// Work of a layer above that the task of a bundle does, outside of handlers and without the NIC.
 pub trait Runner: Send + Sync {

@@ -7,7 +7,7 @@ use doorbell_verbs::CompletionQueue;
 
 use crate::handlers::Tables;
 use crate::link::Link;
-use crate::lock::locked;
+use doorbell_verbs::floor::locked;
 
 /// A change of endpoints or links that the poller has to know of.
 pub(crate) enum Update {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::link::{Link, Owner};
-use crate::lock::locked;
+use doorbell_verbs::floor::locked;
 
 /// The links and the endpoints of a bundle.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use sha2::Sha256;
 use tokio::time::Instant;
 
 use super::statement::{Nonce, drawn, half};
-use crate::lock::locked;
+use doorbell_verbs::floor::locked;
 
 /// How long an epoch lasts. A challenge is good in the epoch in which it was posed and in the next.
 const EPOCH: Duration = Duration::from_secs(30);

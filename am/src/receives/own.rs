@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use doorbell_verbs::{Buf, ReceiveQueue};
 
-use crate::lock::locked;
+use doorbell_verbs::floor::locked;
 
 /// A receive queue of a link. Buffers that are posted before the link is open wait.
 #[derive(Default)]

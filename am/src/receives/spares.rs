@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use doorbell_verbs::Buf;
 
-use crate::lock::locked;
+use doorbell_verbs::floor::locked;
 
 /// Spare buffers, which serve for messages that are sent, and take the place of buffers that
 /// handlers retain. Most endpoints of a bundle with many are idle, and need none of their own.

@@ -14,7 +14,7 @@ pub(super) use std::sync::{
 };
 
 #[cfg(not(am_loom))]
-pub(super) use crate::lock::locked;
+pub(super) use doorbell_verbs::floor::locked;
 
 /// Locks a mutex whose holder never panics.
 #[cfg(am_loom)]

@@ -6,8 +6,6 @@
 //! tells links what has arrived or ended, and links wake the tasks that wait for that.
 
 mod poller;
-mod prober;
 mod serving;
 
-pub(crate) use prober::probe_peers;
 pub(crate) use serving::{Hub, Owner};

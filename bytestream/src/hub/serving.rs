@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::task::Waker;
 
-use doorbell_verbs::floor::{CompletionGauge, HeldNic, Look, Precedence};
+use doorbell_verbs::floor::{Awaits, CompletionGauge, HeldNic, Look, Precedence, Prober, locked};
 use doorbell_verbs::{
     AsyncEvent, Connection, ConnectionState, Domain, Nic, QueuesConfig, Rights, SendQueue,
 };
@@ -17,7 +17,7 @@ use super::poller::Poller;
 use crate::config::Config;
 use crate::error::{Over, of_resource};
 use crate::link::{Link, RESERVE};
-use crate::shared::{Buffers, Shared, locked};
+use crate::shared::{Buffers, Shared};
 
 /// The state of an endpoint that serves its streams.
 pub(crate) struct Hub {
@@ -35,8 +35,8 @@ pub(crate) struct Hub {
     /// Links that have posted bytes without ringing the doorbell for them.
     holding: Mutex<Vec<Arc<Link>>>,
     any_holding: AtomicBool,
-    /// Whether a task runs that probes peers which owe an answer.
-    pub probes: AtomicBool,
+    /// The task that probes peers which owe an answer.
+    prober: Prober,
     /// The waker of the background task that polls when no program does.
     driver: Mutex<Option<Waker>>,
     /// Whether the runtime of the hub's tasks has ended, and all streams with it.
@@ -95,7 +95,7 @@ impl Owner {
             stirred: AtomicBool::new(false),
             holding: Mutex::default(),
             any_holding: AtomicBool::new(false),
-            probes: AtomicBool::new(false),
+            prober: Prober::default(),
             driver: Mutex::default(),
             runtime_ended: AtomicBool::new(false),
         });
@@ -105,6 +105,26 @@ impl Owner {
         });
         let watch = hub.shared.runtime.spawn(watch(hub.clone(), nic.events()));
         Ok(Self { hub, tasks: [drive.abort_handle(), watch.abort_handle()] })
+    }
+}
+
+/// Streams that were written to wait for answers. How often a peer is probed is up to the stream's
+/// [`Question`](crate::link::Link).
+impl Awaits for Hub {
+    fn prober(&self) -> &Prober {
+        &self.prober
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.links().iter().any(|link| link.common.question.is_open())
+    }
+
+    fn probe(&self) {
+        for link in self.links() {
+            if link.common.question.tick() == Some(true) {
+                link.common.connection.probe();
+            }
+        }
     }
 }
 

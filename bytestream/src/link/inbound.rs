@@ -8,8 +8,8 @@ use std::task::Waker;
 use doorbell_verbs::Buf;
 
 use crate::error::Over;
-use crate::shared::locked;
 use crate::wire::Violation;
+use doorbell_verbs::floor::locked;
 
 /// The next thing that a reader finds in a stream.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use super::inbound::wake;
 use super::posting::{DATA, END, Finish, SHORT, State};
 use super::slices::Slices;
 use crate::error::Over;
-use crate::shared::locked;
 use crate::wire::{Hello, Violation};
+use doorbell_verbs::floor::locked;
 
 /// The fewest bytes for which the doorbell may be rung later, together with others.
 const MUCH: usize = 16 << 10;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
-use super::lock::locked;
 use crate::wire::SHORT_AT_ONCE;
+use doorbell_verbs::floor::locked;
 
 /// The most spare buffers that an endpoint keeps.
 const SPARES: usize = 64;

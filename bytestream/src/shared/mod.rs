@@ -4,13 +4,11 @@
 //! Links are given a [`Shared`] when they are made. The folder calls nothing above it.
 
 mod buffers;
-mod lock;
 
 use doorbell_verbs::Nic;
 use tokio::runtime::Handle;
 
 pub(crate) use buffers::{BESIDE, Buffers, RECEIVE};
-pub(crate) use lock::locked;
 
 use crate::config::Config;
 

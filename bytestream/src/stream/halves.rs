@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use doorbell_verbs::Buf;
-use doorbell_verbs::floor::{HeldNic, Look, PolledWait};
+use doorbell_verbs::floor::{HeldNic, Look, PolledWait, watch_over};
 use tokio::io::ReadBuf;
 
-use crate::hub::{Hub, probe_peers};
+use crate::hub::Hub;
 use crate::link::{Link, Next};
 
 /// Returns `Pending`, and wakes the task again, if the task has used up its budget of Tokio's
@@ -147,8 +147,8 @@ impl Writer {
             if written.ring_later {
                 hub.ring_later(link.clone());
             }
-            if matches!(written.result, Some(Ok(1..))) && link.common.is_probed() {
-                probe_peers(hub);
+            if matches!(written.result, Some(Ok(1..))) {
+                watch_over(hub, &hub.shared.nic, &hub.shared.runtime);
             }
             written.result
         })

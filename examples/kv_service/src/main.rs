@@ -140,7 +140,7 @@ async fn serve(device: &str, metrics: Option<SocketAddr>) -> Result<()> {
     }
     tokio::signal::ctrl_c().await?;
     writeln!(io::stdout(), "ending")?;
-    match tokio::time::timeout(GRACE, server.shutdown()).await {
+    match tokio::time::timeout(GRACE, server.close()).await {
         Ok(ended) => ended?,
         Err(_) => writeln!(io::stdout(), "calls still run, and are stopped")?,
     }
@@ -175,6 +175,6 @@ async fn demonstrate() -> Result<()> {
         "{}",
         load::run(KeyValueClient::new(channel), 64, Duration::from_secs(1)).await?
     )?;
-    server.shutdown().await?;
+    server.close().await?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use doorbell_collectives::GroupError;
 
 use super::group::Group;
 use super::members::Members;
-use crate::endpoint::Endpoint;
+use crate::tagged::Endpoint;
 
 /// How long members that join a group wait for each other, unless they are told.
 const PATIENCE: Duration = Duration::from_secs(30);

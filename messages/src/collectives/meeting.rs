@@ -10,8 +10,8 @@ use futures_util::future::try_join_all;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::control::{CONTROL_KIND, control, of_control};
-use crate::endpoint::{Endpoint, Match, Peer};
-use crate::error::ConnectError;
+use crate::tagged::ConnectError;
+use crate::tagged::{Endpoint, Match, Peer};
 
 /// The first pause between attempts to connect to a member. Each pause is longer than the one
 /// before.

@@ -17,8 +17,8 @@ use tokio::time::{sleep, timeout};
 
 use super::control::{CONTROL_KIND, control, of_control};
 use super::meeting::Meeting;
-use crate::endpoint::{Endpoint, Match, Message, Peer, Receiving};
-use crate::error::{ReceiveError, SendError};
+use crate::tagged::{Endpoint, Match, Message, Peer, Receiving};
+use crate::tagged::{ReceiveError, SendError};
 
 /// How long a member that leaves waits for others to notice.
 const LEAVING: Duration = Duration::from_secs(10);

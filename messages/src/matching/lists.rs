@@ -1,7 +1,7 @@
 //! Lists of entries by key, through a slab of entries that the lists share.
 
 use super::pattern::Key;
-use crate::map::Map;
+use crate::matching::map::Map;
 
 /// The place of an entry in its slab.
 pub type Place = u32;

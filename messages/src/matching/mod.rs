@@ -9,6 +9,7 @@
 //! to bound.
 
 mod lists;
+pub mod map;
 mod pattern;
 mod posted;
 mod scanned;

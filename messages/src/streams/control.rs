@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use doorbell_am::{self as am, Credit};
 
-use super::hub::{Flush, Hub, locked};
+use super::hub::{Flush, Hub};
 use super::limits::Limits;
 use super::wire::{DONE, FAILED, LONGEST_TEXT, PIECE, Packet, Reason, TAKEN};
+use doorbell_verbs::floor::locked;
 
 /// The words to one peer that wait for credits.
 pub struct Control {

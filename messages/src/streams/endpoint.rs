@@ -7,13 +7,13 @@ use std::sync::{Arc, Weak};
 use doorbell_am::{
     self as am, Bundle, CallError, CloseError, ConnectError, Event, Name, NameError, Unwelcome,
 };
+use doorbell_verbs::floor::watch_over;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 use super::peer::Peer;
 use super::state::Shared;
 use super::wire::{HELLO, VERSION, WELCOME, limits_of, limits_word};
-use crate::alive::watch_over;
 
 /// An endpoint of streams: handlers of messages, and connections to others.
 ///
@@ -55,8 +55,8 @@ pub struct Statistics {
 
 impl Endpoint {
     pub(super) fn new(endpoint: am::Endpoint, shared: Arc<Shared>) -> Self {
-        let mut watches = vec![watch(&endpoint, shared.clone())];
-        watches.extend(watch_over(&shared, &endpoint.bundle()));
+        let watches = vec![watch(&endpoint, shared.clone())];
+        watch_over(&shared, endpoint.nic(), endpoint.bundle().runtime());
         let runner: Weak<dyn am::Runner> = Arc::downgrade(&(shared.clone() as _));
         shared.hub.work.begin(endpoint.bundle().run_beside(runner));
         Self(Arc::new(Open { endpoint, shared, watches }))

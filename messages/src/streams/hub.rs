@@ -1,15 +1,11 @@
 //! State that all connections of an endpoint share: the signal that there is work, and counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Wake, Waker};
 
 use doorbell_am::Ready;
-
-/// Takes a lock whose holders leave a valid state also when they panic.
-pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use doorbell_verbs::floor::locked;
 
 /// The signal that handlers, or messages to peers, wait for the task that runs them.
 #[derive(Debug, Default)]

@@ -8,8 +8,9 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 
 use super::control::Control;
-use super::hub::{Counters, locked};
+use super::hub::Counters;
 use super::wire::{OVERHEAD, Packet, Reason};
+use doorbell_verbs::floor::locked;
 
 /// A message that comes.
 pub struct Inbox {

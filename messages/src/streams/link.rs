@@ -8,12 +8,13 @@ use doorbell_am as am;
 use tokio::sync::Semaphore;
 
 use super::control::Control;
-use super::hub::{Hub, locked};
+use super::hub::Hub;
 use super::inbox::{Inbox, Outcome};
 use super::limits::Limits;
 use super::receiving::ReceiveSlots;
 use super::sending::{Forged, SendSlots, Stopped};
 use super::wire::{BEGIN, OVERHEAD, PIECE, Packet, Reason};
+use doorbell_verbs::floor::locked;
 
 /// The connection to one peer.
 pub struct Link {

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::hub::locked;
 use super::inbox::Inbox;
 use super::link::Link;
 use super::wire::{OVERHEAD, Packet};
+use doorbell_verbs::floor::locked;
 
 /// A packet that has come within the window of its message.
 pub struct Arrived {

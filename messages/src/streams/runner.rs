@@ -11,11 +11,12 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use super::error::HandlerError;
-use super::hub::{Work, locked};
+use super::hub::Work;
 use super::id::StreamId;
 use super::inbox::{Ended, Inbox};
 use super::incoming::Incoming;
 use super::link::Link;
+use doorbell_verbs::floor::locked;
 
 /// The future of a handler.
 type Handling = Pin<Box<dyn Future<Output = Result<(), HandlerError>> + Send>>;

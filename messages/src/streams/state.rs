@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use doorbell_am as am;
 
-use super::hub::{Hub, locked};
+use super::hub::Hub;
 use super::limits::Limits;
 use super::link::Link;
 use super::pacer::{Arrived, Pacer};
 use super::runner::{Handlers, Runner};
 use super::wire::{Packet, Reason};
-use crate::alive::Waits;
+use doorbell_verbs::floor::{Awaits, Prober, locked};
 
 /// The state that the handles to an endpoint, its task and its handlers of Active Messages share.
 pub struct Shared {
@@ -21,6 +21,7 @@ pub struct Shared {
     pub limits: Limits,
     pub runner: Runner,
     pub pacer: Option<Pacer>,
+    prober: Prober,
     links: Mutex<Links>,
 }
 
@@ -38,15 +39,21 @@ impl am::Runner for Shared {
     }
 }
 
-impl Waits for Shared {
-    fn awaited(&self) -> Vec<am::Peer> {
+/// A stream that goes on waits for what a peer's program does next.
+impl Awaits for Shared {
+    fn prober(&self) -> &Prober {
+        &self.prober
+    }
+
+    /// There is a task for as long as the endpoint is open: what is awaited changes all the time.
+    fn is_waiting(&self) -> bool {
+        true
+    }
+
+    fn probe(&self) {
         let links = locked(&self.links);
-        links
-            .all
-            .values()
-            .filter(|link| link.is_awaited())
-            .map(|link| link.peer().clone())
-            .collect()
+        let awaited = links.all.values().filter(|link| link.is_awaited());
+        awaited.for_each(|link| link.peer().probe());
     }
 }
 
@@ -55,7 +62,14 @@ impl Shared {
         let hub = Arc::new(Hub::default());
         let runner = Runner::new(handlers, &hub.work);
         let pacer = is_paced.then(Pacer::default);
-        Arc::new(Self { hub, limits, runner, pacer, links: Mutex::default() })
+        Arc::new(Self {
+            hub,
+            limits,
+            runner,
+            pacer,
+            prober: Prober::default(),
+            links: Mutex::default(),
+        })
     }
 
     /// Returns the connection to a peer, which becomes known if it was not. Returns `None` if the

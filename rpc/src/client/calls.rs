@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
+use doorbell_verbs::floor::Prober;
 
 use super::failure::Failure;
 use crate::bulk::{Share, Transfers};
@@ -26,8 +26,8 @@ pub struct Calls {
     pub transfers: Arc<Transfers>,
     /// The memory for long data that the server sends.
     pub share: Share,
-    /// Whether a task runs that probes the servers of the calls.
-    pub are_probed: AtomicBool,
+    /// The task that probes the servers of the calls.
+    pub prober: Prober,
     /// The longest message of a stream that is accepted, in bytes.
     longest: usize,
     /// The status that all further calls end with; set when the channel is over.
@@ -71,7 +71,7 @@ impl Calls {
             streams: Arc::default(),
             transfers,
             share,
-            are_probed: AtomicBool::new(false),
+            prober: Prober::default(),
             longest,
             over: OnceLock::new(),
             left: OnceLock::new(),

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{CallError, Credit, Endpoint, Name, Peer, SendError, Undeliverable};
+use doorbell_verbs::floor::watch_over;
 use doorbell_verbs::{ConnectError, ReachError, RejectReason, ServiceId};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::alive;
 use super::calls::{Answer, Answered, Calls, Outcome};
 use super::failure::Failure;
 use super::given_up::GivenUp;
@@ -267,7 +267,7 @@ impl Connection {
             (answered, offered, credit.request_with(CALL, head.words(), &content.payload))
         });
         sent.map_err(|why| self.unsent(why))?;
-        alive::watch_over(calls, &self.peer);
+        watch_over(calls, self.peer.nic(), self.peer.runtime());
         let key = (head.session, head.call);
         let streams = calls.streams.clone();
         let mut given_up = GivenUp { peer: self.peer.clone(), streams, key, armed: true };

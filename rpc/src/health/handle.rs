@@ -18,7 +18,7 @@ use crate::status::Status;
 /// The program chooses the names of services. The empty name stands for the server as a whole,
 /// which is [`Serving`](ServingStatus::Serving) unless set. Clones are handles to the same health.
 /// A `Health` belongs to one server, which sets everything to
-/// [`NotServing`](ServingStatus::NotServing) when it [shuts down](crate::Server::shutdown).
+/// [`NotServing`](ServingStatus::NotServing) when it [shuts down](crate::Server::close).
 ///
 /// ```
 /// use doorbell_rpc::{Channel, Health, HealthClient, Server, ServingStatus};

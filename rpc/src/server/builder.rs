@@ -71,7 +71,7 @@ impl ServerBuilder {
     }
 
     /// Lets clients check and watch the health of the server, by the methods
-    /// `doorbell.health/check` and `doorbell.health/watch`. A [shutdown](Server::shutdown) of the
+    /// `doorbell.health/check` and `doorbell.health/watch`. A [shutdown](Server::close) of the
     /// server sets everything to [`NotServing`](crate::ServingStatus::NotServing).
     ///
     /// # Panics

@@ -24,7 +24,7 @@ use crate::usage::Usage;
 ///
 /// When the last handle is dropped, the server ends at once: running handlers are dropped, and
 /// their callers get an error. Answers that were sent shortly before may be lost.
-/// [`shutdown`](Self::shutdown) ends a server gracefully.
+/// [`close`](Self::close) ends a server gracefully.
 ///
 /// Dropping the last handle also closes a device that the server has
 /// [opened](crate::ServerBuilder::open), so that another server can be opened under the same name
@@ -102,7 +102,7 @@ impl Server {
     /// sent. When this returns without an error, each client has all its answers, with the streams
     /// and long bodies that belong to them, or has gone, and all connections have ended. So the
     /// process may end as well. A handler that never ends holds up the shutdown:
-    /// [`shutdown_within`](Self::shutdown_within) has a time limit.
+    /// [`close_within`](Self::close_within) has a time limit.
     ///
     /// First of all, the server's [health](crate::ServerBuilder::health) is set to
     /// [`NotServing`](crate::ServingStatus::NotServing), and clients that watch it are told.
@@ -112,11 +112,11 @@ impl Server {
     /// taken their last answers: ten seconds after these were sent, or when the client has been
     /// silent for as long as the NIC's [`KeepAlive`](doorbell_verbs::KeepAlive) allows. The server
     /// has ended all the same.
-    pub async fn shutdown(&self) -> Result<(), Status> {
-        self.close(None).await
+    pub async fn close(&self) -> Result<(), Status> {
+        self.end(None).await
     }
 
-    /// Ends the server gracefully, as [`shutdown`](Self::shutdown) does, but finishes only the
+    /// Ends the server gracefully, as [`close`](Self::close) does, but finishes only the
     /// calls that are done within a time limit. When the limit is over, the futures of handlers
     /// that still run are dropped, and their callers get [`Unavailable`](crate::Code::Unavailable);
     /// such calls have run in part.
@@ -126,12 +126,12 @@ impl Server {
     ///
     /// # Errors
     /// [`Unavailable`](crate::Code::Unavailable), with the number of calls, when calls had to be
-    /// stopped; and the errors of [`shutdown`](Self::shutdown). The server has ended all the same.
-    pub async fn shutdown_within(&self, limit: Duration) -> Result<(), Status> {
-        self.close(Some(limit)).await
+    /// stopped; and the errors of [`close`](Self::close). The server has ended all the same.
+    pub async fn close_within(&self, limit: Duration) -> Result<(), Status> {
+        self.end(Some(limit)).await
     }
 
-    async fn close(&self, limit: Option<Duration>) -> Result<(), Status> {
+    async fn end(&self, limit: Option<Duration>) -> Result<(), Status> {
         self.0.health.iter().for_each(Health::shut_down);
         self.0.endpoint.accept_no_more();
         let closed = self.0.core.close(limit).await;

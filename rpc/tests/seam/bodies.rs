@@ -163,7 +163,7 @@ async fn long_messages_of_many_streams_share_bounded_memory(device: &str) {
     });
     let right = join_all(streams).await;
     assert!(right.iter().all(|&is_right| is_right), "{right:?}");
-    running.shutdown().await.expect("clients take their answers");
+    running.close().await.expect("clients take their answers");
     assert_eq!(running.usage().body_memory, 0);
 }
 
@@ -177,7 +177,7 @@ async fn calls_that_are_given_up_give_the_memory_of_their_bodies_back(device: &s
     // Each of them would hold all of the memory.
     let body = pattern(1 << 20);
     assert!(client.unary(ECHO, body.clone()).await.expect("there is memory").into_inner() == body);
-    running.shutdown().await.expect("clients take their answers");
+    running.close().await.expect("clients take their answers");
 }
 
 /// Calls with ever more time, until the status of a call that is late is about `body_memory`: a
@@ -317,7 +317,7 @@ async fn servers_that_wait_for_each_others_memory_are_refused_it(device: &str) {
         assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
     }
     for server in servers {
-        server.shutdown().await.expect("clients take their answers");
+        server.close().await.expect("clients take their answers");
         assert_eq!(server.usage().body_memory, 0);
     }
 }

@@ -76,7 +76,7 @@ fn serves(device: &str) {
         let server = Server::builder().add_service(router).open(device).await.expect("it opens");
         child::tell(server.name());
         let _ = came.acquire_many(CALLS as u32).await.expect("it is never closed");
-        server.shutdown().await.expect("the client takes its answers");
+        server.close().await.expect("the client takes its answers");
     });
 }
 
@@ -159,7 +159,7 @@ fn a_shutdown_names_the_clients_that_have_not_taken_their_answers() {
         begun.acquire().await.expect("it is never closed").forget();
         child.stop();
         answers.add_permits(1);
-        let status = server.shutdown().await.expect_err("the client is stopped");
+        let status = server.close().await.expect_err("the client is stopped");
         assert_eq!(status.code(), Code::Unavailable);
         assert!(status.message().contains("1 of 1 clients have not taken"), "{status}");
     });

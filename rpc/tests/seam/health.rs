@@ -87,7 +87,7 @@ async fn a_server_that_shuts_down_is_not_serving_and_ends_watches(device: &str) 
         assert_eq!(next(&mut watch).await, Serving);
         watches.push(watch);
     }
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
     for mut watch in watches {
         assert_eq!(next(&mut watch).await, NotServing);
         assert_eq!(watch.message().await.expect("the watch ends well"), None);

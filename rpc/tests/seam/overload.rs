@@ -130,7 +130,7 @@ async fn a_call_whose_time_is_over_before_its_handler_can_begin_does_not_run(dev
         late > 0 && begun < BURST as usize,
         "{late} calls were late, and {begun} handlers began"
     );
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
     assert_eq!(server.usage(), Usage::default());
 }
 
@@ -167,7 +167,7 @@ async fn a_server_holds_no_more_calls_than_may_run(device: &str) {
     let refused: usize = join_all(calls).await.into_iter().sum();
     assert!(held.load(Ordering::SeqCst) <= MOST);
     assert!((1..=BURST as usize - MOST).contains(&refused), "{refused} calls were refused");
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
     assert_eq!(server.usage(), Usage::default());
 }
 

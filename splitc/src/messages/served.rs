@@ -13,7 +13,7 @@ use super::entry::{Operation, read_head, whole};
 use crate::element::Element;
 use crate::functions::Function;
 use crate::heap::{CONTROL, Guards, counter};
-use crate::locks::locked;
+use doorbell_verbs::floor::locked;
 
 /// A request with operations, which is answered. Its argument comes back with the answer.
 pub(crate) const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");

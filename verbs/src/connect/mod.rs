@@ -10,6 +10,7 @@ mod exchange;
 mod incoming;
 mod listener;
 mod mapping;
+mod prober;
 mod reach;
 mod unconnected;
 
@@ -19,6 +20,7 @@ pub use exchange::Side;
 pub(crate) use exchange::{QueuePairAddress, exchange_addresses};
 pub use incoming::Incoming;
 pub use listener::{Listener, StopListening};
+pub use prober::{Awaits, Prober, watch_over};
 pub(crate) use reach::reach;
 pub(crate) use unconnected::sealed;
 pub use unconnected::{Kind, Unconnected};

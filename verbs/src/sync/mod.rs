@@ -13,15 +13,16 @@ pub(crate) use loom::{
 };
 #[cfg(not(verbs_loom))]
 pub(crate) use std::{
+    sync::Mutex,
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
-    sync::{Mutex, MutexGuard},
     thread::yield_now,
 };
 
+pub(crate) mod lock;
+pub(crate) mod single_task;
 pub(crate) mod wakers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::PoisonError;
 
 /// A cell with the interface of loom's `UnsafeCell`.
 #[cfg(not(verbs_loom))]
@@ -61,10 +62,13 @@ pub(crate) fn this_thread() -> usize {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(id) as usize | 1
 }
 
-/// Locks a mutex whose content is valid whenever it is unlocked, even after a panic.
-#[inline]
+#[cfg(not(verbs_loom))]
+pub(crate) use lock::locked;
+
+/// Locks one of loom's mutexes.
+#[cfg(verbs_loom)]
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Runs code of the program's, `what`, whose panic must not end the thread that runs the NIC: other

@@ -8,8 +8,8 @@ use crate::group::failure::{Cause, Failure};
 use crate::group::mailbox::context::Context;
 use crate::group::team::Team;
 use crate::group::wire::{BROKEN, words_of_failure};
-use crate::lock::locked;
 use crate::peer::Peer;
+use doorbell_verbs::floor::locked;
 
 /// How long a notice of a failure waits for a credit. A member that takes nothing for longer finds
 /// out by its own connections.

@@ -15,10 +15,10 @@ use self::context::{Context, Wrong};
 use crate::group::failure::{Cause, Failure};
 use crate::group::team::Team;
 use crate::group::wire::Label;
-use crate::lock::locked;
 use crate::peer::Peer;
 use crate::progress::{Bundle, Engine};
 use doorbell_verbs::Name;
+use doorbell_verbs::floor::locked;
 
 /// The most messages of each member that are held for teams which this member has not made yet.
 const HELD_OF_EACH: usize = 64;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::Mailbox;
 use crate::error::SendError;
-use crate::lock::locked;
 use crate::peer::Peer;
+use doorbell_verbs::floor::locked;
 
 impl Mailbox {
     /// Returns the connection to a member, if there is one.

@@ -17,9 +17,9 @@ use crate::group::mailbox::Mailbox;
 use crate::group::team::{Team, mixed};
 use crate::group::wire::{self, HELLO, Verdict};
 use crate::handlers::{Handlers, WithState};
-use crate::lock::locked;
 use crate::peer::Peer;
 use crate::progress::Bundle;
+use doorbell_verbs::floor::locked;
 
 /// The first pause between attempts to connect to a member. Each pause is longer than the one
 /// before.

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::parent_id;
 use std::process::{self, Child, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use nix::sys::prctl::set_pdeathsig;
@@ -17,7 +18,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::{processors, runs};
-use peer::Peer;
+use peer::{GONE, Peer};
 
 /// The interfaces of the two ends.
 const INTERFACES: [&str; 2] = ["bell0", "bell1"];
@@ -63,8 +64,17 @@ pub fn second(
         peer.tell(&json!(process::id()))?;
         plug_in(mtu, &mut peer, 1)?;
     }
-    plays(&mut peer)
+    let played = plays(&mut peer);
+    if played.as_ref().is_err_and(|why| why.to_string() == GONE) {
+        // Of a process that ends the system closes the files first, and sends the signal by which
+        // this one ends in silence next. Who is still here then has something to say.
+        std::thread::sleep(SIGNALLED);
+    }
+    played
 }
+
+/// How long the signal of the first process's end may come after the end of its files.
+const SIGNALLED: Duration = Duration::from_secs(1);
 
 /// Returns the processor for an end's NIC, if each of the two ends has one beside those of their
 /// programs. It is to be asked before this process is bound to one.

@@ -85,7 +85,7 @@ async fn calls_are_in_flight_until_they_are_given_up(here: Here) {
     }
     assert_eq!(here.in_flight(), [1.0; 2]);
     drop(call);
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
     assert_eq!((here.ended("Cancelled"), here.in_flight()), ([1; 2], [0.0; 2]));
 }
 
@@ -96,7 +96,7 @@ async fn calls_end_when_their_deadline_is_over(here: Here) {
     let mut request = Request::new(());
     request.set_timeout(Duration::from_millis(50));
     client.unary(here.method::<(), ()>(), request).await.expect_err("it never ends");
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
     let [at_client, at_server] = here.ended("DeadlineExceeded");
     // The server may have heard first that the caller has given up.
     assert_eq!((at_client, at_server + here.ended("Cancelled")[1]), (1, 1));

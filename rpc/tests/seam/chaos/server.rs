@@ -63,6 +63,6 @@ pub fn serve(part: &str) {
             _ => break,
         }
     }
-    let shut_down = runtime.block_on(server.shutdown_within(LIMIT));
+    let shut_down = runtime.block_on(server.close_within(LIMIT));
     child::tell(shut_down.map_or_else(|why| why.to_string(), |()| "shut down".to_owned()));
 }

@@ -16,7 +16,7 @@ pub async fn a_server_that_shuts_down_finishes_its_calls_and_refuses_others(ends
     let accepted = tokio::spawn(async move { accepted.unary(HOLD, 1).await });
     stage.has_begun().await;
 
-    let mut shutdown = pin!(server.shutdown());
+    let mut shutdown = pin!(server.close());
     let waits = poll_fn(|context| Poll::Ready(Pin::new(&mut shutdown).poll(context).is_pending()));
     assert!(waits.await);
     // A call that waits for a server would wait for the next one.
@@ -46,7 +46,7 @@ pub async fn a_channel_connects_again_to_a_server_that_has_started_anew(ends: En
     assert_eq!(status.code(), Code::Unavailable, "{status}");
     stages[0].has_ended().await;
     assert_eq!(stages[1].begun(), 0);
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
 }
 
 // Tasks that were being stopped kept the NIC of a server that was dropped, and its address was
@@ -76,7 +76,7 @@ pub async fn the_name_of_a_server_can_be_opened_again_as_soon_as_the_server_has_
         let server = ends.open(Stage::default().server()).await;
         let client = ends.client(&server).await;
         answers(&client).await;
-        server.shutdown().await.expect("clients take their answers");
+        server.close().await.expect("clients take their answers");
         drop(server);
     }
 }

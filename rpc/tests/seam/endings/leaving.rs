@@ -69,7 +69,7 @@ async fn a_server_that_shuts_down_finishes_its_calls_and_gets_no_others(device: 
     }
     let shutdown = tokio::spawn({
         let server = server.clone();
-        async move { server.shutdown().await }
+        async move { server.close().await }
     });
     // The channel learns of it while its call runs.
     while channel.is_connected() {
@@ -94,7 +94,7 @@ async fn a_shutdown_ends_the_connections_although_the_program_keeps_its_server(d
     let other = other.expect("the device opens");
     let mut events = other.events();
     let _peer = other.connect(server.name()).await.expect("the server is there");
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
     while !matches!(events.recv().await, Ok(Event::Gone(..))) {}
 }
 
@@ -113,7 +113,7 @@ async fn a_shutdown_with_a_limit_stops_calls_that_take_longer_and_tells_their_ca
     while server.running() < 3 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let late = server.shutdown_within(Duration::from_millis(50)).await.expect_err("they never end");
+    let late = server.close_within(Duration::from_millis(50)).await.expect_err("they never end");
     assert_eq!(late.message(), "the server has ended, and 3 calls were not done within 50ms");
     for call in calls {
         let stopped = call.await.expect("it runs").expect_err("it never ends by itself");
@@ -182,7 +182,7 @@ async fn calls_that_wait_for_a_server_outlast_its_restarts(device: &str) {
             assert!(!callers.iter().any(|caller| caller.is_finished()), "no call fails");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        server.shutdown().await.expect("clients take their answers");
+        server.close().await.expect("clients take their answers");
         drop(server);
         server = counting(name.address(), &count).await;
     }

@@ -149,7 +149,7 @@ fn clients_notice_that_the_runtime_of_a_server_has_ended_which_the_program_keeps
             assert!([Code::Unavailable, Code::Cancelled].contains(&over.code()), "{over}");
             let again = Channel::builder().connect_timeout(Duration::from_millis(50));
             again.connect(server.name()).await.expect_err("nobody takes connections");
-            server.shutdown().await.expect("clients take their answers");
+            server.close().await.expect("clients take their answers");
         });
     }
 }

@@ -55,7 +55,7 @@ async fn shuts_down(device: &str, bytes: usize, inline: bool) -> JoinSet<()> {
     for _ in 0..32 {
         begun.recv().await.expect("all begin");
     }
-    server.shutdown().await.expect("clients take their answers");
+    server.close().await.expect("clients take their answers");
     drop(server);
     // What was answered may take a moment from a channel to its program.
     while answered.load(Ordering::SeqCst) < returned.load(Ordering::SeqCst) {

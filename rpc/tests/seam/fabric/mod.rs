@@ -104,7 +104,7 @@ fn all_are_answered(faults: Faults) {
                 let client = Client::new(channel.expect("there is room"));
                 let numbers = (0..60).map(|number| number + seed * 17);
                 join_all(numbers.map(|number| call(&client, number))).await;
-                server.shutdown().await.expect("clients take their answers");
+                server.close().await.expect("clients take their answers");
             };
             passing(&ether, all).await;
             let handled = handled.lock().expect("nobody panics");

@@ -178,7 +178,7 @@ on_each_device! {
         assert_eq!(numbers.message().await.expect("a number"), Some(0));
         drop(numbers);
         seen.stopped.notified().await;
-        server.shutdown().await.expect("clients take their answers");
+        server.close().await.expect("clients take their answers");
     };
     a_handler_may_end_before_the_stream_of_its_client_does: async |(_server, client, _): (Server, Client<Channel>, Seen)| {
         let dropped = Arc::new(Notify::new());
@@ -195,7 +195,7 @@ on_each_device! {
         assert_eq!(numbers.message().await.expect("a number"), Some(0));
         drop((numbers, client));
         seen.stopped.notified().await;
-        server.shutdown().await.expect("clients take their answers");
+        server.close().await.expect("clients take their answers");
     };
     a_server_that_goes_ends_the_streams_of_its_clients: async |(server, client, _): (Server, Client<Channel>, Seen)| {
         let mut numbers = client.server_streaming(ENDLESS, ()).await.expect("it streams").into_inner();

@@ -26,7 +26,7 @@ async fn a_server_that_shuts_down_finishes_its_calls_and_refuses_others(device: 
     let accepted = tokio::spawn(async move { accepted.unary(HOLD, 1).await });
     stage.has_begun().await;
 
-    let mut shutdown = pin!(server.shutdown());
+    let mut shutdown = pin!(server.close());
     assert!(waits(&mut shutdown).await);
     let status = in_time(client.unary(ECHO, String::new())).await.expect_err("it shuts down");
     assert_eq!(status.code(), Code::Unavailable);

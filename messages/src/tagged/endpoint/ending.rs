@@ -1,0 +1,120 @@
+//! The ends of peers and of the endpoint.
+
+use std::sync::{Arc, PoisonError};
+
+use doorbell_am as am;
+use doorbell_verbs::floor::{Awaits, Prober};
+
+use super::effects::Effects;
+use super::frame::Outbound;
+use super::shared::Shared;
+use super::state::{Gone, Known, State, react};
+use crate::tagged::error::{GivenUp, ReceiveError, SendError, WhyGivenUp, ending_text, peer_text};
+
+/// A receive, and a message that the peer has no room for, wait for what a peer's program does.
+impl Awaits for Shared {
+    fn prober(&self) -> &Prober {
+        &self.prober
+    }
+
+    /// There is a task for as long as the endpoint is open: what is awaited changes all the time.
+    fn is_waiting(&self) -> bool {
+        true
+    }
+
+    fn probe(&self) {
+        let awaited = self.lock().awaited_links();
+        awaited.iter().for_each(am::Peer::probe);
+    }
+}
+
+impl Shared {
+    /// Ends what waits for a peer whose connection has ended, unless the peer has another.
+    pub fn gone(self: &Arc<Self>, link: &am::Peer) {
+        let mut state = self.lock();
+        let Some((source, device)) = state.links.remove(link) else { return };
+        if let Some(known) = state.peers.get_mut(&source)
+            && known.lane.lose_rail(link)
+        {
+            known.pulls.get_mut(device).into_iter().for_each(|pulls| *pulls = None);
+            let lane = known.lane.clone();
+            drop(state);
+            lane.flush();
+            return;
+        }
+        // A connection beside the first, by which messages leave, may end by itself.
+        let first = state.peers.get(&source).map(|known| known.lane.link());
+        if first.is_some_and(|first| first != link) {
+            return;
+        }
+        state.links.retain(|_, (of, _)| *of != source);
+        let known = state.peers.remove(&source);
+        let (name, why) = (known.as_ref().and_then(|known| known.name.clone()), link.ending());
+        let (peer, why) = (peer_text(name.as_deref()), ending_text(why));
+        state.remember(Gone { source, name, why: why.as_str().into() });
+        let is_closed = state.is_closed;
+        let mut effects = Effects::default();
+        let State { incoming, peers, .. } = &mut *state;
+        let mut reacts = |what| react(peers, &mut effects, what);
+        let (receives, met) = incoming.remove_sender(source, &mut reacts);
+        met.into_iter().for_each(|(slot, met)| state.meets(slot, met, &mut effects));
+        let awaited: Vec<_> = state.awaited.extract_if(|_, awaited| awaited.to == source).collect();
+        drop(state);
+        self.finish(effects);
+        for slot in receives {
+            let (peer, why) = (peer.clone(), why.clone());
+            slot.outcome.fill(Err(ReceiveError::PeerGone { peer, why }));
+        }
+        let lost = |len| match (peer.clone(), why.clone()) {
+            (peer, _) if is_closed => SendError::Closed { peer, len },
+            (peer, why) => SendError::PeerGone { peer, len, why },
+        };
+        let owed = !awaited.is_empty();
+        for (_, awaited) in awaited {
+            awaited.slot.fill(Err(lost(awaited.len)));
+        }
+        let Some(Known { mut outgoing, lane, tokens, .. }) = known else { return };
+        tokens.into_iter().flatten().for_each(|token| self.service.forget(token));
+        let is_owed = outgoing.holds_any() || lane.holds_any() || owed;
+        if is_owed && !is_closed {
+            self.closing.loses(GivenUp { peer: peer.clone(), why: WhyGivenUp::of(link.ending()) });
+        }
+        lane.close();
+        self.closing.wake();
+        for Outbound { slot, len, .. } in outgoing.drain() {
+            if let Some(slot) = slot {
+                slot.fill(Err(lost(len)));
+            }
+        }
+    }
+
+    /// Takes in how many packets a peer has got by several connections.
+    pub fn acknowledged(&self, link: &am::Peer, next: u64) {
+        let mut state = self.lock();
+        let known = state.peer_of(link).map(|(_, known)| known.lane.acknowledged(next));
+        // What a connection has brought before it ended may be looked at after that.
+        if !known.unwrap_or_else(|| link.ending().is_some()) {
+            self.malformed();
+        }
+    }
+
+    /// Ends what waits for peers whose ends were missed.
+    pub fn look_for_gone(self: &Arc<Self>) {
+        let links: Vec<_> = self.lock().links.keys().cloned().collect();
+        links.iter().filter(|link| link.departed().is_some()).for_each(|link| self.gone(link));
+    }
+
+    /// Ends all sends and receives, because the endpoint has ended.
+    pub fn close(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let links: Vec<_> = state.links.keys().cloned().collect();
+        let receives = state.incoming.drain_receives();
+        drop(state);
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        links.iter().for_each(|link| self.gone(link));
+        for slot in receives {
+            slot.outcome.fill(Err(ReceiveError::Closed));
+        }
+    }
+}

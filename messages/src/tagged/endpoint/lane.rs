@@ -1,0 +1,288 @@
+//! The way to one peer: frames that wait for credits, in the order in which they are sent.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use doorbell_am::{self as am, Credit};
+
+use super::frame::{Frame, Rest};
+use super::rails::Rails;
+use crate::tagged::error::{SendError, ending_text, peer_text};
+use crate::tagged::wire::{OVERHEAD, Packet, SHORT, short_words};
+
+/// The way to one peer.
+#[derive(Debug)]
+pub struct Lane {
+    /// The first connection to the peer.
+    first: am::Peer,
+    /// The peer's name, for errors.
+    name: String,
+    /// The most answers that may wait for credits.
+    most_answers: usize,
+    queue: Mutex<Queue>,
+}
+
+/// The most answers that wait for a peer's credits, unless the window is so wide that there may be
+/// more of a peer that keeps the rules. A peer that is owed more gives no credits, and is cut off.
+const MOST_ANSWERS: usize = 1 << 14;
+
+#[derive(Debug, Default)]
+struct Queue {
+    frames: Frames,
+    is_cut_off: bool,
+    /// Whether a task sends what is in the queue as credits come.
+    is_pumped: bool,
+    /// The tasks that wait until that task has sent everything.
+    waiting: Vec<Waker>,
+    /// The connections to a peer that has several.
+    rails: Option<Rails>,
+}
+
+impl Lane {
+    /// The way to a peer whose messages have a window of so many bytes here.
+    pub fn new(first: am::Peer, name: Option<&str>, window: usize) -> Arc<Self> {
+        let most_answers = MOST_ANSWERS.max((window / OVERHEAD).saturating_mul(2));
+        Arc::new(Self { first, name: peer_text(name), most_answers, queue: Mutex::default() })
+    }
+
+    /// Returns the first connection to the peer.
+    pub fn link(&self) -> &am::Peer {
+        &self.first
+    }
+
+    /// Uses a connection to the peer, the one at `place` of `count`, beside others. Without this,
+    /// the first connection is the only one.
+    pub fn add_rail(&self, place: usize, count: usize, link: &am::Peer) {
+        let mut queue = self.lock();
+        queue.rails.get_or_insert_with(|| Rails::new(count)).add(place, link);
+    }
+
+    /// Notes that a connection has ended. Returns whether there is another.
+    pub fn lose_rail(&self, link: &am::Peer) -> bool {
+        self.lock().rails.as_mut().is_some_and(|rails| rails.lose(link))
+    }
+
+    /// Takes in how many packets the peer has got by several connections. Returns whether that many
+    /// were sent.
+    pub fn acknowledged(&self, next: u64) -> bool {
+        self.lock().rails.as_mut().is_some_and(|rails| rails.acknowledged(next))
+    }
+
+    /// Has the peer told how many of its packets have come by several connections.
+    pub fn acknowledge(&self, next: u64) {
+        self.lock().rails.iter_mut().for_each(|rails| rails.acknowledge(next));
+    }
+
+    /// Puts frames behind the others. They are sent by [`flush`](Self::flush).
+    pub fn put(&self, frames: impl IntoIterator<Item = Frame>) {
+        let mut queue = self.lock();
+        frames.into_iter().for_each(|frame| queue.frames.push(frame));
+    }
+
+    /// Returns whether something waits for credits.
+    pub fn holds_any(&self) -> bool {
+        self.lock().has_more()
+    }
+
+    /// Has a task woken when everything has left, if the task that sends as credits come sends it.
+    pub fn wake_when_sent(&self, waker: &Waker) {
+        let mut queue = self.lock();
+        if queue.is_pumped && !queue.waiting.iter().any(|there| there.will_wake(waker)) {
+            queue.waiting.push(waker.clone());
+        }
+    }
+
+    /// Drops searches that were not sent, because the peer holds no messages any more.
+    pub fn drop_searches(&self) {
+        let is_search =
+            |frame: &Frame| matches!(frame, Frame::Search { .. } | Frame::Browse { .. });
+        self.lock().frames.waiting.retain(|frame| !is_search(frame));
+    }
+
+    /// Ends all connections to the peer, because it breaks the rules.
+    pub fn cut_off(&self) {
+        let mut queue = self.lock();
+        if !std::mem::replace(&mut queue.is_cut_off, true) {
+            let links = queue.rails.as_ref().map_or_else(|| vec![self.first.clone()], Rails::links);
+            drop(queue);
+            links.iter().for_each(am::Peer::cut_off);
+        }
+    }
+
+    /// Sends a short message with these match bits at once, if nothing is before it and there is a
+    /// credit. Returns whether it was sent.
+    #[inline]
+    pub fn try_send_short(&self, bits: u64, body: &[u8]) -> bool {
+        let Some(words) = short_words(bits, body) else { return false };
+        let queue = self.lock();
+        if !queue.frames.waiting.is_empty() || queue.rails.is_some() {
+            return false;
+        }
+        self.first.try_request(SHORT, &words).unwrap_or(false)
+    }
+
+    /// Sends what there are credits for, and has a task send the rest as credits come. A handler of
+    /// Active Messages may not send, and leaves everything to the task. Returns whether a task was
+    /// begun.
+    pub fn flush(self: &Arc<Self>) -> bool {
+        let mut queue = self.lock();
+        let is_ignored = queue.rails.as_ref().is_some_and(Rails::is_ignored);
+        if queue.frames.answers > self.most_answers || is_ignored {
+            drop(queue);
+            self.cut_off();
+            return true;
+        }
+        while !queue.is_pumped && queue.has_more() {
+            if !self.try_send(&mut queue) {
+                queue.is_pumped = true;
+                let lane = self.clone();
+                self.first.runtime().spawn(async move { lane.pump().await });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sends what there are credits for, while a task waits here for the outcome of a send. The
+    /// task that sends as credits come finds the less to do.
+    pub fn send_more(&self) {
+        let mut queue = self.lock();
+        while queue.has_more() && self.try_send(&mut queue) {}
+    }
+
+    /// Sends as credits come, until nothing is left.
+    async fn pump(&self) {
+        loop {
+            // A credit is awaited without the lock, and taken when it is there.
+            let links = self.lock().rails.as_ref().map(Rails::links);
+            let is_up = match links {
+                Some(links) => Rails::wait_for_credit(links).await,
+                None => self.first.credit().await.is_ok(),
+            };
+            let mut queue = self.lock();
+            if !is_up {
+                queue.is_pumped = false;
+                drop(queue);
+                return self.close();
+            }
+            while queue.has_more() && self.try_send(&mut queue) {}
+            if !queue.has_more() {
+                queue.is_pumped = false;
+                let waiting = std::mem::take(&mut queue.waiting);
+                drop(queue);
+                return waiting.into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
+    /// Sends the first frame of the queue, or as much of it as one packet has room for. Returns
+    /// `false` if there is no credit.
+    fn try_send(&self, queue: &mut Queue) -> bool {
+        if let Some(rails) = &mut queue.rails {
+            let most = rails.longest_payload();
+            let sent = rails.try_send(|| {
+                let frame = queue.frames.pop()?;
+                Some(frame.into_packet(most))
+            });
+            return sent.is_some_and(|sent| {
+                self.left(queue, sent.rest, true);
+                true
+            });
+        }
+        let Ok(Some(credit)) = self.first.try_credit() else { return false };
+        if let Some(frame) = queue.frames.pop() {
+            let (packet, rest) = frame.into_packet(self.first.longest_payload());
+            let is_sent = send(credit, &packet);
+            self.left(queue, rest, is_sent);
+        }
+        true
+    }
+
+    /// Puts the rest of a message of which a part was sent before all others. If there is none,
+    /// tells who waits that the message has left.
+    fn left(&self, queue: &mut Queue, rest: Option<Rest>, is_sent: bool) {
+        let Some(rest) = rest else { return };
+        if is_sent && !rest.payload.is_empty() {
+            return queue.frames.waiting.push_front(Frame::More(rest));
+        }
+        let outcome = if is_sent { Ok(()) } else { Err(self.gone(rest.len)) };
+        if let Some(slot) = rest.slot {
+            slot.fill(outcome);
+        }
+    }
+
+    /// Drops everything, because the peer has gone.
+    pub fn close(&self) {
+        let Frames { waiting: lost, .. } = std::mem::take(&mut self.lock().frames);
+        for Rest { slot, len, .. } in lost.into_iter().filter_map(Frame::into_rest) {
+            if let Some(slot) = slot {
+                slot.fill(Err(self.gone(len)));
+            }
+        }
+    }
+
+    /// Returns the error of a message to a peer that has gone.
+    pub fn gone(&self, len: usize) -> SendError {
+        let why = ending_text(self.first.ending());
+        SendError::PeerGone { peer: self.name.clone(), len, why }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Frames that wait, in the order in which they are sent.
+#[derive(Debug, Default)]
+struct Frames {
+    waiting: VecDeque<Frame>,
+    /// How many of the frames are answers.
+    answers: usize,
+}
+
+impl Frames {
+    /// Puts a frame behind the others. A search that is given up before it was sent goes with the
+    /// frame that says so: of a peer that gives no credits, no more searches wait than receives.
+    fn push(&mut self, frame: Frame) {
+        if let Frame::GivenUp(given_up) = frame {
+            let is_its = |frame: &Frame| match frame {
+                Frame::Search { search, .. } | Frame::Browse { search, .. } => *search == given_up,
+                _ => false,
+            };
+            if let Some(at) = self.waiting.iter().position(is_its) {
+                self.waiting.remove(at);
+                return;
+            }
+        }
+        self.answers += usize::from(frame.is_answer());
+        self.waiting.push_back(frame);
+    }
+
+    fn pop(&mut self) -> Option<Frame> {
+        let frame = self.waiting.pop_front()?;
+        self.answers -= usize::from(frame.is_answer());
+        Some(frame)
+    }
+}
+
+impl Queue {
+    fn has_more(&self) -> bool {
+        !self.frames.waiting.is_empty() || self.rails.as_ref().is_some_and(Rails::has_more)
+    }
+}
+
+/// Sends a packet by a credit. A packet that can't be sent is to a peer that has gone, of which the
+/// endpoint hears by an event.
+fn send(credit: Credit<'_>, packet: &Packet) -> bool {
+    let Packet { kind, words, payload } = packet;
+    let sent = match packet.short_words() {
+        Some(words) => credit.request(SHORT, words),
+        None if payload.is_empty() => credit.request(kind.id(), *words),
+        None => credit.request_with(kind.id(), *words, payload),
+    };
+    if let Err(why) = &sent {
+        tracing::debug!(%why, "a packet was not sent");
+    }
+    sent.is_ok()
+}

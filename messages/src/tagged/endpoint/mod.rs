@@ -1,0 +1,224 @@
+//! Endpoints: opened on a device, connected, sent to, and received from.
+//!
+//! Each file imports from those above it in this list, and from none below.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `arrived`, `partial` | messages that have come, whole or in part, and the receives that get them |
+//! | `frame` | what goes to a peer, as packets |
+//! | `rails` | several connections to one peer |
+//! | `lane` | the way to one peer, where frames wait for credits |
+//! | `closing_state` | the tasks that close an endpoint, and the peers that were lost |
+//! | `effects` | what follows from an event, and is done without the state's lock |
+//! | `state` | the receives, the peers, and what goes to each |
+//! | `shared` | what programs do: they send, receive, cancel, probe |
+//! | `pulling`, `receiving`, `greeting`, `ending` | what peers do |
+//! | `handlers` | the handlers of Active Messages by which peers do that |
+//! | `waiting`, `send`, `peer`, `receive` | requests and peers, as programs hold them |
+//! | `closing` | endpoints that end in order |
+//! | `builder`, and this file | endpoints, as programs see them |
+
+mod arrived;
+mod builder;
+mod closing;
+mod closing_state;
+mod effects;
+mod ending;
+mod frame;
+mod greeting;
+mod handlers;
+mod lane;
+mod partial;
+mod peer;
+mod pulling;
+mod rails;
+mod receive;
+mod receiving;
+mod send;
+mod shared;
+mod state;
+mod waiting;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::BytesMut;
+use doorbell_am::{self as am, Name, NameError};
+use tokio::task::AbortHandle;
+
+pub use builder::EndpointBuilder;
+pub use peer::Peer;
+pub use receive::{Match, Message, Probed, Receiving};
+pub use send::Sending;
+pub use waiting::{Request, wait_any};
+
+use crate::tagged::error::{CloseError, ConnectError};
+use arrived::ReceiveSlot;
+use shared::Shared;
+
+/// An endpoint of tagged messages: receives, and connections to others.
+///
+/// Clones are handles to the same endpoint. A program that is to end [closes](Self::close) the
+/// endpoint, which waits until peers have what was sent to them. When the last handle is dropped
+/// instead, or the runtime ends, messages whose sends are done go on to peers in the background, for
+/// [a second](doorbell_am::EndpointConfig::linger) at most; others are lost.
+#[derive(Clone)]
+pub struct Endpoint(Arc<Open>);
+
+struct Open {
+    /// The endpoint of Active Messages on each device.
+    endpoints: Vec<am::Endpoint>,
+    shared: Arc<Shared>,
+    /// The tasks that watch the ends of peers, and accept connections for long messages.
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+        self.shared.close();
+    }
+}
+
+/// The counts of what an endpoint has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// The messages from peers that break the rules, and were dropped.
+    pub malformed: u64,
+}
+
+impl Endpoint {
+    /// Returns the name by which others connect, by the first device if there are several.
+    pub fn name(&self) -> &Name {
+        self.0.endpoints[0].name()
+    }
+
+    /// Returns the names of the endpoint, one for each of its devices.
+    pub fn names(&self) -> Vec<Name> {
+        self.0.endpoints.iter().map(|endpoint| endpoint.name().clone()).collect()
+    }
+
+    /// Connects to another endpoint. If there is a connection between the two already, whichever
+    /// side has made it, the peer is the same.
+    ///
+    /// # Errors
+    /// When the name is none, nobody answers by it in time, or who answers is no endpoint of
+    /// messages.
+    pub async fn connect<N>(&self, name: N) -> Result<Peer, ConnectError>
+    where
+        N: TryInto<Name, Error: Into<NameError>>,
+    {
+        let name = name.try_into().map_err(Into::into)?;
+        self.connect_all(&[name]).await
+    }
+
+    /// Connects to an endpoint on several devices by [its names](Self::names), of which each is
+    /// connected to by the device of this endpoint at the same place. Messages go by as many
+    /// devices as both endpoints have, and long ones by all of them at once. If all but one fail,
+    /// nothing is lost.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_all(&self, names: &[Name]) -> Result<Peer, ConnectError> {
+        let mut links = Vec::new();
+        for (endpoint, name) in self.0.endpoints.iter().zip(names) {
+            links.push((endpoint.connect(name.clone()).await?, name.to_string()));
+        }
+        if links.is_empty() {
+            return Err(ConnectError::NoName);
+        }
+        let sender = self.0.shared.greet(&links).await?;
+        Ok(Peer::of(&sender, &self.0.shared))
+    }
+
+    /// Posts a receive of a message of any length, up to the
+    /// [longest](EndpointBuilder::longest).
+    pub fn receive(&self, of: Match) -> Receiving {
+        self.receive_at_most(usize::MAX, of)
+    }
+
+    /// Posts a receive of a message of at most `room` bytes. If a longer one matches, the receive
+    /// fails with both lengths, and the message is lost when the program takes that error, as MPI
+    /// has it.
+    pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
+        let room = room.min(self.0.shared.limits.longest);
+        Receiving::post(&self.0.shared, of, ReceiveSlot::of(room))
+    }
+
+    /// Posts a receive that scatters the body of its message into pieces. Each is filled to its
+    /// capacity, behind what it contains, before the next is. A message that is longer than all of
+    /// them is lost, as with [`receive_at_most`](Self::receive_at_most).
+    ///
+    /// ```
+    /// use bytes::BytesMut;
+    /// use doorbell_messages::{Endpoint, Match};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> anyhow::Result<()> {
+    /// let far = Endpoint::open("shm").await?;
+    /// let near = Endpoint::open("shm").await?;
+    /// near.connect(far.name()).await?.send(7, "headpayload").await?;
+    /// let pieces = [4, 100].map(BytesMut::with_capacity);
+    /// let message = far.receive_into(pieces, Match::exactly(7)).await?;
+    /// assert_eq!(message.pieces, ["head", "payload"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn receive_into(&self, pieces: impl Into<Vec<BytesMut>>, of: Match) -> Receiving {
+        Receiving::post(&self.0.shared, of, ReceiveSlot::into_pieces(pieces.into()))
+    }
+
+    /// Looks for a message that a receive would take now, and leaves it. A message that its sender
+    /// holds, because the window is full, is seen after some time by a program that probes again
+    /// and again.
+    pub fn probe(&self, of: Match) -> Option<Probed> {
+        let (bits, len, from) = self.0.shared.probe(of.pattern())?;
+        Some(Probed { bits, len, from: Peer::of(&from, &self.0.shared) })
+    }
+
+    /// Closes the endpoint, once all messages that were sent before have left, and peers have them.
+    /// That includes messages whose futures were dropped. A receiver keeps messages that have come,
+    /// and may receive them behind the sender's end.
+    ///
+    /// # Errors
+    /// When a peer ends the connection before it has everything, dies, or does not take everything
+    /// within the [patience](doorbell_am::EndpointConfig::patience) of the endpoint of Active
+    /// Messages below: a message longer than the receiver's window needs a receive there. The
+    /// endpoint is closed all the same, and the error names the peers.
+    ///
+    /// If the future is dropped, the endpoint stays open, and takes no new peers.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        let closed = closing::close_in_order(&self.0.shared, &self.0.endpoints).await;
+        self.0.shared.close();
+        closed
+    }
+
+    /// Returns the counts of what the endpoint has seen.
+    pub fn statistics(&self) -> Statistics {
+        Statistics { malformed: self.0.shared.malformed.load(Ordering::Relaxed) }
+    }
+
+    /// Returns the bundle of endpoints that the endpoint belongs to, which a program polls that
+    /// decides itself when messages are taken in, and on which it opens further endpoints.
+    pub fn bundle(&self) -> am::Bundle {
+        self.0.endpoints[0].bundle()
+    }
+
+    /// Returns the bundles that the endpoint belongs to, one for each of its devices.
+    pub fn bundles(&self) -> Vec<am::Bundle> {
+        self.0.endpoints.iter().map(am::Endpoint::bundle).collect()
+    }
+
+    /// Returns the NIC by which the endpoint sends and receives, for its statistics.
+    pub fn nic(&self) -> &doorbell_verbs::Nic {
+        self.0.endpoints[0].nic()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &self.name().to_string()).finish_non_exhaustive()
+    }
+}

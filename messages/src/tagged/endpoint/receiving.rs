@@ -1,0 +1,410 @@
+//! What comes from peers: messages, their ends, and what is said about windows.
+
+use std::sync::{Arc, MutexGuard};
+
+use bytes::Bytes;
+use doorbell_am as am;
+
+use super::arrived::{Arrived, Begins, Content, Sender};
+use super::effects::Effects;
+use super::frame::Frame;
+use super::partial::Partial;
+use super::shared::Shared;
+use super::state::{Known, State, react};
+use crate::matching::map::Map;
+use crate::matching::{Envelope, Pattern, Source};
+use crate::tagged::error::{SendError, peer_text};
+use crate::tagged::limits::Limits;
+use crate::tagged::pacing::Offer;
+use crate::tagged::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
+
+impl Shared {
+    /// Takes in a short message. Returns whether a task was woken, as all of these do.
+    pub fn takes_short(self: &Arc<Self>, link: &am::Peer, words: &[u64]) -> bool {
+        let mut state = self.lock();
+        match (state.peer_of(link), short_of_words(words)) {
+            (Some((source, known)), Some((bits, body))) => {
+                let from = Sender { source, name: known.name.clone() };
+                let (len, content) = (body.len(), Content::Here(body));
+                let arrived = Arrived { bits, len, content, from, number: 0 };
+                self.arrived(state, false, arrived, |arrived| arrived)
+            }
+            (None, Some(_)) => self.unknown(link),
+            _ => self.malformed(),
+        }
+    }
+
+    /// Takes in a packet.
+    pub fn takes(self: &Arc<Self>, link: &am::Peer, packet: Packet) -> bool {
+        let state = self.lock();
+        match state.links.get(link) {
+            Some(&(source, _)) => self.takes_from(state, source, packet),
+            None => self.unknown(link),
+        }
+    }
+
+    /// Takes in a packet of a peer. If the peer has gone meanwhile, the packet is dropped.
+    fn takes_from(
+        self: &Arc<Self>,
+        state: MutexGuard<'_, State>,
+        source: Source,
+        Packet { kind, words, payload }: Packet,
+    ) -> bool {
+        let [one, two, three] = words;
+        match kind {
+            Kind::Eager => {
+                let begins = Begins::Sent { bits: one };
+                self.begins(state, (source, begins), Heading::from_word(two), three, payload)
+            }
+            Kind::Taken => {
+                let begins = Begins::Taken { order: one };
+                self.begins(state, (source, begins), Heading::from_word(two), three, payload)
+            }
+            Kind::More => self.continues(state, source, &payload),
+            Kind::Done => self.done(state, source, one, two == 1),
+            Kind::Connect => {
+                drop(state);
+                self.connects_again(source, one);
+                false
+            }
+            _ => self.told(state, source, kind, words, &payload),
+        }
+    }
+
+    /// Takes in a packet that has come by one of several connections, with its sequence number.
+    /// Whichever thread has the next packet in order hands on all that are ready.
+    pub fn takes_in_order(
+        self: &Arc<Self>,
+        link: &am::Peer,
+        sequence: u64,
+        packet: Packet,
+    ) -> bool {
+        let mut locked = self.lock();
+        let state = &mut *locked;
+        let Some(&(source, _)) = state.links.get(link) else { return self.unknown(link) };
+        let Some(known) = state.peers.get_mut(&source) else { return self.unknown(link) };
+        // What the sender's window has room for, and what has taken offers of the sender's.
+        let most = || {
+            let longest = self.limits.eager.max(Limits::LEAST_WINDOW);
+            let offered = state.incoming.promised_of(source).saturating_mul(longest);
+            state.incoming.window().saturating_add(offered)
+        };
+        if !known.ordered.comes(sequence, (packet.bulk(), packet), Packet::kept, most) {
+            // Without the packet nothing behind it could be handed on.
+            let lane = known.lane.clone();
+            drop(locked);
+            lane.cut_off();
+            return self.malformed();
+        }
+        if let Some(next) = known.ordered.acknowledgement() {
+            known.lane.acknowledge(next);
+        }
+        let lane = known.lane.clone();
+        if std::mem::replace(&mut known.is_handing_on, true) {
+            return false;
+        }
+        let mut woke = false;
+        while let Some(known) = locked.peers.get_mut(&source) {
+            let Some(packet) = known.ordered.next() else {
+                known.is_handing_on = false;
+                break;
+            };
+            // By the peer, since the connection may have ended, and the packet counts all the same.
+            woke |= self.takes_from(locked, source, packet);
+            locked = self.lock();
+        }
+        drop(locked);
+        lane.flush() || woke
+    }
+
+    /// Takes in the beginning of a message, which may be all of it.
+    fn begins(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        (source, begins): (Source, Begins),
+        heading: Heading,
+        number: u64,
+        payload: Bytes,
+    ) -> bool {
+        let Some(known) = state.peers.get_mut(&source) else { return false };
+        if heading.long || payload.len() == heading.len {
+            let from = Sender { source, name: known.name.clone() };
+            let payload = Payload::InItsBuffer(payload);
+            return self.comes(state, from, begins, heading, number, payload);
+        }
+        let most = self.limits.eager.max(Limits::LEAST_WINDOW);
+        if payload.len() > heading.len || heading.len > most {
+            return self.malformed();
+        }
+        known.partial = Some(Partial::new(begins, heading, number, &payload));
+        false
+    }
+
+    /// Takes in more of a message.
+    fn continues(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        more: &[u8],
+    ) -> bool {
+        let Some(known) = state.peers.get_mut(&source) else { return false };
+        if !known.partial.as_mut().is_some_and(|partial| partial.add(more)) {
+            known.partial = None;
+            return self.malformed();
+        }
+        let Some(whole) = known.partial.take_if(|partial| partial.is_whole()) else {
+            return false;
+        };
+        let from = Sender { source, name: known.name.clone() };
+        let Partial { begins, heading, number, .. } = whole;
+        self.comes(state, from, begins, heading, number, Payload::Own(whole.into_bytes()))
+    }
+
+    /// Takes in a whole message, or the description of a long one.
+    fn comes(
+        self: &Arc<Self>,
+        state: MutexGuard<'_, State>,
+        from: Sender,
+        begins: Begins,
+        Heading { len, last, long }: Heading,
+        number: u64,
+        payload: Payload,
+    ) -> bool {
+        let (payload, keep): (_, Keep) = match payload {
+            Payload::InItsBuffer(payload) => (payload, Arrived::kept),
+            Payload::Own(payload) => (payload, |arrived| arrived),
+        };
+        let content = match long {
+            true => Description::from_bytes(payload, len).map(Content::There),
+            false => Some(Content::Here(payload)),
+        };
+        let Some(content) = content else { return self.malformed() };
+        let bits = if let Begins::Sent { bits } = begins { bits } else { 0 };
+        let arrived = Arrived { bits, len, content, from, number };
+        match begins {
+            Begins::Sent { .. } => self.arrived(state, last, arrived, keep),
+            Begins::Taken { order } => self.taken(state, last, order, arrived),
+        }
+    }
+
+    /// Takes in a message that was sent within its sender's window.
+    fn arrived(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        last: bool,
+        arrived: Arrived,
+        keep: Keep,
+    ) -> bool {
+        let (mut effects, source) = (Effects::default(), arrived.from.source);
+        let envelope = Envelope { source, bits: arrived.bits };
+        let cost =
+            OVERHEAD + if let Content::Here(body) = &arrived.content { body.len() } else { 0 };
+        let State { incoming, peers, .. } = &mut *state;
+        if last {
+            incoming.holds_none(source);
+            drop_searches(peers, source);
+        }
+        let mut reacts = |what| react(peers, &mut effects, what);
+        match incoming.arrived(envelope, cost, arrived, keep, &mut reacts) {
+            Ok(Some((slot, met))) => state.meets(slot, met, &mut effects),
+            Ok(None) => {}
+            Err(_) => {
+                self.malformed();
+            }
+        }
+        drop(state);
+        self.finish(effects)
+    }
+
+    /// Takes in a message whose offer was taken.
+    fn taken(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        last: bool,
+        order: u64,
+        arrived: Arrived,
+    ) -> bool {
+        let (mut effects, source) = (Effects::default(), arrived.from.source);
+        let promised = state.incoming.came(source, order, arrived);
+        let Some((slot, mut met)) = promised else {
+            drop(state);
+            return self.malformed();
+        };
+        if last {
+            state.incoming.holds_none(source);
+            drop_searches(&state.peers, source);
+        }
+        met.message.bits = met.envelope.bits;
+        state.meets(slot, met, &mut effects);
+        drop(state);
+        self.finish(effects)
+    }
+
+    /// The receiver of a message is done with it.
+    fn done(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        number: u64,
+        received: bool,
+    ) -> bool {
+        if !state.peers.contains_key(&source) {
+            return false;
+        }
+        if state.awaited.get(&number).map(|awaited| awaited.to) != Some(source) {
+            return self.malformed();
+        }
+        let Some(awaited) = state.awaited.remove(&number) else { return false };
+        let name = state.peers.get(&awaited.to).and_then(|known| known.name.clone());
+        drop(state);
+        let peer = || peer_text(name.as_deref());
+        let woke = awaited.slot.fill(match received {
+            true => Ok(()),
+            false => Err(SendError::NotReceived { peer: peer(), len: awaited.len }),
+        });
+        drop(awaited.lending);
+        woke
+    }
+
+    /// Takes in what a peer says about windows, held messages and searches.
+    fn told(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        source: Source,
+        kind: Kind,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> bool {
+        let mut effects = Effects::default();
+        if !state.peers.contains_key(&source) {
+            return false;
+        }
+        let keeps_rules = match kind {
+            Kind::Holds | Kind::Offer | Kind::Passed | Kind::Again | Kind::Seen => {
+                state.receiver_told(source, kind, words, payload, &mut effects).is_some()
+            }
+            _ => state.sender_told(source, kind, words, &mut effects),
+        };
+        drop(state);
+        if !keeps_rules {
+            self.malformed();
+        }
+        self.finish(effects)
+    }
+
+    /// Passes over what has come by a connection of no known peer. It is malformed, unless the
+    /// connection has ended meanwhile.
+    fn unknown(&self, link: &am::Peer) -> bool {
+        if link.ending().is_none() {
+            self.malformed();
+        }
+        false
+    }
+}
+
+impl State {
+    /// Has the receiving side hear of messages that a sender holds, or holds no more. Returns
+    /// `None` if the peer breaks the rules.
+    fn receiver_told(
+        &mut self,
+        source: Source,
+        kind: Kind,
+        [one, two, bits]: [u64; 3],
+        payload: &[u8],
+        effects: &mut Effects,
+    ) -> Option<()> {
+        let Self { incoming, peers, .. } = self;
+        let mut reacts = |what| react(peers, effects, what);
+        let met = match kind {
+            Kind::Holds => {
+                return incoming.holds(source, &mut reacts).then_some(());
+            }
+            Kind::Offer => {
+                let len = u64::from_be_bytes(*payload.first_chunk()?) as usize;
+                let envelope = Envelope { source, bits };
+                let offer = Offer { search: one, order: two, envelope, len };
+                incoming.offered(offer, &mut reacts)?
+            }
+            Kind::Passed => {
+                let last = two == 1;
+                let met = incoming.passed(source, one, last, &mut reacts)?;
+                if last {
+                    drop_searches(peers, source);
+                }
+                met
+            }
+            Kind::Again => {
+                let met = incoming.came_again(source, one, &mut reacts)?;
+                if two == 1 {
+                    incoming.holds_none(source);
+                    drop_searches(peers, source);
+                }
+                vec![met]
+            }
+            _ => {
+                incoming.seen(source, one, &mut reacts);
+                Vec::new()
+            }
+        };
+        met.into_iter().for_each(|(slot, met)| self.meets(slot, met, effects));
+        Some(())
+    }
+
+    /// Has the sending side hear of its window and of searches, and sends what may be sent then.
+    /// Returns whether the peer keeps the rules.
+    fn sender_told(
+        &mut self,
+        source: Source,
+        kind: Kind,
+        [one, two, three]: [u64; 3],
+        effects: &mut Effects,
+    ) -> bool {
+        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
+        let mut keeps_rules = Ok(true);
+        match kind {
+            Kind::Freed => {
+                keeps_rules = Ok(outgoing.freed(usize::try_from(one).unwrap_or(usize::MAX)));
+            }
+            Kind::Search => match outgoing.search(one, Pattern::new(None, two, three)) {
+                Ok(answer) => lane.put(answer.map(Frame::Answer)),
+                Err(too_many) => keeps_rules = Err(too_many),
+            },
+            Kind::Browse => lane.put(outgoing.browse(one, two).map(Frame::Answer)),
+            Kind::Back => {
+                let len = usize::try_from(three).unwrap_or(usize::MAX);
+                keeps_rules = outgoing.back(one, two, len);
+            }
+            Kind::GivenUp => outgoing.give_up(one),
+            Kind::Take => {
+                let taken = outgoing.take(one);
+                lane.put(taken.map(|taken| Frame::taken(one, taken)));
+            }
+            _ => {
+                outgoing.leave(one);
+            }
+        }
+        let Ok(keeps_rules) = keeps_rules else {
+            effects.cut_off(lane);
+            return false;
+        };
+        self.releases(source, effects);
+        keeps_rules
+    }
+}
+
+/// A payload that has come.
+enum Payload {
+    /// A payload in the buffer in which it has come, of which it may be a small part.
+    InItsBuffer(Bytes),
+    Own(Bytes),
+}
+
+/// Makes a message what is kept of it while it waits for a receive.
+type Keep = fn(Arrived) -> Arrived;
+
+/// Drops searches that were not sent to a peer, which holds no messages any more.
+fn drop_searches(peers: &Map<Source, Known>, source: Source) {
+    if let Some(known) = peers.get(&source) {
+        known.lane.drop_searches();
+    }
+}
