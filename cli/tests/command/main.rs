@@ -4,7 +4,6 @@ mod active_messages;
 mod byte_streams;
 #[cfg(feature = "costs")]
 mod costs;
-mod interop;
 mod launchers;
 mod logp;
 mod logp_compare;

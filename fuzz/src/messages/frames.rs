@@ -39,8 +39,8 @@ impl Frames {
         let config = DatagramsConfig::new(&completions, Qkey(KEY));
         let forger = nic.domain().datagrams(&config).expect("there is room");
         let qpn = forger.qpn().get();
-        let name = format!("{}#{qpn:x}.{KEY:08x}", nic.address());
         let identity = u64::from(qpn) << 32 | u64::from(KEY);
+        let name = Name::at(nic.address().to_string(), identity).to_string();
         Self { nic, forger: forger.into(), name, identity }
     }
 
@@ -92,10 +92,7 @@ impl Frames {
 
     /// Finds the way to an endpoint, with its number and its key.
     async fn way_to(&self, victim: &Endpoint) -> (Destination, u32, u32) {
-        let name = victim.name().to_string();
-        let (_, numbers) = name.rsplit_once('#').expect("a name");
-        let (number, key) = numbers.split_once('.').expect("a name");
-        let [number, key] = [number, key].map(|hex| u32::from_str_radix(hex, 16).expect("hex"));
+        let [number, key] = [32, 0].map(|shift| (victim.name().service().0 >> shift) as u32);
         let address = victim.name().address();
         let to = self.nic.destination(address, Qpn::new(number), Qkey(key)).await;
         (to.expect("there is a way"), number, key)

@@ -75,7 +75,7 @@ impl Core {
         for bundle in bundles {
             let opened = Endpoint::builder()
                 .config(own.clone())
-                .on_bundle(&bundle, handlers(mailbox.clone(), digest))
+                .on_bundle(bundle, handlers(mailbox.clone(), digest))
                 .await;
             endpoints.push(opened.map_err(|why| GroupError::Open(Arc::new(why)))?);
         }

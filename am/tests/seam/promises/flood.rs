@@ -208,7 +208,7 @@ async fn flooded(devices: &Devices, flood: Flood) {
         let bundle = &bundles[number % bundles.len()];
         let endpoint = Endpoint::builder()
             .config(config.clone())
-            .on_bundle(&bundle, handlers(seen, policy))
+            .on_bundle(bundle, handlers(seen, policy))
             .await
             .expect("room");
         endpoints.push(endpoint);

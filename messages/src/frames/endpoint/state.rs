@@ -228,7 +228,7 @@ impl State {
             Met::Nothing(id) => Receiving::new(slot, Some((self.endpoint.clone(), id))),
             Met::PeerClosed => Receiving::new(slot, None),
             Met::Message(Note { number, from, .. }, letter) => {
-                let identity = identity(&from.name());
+                let identity = identity(from.name());
                 if let Some(known) = self.peers.get_mut(&identity) {
                     let placed = known.pair.place(number, letter, now);
                     debug_assert!(placed.is_ok(), "what the pair gives up is forgotten here");
@@ -237,7 +237,7 @@ impl State {
                 Receiving::new(slot, None)
             }
             Met::TooLong(Note { number, from, .. }) => {
-                let identity = identity(&from.name());
+                let identity = identity(from.name());
                 if let Some(known) = self.peers.get_mut(&identity) {
                     known.pair.swallow(number);
                 }
@@ -276,7 +276,7 @@ impl State {
                 self.statistics.strangers += 1;
                 return None;
             };
-            finds = name.filter(|_| identity(&peer.name()) == frame.sender);
+            finds = name.filter(|_| identity(peer.name()) == frame.sender);
         }
         self.handle_of(&frame, now);
         finds

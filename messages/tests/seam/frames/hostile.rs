@@ -3,7 +3,7 @@
 use doorbell_messages::frames::{Endpoint, Match, Peer};
 use doorbell_simulation::Luck;
 use doorbell_verbs::work::Datagram;
-use doorbell_verbs::{Datagrams, DatagramsConfig, Destination, Nic, Qkey, Qpn};
+use doorbell_verbs::{Datagrams, DatagramsConfig, Destination, Name, Nic, Qkey, Qpn};
 
 use crate::frames::common::{body, emp, in_time, receive_offloaded, received, rmpp, sent};
 use crate::frames::everywhere::run;
@@ -49,10 +49,7 @@ impl Forger {
         let completions = nic.completion_queue(256).expect("there is room");
         let config = DatagramsConfig::new(&completions, Qkey(7));
         let datagrams = nic.domain().datagrams(&config).expect("there is room");
-        let target = far.name().to_string();
-        let (_, numbers) = target.rsplit_once('#').expect("a name");
-        let (qpn, key) = numbers.split_once('.').expect("a name");
-        let [qpn, key] = [qpn, key].map(|hex| u32::from_str_radix(hex, 16).expect("a number"));
+        let [qpn, key] = [32, 0].map(|shift| (far.name().service().0 >> shift) as u32);
         let to = nic.destination(far.name().address(), Qpn::new(qpn), Qkey(key)).await;
         Self { nic, datagrams, to: to.expect("there is a way") }
     }
@@ -61,7 +58,8 @@ impl Forger {
 /// A name that a forger may have, and its identity.
 fn name(nic: &Nic, datagrams: &Datagrams, key: u32) -> (String, u64) {
     let qpn = datagrams.qpn().get();
-    (format!("{}#{qpn:x}.{key:08x}", nic.address()), u64::from(qpn) << 32 | u64::from(key))
+    let identity = u64::from(qpn) << 32 | u64::from(key);
+    (Name::at(nic.address().to_string(), identity).to_string(), identity)
 }
 
 #[test]

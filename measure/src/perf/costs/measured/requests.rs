@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorbell_verbs::Nic;
 
-use super::am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
-};
+use super::am::{Bundle, BundleConfig, Endpoint, Handlers, Peer, ReplyId, RequestId, Tag};
 use crate::perf::costs::measured::exchange::Exchange;
 use crate::perf::shared::patience::Patience;
 

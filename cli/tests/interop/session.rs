@@ -11,7 +11,7 @@ use doorbell_kit::judges::Scratch;
 use doorbell_kit::lab::Cable;
 use serde_json::Value;
 
-use super::judged::{self, Judged};
+use crate::judged::{self, Judged};
 use crate::ours::Ours;
 
 /// The longest time that anything in the guest may take. Its processor is emulated.

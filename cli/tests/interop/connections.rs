@@ -9,10 +9,10 @@ use doorbell_core::wire::cm::RejectReason;
 use doorbell_interop::{Faults, Output, Running};
 use doorbell_verbs::{Buf, ConnectError, Ending, Name, Nic, QueuePairConfig};
 
-use super::game::{ask, serve, service};
-use super::pingpongs::{At, WORST};
-use super::session::{Asks, Outcome, PATIENCE, Session};
-use super::table::Table;
+use crate::game::{ask, serve, service};
+use crate::pingpongs::{At, WORST};
+use crate::session::{Asks, Outcome, PATIENCE, Session};
+use crate::table::Table;
 
 /// How many messages, and how long.
 const COUNT: u32 = 50;

@@ -5,9 +5,11 @@
 //! is no QEMU, the suite is passed over, which is said; where the variable `CI` is set, it fails.
 
 mod connections;
-#[path = "../../../../examples/rping/game.rs"]
+#[path = "../../../examples/rping/game.rs"]
 mod game;
 mod judged;
+#[path = "../command/ours.rs"]
+mod ours;
 mod pingpongs;
 mod session;
 mod table;

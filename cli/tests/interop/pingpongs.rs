@@ -2,9 +2,9 @@
 
 use doorbell_interop::Faults;
 
-use super::session::{Asks, Device, Family, Outcome, PATIENCE, Session, ended, found};
-use super::table::Table;
 use crate::ours::Ours;
+use crate::session::{Asks, Device, Family, Outcome, PATIENCE, Session, ended, found};
+use crate::table::Table;
 
 /// A game of ping-pong, with its options.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use doorbell_kit::is_thorough;
 
-use super::pingpongs::At;
-use super::session::{Asks, Device, Family, Outcome};
+use crate::pingpongs::At;
+use crate::session::{Asks, Device, Family, Outcome};
 
 /// The rows of a quick run: each kind of connection, one with faults, and `rdma_cm`. Each device
 /// tries them by one of the two families.
