@@ -57,36 +57,36 @@ impl Endpoint {
 }
 
 impl EndpointBuilder {
-    /// Sets the most bytes of a stream that may be [under way](Config::window) to this end, or
+    /// Sets the most bytes of a stream that may be [under way](field@Config::window) to this end, or
     /// received and not read; 1 MiB by default.
     pub fn window(self, bytes: usize) -> Self {
         Self { config: Config { window: bytes, ..self.config }, ..self }
     }
 
-    /// Sets the most bytes of a [message](Config::segment); 32 KiB by default.
+    /// Sets the most bytes of a [message](field@Config::segment); 32 KiB by default.
     pub fn segment(self, bytes: usize) -> Self {
         Self { config: Config { segment: bytes, ..self.config }, ..self }
     }
 
-    /// Sets the most [receive buffers](Config::receives) that all streams share; 256 by
+    /// Sets the most [receive buffers](field@Config::receives) that all streams share; 256 by
     /// default.
     pub fn receives(self, buffers: usize) -> Self {
         Self { config: Config { receives: buffers, ..self.config }, ..self }
     }
 
-    /// Sets how long a stream that was dropped [goes on](Config::linger) sending; ten seconds
+    /// Sets how long a stream that was dropped [goes on](field@Config::linger) sending; ten seconds
     /// by default.
     pub fn linger(self, time: Duration) -> Self {
         Self { config: Config { linger: time, ..self.config }, ..self }
     }
 
     /// Sets the most streams that peers have opened and the program has not
-    /// [accepted](Config::backlog); 128 a listener by default.
+    /// [accepted](field@Config::backlog); 128 a listener by default.
     pub fn backlog(self, streams: usize) -> Self {
         Self { config: Config { backlog: streams, ..self.config }, ..self }
     }
 
-    /// Sets the most [completions](Config::completions) that may wait to be handled; 4096 by
+    /// Sets the most [completions](field@Config::completions) that may wait to be handled; 4096 by
     /// default.
     pub fn completions(self, most: usize) -> Self {
         Self { config: Config { completions: most, ..self.config }, ..self }

@@ -20,7 +20,7 @@ pub struct EndpointConfig {
     /// The tag that the endpoint shows to peers that it [connects](crate::Endpoint::connect) to, if
     /// any. A tag that the endpoint demands itself, by [`admits`](Self::admits), is shown only to
     /// peers that prove that they know it; others are
-    /// [refused](crate::ConnectError::Unproved).
+    /// [refused](crate::Unwelcome::Unproved).
     pub shows: Option<Tag>,
     /// The most requests that each peer may have under way to the endpoint: at least 1, at most
     /// [`MOST_CREDITS`](Self::MOST_CREDITS).

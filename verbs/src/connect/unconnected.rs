@@ -82,7 +82,7 @@ impl<K: Kind> Unconnected<K> {
     /// each NIC takes the other for a standard one: writes carry no metadata then, and more packets
     /// are acknowledged than need be.
     ///
-    /// A program that uses `rdma_cm` listens to [a port](ServiceId::from_tcp_port). A request for a
+    /// A program that uses `rdma_cm` listens to [a port](crate::ServiceId::from_tcp_port). A request for a
     /// port carries up to 56 bytes, and up to 40 beside an agreement on extensions. The program
     /// gets 56 bytes, with zeros behind those that were sent.
     ///
