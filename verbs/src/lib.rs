@@ -23,25 +23,24 @@
 //! # A first program
 //!
 //! ```
-//! # use doorbell_verbs::{Config, Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
+//! # use doorbell_verbs::{Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let name = |end| format!("shm:front-page/{}/{end}", std::process::id());
-//! # let (here, there) = (&name(0), &name(1));
 //! // The server registers memory, and sends its key to each client that connects.
-//! let server = Nic::open(there).await?; // "udp:192.0.2.7", "packet:eth0", "shm:job/1"
+//! let server = Nic::open("shm").await?; // or "udp:192.0.2.7", "packet:eth0", "shm:job/1"
 //! let domain = server.domain();
 //! let memory = domain.register(Region::new(4096), Rights::REMOTE)?;
 //! let mut listener = server.listen(ServiceId(7)).await?;
+//! let name = listener.name(); // as text, it goes to any process
 //! let serve = async {
 //!     let pair = domain.queue_pair(&QueuePairConfig::default())?;
 //!     pair.accept(listener.accept().await, &memory.remote().to_bytes()).await
 //! };
 //!
 //! // The client writes to the memory, and does an atomic operation there.
-//! let client = Nic::open(here).await?;
+//! let client = Nic::open("shm").await?;
 //! let pair = client.domain().queue_pair(&QueuePairConfig::default())?;
-//! let (connected, served) = tokio::join!(pair.connect(there, ServiceId(7), &[]), serve);
+//! let (connected, served) = tokio::join!(pair.connect(name, &[]), serve);
 //! let ((pair, key), _served) = (connected?, served?);
 //! let remote = RemoteMemory::from_prefix(&key).ok_or("no key")?;
 //! pair.write(b"hello", remote).await?;

@@ -26,16 +26,15 @@ use crate::nic::Nic;
 /// A clone of the [`Region`] stays mapped for the program, but not for the NIC, so keep this value.
 ///
 /// ```
-/// # use doorbell_verbs::{Config, Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
+/// # use doorbell_verbs::{Nic, QueuePairConfig, Rights, ServiceId, SharedMemory};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let open = |end| Nic::open(&format!("shm:mapped-{}/{end}", std::process::id())).await;
-/// # let (near, far) = (open(0)?, open(1)?);
+/// # let (near, far) = (Nic::open("shm").await?, Nic::open("shm").await?);
 /// # let mut listener = far.listen(ServiceId(1)).await?;
 /// # let own = near.domain().queue_pair(&QueuePairConfig::default())?;
 /// # let other = far.domain().queue_pair(&QueuePairConfig::default())?;
-/// # let to = far.address().to_string();
-/// # let (own, other) = tokio::join!(own.connect(&to, ServiceId(1), &[]),
+/// # let to = listener.name();
+/// # let (own, other) = tokio::join!(own.connect(&to, &[]),
 /// #     async { other.accept(listener.accept().await, &[]).await });
 /// # let ((own, _), (other, _)) = (own?, other?);
 /// let memory = far.domain().register_shared(SharedMemory::new(4096)?, Rights::REMOTE)?;
