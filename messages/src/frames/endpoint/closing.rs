@@ -5,11 +5,10 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::{CloseError, Ending, GivenUp, Private, WhyGivenUp};
+use doorbell_verbs::{CloseError, GivenUp, WhyGivenUp};
 use tokio::time::timeout;
 
 use super::shared::Shared;
-use crate::frames::engine::Lost;
 
 /// Waits until peers have confirmed all that was sent, but no longer than the endpoint's patience;
 /// closes the endpoint; and returns which peers have not.
@@ -49,14 +48,5 @@ async fn until(shared: &Shared, condition: impl Fn(&Shared) -> bool) {
         }
         shared.stir();
         steps.await;
-    }
-}
-
-/// Returns why a message to a peer that was lost in this way is given up.
-pub fn why(lost: Lost, patience: Duration) -> WhyGivenUp {
-    match lost {
-        Lost::Here => WhyGivenUp::RuntimeEnded,
-        Lost::Closed => WhyGivenUp::Gone(Ending::PeerLeft { private: Private::default() }),
-        _ => WhyGivenUp::Late(patience),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_verbs::Destination;
+use doorbell_verbs::{Destination, Ending, Private, WhyGivenUp};
 
 use super::handle::SendSlot;
 use super::lane::Lane;
@@ -40,12 +40,12 @@ pub struct Known {
 
 /// The result of [`Known::look`]: whether any message had news for the program, and whether a
 /// receive has got its message.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Default, Debug)]
 pub struct Looked {
     pub has_woken: bool,
     pub has_received: bool,
-    /// How a message to the peer was lost, if one was.
-    pub lost: Option<Lost>,
+    /// Why the last message to the peer that was lost was given up, if one was.
+    pub given_up: Option<WhyGivenUp>,
 }
 
 impl Known {
@@ -71,7 +71,7 @@ impl Known {
                     outbound.slot.fill(Ok(()));
                 }
                 Event::SendFailed(Outbound { slot, len }, lost) => {
-                    looked.lost = Some(lost);
+                    looked.given_up = Some(why_given_up(lost, patience));
                     slot.fill(Err(match lost {
                         Lost::Here => SendError::Closed { peer: peer(), len },
                         Lost::Closed => SendError::PeerClosed { peer: peer(), len },
@@ -124,5 +124,14 @@ impl Known {
             }
         }
         true
+    }
+}
+
+/// Returns why a message to a peer that was lost in this way is given up.
+fn why_given_up(lost: Lost, patience: Duration) -> WhyGivenUp {
+    match lost {
+        Lost::Here => WhyGivenUp::RuntimeEnded,
+        Lost::Closed => WhyGivenUp::Gone(Ending::PeerLeft { private: Private::default() }),
+        _ => WhyGivenUp::Late(patience),
     }
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use doorbell_verbs::{Destination, Name, WhyGivenUp};
 
-use super::closing;
 use super::handle::{Handle, LaneState, SendSlot};
 use super::known::{Known, Outbound};
 use super::lane::{Accepted, Lane};
@@ -310,8 +309,7 @@ impl State {
             self.received_at = Some(now);
             self.has_delivered = true;
         }
-        if let (Some(losses), Some(lost)) = (&mut self.losses, looked.lost) {
-            let why = closing::why(lost, self.settings.timing.patience);
+        if let (Some(losses), Some(why)) = (&mut self.losses, looked.given_up) {
             losses.insert(known.peer.name().to_string(), why);
         }
     }

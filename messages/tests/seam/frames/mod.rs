@@ -1,6 +1,7 @@
 //! What endpoints of frames promise, over every device, with both policies and each offload.
 
 mod apart;
+mod closing;
 mod common;
 mod everywhere;
 mod fabric;
