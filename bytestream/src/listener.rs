@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
+use doorbell_verbs::floor::locked;
 use doorbell_verbs::{Listener as Asks, Name, Nic, ServiceId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -14,7 +15,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::endpoint::Endpoint;
 use crate::error::of_listen;
 use crate::stream::Stream;
-use doorbell_verbs::floor::locked;
 
 /// Accepts the streams that peers open to a service, until the listener is dropped. Streams that
 /// were accepted stay open.

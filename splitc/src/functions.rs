@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Mutex;
 
 use doorbell_verbs::Region;
+use doorbell_verbs::floor::locked;
 
 use crate::atomics::{number_at, update};
 use crate::element::Element;
-use doorbell_verbs::floor::locked;
 
 /// A function of a program's own that changes a value in shared memory atomically, and returns
 /// something about it: `T` is the type of the value, `A` that of the argument, `R` that of the

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorbell_am::{
-    Bundle, BundleConfig, Call, Endpoint, EndpointConfig, Handlers, Peer, ReplyId, RequestId, Tag,
-};
+use doorbell_am::{Bundle, BundleConfig, Call, Endpoint, Handlers, Peer, ReplyId, RequestId, Tag};
 use doorbell_verbs::Nic;
 
 pub const ROUNDS: u64 = 20_000;
@@ -49,11 +47,8 @@ impl Messages {
             counts.fetch_add(1, Ordering::Relaxed);
         });
         let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
-        let config = EndpointConfig::default;
-        let here =
-            Endpoint::builder().config(config()).on_bundle(&near, replied).await.expect("room");
-        let there =
-            Endpoint::builder().config(config()).on_bundle(&far, asked).await.expect("room");
+        let here = Endpoint::on_bundle(&near, replied).await.expect("room");
+        let there = Endpoint::on_bundle(&far, asked).await.expect("room");
         let peer = here.map(0, there.name(), Tag(1)).await.expect("it is there");
         let (bundles, _endpoints) = ([near, far], [here, there]);
         Self { bundles, peer, replies, expected: 0, _endpoints }
@@ -85,14 +80,8 @@ impl Calls {
     pub async fn new() -> Self {
         let bundle = Bundle::new(&nics().0, &BundleConfig::default()).expect("room");
         let asked = Handlers::new().request(PING, |request, words| request.reply(PONG, words));
-        let config = EndpointConfig::default;
-        let here = Endpoint::builder()
-            .config(config())
-            .on_bundle(&bundle, Handlers::new())
-            .await
-            .expect("room");
-        let there =
-            Endpoint::builder().config(config()).on_bundle(&bundle, asked).await.expect("room");
+        let here = Endpoint::on_bundle(&bundle, Handlers::new()).await.expect("room");
+        let there = Endpoint::on_bundle(&bundle, asked).await.expect("room");
         let peer = here.map(0, there.name(), Tag(1)).await.expect("it is there");
         Self { bundle, peer, _endpoints: [here, there] }
     }
@@ -117,14 +106,8 @@ impl TypedCalls {
     pub async fn new() -> Self {
         let bundle = Bundle::new(&nics().0, &BundleConfig::default()).expect("room");
         let asked = Handlers::new().on(ECHO, |_, words| words);
-        let config = EndpointConfig::default;
-        let here = Endpoint::builder()
-            .config(config())
-            .on_bundle(&bundle, Handlers::new())
-            .await
-            .expect("room");
-        let there =
-            Endpoint::builder().config(config()).on_bundle(&bundle, asked).await.expect("room");
+        let here = Endpoint::on_bundle(&bundle, Handlers::new()).await.expect("room");
+        let there = Endpoint::on_bundle(&bundle, asked).await.expect("room");
         let peer = here.connect(there.name()).await.expect("it is there");
         Self(Calls { bundle, peer, _endpoints: [here, there] })
     }

@@ -169,7 +169,7 @@ impl EndpointConfig {
     /// The most [`credits`](Self::credits), which the wire counts in 12 bits.
     pub const MOST_CREDITS: usize = MOST_CREDITS;
 
-    /// The most [`tasks`](Self::tasks).
+    /// The most [`tasks`](Self::tasks) that may be configured.
     pub const MOST_TASKS: usize = MOST_TASKS;
 
     /// Returns the longest payload of a message of this size class.

@@ -22,8 +22,9 @@
 
 use std::sync::Mutex;
 
-use crate::wire::Tag;
 use doorbell_verbs::floor::locked;
+
+use crate::wire::Tag;
 
 /// The users of a link on this side, and whether it may end.
 #[derive(Default, Debug)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell_verbs::{Config, KeepAlive, Nic};
+use doorbell_verbs::{Config, KeepAlive, Name, NameError, Nic};
 
 use super::Endpoint;
 use crate::config::{BundleConfig, EndpointConfig, Flow, Policy, SegmentMemory};
@@ -10,7 +10,6 @@ use crate::error::OpenError;
 use crate::handlers::Handlers;
 use crate::progress::Bundle;
 use crate::wire::{Admits, Tag};
-use doorbell_verbs::{Name, NameError};
 
 /// A builder of endpoints. Every setting has a default, and [`open`](Self::open) opens the
 /// endpoint.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::{Incoming, Listener, Qpn, RemoteMemory, ServiceId};
+use doorbell_verbs::{Incoming, Listener, Name, Qpn, RemoteMemory, ServiceId};
 
 use super::core::Core;
 use super::refusals::{
@@ -21,7 +21,6 @@ use crate::wire::{
     Admits, Ask, Challenge, Hello, Knock, Meeting, NOWHERE, Nature, Refusal, Shown, Side, Size,
     Tag, memory_of_words, words_of_proof,
 };
-use doorbell_verbs::Name;
 
 /// The time that an answer is waited for by a link that is there already, before a connection is
 /// made instead.

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use doorbell_verbs::floor::StopListening;
+use doorbell_verbs::floor::{StopListening, locked};
 use doorbell_verbs::{
-    Domain, Ending, Listener, Private, RegisterError, Registered, Rights, ServiceId,
+    Domain, Ending, Listener, Name, Private, RegisterError, Registered, Rights, ServiceId,
 };
 use tokio::sync::broadcast;
 
@@ -20,8 +20,6 @@ use crate::proof::Challenges;
 use crate::receives::Buffers;
 use crate::shared::Tasks;
 use crate::wire::{Admits, LISTED, buffer_len, pack};
-use doorbell_verbs::Name;
-use doorbell_verbs::floor::locked;
 
 /// The events that are kept for a program that does not take them.
 const EVENTS: usize = 256;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use doorbell_verbs::Name;
+
 use super::core::Core;
 use super::refusals::lost;
 use super::user::User;
@@ -9,7 +11,6 @@ use crate::error::ConnectError;
 use crate::link::Link;
 use crate::peer::learn;
 use crate::wire::Tag;
-use doorbell_verbs::Name;
 
 impl Core {
     /// Maps a peer at a place, by a connection that there is or by a new one.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::{Region, RegisterError, Registered, Rights};
+use doorbell_verbs::{Name, NameError, Region, RegisterError, Registered, Rights};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -40,7 +40,6 @@ use crate::peer::Peer;
 use crate::progress::Bundle;
 use crate::wire::{Admits, Tag};
 pub use builder::EndpointBuilder;
-use doorbell_verbs::{Name, NameError};
 pub use event::Event;
 
 /// A set of handlers with a name, from which requests are sent and to which they come.

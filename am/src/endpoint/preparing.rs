@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorbell_verbs::floor::locked;
 use doorbell_verbs::{Queues, QueuesConfig, ResourceError, Unconnected};
 use tokio::time::Instant;
 
@@ -13,7 +14,6 @@ use crate::error::OpenError;
 use crate::link::Link;
 use crate::receives::Buffers;
 use crate::wire::{MOST_CREDITS, Size, buffer_len};
-use doorbell_verbs::floor::locked;
 
 /// How long a new link waits for a queue pair, while the numbers of some still rest.
 const REST_PATIENCE: Duration = Duration::from_secs(5);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use doorbell_verbs::Name;
+
 use crate::config::EndpointConfig;
 use crate::group::error::GroupError;
 use crate::group::wire::MOST_MEMBERS;
 use crate::wire::{Admits, Tag};
-use doorbell_verbs::Name;
 
 /// The configuration of a group, and the rank of this process there.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use doorbell_verbs::Name;
 use thiserror::Error;
 
 use crate::error::OpenError;
 use crate::group::collective::Collective;
-use doorbell_verbs::Name;
 
 /// The reason why a group was not joined, or why a collective has failed.
 ///

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doorbell_verbs::Registered;
-use doorbell_verbs::floor::HeldNic;
+use doorbell_verbs::floor::{HeldNic, locked};
 
 use super::{Link, SendSide, To};
 use crate::error::Undeliverable;
 use crate::receives::{Arrival, Reassembled};
 use crate::shared::{handles, handles_several};
 use crate::wire::{Content, Header, Kind, Size, buffer_len, pack};
-use doorbell_verbs::floor::locked;
 
 impl Link {
     /// Counts a request that has come, or a late answer. Returns whether the peer had a credit for it.

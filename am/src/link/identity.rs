@@ -3,14 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use doorbell_verbs::{Qpn, Registered, RemoteMemory};
+use doorbell_verbs::floor::locked;
+use doorbell_verbs::{Name, Qpn, Registered, RemoteMemory};
 
 use super::{Link, LocalEndpoint};
 use crate::kinds::Names;
 use crate::proof::{Claim, Proof};
 use crate::wire::{Admits, NOWHERE, Nature, Tag};
-use doorbell_verbs::Name;
-use doorbell_verbs::floor::locked;
 
 impl LocalEndpoint {
     /// Returns which peers the endpoint admits.

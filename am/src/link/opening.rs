@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use doorbell_verbs::floor::{Prober, locked};
 use doorbell_verbs::{Connection, ConnectionState, Ending, Queues};
 use tokio::task::AbortHandle;
 
@@ -17,7 +18,6 @@ use crate::error::SendError;
 use crate::receives::Buffers;
 use crate::shared::Deferral;
 use crate::wire::{Admission, Hello, MOST_CREDITS, Meeting, NOWHERE, Size, Taken};
-use doorbell_verbs::floor::{Prober, locked};
 
 impl Link {
     /// Makes a link whose connection is being made, with `grants` receives for the peer's requests

@@ -20,13 +20,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_verbs::Ending;
 use doorbell_verbs::floor::PeerProcess;
+use doorbell_verbs::{Ending, Name};
 
 use crate::error::SendError;
 use crate::link::Link;
 pub use credit::Credit;
-use doorbell_verbs::Name;
 pub(crate) use lookup::learn;
 pub use placing::Placing;
 pub(crate) use question::{ask, ask_within, settle, settle_last};

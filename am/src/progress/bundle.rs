@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 use doorbell_verbs::Nic;
-use doorbell_verbs::floor::{HeldNic, PolledWait};
+use doorbell_verbs::floor::{HeldNic, PolledWait, locked};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -20,7 +20,6 @@ use crate::config::BundleConfig;
 use crate::costs::{Cost, span};
 use crate::error::OpenError;
 use crate::shared::{Counters, Deferral, Deferring, handles};
-use doorbell_verbs::floor::locked;
 
 /// A bundle of endpoints of one NIC that are served together: by any task that waits for something
 /// of one of them, by [polling](Self::poll), and when nobody does either, by a task of the runtime

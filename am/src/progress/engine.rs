@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::task::Waker;
 
-use doorbell_verbs::floor::{HeldNic, Look, Precedence};
+use doorbell_verbs::floor::{HeldNic, Look, Precedence, locked};
 use doorbell_verbs::{Domain, Nic, QueuesConfig, ResourceError, SharedReceiveQueue};
 use tokio::runtime::Handle;
 
@@ -23,7 +23,6 @@ use crate::shared::{
     Counters, Deferral, Deferring, Gauge, Signals, handles, wake_later, wake_without_nic,
     yield_to_any,
 };
-use doorbell_verbs::floor::locked;
 
 /// The progress engine of a bundle.
 pub(crate) struct Engine {

@@ -6,10 +6,10 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use doorbell_verbs::floor::locked;
 use tokio::runtime::Handle;
 
 use crate::link::Owner;
-use doorbell_verbs::floor::locked;
 
 /// The time after which an endpoint is idle if nothing has come or gone.
 const IDLE: Duration = Duration::from_secs(1);

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
+use doorbell_verbs::floor::locked;
+
 use crate::link::Link;
 use crate::shared::Signals;
-use doorbell_verbs::floor::locked;
 
 /// Work of a layer above that the task of a bundle does, outside of handlers and without the NIC.
 pub trait Runner: Send + Sync {

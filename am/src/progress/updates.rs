@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use doorbell_verbs::CompletionQueue;
+use doorbell_verbs::floor::locked;
 
 use crate::handlers::Tables;
 use crate::link::Link;
-use doorbell_verbs::floor::locked;
 
 /// A change of endpoints or links that the poller has to know of.
 pub(crate) enum Update {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::link::{Link, Owner};
 use doorbell_verbs::floor::locked;
+
+use crate::link::{Link, Owner};
 
 /// The links and the endpoints of a bundle.
 #[derive(Default)]

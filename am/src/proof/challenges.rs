@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use doorbell_verbs::floor::locked;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use tokio::time::Instant;
 
 use super::statement::{Nonce, drawn, half};
-use doorbell_verbs::floor::locked;
 
 /// How long an epoch lasts. A challenge is good in the epoch in which it was posed and in the next.
 const EPOCH: Duration = Duration::from_secs(30);

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::proof::Claim;
 use doorbell_verbs::floor::locked;
+
+use crate::proof::Claim;
 
 /// A number that a peer shows when it maps an endpoint, and that the endpoint may demand: see
 /// [`Admits`]. Every number is a tag like any other. To show none, pass `None` to

@@ -5,9 +5,7 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use doorbell_am::{
-    Bundle, BundleConfig, Endpoint, EndpointConfig, Handlers, Name, Peer, Request, Tag,
-};
+use doorbell_am::{Bundle, BundleConfig, Endpoint, Handlers, Name, Peer, Request, Tag};
 use doorbell_kit::{PATIENCE, until};
 use doorbell_verbs::{Config, Nic, Progress};
 use tokio::sync::oneshot;
@@ -135,15 +133,9 @@ fn a_handler_that_is_polled_does_not_hold_up_the_thread_that_runs_the_nic() {
             assert!(far.statistics().nic.received > 0, "it came by that");
             request.reply(SUM, a + b);
         };
-        let config = EndpointConfig::default;
         let adds = Handlers::new().request(ADD, asks);
-        let adds =
-            Endpoint::builder().config(config()).on_bundle(&there, adds).await.expect("room");
-        let asks = Endpoint::builder()
-            .config(config())
-            .on_bundle(&here, Handlers::new())
-            .await
-            .expect("room");
+        let adds = Endpoint::on_bundle(&there, adds).await.expect("room");
+        let asks = Endpoint::on_bundle(&here, Handlers::new()).await.expect("room");
         let peer = asks.map(0, adds.name(), Tag(1)).await.expect("it is there");
         let polls = async {
             loop {

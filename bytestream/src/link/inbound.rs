@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use doorbell_verbs::Buf;
+use doorbell_verbs::floor::locked;
 
 use crate::error::Over;
 use crate::wire::Violation;
-use doorbell_verbs::floor::locked;
 
 /// The next thing that a reader finds in a stream.
 #[derive(Debug)]

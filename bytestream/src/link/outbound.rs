@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
+use doorbell_verbs::floor::locked;
 use doorbell_verbs::{Memory, SendQueue};
 
 use super::common::Common;
@@ -13,7 +14,6 @@ use super::posting::{DATA, END, Finish, SHORT, State};
 use super::slices::Slices;
 use crate::error::Over;
 use crate::wire::{Hello, Violation};
-use doorbell_verbs::floor::locked;
 
 /// The fewest bytes for which the doorbell may be rung later, together with others.
 const MUCH: usize = 16 << 10;

@@ -4,10 +4,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use doorbell_verbs::floor::locked;
 use doorbell_verbs::{Buf, SharedReceiveQueue};
 
 use crate::wire::SHORT_AT_ONCE;
-use doorbell_verbs::floor::locked;
 
 /// The most spare buffers that an endpoint keeps.
 const SPARES: usize = 64;

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// A connected stream, as a server or a client of any protocol takes it.
 pub type Wire = Box<dyn Bytes>;
 
-/// What protocols need of a stream. `doorbell::bytestream::Stream` has it, as `TcpStream` does.
+/// The traits that protocols need of a stream. `doorbell::bytestream::Stream` has it, as `TcpStream` does.
 pub trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use doorbell_am::{self as am, Credit};
+use doorbell_verbs::floor::locked;
 
 use super::hub::{Flush, Hub};
 use super::limits::Limits;
 use super::wire::{DONE, FAILED, LONGEST_TEXT, PIECE, Packet, Reason, TAKEN};
-use doorbell_verbs::floor::locked;
 
 /// The words to one peer that wait for credits.
 pub struct Control {

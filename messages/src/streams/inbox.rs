@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use doorbell_verbs::floor::locked;
 
 use super::control::Control;
 use super::hub::Counters;
 use super::wire::{OVERHEAD, Packet, Reason};
-use doorbell_verbs::floor::locked;
 
 /// A message that comes.
 pub struct Inbox {

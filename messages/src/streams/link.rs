@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use doorbell_am as am;
+use doorbell_verbs::floor::locked;
 use tokio::sync::Semaphore;
 
 use super::control::Control;
@@ -14,7 +15,6 @@ use super::limits::Limits;
 use super::receiving::ReceiveSlots;
 use super::sending::{Forged, SendSlots, Stopped};
 use super::wire::{BEGIN, OVERHEAD, PIECE, Packet, Reason};
-use doorbell_verbs::floor::locked;
 
 /// The connection to one peer.
 pub struct Link {

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use doorbell_verbs::floor::locked;
 use tokio::sync::Notify;
 
 use super::inbox::Inbox;
 use super::link::Link;
 use super::wire::{OVERHEAD, Packet};
-use doorbell_verbs::floor::locked;
 
 /// A packet that has come within the window of its message.
 pub struct Arrived {

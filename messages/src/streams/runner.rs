@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use doorbell_verbs::floor::locked;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
@@ -16,7 +17,6 @@ use super::id::StreamId;
 use super::inbox::{Ended, Inbox};
 use super::incoming::Incoming;
 use super::link::Link;
-use doorbell_verbs::floor::locked;
 
 /// The future of a handler.
 type Handling = Pin<Box<dyn Future<Output = Result<(), HandlerError>> + Send>>;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use doorbell_am as am;
+use doorbell_verbs::floor::{Awaits, Prober, locked};
 
 use super::hub::Hub;
 use super::limits::Limits;
@@ -13,7 +14,6 @@ use super::link::Link;
 use super::pacer::{Arrived, Pacer};
 use super::runner::{Handlers, Runner};
 use super::wire::{Packet, Reason};
-use doorbell_verbs::floor::{Awaits, Prober, locked};
 
 /// The state that the handles to an endpoint, its task and its handlers of Active Messages share.
 pub struct Shared {
@@ -45,7 +45,8 @@ impl Awaits for Shared {
         &self.prober
     }
 
-    /// There is a task for as long as the endpoint is open: what is awaited changes all the time.
+    /// Returns that something may be awaited for as long as the endpoint is open, since what is
+    /// awaited changes all the time.
     fn is_waiting(&self) -> bool {
         true
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::tagged::wire::OVERHEAD;
 use doorbell_verbs::OpenError;
+
+use crate::tagged::wire::OVERHEAD;
 
 /// The limits of an endpoint, which its builder sets.
 #[derive(Clone, Copy, Debug)]

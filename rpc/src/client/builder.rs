@@ -43,7 +43,7 @@ pub struct ChannelBuilder {
     patience_for_bodies: Duration,
 }
 
-/// What a channel is opened on.
+/// The device, NIC or bundle that a channel is opened on.
 #[derive(Clone, Debug)]
 enum ChannelPlace {
     Device,

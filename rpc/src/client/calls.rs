@@ -32,7 +32,7 @@ pub struct Calls {
     longest: usize,
     /// The status that all further calls end with; set when the channel is over.
     over: OnceLock<Status>,
-    /// What is done when a server says that it shuts down.
+    /// The function that is called when a server says that it shuts down.
     left: OnceLock<Left>,
 }
 

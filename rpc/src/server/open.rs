@@ -248,7 +248,7 @@ fn watches(
     }
 }
 
-/// What has come with an event of the endpoint.
+/// The clients that an event of the endpoint concerns.
 struct Came {
     /// The clients whose connections have ended.
     gone: Gone,

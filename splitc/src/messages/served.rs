@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use doorbell_am::costs::{Cost, span};
 use doorbell_am::{Handlers, ReplyId, RequestId, Undeliverable};
 use doorbell_verbs::Region;
+use doorbell_verbs::floor::locked;
 
 use super::entry::{Operation, read_head, whole};
 use crate::element::Element;
 use crate::functions::Function;
 use crate::heap::{CONTROL, Guards, counter};
-use doorbell_verbs::floor::locked;
 
 /// A request with operations, which is answered. Its argument comes back with the answer.
 pub(crate) const OPERATIONS: RequestId<u64> = RequestId::new(0, "operations");

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorbell_verbs::floor::locked;
+
 use super::{Held, Mailbox};
 use crate::group::failure::{Cause, Failure};
 use crate::group::mailbox::context::Context;
 use crate::group::team::Team;
 use crate::group::wire::{BROKEN, words_of_failure};
 use crate::peer::Peer;
-use doorbell_verbs::floor::locked;
 
 /// How long a notice of a failure waits for a credit. A member that takes nothing for longer finds
 /// out by its own connections.

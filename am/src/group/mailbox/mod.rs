@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use bytes::Bytes;
+use doorbell_verbs::Name;
+use doorbell_verbs::floor::locked;
 use tokio::runtime::Handle;
 
 use self::context::{Context, Wrong};
@@ -17,8 +19,6 @@ use crate::group::team::Team;
 use crate::group::wire::Label;
 use crate::peer::Peer;
 use crate::progress::{Bundle, Engine};
-use doorbell_verbs::Name;
-use doorbell_verbs::floor::locked;
 
 /// The most messages of each member that are held for teams which this member has not made yet.
 const HELD_OF_EACH: usize = 64;

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use doorbell_verbs::floor::locked;
+
 use super::Mailbox;
 use crate::error::SendError;
 use crate::peer::Peer;
-use doorbell_verbs::floor::locked;
 
 impl Mailbox {
     /// Returns the connection to a member, if there is one.

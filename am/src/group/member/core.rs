@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use doorbell_verbs::floor::locked;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -19,7 +20,6 @@ use crate::group::wire::{self, HELLO, Verdict};
 use crate::handlers::{Handlers, WithState};
 use crate::peer::Peer;
 use crate::progress::Bundle;
-use doorbell_verbs::floor::locked;
 
 /// The first pause between attempts to connect to a member. Each pause is longer than the one
 /// before.

@@ -18,6 +18,7 @@ pub async fn close(shared: &Shared) -> Result<(), CloseError> {
         state.losses.get_or_insert_default();
         state.settings.timing.patience
     };
+    let _noted = Noted(shared);
     let in_time = timeout(patience, until(shared, |shared| shared.lock().is_confirmed())).await;
     let (peers, given_up) = {
         let mut state = shared.lock();
@@ -33,6 +34,15 @@ pub async fn close(shared: &Shared) -> Result<(), CloseError> {
     // The driver stays a little, for a peer that asks for an acknowledgement again.
     let _ = timeout(CLOSES, until(shared, |shared| shared.lock().is_closed)).await;
     if given_up.is_empty() { Ok(()) } else { Err(CloseError { peers, given_up }) }
+}
+
+/// The noting of losses, which ends with the closing, also if its future is dropped.
+struct Noted<'s>(&'s Shared);
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.0.lock().losses = None;
+    }
 }
 
 /// How long the driver may take to close the endpoint. If its runtime has ended, it never does.

@@ -6,12 +6,12 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use doorbell_verbs::Name;
 use doorbell_verbs::floor::{HeldNic, Look};
 
 use super::lanes;
 use super::reach::reach;
 use super::shared::Shared;
-use doorbell_verbs::Name;
 
 /// How long an endpoint stays after it was dropped, behind the last message that it has received:
 /// the peer may ask for the acknowledgement again.

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use doorbell_verbs::Name;
 use tokio::sync::futures::OwnedNotified;
 
 use crate::frames::error::SendError;
 use crate::matching::PostedId;
 use crate::slot::Slot;
-use doorbell_verbs::Name;
 
 /// The outcome of a send.
 pub type SendSlot = Slot<Result<(), SendError>>;

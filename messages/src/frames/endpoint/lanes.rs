@@ -7,14 +7,13 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use doorbell_verbs::{
-    ConnectError, Connection, Incoming, Listener, Queues, QueuesConfig, Unconnected,
+    ConnectError, Connection, Incoming, Listener, Name, Queues, QueuesConfig, Unconnected,
 };
 use tokio::time::{Instant, sleep};
 
 use super::lane::{Accepted, DEPTH};
 use super::shared::Shared;
 use crate::frames::name::identity;
-use doorbell_verbs::Name;
 
 /// How long a peer whose port is closed is asked again for a lane: its program may be about to
 /// start.

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doorbell_verbs::Nic;
+use doorbell_verbs::{CloseError, ConnectError, Name, NameError, Nic, OpenError};
 use tokio::task::AbortHandle;
 
 pub use builder::EndpointBuilder;
@@ -29,7 +29,6 @@ pub use receive::{Match, Message, Receiving};
 
 use super::policy::Policy;
 use super::statistics::Statistics;
-use doorbell_verbs::{CloseError, ConnectError, Name, NameError, OpenError};
 use reach::reach;
 use shared::Shared;
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use doorbell_verbs::Name;
 
 use super::handle::{Handle, LaneState, SendSlot};
 use crate::frames::error::SendError;
 use crate::matching::Source;
-use doorbell_verbs::Name;
 
 /// A handle to another endpoint, by which messages are sent there. No connection is needed to send:
 /// the handle knows the name of the endpoint, and the way there has been found.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doorbell_verbs::{Domain, Region, Rights};
+use doorbell_verbs::{Domain, Name, Region, Rights};
 
 use super::peer::Peer;
 use super::receive::{Letter, ReceiveSlot};
@@ -12,7 +12,6 @@ use crate::frames::engine::{Destination, Receives};
 use crate::frames::error::{PeerLost, ReceiveError};
 use crate::frames::wire::MessageHeader;
 use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source, Taken};
-use doorbell_verbs::Name;
 
 /// The receives that were posted, and the messages that wait for receives.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use bytes::Bytes;
-use doorbell_verbs::{Domain, Nic, QueuesConfig};
+use doorbell_verbs::{Domain, Name, Nic, QueuesConfig};
 use tokio::runtime;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -15,7 +15,6 @@ use super::state::State;
 use super::works::Works;
 use crate::frames::engine::Time;
 use crate::matching::PostedId;
-use doorbell_verbs::Name;
 
 /// The state of an endpoint that its handles and its driver share.
 #[derive(Debug)]

@@ -1,13 +1,12 @@
 //! What comes from the NIC: completions of datagrams, and of lanes.
 
 use doorbell_verbs::{
-    Buf, CompletionQueue, DATAGRAM_HEADER, Done, Memory, ReceiveQueue, SharedReceiveQueue,
+    Buf, CompletionQueue, DATAGRAM_HEADER, Done, Memory, Name, ReceiveQueue, SharedReceiveQueue,
 };
 
 use super::state::State;
 use crate::frames::engine::Time;
 use crate::frames::wire::{FRAME_HEADER, Frame, Kind};
-use doorbell_verbs::Name;
 
 /// The most completions that are handled before others get to run.
 const MOST_AT_ONCE: usize = 64;

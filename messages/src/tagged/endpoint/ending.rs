@@ -17,7 +17,8 @@ impl Awaits for Shared {
         &self.prober
     }
 
-    /// There is a task for as long as the endpoint is open: what is awaited changes all the time.
+    /// Returns that something may be awaited for as long as the endpoint is open, since what is
+    /// awaited changes all the time.
     fn is_waiting(&self) -> bool {
         true
     }
