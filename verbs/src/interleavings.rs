@@ -184,11 +184,11 @@ fn work_that_is_entered_while_a_task_ends_is_done_by_one_task() {
         let enters = [(); 2].map(|()| {
             let (task, work) = (task.clone(), work.clone());
             thread::spawn(move || {
-                work.store(true, Ordering::SeqCst);
+                work.store(true, Ordering::Relaxed);
                 task.is_to_begin()
             })
         });
-        let goes_on = !task.is_to_end(|| work.load(Ordering::SeqCst));
+        let goes_on = !task.is_to_end(|| work.load(Ordering::Relaxed));
         let began = enters.into_iter().map(|enters| enters.join().unwrap());
         let tasks = usize::from(goes_on) + began.filter(|began| *began).count();
         assert_eq!(tasks, 1);

@@ -25,8 +25,7 @@ pub trait Awaits: Send + Sync + 'static {
     /// Returns the task that probes the peers.
     fn prober(&self) -> &Prober;
 
-    /// Returns whether anything is awaited of any peer. This must see what was entered before
-    /// [`watch_over`] was called, as sequentially consistent atomics and locks do.
+    /// Returns whether anything is awaited of any peer.
     fn is_waiting(&self) -> bool;
 
     /// [Probes](crate::Connection::probe) the peers that something is awaited of.
