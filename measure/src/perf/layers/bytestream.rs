@@ -35,7 +35,7 @@ async fn play(plan: &Plan, peer: &mut Peer, place: &Place<'_>) -> anyhow::Result
     if !peer.leads() {
         let service = ServiceId(0x0D00_12BE_0000_0000 | u64::from(process::id()));
         let mut listener = guard.run(async { Ok(endpoint.listen(service).await?) }).await?;
-        peer.tell(&json!(listener.name()))?;
+        peer.tell(&json!(listener.name().to_string()))?;
         let accepted = async { read(listener.accept().await?, plan.size, &beat).await };
         let found = guard.run(accepted).await?;
         peer.tell(&json!(found))?;
