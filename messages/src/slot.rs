@@ -1,7 +1,8 @@
 //! The place of an outcome that one task waits for and another gives.
 
+use doorbell_verbs::floor::locked;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// An outcome that comes once, and a task that waits for it.
@@ -106,6 +107,6 @@ impl<T> Slot<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }

@@ -1,11 +1,12 @@
 //! The processes of a world that have gone, and why.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use doorbell_verbs::{Cause, Ending, Silence};
 
 use crate::error::Gone;
+use doorbell_verbs::floor::locked;
 
 /// A record of the processes that have gone, and of the reasons. Shared with the task that watches
 /// for the ends of peers.
@@ -27,7 +28,7 @@ impl Departures {
 
     /// Notes that a process has gone, and why. If its end was noted before, the first reason stays.
     pub fn note(&self, rank: usize, why: &str) {
-        let mut all = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.why);
         all[rank].get_or_insert_with(|| why.into());
         drop(all);
         self.gone[rank].store(true, Ordering::Release);
@@ -49,7 +50,7 @@ impl Departures {
     /// The error that says why a process has gone.
     #[cold]
     pub fn of(&self, rank: usize) -> Gone {
-        let all = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = locked(&self.why);
         let why = all[rank].clone();
         Gone { rank, why: why.unwrap_or_else(|| "its connection is over".into()) }
     }

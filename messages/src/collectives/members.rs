@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use super::control::{CONTROL_KIND, control, of_control};
 use super::meeting::Meeting;
 use crate::tagged::{Endpoint, Match, Message, Peer, Receiving};
 use crate::tagged::{ReceiveError, SendError};
+use doorbell_verbs::floor::locked;
 
 /// How long a member that leaves waits for others to notice.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -199,7 +200,7 @@ impl Others {
     }
 
     fn failure(&self) -> Option<Failure> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.failure).clone()
     }
 
     /// Waits until the end of a member was heard of with which nothing can be exchanged any more.
@@ -215,7 +216,7 @@ impl Others {
 
     /// Has the group fail here. Returns whether it had not failed before.
     fn fail(&self, failure: Failure) -> bool {
-        let mut known = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.failure);
         let is_first = known.is_none();
         known.get_or_insert(failure);
         drop(known);

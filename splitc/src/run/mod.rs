@@ -24,6 +24,7 @@ use program::Program;
 
 use crate::config::{Carrier, Config};
 use crate::world::{Membership, World};
+use doorbell_verbs::floor::locked;
 
 /// A way to run a program: the kind and number of its processes, their device, and the
 /// configuration of their world.
@@ -215,7 +216,7 @@ impl Job {
             let counts = !many || world.rank() == 0;
             let value = program(world).await?;
             if counts {
-                *returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                *locked(&returned) = Some(value);
             }
             Ok(())
         };

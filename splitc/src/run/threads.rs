@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::heap::Heaps;
 use crate::messages::LONGEST_HEAP;
 use crate::world::{JoinError, Kin, LONGEST, World, shared_nic_config, threads_of_nic};
+use doorbell_verbs::floor::locked;
 
 /// Runs a program in `count` threads, each of which is a process of the world.
 pub(super) fn run(
@@ -115,7 +116,7 @@ impl Drop for Ending<'_> {
 
 /// Notes that the thread of a rank has failed, or has ended.
 fn note(ended: &Mutex<Vec<usize>>, rank: usize) {
-    ended.lock().unwrap_or_else(PoisonError::into_inner).push(rank);
+    locked(&ended).push(rank);
 }
 
 /// The result of process 0, or the error that tells most: of those that do not only tell of the end
@@ -156,7 +157,7 @@ impl Addresses {
         within: Duration,
     ) -> Result<Vec<String>, JoinError> {
         let until = Instant::now() + within.min(LONGEST);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = locked(&self.told);
         told.addresses[rank] = Some(own);
         self.changed.notify_all();
         loop {
@@ -189,7 +190,7 @@ struct Leaving<'a>(&'a Addresses);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = locked(&self.0.told);
         told.over = true;
         self.0.changed.notify_all();
     }

@@ -1,8 +1,9 @@
 //! Memory for received data, which is used again.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::sync::locked;
 use doorbell_core::memory::{Frozen, Region};
 
 /// The unit of the lengths of pooled regions, in bytes.
@@ -50,7 +51,7 @@ impl Inner {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Region>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.free)
     }
 }
 

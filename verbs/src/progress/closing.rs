@@ -1,10 +1,11 @@
 //! How a NIC ends: together with the last handle that programs have.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
+use crate::sync::locked;
 
 /// The longest that dropping the last handle waits for other threads that run the NIC. They release
 /// it after at most a turn, unless the handle is dropped within a turn of theirs.
@@ -20,7 +21,7 @@ static OF_PROCESS: Mutex<Vec<Weak<ProgressEngine>>> = Mutex::new(Vec::new());
 impl ProgressEngine {
     /// Makes the engine known to threads that wait for peers within the process.
     pub(super) fn make_known(&self) {
-        let mut all = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&OF_PROCESS);
         all.retain(|engine| engine.strong_count() > 0);
         all.push(self.me.clone());
     }
@@ -29,7 +30,7 @@ impl ProgressEngine {
     /// nobody else may. Those of other threads are left alone: simulated networks among them promise
     /// that one thread drives them.
     fn turn_others(&self) {
-        let all = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = locked(&OF_PROCESS);
         let others = all.iter().filter(|engine| !Weak::ptr_eq(engine, &self.me));
         let others = others.filter_map(Self::upgrade).filter(|engine| engine.lock.was_mine());
         let others: Vec<_> = others.collect();

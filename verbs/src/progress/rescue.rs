@@ -17,9 +17,10 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
+use crate::sync::locked;
 use crate::sys::alarms::Alarms;
 
 /// How long a NIC that has something to do may go without being run by a task of the program.
@@ -132,7 +133,7 @@ impl List {
     /// Returns the list of the thread of this process, and starts the thread if there is none yet.
     fn of_process() -> io::Result<Arc<Self>> {
         static LIST: Mutex<Option<Arc<List>>> = Mutex::new(None);
-        let mut known = LIST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&LIST);
         if let Some(list) = &*known {
             return Ok(list.clone());
         }
@@ -145,7 +146,7 @@ impl List {
     }
 
     fn nics(&self) -> MutexGuard<'_, Nics> {
-        self.nics.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.nics)
     }
 
     fn enter(

@@ -1,8 +1,8 @@
 //! The driver of an endpoint: the task that handles what comes, and what is due.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use doorbell_verbs::floor::{HeldNic, Look};
 use super::lanes;
 use super::reach::reach;
 use super::shared::Shared;
+use doorbell_verbs::floor::locked;
 
 /// How long an endpoint stays after it was dropped, behind the last message that it has received:
 /// the peer may ask for the acknowledgement again.
@@ -37,7 +38,7 @@ impl Look for Work<'_> {
 
     fn register(&mut self, waker: &Waker) {
         self.0.register(waker);
-        let mut works = self.0.works.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut works = locked(&self.0.works);
         works.completions.arm(waker);
     }
 }
@@ -75,7 +76,7 @@ pub async fn drive(shared: Arc<Shared>) {
 /// Handles what has come and what is due. Returns whether more may have come, and when something is
 /// due next.
 pub fn step(shared: &Arc<Shared>) -> (bool, Option<Duration>) {
-    let mut works = shared.works.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut works = locked(&shared.works);
     let mut finds = Vec::new();
     let (now, mut state) = (shared.now(), shared.lock());
     let has_more = works.take(&mut state, now, &mut finds);

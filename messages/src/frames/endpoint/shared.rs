@@ -1,7 +1,7 @@
 //! What the handles to an endpoint and its driver share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use super::state::State;
 use super::works::Works;
 use crate::frames::engine::Time;
 use crate::matching::PostedId;
+use doorbell_verbs::floor::locked;
 
 /// The state of an endpoint that its handles and its driver share.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Shared {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Returns the time since the endpoint was opened.
@@ -116,7 +117,7 @@ impl Shared {
     }
 
     fn driver(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.driver)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The tasks that close an endpoint, and the peers that they name as lost.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
 use crate::tagged::error::GivenUp;
+use doorbell_verbs::floor::locked;
 
 /// The most peers that are remembered as having gone with messages that were theirs.
 const MOST_LOST: usize = 64;
@@ -49,6 +50,6 @@ impl Closing {
     }
 
     fn lock(&self) -> MutexGuard<'_, ClosingState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }

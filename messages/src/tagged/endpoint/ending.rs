@@ -1,6 +1,6 @@
 //! The ends of peers and of the endpoint.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use doorbell_am as am;
 use doorbell_verbs::floor::{Awaits, Prober};
@@ -10,6 +10,7 @@ use super::frame::Outbound;
 use super::shared::Shared;
 use super::state::{Gone, Known, State, react};
 use crate::tagged::error::{GivenUp, ReceiveError, SendError, WhyGivenUp, ending_text, peer_text};
+use doorbell_verbs::floor::locked;
 
 /// A receive, and a message that the peer has no room for, wait for what a peer's program does.
 impl Awaits for Shared {
@@ -112,7 +113,7 @@ impl Shared {
         let links: Vec<_> = state.links.keys().cloned().collect();
         let receives = state.incoming.drain_receives();
         drop(state);
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        locked(&self.tasks).abort_all();
         links.iter().for_each(|link| self.gone(link));
         for slot in receives {
             slot.outcome.fill(Err(ReceiveError::Closed));

@@ -1,7 +1,7 @@
 //! The way to one peer: frames that wait for credits, in the order in which they are sent.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
 use doorbell_am::{self as am, Credit};
@@ -10,6 +10,7 @@ use super::frame::{Frame, Rest};
 use super::rails::Rails;
 use crate::tagged::error::{SendError, ending_text, peer_text};
 use crate::tagged::wire::{OVERHEAD, Packet, SHORT, short_words};
+use doorbell_verbs::floor::locked;
 
 /// The way to one peer.
 #[derive(Debug)]
@@ -229,7 +230,7 @@ impl Lane {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.queue)
     }
 }
 

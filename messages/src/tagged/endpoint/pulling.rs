@@ -1,6 +1,6 @@
 //! Long messages of an endpoint, pulled by tasks.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use crate::matching::Source;
 use crate::tagged::error::ReceiveError;
 use crate::tagged::pull::{Connections, NearProcess, PullError};
 use crate::tagged::wire::Description;
+use doorbell_verbs::floor::locked;
 
 /// The pause before another attempt to pull a body, which doubles from the first to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
@@ -133,7 +134,7 @@ impl Shared {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = locked(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(task, self.bundle().runtime());
     }

@@ -1,7 +1,7 @@
 //! What the handles to an endpoint and its handlers share, and what programs do with it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use doorbell_am as am;
 use doorbell_verbs::floor::Prober;
@@ -19,6 +19,7 @@ use crate::tagged::error::{SendError, peer_text};
 use crate::tagged::limits::Limits;
 use crate::tagged::pacing::{Offer, Posting, Receive, Seen};
 use crate::tagged::pull::{PullService, Puller, Secret, lend};
+use doorbell_verbs::floor::locked;
 
 /// The endpoint itself, which its handles and its handlers of Active Messages share.
 #[derive(Debug)]
@@ -272,7 +273,7 @@ impl Shared {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

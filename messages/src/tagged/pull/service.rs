@@ -1,8 +1,9 @@
 //! The connections for pulls that peers make to this endpoint.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use doorbell_verbs::floor::locked;
 use doorbell_verbs::{ConnectionState, Domain, Listener, QueuePair};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -92,7 +93,7 @@ impl PullService {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Option<Accepted>>> {
-        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.accepted)
     }
 }
 

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::Poll;
 
 use bytes::Bytes;
 use doorbell_messages::collectives::Links;
 
 use crate::perf::shared::patience::Patience;
+use doorbell_verbs::floor::locked;
 
 /// How often a socket is looked at before other futures of the task have their turn.
 const LOOKS: u32 = 16;
@@ -105,7 +106,7 @@ impl Links for Sockets {
 
     async fn receive(&self, _: usize, tag: u64, mask: u64) -> Result<(u64, Bytes), Lost> {
         self.insist("a message", || {
-            let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut incoming = locked(&self.incoming);
             loop {
                 let mut messages = incoming.messages.iter();
                 if let Some(at) = messages.position(|(of, _)| (of ^ tag) & mask == 0) {

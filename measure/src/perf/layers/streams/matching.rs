@@ -2,11 +2,12 @@
 //! each message, which is received straight into the buffer that was posted for its tag.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use doorbell_messages::streams::{
     EndpointBuilder, HandlerError, Incoming, Peer, SendError, StreamId,
 };
+use doorbell_verbs::floor::locked;
 
 const TAGGED: StreamId = StreamId::new("tagged");
 
@@ -109,7 +110,7 @@ impl Matching {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 
