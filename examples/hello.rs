@@ -24,7 +24,7 @@ async fn main() -> anyhow::Result<()> {
         pair.post_receive(Buf::default())?;
         // The key goes with the answer to whoever asks for a connection.
         let key = memory.remote().to_bytes();
-        let (pair, _) = pair.accept(listener.accept().await, &key).await?;
+        let (pair, _) = pair.accept(listener.accept().await?, &key).await?;
 
         let told = pair.receive().await?;
         let mut text = vec![0; told.len as usize];

@@ -62,7 +62,7 @@ async fn receive(nic: Nic, mut listener: Listener, path: &Path) -> anyhow::Resul
         pair.post_receive(Buf::default())?;
     }
     let told = memory.remote().to_bytes();
-    let (pair, _) = pair.accept(listener.accept().await, &told).await?;
+    let (pair, _) = pair.accept(listener.accept().await?, &told).await?;
 
     let (mut file, mut bytes, mut received) = (File::create(path)?, vec![0; PART], 0);
     loop {

@@ -36,7 +36,7 @@ impl Sends {
         let ((near, here), (far, there)) = (prepare(&near), prepare(&far));
         let address = there.nic().address().to_string();
         let asks = near.connect(Name::at(&*address, 7), &[]);
-        let takes = async { far.accept(listener.accept().await, &[]).await };
+        let takes = async { far.accept(listener.accept().await.expect("a request"), &[]).await };
         let (near, far) = tokio::join!(asks, takes);
         let (near, far) = (near.expect("it listens").0, far.expect("it waits").0);
         Self { ends: [(near, here), (far, there)] }

@@ -119,6 +119,7 @@ pub(crate) fn of_listen(why: ListenRefused) -> Error {
         ListenRefused::Taken(_) => ErrorKind::AddrInUse,
         ListenRefused::Manager(_) => ErrorKind::AddrInUse,
         ListenRefused::Service(_) => ErrorKind::InvalidInput,
+        ListenRefused::NicClosed(_) => ErrorKind::NotConnected,
     };
     Error::new(kind, why)
 }

@@ -96,7 +96,7 @@ impl Listener {
     /// Waits for the next stream that a peer opens. Dropping the future loses no stream.
     ///
     /// # Errors
-    /// When the runtime has ended in which the listener was made. A peer with which no stream can
+    /// When the NIC was closed, or the runtime has ended in which the listener was made. A peer with which no stream can
     /// be made is not an error of the listener.
     pub async fn accept(&mut self) -> io::Result<Stream> {
         self.streams.recv().await.ok_or_else(ended)
@@ -144,7 +144,8 @@ impl futures_core::Stream for Incoming {
 }
 
 fn ended() -> io::Error {
-    let what = "the runtime in which this listener was made has ended";
+    let what =
+        "the listener has ended: its NIC was closed, or the runtime in which it was made has ended";
     io::Error::new(io::ErrorKind::ConnectionAborted, what)
 }
 
@@ -171,7 +172,7 @@ async fn accept(endpoint: Endpoint, mut asks: Asks, taken: mpsc::Sender<Stream>)
     let mut tasks = JoinSet::new();
     loop {
         let Ok(place) = taken.clone().reserve_owned().await else { return };
-        let asked = asks.accept().await;
+        let Ok(asked) = asks.accept().await else { return };
         let endpoint = endpoint.clone();
         tasks.spawn(async move {
             match endpoint.accept(asked).await {

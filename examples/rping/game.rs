@@ -49,7 +49,7 @@ pub async fn serve(nic: &Nic, mut listener: Listener, size: usize) -> anyhow::Re
     let pair = nic.domain().queue_pair(&QueuePairConfig::default())?;
     // What the client says first may come before this side knows that it is connected.
     pair.post_receive(Buf::with_capacity(TOLD))?;
-    let (pair, _) = pair.accept(listener.accept().await, &[]).await?;
+    let (pair, _) = pair.accept(listener.accept().await?, &[]).await?;
     let mut count = 0;
     while let Some(source) = hear(&pair).await? {
         let text = pair.read(Buf::with_capacity(size), told(&source)?).await?;

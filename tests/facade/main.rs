@@ -1,5 +1,6 @@
 //! Doorbell under its one name: what the macros make, and names that are imported whole.
 
+mod closed_nic;
 mod derives;
 mod floors;
 mod globs;

@@ -34,7 +34,7 @@
 //! let name = listener.name(); // as text, it goes to any process
 //! let serve = async {
 //!     let pair = domain.queue_pair(&QueuePairConfig::default())?;
-//!     pair.accept(listener.accept().await, &memory.remote().to_bytes()).await
+//!     pair.accept(listener.accept().await?, &memory.remote().to_bytes()).await
 //! };
 //!
 //! // The client writes to the memory, and does an atomic operation there.
@@ -156,8 +156,8 @@ pub mod work;
 pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
 pub use dispatch::AsyncEvent;
 pub use error::{
-    CloseError, ConnectError, Failed, FailedWhy, GivenUp, ListenRefused, MapError, OpenError,
-    PostReceiveError, RegisterError, Unwelcome, WhyGivenUp,
+    CloseError, ConnectError, Failed, FailedWhy, GivenUp, ListenRefused, ListenerEnded, MapError,
+    OpenError, PostReceiveError, RegisterError, Unwelcome, WhyGivenUp,
 };
 pub use link::{ConnectionState, Ending, Private};
 pub use memory::{Lent, Mapped, Registered};

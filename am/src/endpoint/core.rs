@@ -50,8 +50,8 @@ pub(super) struct Core {
     /// The listing of the handlers whose places the program has chosen, in pieces that fit
     /// messages.
     pub listing: Vec<Vec<u8>>,
-    /// The events of the endpoint, for programs that listen.
-    pub events: broadcast::Sender<Event>,
+    /// The events of the endpoint, for programs that listen; none once its NIC is closed.
+    events: Mutex<Option<broadcast::Sender<Event>>>,
     /// The count of requests of all links when it was last asked whether the endpoint is idle.
     pub requests_at_mark: AtomicU32,
     /// Whether receives are being recalled from idle peers.
@@ -134,7 +134,7 @@ impl Core {
                 name,
                 challenges: Challenges::default(),
                 listing,
-                events,
+                events: Mutex::new(Some(events)),
                 requests_at_mark: AtomicU32::new(0),
                 recalling: AtomicBool::new(false),
                 shuts_down: AtomicBool::new(false),
@@ -166,7 +166,24 @@ impl Core {
 
     /// Sends an event to programs that listen, if any do.
     pub fn send_event(&self, event: Event) {
-        let _ = self.events.send(event);
+        if let Some(events) = self.event_sender() {
+            let _ = events.send(event);
+        }
+    }
+
+    pub fn event_sender(&self) -> Option<broadcast::Sender<Event>> {
+        locked(&self.events).clone()
+    }
+
+    /// Subscribes to the events from here on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        let events = self.event_sender();
+        events.map_or_else(|| broadcast::channel(1).1, |events| events.subscribe())
+    }
+
+    /// Tells programs that listen that no event comes any more.
+    pub fn end_events(&self) {
+        locked(&self.events).take();
     }
 
     /// Returns all links of the endpoint.

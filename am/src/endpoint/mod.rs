@@ -98,9 +98,10 @@ impl Endpoint {
     }
 
     /// Subscribes to the endpoint's events: peers that come and go from here on. A program that
-    /// does not take them loses the oldest, beyond 256, or fewer if few can come and go.
+    /// does not take them loses the oldest, beyond 256, or fewer if few can come and go. The events
+    /// end with the endpoint, or when its [NIC is closed](doorbell_verbs::Nic::close).
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.0.core.events.subscribe()
+        self.0.core.events()
     }
 
     /// Returns the endpoint's [patience](EndpointConfig::patience). For layers of this workspace that

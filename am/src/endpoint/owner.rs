@@ -78,8 +78,7 @@ impl Owner for Core {
     }
 
     fn tell_departed(&self, link: &Arc<Link>) {
-        if let Some(gone) = gone(link) {
-            let events = self.events.clone();
+        if let (Some(gone), Some(events)) = (gone(link), self.event_sender()) {
             self.local.runtime.spawn(async move { drop(events.send(gone)) });
         }
     }

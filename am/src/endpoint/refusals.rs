@@ -7,9 +7,13 @@ use doorbell_verbs::Name;
 use crate::error::{CallError, ConnectError, OpenError, Unwelcome};
 use crate::wire::{Refusal, Tag};
 
-/// The error of a peer for which there is no room here.
+/// The error of a peer for which there is no room here, or no endpoint any more.
 pub(super) fn no_room(name: &Name, why: OpenError) -> ConnectError {
-    ConnectError::NoRoom { name: name.to_string(), why: Box::new(why) }
+    let name = name.to_string();
+    match why {
+        OpenError::Closed | OpenError::RuntimeEnded => ConnectError::Closed { name },
+        why => ConnectError::NoRoom { name, why: Box::new(why) },
+    }
 }
 
 /// The error of a peer that has not answered a question.

@@ -92,7 +92,7 @@ async fn answered(refuses: bool, private: Vec<u8>) -> io::Error {
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
     let name = format!("{}#7", far.address());
     let serves = async {
-        let incoming = listener.accept().await;
+        let incoming = listener.accept().await.expect("a request");
         if refuses {
             incoming.reject(&private).expect("it waits");
             return None;

@@ -204,7 +204,7 @@ fn private(session: &Session, at: At) -> Outcome {
             let nic = open(session, at)?;
             let mut listener = nic.listen(service(port)).await?;
             let program = manager(session, "ask", at, port, THEIRS).map_err(anyhow::Error::msg)?;
-            let incoming = in_time("to be asked", listener.accept()).await?;
+            let incoming = in_time("to be asked", listener.accept()).await??;
             anyhow::ensure!(said(incoming.private()), "it says {:?}", incoming.private());
             let pair = nic.domain().queue_pair(&QueuePairConfig::default())?;
             let (pair, _) = pair.accept(incoming, OURS.as_bytes()).await?;
@@ -238,7 +238,7 @@ fn refusal(session: &Session, at: At) -> Outcome {
             let nic = open(session, at)?;
             let mut listener = nic.listen(service(port)).await?;
             let program = manager(session, "ask", at, port, THEIRS).map_err(anyhow::Error::msg)?;
-            in_time("to be asked", listener.accept()).await?.reject(OURS.as_bytes())?;
+            in_time("to be asked", listener.accept()).await??.reject(OURS.as_bytes())?;
             // 28: the program, and not its manager.
             saw(&end_of(program).await?, &[&format!("REJECTED 28 [{OURS}] ")])
         }),
@@ -305,7 +305,7 @@ fn killed(session: &Session, at: At) -> Outcome {
                 let nic = open(session, at)?;
                 let mut listener = nic.listen(service(port)).await?;
                 let client = start(session, &client).map_err(anyhow::Error::msg)?;
-                let incoming = in_time("to be asked", listener.accept()).await?;
+                let incoming = in_time("to be asked", listener.accept()).await??;
                 let pair = nic.domain().queue_pair(&QueuePairConfig::default())?;
                 let accepted =
                     in_time("to be connected", pair.accept(incoming, b"welcome")).await?;

@@ -48,7 +48,10 @@ impl BulkConnections {
         let mut by_session = HashMap::<u64, VecDeque<AbortHandle>>::new();
         loop {
             let incoming = tokio::select! {
-                incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => incoming,
+                incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => {
+                    let Ok(incoming) = incoming else { return };
+                    incoming
+                }
                 Some(made) = half_made.join_next() => {
                     match made {
                         Ok((session, order, Ok(connection))) => {

@@ -71,7 +71,7 @@ async fn a_call_that_has_waited_for_a_line_has_a_later_number_than_those_before_
     let client = client(&server).await;
     let long = client.clone();
     let long = tokio::spawn(async move { long.unary(ECHO, long_body()).await });
-    let asked = asks.accept().await;
+    let asked = asks.accept().await.expect("a request");
     for _ in 0..10 {
         let status = client.unary(ECHO, Bytes::new()).await.expect_err("it is answered so");
         assert_eq!(status.code(), Code::DataLoss);
@@ -91,6 +91,7 @@ async fn a_call_that_waits_for_a_line_ends_when_its_time_is_over(device: &str) {
     let mut request = Request::new(long_body());
     request.set_timeout(Duration::from_millis(100));
     let (asked, outcome) = tokio::join!(asks.accept(), client.unary(ECHO, request));
+    let asked = asked.expect("a request");
     let status = outcome.expect_err("there is no line");
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
     drop(asked);
@@ -102,7 +103,7 @@ async fn a_call_whose_line_nobody_serves_asks_the_server_again(device: &str) {
     let mut asks = listener(&server, 77).await;
     let client = client(&server).await;
     let lines = async {
-        let asked = asks.accept().await;
+        let asked = asks.accept().await.expect("a request");
         asked.accept(&server.nic().domain()).await.expect("the client is there")
     };
     let (_line, outcome) = tokio::join!(lines, client.unary(ECHO, long_body()));

@@ -190,7 +190,10 @@ impl World {
         };
         let takes = async {
             let pair = far.domain.queue_pair(&QueuePairConfig::default()).expect("room");
-            pair.accept(listener.accept().await, &[]).await.expect("the peer waits").0
+            pair.accept(listener.accept().await.expect("a request"), &[])
+                .await
+                .expect("the peer waits")
+                .0
         };
         let (asked, taken): (QueuePair, QueuePair) = tokio::join!(asks, takes);
         let mut pairs = self.pairs.borrow_mut();

@@ -1,6 +1,5 @@
 //! Listening to a service.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,11 +7,9 @@ use doorbell_core::wire::ServiceId;
 
 use super::incoming::Incoming;
 use crate::control::{ControlOp, Listening, RequestQueue};
-use crate::error::ListenRefused;
+use crate::error::{ListenRefused, ListenerEnded};
 use crate::name::Name;
 use crate::nic::Nic;
-use crate::sync::wakers::Wakers;
-use crate::sync::{Mutex, locked};
 use crate::waiting::with_progress;
 
 impl Nic {
@@ -47,10 +44,7 @@ impl Nic {
 /// Listens to a service, and waits for the consent of the other processes of the interface, if
 /// there are any.
 async fn listen(nic: &Nic, service: ServiceId, backlog: usize) -> Result<Listener, ListenRefused> {
-    let requests = Arc::new(RequestQueue {
-        undecided: Mutex::new(VecDeque::new()),
-        waiting: Wakers::default(),
-    });
+    let requests = Arc::<RequestQueue>::default();
     let engine = nic.engine();
     let grants =
         engine.with(|adapter| adapter.control().listen(service, backlog, requests.clone()))?;
@@ -99,10 +93,14 @@ impl Listener {
     ///
     /// This process may lose the service to another one, if two processes are stopped and killed in
     /// the worst moment. Then no request comes any more.
-    pub async fn accept(&mut self) -> Incoming {
-        let next = self.requests.waiting.until(|| locked(&self.requests.undecided).pop_front());
-        let asked = with_progress(self.nic.engine(), next).await;
-        Incoming::new(self.nic.clone(), asked)
+    ///
+    /// # Errors
+    /// Returns an error when no request comes any more, since the [NIC was closed](Nic::close).
+    /// Every further call returns the same.
+    pub async fn accept(&mut self) -> Result<Incoming, ListenerEnded> {
+        let next = self.requests.waiting.until(|| self.requests.next());
+        let asked = with_progress(self.nic.engine(), next).await?;
+        Ok(Incoming::new(self.nic.clone(), asked))
     }
 }
 
@@ -124,8 +122,8 @@ impl fmt::Debug for StopListening {
 
 impl StopListening {
     /// Stops listening. The service is free when this returns, unless another thread holds the NIC:
-    /// then it is free before that thread releases the NIC. A task that waits on the listener waits
-    /// for ever.
+    /// then it is free before that thread releases the NIC. A task that waits on the listener gets
+    /// [`ListenerEnded::Stopped`].
     pub fn stop(&self) {
         let Self(nic, service, requests) = self;
         let listening = Listening { service: *service, requests: requests.clone() };

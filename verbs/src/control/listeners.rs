@@ -1,7 +1,7 @@
 //! The table of services that a NIC listens to, and the requests for connections.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use doorbell_core::cm::{ConnectionId, Extensions, Request};
 use doorbell_core::wire::cm::{RejectReason, TransportService};
@@ -9,7 +9,7 @@ use doorbell_core::wire::{PathMtu, ServiceId};
 use tokio::sync::oneshot;
 
 use super::connections::Manager;
-use crate::error::ListenRefused;
+use crate::error::{ListenRefused, ListenerEnded};
 use crate::link::{Private, Way};
 use crate::sync::wakers::Wakers;
 use crate::sync::{Mutex, Ordering, fence, locked};
@@ -34,11 +34,29 @@ pub(crate) struct Listening {
 }
 
 /// The requests that a listener has not taken yet, and the tasks that wait for requests.
+#[derive(Default)]
 pub(crate) struct RequestQueue {
     /// At most as many as the backlog: the connection manager refuses more, and requests that are
     /// given up are removed.
-    pub undecided: Mutex<VecDeque<ConnectionRequest>>,
+    undecided: Mutex<VecDeque<ConnectionRequest>>,
+    /// Why no request comes any more.
+    ended: OnceLock<ListenerEnded>,
     pub waiting: Wakers,
+}
+
+impl RequestQueue {
+    /// Takes the next request, or the reason why none comes any more.
+    pub fn next(&self) -> Option<Result<ConnectionRequest, ListenerEnded>> {
+        let next = locked(&self.undecided).pop_front().map(Ok);
+        next.or_else(|| self.ended.get().copied().map(Err))
+    }
+
+    /// Notes that no request comes any more, and wakes the tasks that wait for one.
+    fn end(&self, why: ListenerEnded) {
+        let _ = self.ended.set(why);
+        fence(Ordering::SeqCst);
+        self.waiting.wake_all();
+    }
 }
 
 /// A service that this NIC listens to, or wants to listen to.
@@ -99,11 +117,29 @@ impl Listeners {
         let Some(listener) = is_there.then(|| self.0.remove(service)).flatten() else {
             return !self.0.contains_key(service);
         };
-        let _ = manager.stop(*service);
-        for asked in locked(&listener.requests.undecided).drain(..) {
+        listener.stop(*service, ListenerEnded::Stopped, manager);
+        true
+    }
+
+    /// Stops all listeners, since their NIC is closed.
+    pub fn stop_all(&mut self, manager: &mut Manager) {
+        for (service, listener) in self.0.drain() {
+            listener.stop(service, ListenerEnded::NicClosed, manager);
+        }
+    }
+}
+
+impl Service {
+    /// Stops the listener of this service, and rejects the requests that it has not taken.
+    fn stop(self, service: ServiceId, why: ListenerEnded, manager: &mut Manager) {
+        let _ = manager.stop(service);
+        for asked in locked(&self.requests.undecided).drain(..) {
             // The call fails if the peer has given the request up.
             let _ = manager.reject(asked.id, RejectReason::CONSUMER, &[]);
         }
-        true
+        if let Some(granted) = self.granted {
+            let _ = granted.send(Err(ListenRefused::NicClosed(service)));
+        }
+        self.requests.end(why);
     }
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use super::listen::ListenerEnded;
 use super::unwelcome::Unwelcome;
 use crate::link::Private;
 use crate::name::NameError;
@@ -129,6 +130,9 @@ pub enum ConnectError {
     /// The connection manager has refused the operation.
     #[error(transparent)]
     Manager(#[from] ConnectionError),
+    /// Nobody connects to the listener any more.
+    #[error(transparent)]
+    Listener(#[from] ListenerEnded),
     /// The queue pair could not change its state.
     #[error(transparent)]
     Change(#[from] ChangeError),
@@ -163,12 +167,11 @@ pub enum ConnectError {
     },
     /// The peer has gone, or does not answer what endpoints ask each other, before the connection
     /// was of use.
-    #[error("connecting to {name}: it was connected to, and then lost")]
+    #[error("connecting to {name}: what is there has not answered as an endpoint does: {why}")]
     Lost {
         /// The name of the peer.
         name: String,
         /// The error of the question that the peer did not answer.
-        #[source]
         why: Box<dyn Error + Send + Sync>,
     },
     /// A peer is mapped at the place already.

@@ -21,7 +21,7 @@ pub use close::{CloseError, GivenUp, WhyGivenUp, ending_text};
 pub use connect::ConnectError;
 pub(crate) use connect::Target;
 pub use failed::{Failed, FailedWhy};
-pub use listen::ListenRefused;
+pub use listen::{ListenRefused, ListenerEnded};
 pub use map::MapError;
 pub use open::OpenError;
 pub use register::RegisterError;

@@ -35,7 +35,7 @@ use crate::nic::Nic;
 /// # let other = far.domain().queue_pair(&QueuePairConfig::default())?;
 /// # let to = listener.name();
 /// # let (own, other) = tokio::join!(own.connect(&to, &[]),
-/// #     async { other.accept(listener.accept().await, &[]).await });
+/// #     async { other.accept(listener.accept().await?, &[]).await });
 /// # let ((own, _), (other, _)) = (own?, other?);
 /// let memory = far.domain().register_shared(SharedMemory::new(4096)?, Rights::REMOTE)?;
 /// other.connection().grant(&memory)?;

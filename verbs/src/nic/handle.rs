@@ -25,7 +25,7 @@ use crate::waiting::block_on;
 /// let client = Nic::open("shm").await?;
 ///
 /// let (one, other) = (client.domain(), server.domain());
-/// let accepted = async { listener.accept().await.accept(&other).await };
+/// let accepted = async { listener.accept().await?.accept(&other).await };
 /// let (asked, accepted) = tokio::join!(one.connect(&name), accepted);
 /// let (asked, accepted) = (asked?, accepted?);
 ///
@@ -141,8 +141,9 @@ impl Nic {
     }
 
     /// Ends all connections, tells the peers, and closes the device, whose address can be opened
-    /// again when this returns. Handles that are left reach nobody any more. A NIC that nobody has
-    /// closed is closed with its last handle.
+    /// again when this returns. Handles that are left reach nobody any more, and what waits ends:
+    /// listeners return [`ListenerEnded`](crate::ListenerEnded), and endpoints of the floors above
+    /// are closed. A NIC that nobody has closed is closed with its last handle.
     ///
     /// In a handler that holds the NIC, the device is closed with the last handle instead.
     pub async fn close(&self) {

@@ -18,7 +18,13 @@ async fn accepted(name: &str, config: Config, tell: mpsc::Sender<String>) -> (Qu
     let mut listener = nic.listen(SERVICE).await.expect("nobody else listens");
     tell.send(address(&nic)).expect("the peer lives");
     let pair = domain.queue_pair(&config).expect("room");
-    (pair.accept(listener.accept().await, &[]).await.expect("the peer waits").0, domain)
+    (
+        pair.accept(listener.accept().await.expect("a request"), &[])
+            .await
+            .expect("the peer waits")
+            .0,
+        domain,
+    )
 }
 
 /// Opens a NIC, and connects to a listener.

@@ -220,7 +220,10 @@ pub async fn connected_by(
     };
     let takes = async {
         let pair = far.queue_pair(&there).expect("room");
-        pair.accept(listener.accept().await, &[]).await.expect("the peer waits").0
+        pair.accept(listener.accept().await.expect("a request"), &[])
+            .await
+            .expect("the peer waits")
+            .0
     };
     let (asked, taken) = tokio::join!(asks, takes);
     ends((asked, near.clone()), (taken, far.clone()))
@@ -241,7 +244,10 @@ pub async fn joined(
     };
     let takes = async {
         let pair = far.queues(there).expect("room");
-        pair.accept(listener.accept().await, &[]).await.expect("the peer waits").0
+        pair.accept(listener.accept().await.expect("a request"), &[])
+            .await
+            .expect("the peer waits")
+            .0
     };
     let (asked, taken) = tokio::join!(asks, takes);
     ends((asked, near.clone()), (taken, far.clone()))

@@ -205,7 +205,7 @@ fn connections_are_given_up_at_any_time_while_they_are_made() {
             let asked = abandoned(luck.below(40), asks.connect(Name::at(&*to, service.0)));
             let (patience, decides) = (luck.below(40), luck.below(4));
             let taken = abandoned(patience, async {
-                let incoming = listener.accept().await;
+                let incoming = listener.accept().await.expect("a request");
                 match decides {
                     0 => drop(incoming),
                     1 => drop(incoming.reject(b"no")),

@@ -298,7 +298,7 @@ fn a_connection_that_fails_says_why() {
 
             let pair = domain.queue_pair(&QueuePairConfig::default()).expect("room");
             let rejects = async {
-                let incoming = listener.accept().await;
+                let incoming = listener.accept().await.expect("a request");
                 assert_eq!(&incoming.private()[..8], b"please  ");
                 incoming.reject(b"not today").expect("the peer waits");
             };
@@ -310,7 +310,7 @@ fn a_connection_that_fails_says_why() {
             assert_eq!(&private[..9], b"not today");
 
             // An incoming one that is dropped is refused, and so are those that a listener had.
-            let drops = async { drop(listener.accept().await) };
+            let drops = async { drop(listener.accept().await.expect("a request")) };
             let (why, ()) = tokio::join!(asked(&domain, &to), drops);
             says(&why, &[&to, " refused a connection to service "]);
             let waits = async {
@@ -421,6 +421,7 @@ fn a_handle_does_not_end_a_connection_that_is_being_made() {
                 biased;
                 _ = &mut connects => panic!("nobody has accepted"),
                 incoming = listener.accept() => {
+                    let incoming = incoming.expect("a request");
                     let why = handle.disconnect(&[]).await.expect_err("it is just being made");
                     says(&why, &["is not connected", "drop the future that makes it"]);
                     let taken = there.domain().queue_pair(&QueuePairConfig::default());

@@ -80,7 +80,8 @@ fn over_udp_an_honest_client_connects_during_a_flood_of_forged_requests() {
         let mut listener = server.listen(SERVICE).await.expect("nobody else does");
         let serves = tokio::spawn(async move {
             loop {
-                let (incoming, domain) = (listener.accept().await, domain.clone());
+                let (incoming, domain) =
+                    (listener.accept().await.expect("a request"), domain.clone());
                 tokio::spawn(async move {
                     let Ok(pair) = incoming.accept(&domain).await else { return };
                     let pair: QueuePair = pair;

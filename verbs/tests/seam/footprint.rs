@@ -41,7 +41,7 @@ fn an_idle_connection_with_a_shared_receive_queue_takes_4_kib_at_most() {
                 let address = server.address().to_string();
                 let (asked, taken) =
                     tokio::join!(asks.connect(Name::at(&*address, SERVICE.0), &[]), async {
-                        takes.accept(listener.accept().await, &[]).await
+                        takes.accept(listener.accept().await.expect("a request"), &[]).await
                     });
                 let (asked, taken) = (asked.unwrap().0, taken.unwrap().0);
                 for (from, to, queue) in [(&asked, &taken, 1), (&taken, &asked, 0)] {

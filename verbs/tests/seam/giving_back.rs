@@ -36,7 +36,7 @@ async fn round(near: &Nic, far: &Nic, luck: &mut Luck) {
     let (asks, takes) = (near.domain(), far.domain());
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
     let to = far.address().to_string();
-    let accepts = async { listener.accept().await.accept(&takes).await };
+    let accepts = async { listener.accept().await.expect("a request").accept(&takes).await };
     let (asked, taken) = tokio::join!(asks.connect(Name::at(&*to, SERVICE.0)), accepts);
     let (asked, taken) = (asked.expect("the peer listens"), taken.expect("the peer waits"));
     let lent = takes.register(Region::new(1 << 14), Rights::REMOTE).expect("room");

@@ -36,7 +36,13 @@ fn serves(at: String) {
         child::tell(address(&nic));
         child::tell(memory.remote());
         loop {
-            let pair = listener.accept().await.accept(&domain).await.expect("it waits");
+            let pair = listener
+                .accept()
+                .await
+                .expect("a request")
+                .accept(&domain)
+                .await
+                .expect("it waits");
             tokio::spawn(async move {
                 while pair.recv(Buf::with_capacity(64)).await.is_ok() {}
                 pair.connection().ended().await;
@@ -234,7 +240,7 @@ fn over_shm_a_connection_that_a_peer_was_asked_for_fails_when_the_peer_is_killed
             let nic = Nic::builder().config(brief()).open(&at).await.expect("nobody else has it");
             let mut listener = nic.listen(SERVICE).await.expect("nobody else does");
             child::tell(address(&nic));
-            let _undecided = listener.accept().await;
+            let _undecided = listener.accept().await.expect("a request");
             child::tell("asked");
             std::future::pending::<()>().await;
         });

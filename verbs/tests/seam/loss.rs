@@ -74,7 +74,10 @@ fn thousands_of_connections_are_opened_and_closed_on_a_bad_network() {
             let mut listener = far.listen(SERVICE).await.expect("nobody else does");
             let serving = tokio::spawn(async move {
                 loop {
-                    tokio::spawn(serves(listener.accept().await, domain.clone()));
+                    tokio::spawn(serves(
+                        listener.accept().await.expect("a request"),
+                        domain.clone(),
+                    ));
                 }
             });
             let (asks, to) = (Arc::new(near.domain()), address(&far));

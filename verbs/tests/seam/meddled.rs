@@ -232,7 +232,7 @@ fn a_queue_pair_that_breaks_before_its_connection_is_established_is_not_connecte
             let mut listener = near.listen(SERVICE).await.expect("nobody else listens");
             let to = address(&near);
             let accepts = async {
-                let incoming = listener.accept().await;
+                let incoming = listener.accept().await.expect("a request");
                 how.does(Meddling::NoManagement);
                 incoming.accept(&takes).await
             };
@@ -267,7 +267,7 @@ fn a_connection_whose_peer_leaves_before_it_is_established_is_given_up_and_says_
             let (takes, asks) = (near.domain(), far.domain());
             let mut listener = near.listen(SERVICE).await.expect("nobody else listens");
             let accepts = async {
-                let incoming = listener.accept().await;
+                let incoming = listener.accept().await.expect("a request");
                 how.does(Meddling::Gone);
                 let accepted = incoming.accept(&takes).await;
                 how.does(Meddling::Nothing);

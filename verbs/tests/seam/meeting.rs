@@ -23,7 +23,9 @@ async fn datagrams_to_one_peer_never_go_to_another() {
             let mut pairs = Vec::new();
             for _ in 0..AT_A_TIME * (PEERS - 1) {
                 let pair = accepts.domain().queue_pair(&QueuePairConfig::default()).unwrap();
-                pairs.push(pair.accept(listener.accept().await, &[]).await.unwrap().0);
+                pairs.push(
+                    pair.accept(listener.accept().await.expect("a request"), &[]).await.unwrap().0,
+                );
             }
             pairs
         });

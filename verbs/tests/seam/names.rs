@@ -24,7 +24,7 @@ async fn open_async(name: &str) -> Nic {
 pub async fn say_hello(near: &Nic, far: &Nic, to: &str) {
     let (one, other): (Domain, Domain) = (near.domain(), far.domain());
     let mut listener = far.listen(SERVICE).await.expect("nobody else does");
-    let accepted = async { listener.accept().await.accept(&other).await };
+    let accepted = async { listener.accept().await.expect("a request").accept(&other).await };
     let connected = tokio::try_join!(one.connect(Name::at(to, SERVICE.0)), accepted);
     let (asked, accepted) = connected.expect("it listens");
     let receive = accepted.recv(Buf::with_capacity(5));

@@ -176,7 +176,7 @@ fn a_connection_is_refused_if_there_is_no_room_for_a_queue_pair() {
         let (asks, takes) = (near.domain(), far.domain());
         let _taken = takes.queue_pair(&QueuePairConfig::default()).expect("room");
         let mut listener = far.listen(SERVICE).await.expect("nobody else does");
-        let accepts = async { listener.accept().await.accept(&takes).await };
+        let accepts = async { listener.accept().await.expect("a request").accept(&takes).await };
         let (asked, accepted) = tokio::join!(asks.connect(Name::at(&*there, SERVICE.0)), accepts);
         says(&accepted.expect_err("no room"), &["all 1 queue pairs of this NIC are taken"]);
         says(&asked.expect_err("no room"), &[" refused a connection to service "]);

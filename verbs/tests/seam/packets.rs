@@ -28,7 +28,8 @@ fn ends_whose_devices_take_packets_of_other_sizes_connect_with_those_that_both_t
             for (near, far) in [(&large, &small), (&small, &large)] {
                 let (asks, takes) = (near.domain(), far.domain());
                 let mut listener = far.listen(SERVICE).await.expect("nobody else does");
-                let accepted = async { listener.accept().await.accept(&takes).await };
+                let accepted =
+                    async { listener.accept().await.expect("a request").accept(&takes).await };
                 let to = address(far);
                 let (one, other) =
                     tokio::try_join!(asks.connect(Name::at(&*to, SERVICE.0)), accepted)

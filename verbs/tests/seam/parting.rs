@@ -21,7 +21,8 @@ async fn a_write_succeeds_that_the_peer_has_received_before_it_leaves() {
             let pair = domain.queue_pair(&QueuePairConfig::default()).unwrap();
             pair.post_receive(Buf::default()).unwrap();
             let key = memory.remote().to_bytes();
-            let (pair, _) = pair.accept(listener.accept().await, &key).await.unwrap();
+            let (pair, _) =
+                pair.accept(listener.accept().await.expect("a request"), &key).await.unwrap();
             let told = pair.receive().await.unwrap();
             assert_eq!((told.len, told.imm(), told.is_write), (5, Some(Imm(round)), true));
         });

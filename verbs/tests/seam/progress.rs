@@ -340,7 +340,7 @@ fn a_dropped_future_is_forgotten() {
                 };
                 polls(pin!(async { drop(asked.pair.receive().await) }));
                 polls(pin!(async { drop(queue.completion().await) }));
-                polls(pin!(async { drop(listener.accept().await) }));
+                polls(pin!(async { drop(listener.accept().await.expect("a request")) }));
                 polls(pin!(async { drop(asked.pair.connection().ended().await) }));
                 polls(pin!(async { near.until(|| None::<()>).await }));
                 polls(pin!(async { drop(asked.pair.send_inline(b"unheard").await) }));

@@ -11,7 +11,7 @@ use crate::common::{Runs, SERVICE, address, run, sleepy};
 /// Accepts every peer, and keeps each connection until it ends.
 async fn serve(mut listener: doorbell_verbs::Listener, domain: Domain) {
     loop {
-        let (incoming, domain) = (listener.accept().await, domain.clone());
+        let (incoming, domain) = (listener.accept().await.expect("a request"), domain.clone());
         tokio::spawn(async move {
             let Ok(pair) = incoming.accept(&domain).await else { return };
             let pair: QueuePair = pair;

@@ -145,7 +145,7 @@ async fn connections(seed: u64, count: usize) {
     let mut listener = far.listen(SERVICE).await.expect("nobody else listens");
     let serves = tokio::spawn(async move {
         loop {
-            let incoming = listener.accept().await;
+            let incoming = listener.accept().await.expect("a request");
             let domain = takes.clone();
             tokio::spawn(async move {
                 let Ok(pair) = incoming.accept(&domain).await else { return };
@@ -265,7 +265,7 @@ fn a_connection_that_times_out_says_who_was_silent_and_for_how_long() {
 
         // Who asks is gone when it is accepted.
         let accepts = async {
-            let incoming = listener.accept().await;
+            let incoming = listener.accept().await.expect("a request");
             ether.with(|network| network.cut(cable));
             incoming.accept(&takes).await
         };

@@ -136,7 +136,8 @@ async fn a_peer_that_answers_without_a_sound_greeting_is_not_mapped() {
     for (endpoint, hello) in [(&together, &short), (&per_size, &short), (&per_size, &hello())] {
         let completions = nic.completion_queue(64).expect("room");
         let own = nic.domain().queues(&QueuesConfig::new(&completions)).expect("room");
-        let answers = async { own.accept(listener.accept().await, hello).await };
+        let answers =
+            async { own.accept(listener.accept().await.expect("a request"), hello).await };
         let (mapped, _stands) = tokio::join!(endpoint.map(0, &name, Tag(1)), answers);
         assert!(matches!(
             mapped,

@@ -111,7 +111,7 @@ async fn a_false_listing_fails_the_connect_and_leaves_the_endpoint_whole() {
         let mut own = nic.domain().queues(&QueuesConfig::new(&completions)).expect("room");
         (0..16).for_each(|_| own.post_receive(0, Buf::with_capacity(8192)).expect("room"));
         let lies = async {
-            let accepted = own.accept(listener.accept().await, &hello()).await;
+            let accepted = own.accept(listener.accept().await.expect("a request"), &hello()).await;
             answer((accepted.expect("it is asked").0, completions), lie).await;
         };
         let (connected, ()) = tokio::join!(endpoint.connect(&name), lies);
@@ -175,7 +175,8 @@ async fn a_peer_that_does_not_say_which_handlers_it_has_is_given_up() {
         let completions = nic.completion_queue(64).expect("room");
         let mut own = nic.domain().queues(&QueuesConfig::new(&completions)).expect("room");
         (0..16).for_each(|_| own.post_receive(0, Buf::with_capacity(8192)).expect("room"));
-        let accepts = async { own.accept(listener.accept().await, &hello()).await };
+        let accepts =
+            async { own.accept(listener.accept().await.expect("a request"), &hello()).await };
         let (connected, _stands) = tokio::join!(endpoint.connect(&name), accepts);
         let why = connected.expect_err("it says nothing");
         assert!(matches!(why, ConnectError::Lost { .. }), "{why}");

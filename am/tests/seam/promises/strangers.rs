@@ -53,7 +53,7 @@ impl Stranger {
 
     /// Hears a request, and refuses it with that answer.
     async fn refuse(&mut self, answer: &[u8]) -> Private {
-        let incoming = self.listener.accept().await;
+        let incoming = self.listener.accept().await.expect("a request");
         let said = incoming.private().clone();
         self.heard.push(said.clone());
         incoming.reject(answer).expect("it is awaited");
@@ -62,7 +62,7 @@ impl Stranger {
 
     /// Hears a request, and accepts it with that greeting.
     async fn accept(&mut self, answer: &[u8]) -> Private {
-        let incoming = self.listener.accept().await;
+        let incoming = self.listener.accept().await.expect("a request");
         let said = incoming.private().clone();
         self.heard.push(said.clone());
         // Whoever asked may have left by the time that it is accepted.
@@ -170,11 +170,11 @@ async fn whoever_passes_on_or_reflects_what_others_say_is_admitted_by_nobody() {
         // The second has its own challenge and its own greeting before it again.
         for member in [&far, &near] {
             let passes_on = async {
-                let incoming = stranger.listener.accept().await;
+                let incoming = stranger.listener.accept().await.expect("a request");
                 let knock = incoming.private().clone();
                 let challenge = stranger.is_refused(member, &knock[..29]).await;
                 incoming.reject(&challenge[..37]).expect("it is awaited");
-                let incoming = stranger.listener.accept().await;
+                let incoming = stranger.listener.accept().await.expect("a request");
                 let greeting = incoming.private().clone();
                 stranger.heard.extend([knock, greeting.clone()]);
                 assert!(is_about_tag(&stranger.is_refused(member, &greeting[..64]).await));

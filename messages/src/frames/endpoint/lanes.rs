@@ -4,6 +4,7 @@
 //! datagrams.
 
 use std::sync::Weak;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorbell_verbs::{
@@ -80,6 +81,11 @@ pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
     loop {
         let incoming = listener.accept().await;
         let Some(strong) = shared.upgrade() else { return };
+        let Ok(incoming) = incoming else {
+            // The NIC is closed, and the endpoint with it.
+            strong.is_closing.store(true, Ordering::SeqCst);
+            return strong.stir();
+        };
         let has_room = {
             let state = strong.lock();
             state.accepted.len() < state.settings.most_peers

@@ -1,5 +1,6 @@
 //! Opening an endpoint.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -183,6 +184,7 @@ impl EndpointBuilder {
         }
         let shared = Shared::new(self.limits, rails);
         let mut open = Open { endpoints: Vec::new(), shared, tasks: Vec::new() };
+        let devices = Arc::new(AtomicUsize::new(bundles.len()));
         let accepting = open.shared.puller.domains().to_vec().into_iter().zip(listeners);
         for (device, (domain, listener)) in accepting.enumerate() {
             let shared = &open.shared;
@@ -190,7 +192,8 @@ impl EndpointBuilder {
             let endpoint = self.endpoint.clone();
             let endpoint = endpoint.on_bundle(&rail.bundle, handlers(shared, device)).await?;
             let _ = rail.name.set(endpoint.name().to_string());
-            let tasks = [watch(&endpoint, shared.clone()), accept(shared, domain, listener)];
+            let watches = watch(&endpoint, shared.clone(), devices.clone());
+            let tasks = [watches, accept(shared, domain, listener)];
             open.tasks.extend(tasks);
             open.endpoints.push(endpoint);
         }
@@ -201,8 +204,9 @@ impl EndpointBuilder {
     }
 }
 
-/// Ends what waits for peers whose connections have ended.
-fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
+/// Ends what waits for peers whose connections have ended, and the endpoint itself once the last of
+/// its `devices` is closed.
+fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>, devices: Arc<AtomicUsize>) -> AbortHandle {
     let (mut events, runtime) = (endpoint.events(), endpoint.bundle().runtime().clone());
     let watches = async move {
         loop {
@@ -210,7 +214,13 @@ fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>) -> AbortHandle {
                 Ok(Event::Gone(peer, _)) => shared.gone(&peer),
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => shared.look_for_gone(),
-                Err(RecvError::Closed) => return shared.close(),
+                Err(RecvError::Closed) => {
+                    shared.look_for_gone();
+                    if devices.fetch_sub(1, Ordering::Relaxed) == 1 {
+                        shared.close();
+                    }
+                    return;
+                }
             }
         }
     };

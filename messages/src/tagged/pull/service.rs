@@ -44,7 +44,10 @@ impl PullService {
         let (mut half_made, mut by_token) = (JoinSet::new(), HashMap::<u64, AbortHandle>::new());
         loop {
             let incoming = tokio::select! {
-                incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => incoming,
+                incoming = listener.accept(), if half_made.len() < MOST_HALF_MADE => {
+                    let Ok(incoming) = incoming else { return };
+                    incoming
+                }
                 Some(made) = half_made.join_next() => {
                     if let Ok((token, Ok(pair))) = made {
                         self.add(token, pair);

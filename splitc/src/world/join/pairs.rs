@@ -126,7 +126,7 @@ impl Joining<'_> {
         let awaited = |rank: &usize| self.routes[*rank].device == nic && !met.knows(*rank);
         while let Some(missing) = above.clone().find(awaited) {
             above.start = missing;
-            let Ok(incoming) = timeout_at(self.deadline, listener.accept()).await else {
+            let Ok(Ok(incoming)) = timeout_at(self.deadline, listener.accept()).await else {
                 let why = self.missing(missing, "it did not come".to_owned());
                 return met.note(missing, Err(why));
             };

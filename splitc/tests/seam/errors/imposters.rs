@@ -127,7 +127,7 @@ async fn hears(imposter: &Imposter, is_over: impl Fn() -> bool) -> Vec<Private> 
     while !is_over() {
         for listener in &mut listeners {
             let patience = Duration::from_millis(5);
-            let Ok(incoming) = tokio::time::timeout(patience, listener.accept()).await else {
+            let Ok(Ok(incoming)) = tokio::time::timeout(patience, listener.accept()).await else {
                 continue;
             };
             heard.push(incoming.private().clone());

@@ -121,7 +121,10 @@ async fn connect(near: &Nic, far: &Nic) -> (End, End) {
     };
     let takes = async {
         let pair = domains[1].queue_pair(&QueuePairConfig::default()).expect("room");
-        pair.accept(listener.accept().await, &[]).await.expect("the peer waits").0
+        pair.accept(listener.accept().await.expect("a request"), &[])
+            .await
+            .expect("the peer waits")
+            .0
     };
     let (asked, taken) = tokio::join!(asks, takes);
     let (to_here, to_there) = (here.remote(), there.remote());

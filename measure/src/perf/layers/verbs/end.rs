@@ -137,7 +137,7 @@ impl End {
         let (joined, told) = match &mut self.listener {
             None => own.connect(Name::at(&*self.to.0, self.to.1.0), &mine).await?,
             Some(listener) => {
-                let incoming = listener.accept().await;
+                let incoming = listener.accept().await?;
                 let told = incoming.private().clone();
                 (own.accept(incoming, &mine).await?.0, told)
             }

@@ -1,0 +1,98 @@
+//! A NIC that is closed ends what waits on it, on every floor.
+
+use std::future::{Future, IntoFuture};
+use std::time::Duration;
+
+use doorbell::verbs::{ListenRefused, ListenerEnded, Nic, ServiceId};
+use doorbell::{am, bytestream, messages};
+use messages::frames;
+use tokio::task::yield_now;
+
+/// A time in which nothing takes so long but what never ends.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Begins to wait for `what`, closes the NIC, and returns the outcome of the wait.
+async fn ended_by_closing<F: IntoFuture>(nic: &Nic, what: F) -> F::Output {
+    let mut waits = std::pin::pin!(what.into_future());
+    tokio::select! {
+        biased;
+        _ = &mut waits => panic!("nobody is there yet"),
+        () = turns() => {}
+    }
+    nic.close().await;
+    tokio::time::timeout(LONG, waits).await.expect("the wait ends with the NIC")
+}
+
+async fn turns() {
+    for _ in 0..100 {
+        yield_now().await;
+    }
+}
+
+async fn with_each<F: Future<Output = ()>>(program: impl Fn(Nic) -> F) {
+    for device in ["shm", "udp:127.0.0.1:0"] {
+        program(Nic::open(device).await.expect("it opens")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_listener_of_verbs_ends_and_none_is_made_any_more() {
+    with_each(|nic| async move {
+        let mut listener = nic.listen(ServiceId(7)).await.expect("nobody else listens");
+        let ended = ended_by_closing(&nic, listener.accept()).await;
+        assert_eq!(ended.expect_err("it is over"), ListenerEnded::NicClosed);
+        assert_eq!(listener.accept().await.expect_err("it is over"), ListenerEnded::NicClosed);
+        let refused = nic.listen(ServiceId(8)).await.expect_err("it is over");
+        assert!(matches!(refused, ListenRefused::NicClosed(_)), "{refused}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_listener_of_byte_streams_ends() {
+    with_each(|nic| async move {
+        let mut listener = bytestream::Listener::on(&nic, ServiceId(7)).await.expect("room");
+        let ended = ended_by_closing(&nic, listener.accept()).await.expect_err("it is over");
+        assert!(ended.to_string().contains("its NIC was closed"), "{ended}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_of_active_messages_is_closed() {
+    with_each(|nic| async move {
+        let endpoint = am::Endpoint::on(&nic, am::Handlers::new()).await.expect("room");
+        let mut events = endpoint.events();
+        let handlers = am::Handlers::new();
+        let far = am::Endpoint::open(nic.capabilities().name, handlers).await;
+        let name = far.map_or_else(|_| endpoint.name().clone(), |far| far.name().clone());
+        ended_by_closing(&nic, events.recv()).await.expect_err("the endpoint is closed");
+        let why = endpoint.connect(&name).await.expect_err("the endpoint is closed");
+        assert!(matches!(why, am::ConnectError::Closed { .. }), "{why}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_receive_of_messages_ends() {
+    with_each(|nic| async move {
+        let endpoint = messages::Endpoint::on(&nic).await.expect("room");
+        let ended = ended_by_closing(&nic, endpoint.receive(messages::Match::any())).await;
+        assert_eq!(ended.expect_err("it is over"), messages::ReceiveError::Closed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn receives_and_sends_of_frames_end() {
+    with_each(|nic| async move {
+        let endpoint = frames::Endpoint::on(&nic).await.expect("room");
+        let itself = endpoint.connect(endpoint.name()).await.expect("there is a way");
+        let receive = endpoint.receive_at_most(100, frames::Match::exactly(7));
+        let ended = ended_by_closing(&nic, receive).await;
+        assert_eq!(ended.expect_err("it is over"), frames::ReceiveError::Closed);
+        let sent = tokio::time::timeout(LONG, itself.send(7, "late")).await.expect("it ends");
+        assert!(matches!(sent, Err(frames::SendError::Closed { .. })), "{sent:?}");
+    })
+    .await;
+}
