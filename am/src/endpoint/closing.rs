@@ -22,14 +22,19 @@ impl Core {
             let parts = async move { core.part(&link, until).await.err() };
             asked.spawn_on(parts, &self.local.runtime);
         }
-        let mut given_up = Vec::new();
+        let mut given_up: Vec<GivenUp> = Vec::new();
         while let Some(parted) = asked.join_next().await {
             given_up.extend(parted.unwrap_or_else(|_| {
                 let peer = "a peer".to_owned();
                 Some(GivenUp { peer, why: WhyGivenUp::RuntimeEnded })
             }));
         }
-        given_up.extend(self.take_lost());
+        for lost in self.take_lost() {
+            // A connection that broke meanwhile has been told of by who waited for its peer.
+            if given_up.iter().all(|known| known.peer != lost.peer) {
+                given_up.push(lost);
+            }
+        }
         self.close();
         // Answers to the peers' last questions are under way, for as long as the endpoint lingers.
         let linger = self.local.config.linger;
