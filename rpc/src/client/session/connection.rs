@@ -1,0 +1,120 @@
+//! A connection of a session to its server, with the bulk connection that belongs to it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use doorbell_am::{Endpoint, Name, Peer};
+use doorbell_verbs::ServiceId;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::bulk::BulkConnection;
+use crate::status::Status;
+use crate::wire::{LEFT, Welcome};
+
+/// A connection over which calls are sent, in the session that the server has for this client.
+pub struct Connection {
+    pub peer: Peer,
+    /// The number of the session, by which the server knows which calls have begun.
+    pub session: u64,
+    /// The random number of the server. A server that was restarted has another one.
+    pub server: u64,
+    /// The longest request body that the server accepts, in bytes.
+    longest: u64,
+    /// The number of the service at which the server accepts bulk connections.
+    bulk_service: ServiceId,
+    /// The bulk connection, once it was needed.
+    bulk: Mutex<Option<Arc<BulkConnection>>>,
+    endpoint: Endpoint,
+    name: Name,
+    /// Whether the server is shutting down, and is to be told when no call follows any more.
+    is_left: AtomicBool,
+}
+
+/// How long the word that no call follows waits for a credit.
+const LEFT_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Connection {
+    /// A connection whose server has said hello by `welcome`.
+    pub fn new(peer: Peer, welcome: Welcome, endpoint: &Endpoint, name: &Name) -> Self {
+        Self {
+            peer,
+            session: welcome.session,
+            server: welcome.server,
+            longest: welcome.longest,
+            bulk_service: ServiceId(welcome.bulk_service),
+            bulk: Mutex::default(),
+            endpoint: endpoint.clone(),
+            name: name.clone(),
+            is_left: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the connection has not ended.
+    pub fn is_up(&self) -> bool {
+        self.peer.ending().is_none()
+    }
+
+    /// Whether the connection is that to `peer`.
+    pub fn is_to(&self, peer: &Peer) -> bool {
+        self.peer == *peer
+    }
+
+    /// Notes that the server is shutting down, and that no further call gets this connection. Calls
+    /// that have it are still answered, or refused. When the last of them drops its handle to the
+    /// connection, the server is told that no call follows.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
+    /// The server as a peer that is waited for until a deadline at the most.
+    pub fn within(&self, deadline: Option<Instant>) -> Peer {
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        deadline.map_or_else(|| self.peer.clone(), |deadline| self.peer.within(left(deadline)))
+    }
+
+    /// The longest message that the server accepts, in bytes.
+    pub fn longest_message(&self) -> usize {
+        self.peer.longest_payload()
+    }
+
+    /// Checks whether the server accepts a body of `len` bytes.
+    pub fn fits(&self, len: usize) -> Result<(), Status> {
+        if len as u64 <= self.longest {
+            return Ok(());
+        }
+        let why = format!(
+            "the body has {len} bytes, and the server takes {} at the most: raise its `longest_body`, or \
+             send a stream",
+            self.longest
+        );
+        Err(Status::resource_exhausted(why).not_run())
+    }
+
+    /// The bulk connection to the server. It is made when it is first needed, and again when it has
+    /// ended.
+    pub async fn bulk(&self) -> Result<Arc<BulkConnection>, Status> {
+        let mut bulk = self.bulk.lock().await;
+        if let Some(bulk) = bulk.as_ref().filter(|bulk| bulk.is_up()) {
+            return Ok(bulk.clone());
+        }
+        let (nic, address) = (self.endpoint.nic(), self.name.address());
+        let made = BulkConnection::connect(nic, address, self.bulk_service, self.session).await?;
+        Ok(bulk.insert(Arc::new(made)).clone())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if *self.is_left.get_mut() {
+            let (peer, session) = (self.peer.within(LEFT_PATIENCE), self.session);
+            self.peer.runtime().spawn(async move { peer.request(LEFT, [session]).await });
+        }
+    }
+}
+
+/// A text about a server that stands behind the server's name, and does not repeat the name.
+pub fn unnamed(text: &str, name: &Name) -> String {
+    text.replace(&name.to_string(), "the server").replace(name.address(), "the server")
+}
