@@ -15,7 +15,6 @@ use super::calls::{Answer, Answered, Outcome};
 use super::connection::Connection;
 use super::given_up::GivenUp;
 use super::history::{Begun, History};
-use super::permits::Permit;
 use super::response::HeldStream;
 use super::states::{Failure, Progress, Stage};
 use crate::alarm::{Late, until};
@@ -27,7 +26,7 @@ use crate::method::MethodId;
 use crate::status::{Code, Status, chain};
 use crate::stream::pump;
 use crate::trace::TraceContext;
-use crate::wire::{self, CALL, CallHead, CallKey, Content, Flags, Received};
+use crate::wire::{self, CALL, CallHead, CallKey, Content, Flags, Received, Welcome};
 
 /// A call on its way: the request, and what became of the call so far.
 struct Call {
@@ -62,7 +61,7 @@ impl Session {
         // 1. A permit to be in flight, which the call keeps to its end.
         let permit = until(call.deadline, self.permits.take(self.name())).await;
         let permit = permit.unwrap_or_else(|Late| Err(self.too_late(&call.progress)))?;
-        let response = loop {
+        let (response, given_up) = loop {
             // 2. to 6. The connection, the request, and the response.
             match self.attempt(&mut call).await {
                 Ok(response) => break response,
@@ -74,7 +73,16 @@ impl Session {
             }
             meters::resent(call.method);
         };
-        Ok(self.held(response, call.deadline, permit))
+        let (metadata, body) = response.into_parts();
+        let body = match body {
+            Body::Whole(bytes) => Body::Whole(bytes),
+            // The stream of a response keeps what the call holds.
+            Body::Stream(pieces) => {
+                permit.forget();
+                Body::stream(HeldStream::new(pieces, call.deadline, given_up, self.clone()))
+            }
+        };
+        Ok(Response::with_metadata(metadata, body))
     }
 
     /// The call of a request, which is about to wait for a permit.
@@ -86,13 +94,13 @@ impl Session {
             Body::Whole(bytes) => (bytes, None),
             Body::Stream(pieces) => (Bytes::new(), Some(pieces)),
         };
-        let (streams, progress) = (pieces.is_some(), Progress::queued(self.permits.most()));
+        let (streams, progress) = (pieces.is_some(), Progress::queued(self.permits.most));
         let history = History::default();
         Call { method, deadline, waits, metadata, trace, body, streams, pieces, progress, history }
     }
 
     /// Sends a call over the present or the next connection, and waits for the response.
-    async fn attempt(&self, call: &mut Call) -> Result<Response<Body>, Failure> {
+    async fn attempt(&self, call: &mut Call) -> Result<(Response<Body>, GivenUp), Failure> {
         let (deadline, progress) = (call.deadline, &call.progress);
         let behind = |why| call.history.behind(self.name(), why);
         // 2. A connection, in whose session the call may be sent.
@@ -100,11 +108,12 @@ impl Session {
         let connection = until(deadline, self.connector.connection(call.waits)).await;
         let connection = connection.unwrap_or_else(|Late| Err(self.too_late(progress)));
         let connection = connection.map_err(|why| behind(why.not_run()))?;
-        let allowed = call.history.allows(call.method, connection.server, connection.session);
+        let Welcome { server, session, .. } = connection.welcome;
+        let allowed = call.history.allows(call.method, server, session);
         allowed.map_err(behind)?;
         // 3. The request, as it fits the messages of this server. A long body needs a bulk
         // connection.
-        let content = call.content(connection.longest_message());
+        let content = call.content(connection.peer.longest_payload());
         let content = content.map_err(|why| Failure::Final(why.not_run()))?;
         if let Some(body) = &content.long {
             connection.fits(body.len()).map_err(Failure::Final)?;
@@ -122,13 +131,14 @@ impl Session {
 
     /// Sends a call over a connection, with its stream or long body, and waits for the whole
     /// response, until the call's deadline. If the future is dropped or the deadline passes, the
-    /// call is given up, and the server is told.
+    /// call is given up, and the server is told. Also returns what gives the call up if its request
+    /// still streams.
     async fn send(
         &self,
         connection: &Arc<Connection>,
         content: &Content,
         call: &mut Call,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<(Response<Body>, GivenUp), Failure> {
         let (peer, deadline, progress) = (&connection.peer, call.deadline, &call.progress);
         // 4. A credit, and with it the number of the call: the request is sent.
         let within;
@@ -140,7 +150,7 @@ impl Session {
             }
         };
         let credit = credit.map_err(|why| self.unsent(connection, why))?;
-        let mut head = call.head(connection.session, content).map_err(Failure::Final)?;
+        let mut head = call.head(connection.welcome.session, content).map_err(Failure::Final)?;
         let (answered, offered, sent) = self.numbers.send(call.history.number(), |number| {
             head.call = number;
             let key = (head.session, number);
@@ -165,20 +175,14 @@ impl Session {
         let response = until(deadline, exchange).await;
         let response = response.map_err(|Late| Failure::Final(self.too_late(progress)))?;
         if let Err(Failure::OutcomeUnknown(_)) = response {
-            let (server, session, call_number) = (connection.server, head.session, head.call);
-            call.history.may_have_begun(Begun { server, session, call: call_number });
+            let Welcome { server, session, .. } = connection.welcome;
+            call.history.may_have_begun(Begun { server, session, number: head.call });
         }
         // A call that is over must send nothing more, whether or not the server has asked for that.
         // A server whose answer was not taken to its end must not wait for that.
         let is_half_taken = response.is_err() && progress.stage().is_receiving();
         given_up.armed = is_half_taken || given_up.is_sending();
-        let is_stream = |response: &Response<Body>| matches!(response.get_ref(), Body::Stream(_));
-        match response {
-            Ok(response) if given_up.armed && is_stream(&response) => {
-                Ok(response.map(|body| given_up.with(body)))
-            }
-            response => response,
-        }
+        Ok((response?, given_up))
     }
 
     /// Waits for the answer to a call that was sent, and for the body that follows the answer.
@@ -236,23 +240,6 @@ impl Session {
         let memory = calls.share.lend(len).await.map_err(|why| why.status("the response"))?;
         progress.reaches(Stage::Received, len);
         calls.transfers.receive(key, &connection.peer, &bulk, memory).await
-    }
-
-    /// Has the stream of a response keep the call's permit, and end by the call's deadline.
-    fn held(
-        self: &Arc<Self>,
-        response: Response<Body>,
-        deadline: Option<Instant>,
-        permit: Permit<'_>,
-    ) -> Response<Body> {
-        response.map(|body| match body {
-            Body::Whole(bytes) => Body::Whole(bytes),
-            Body::Stream(pieces) => {
-                permit.forget();
-                let session = self.clone();
-                Body::stream(HeldStream::new(pieces, deadline, move || session.permits.give_back()))
-            }
-        })
     }
 
     /// Decides from an error of sending whether the call may be sent again.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
 use doorbell_verbs::floor::{Awaits, Prober, locked};
 
+use super::connector::Connector;
 use super::states::Failure;
 use crate::bulk::{Share, Transfers};
 use crate::message::Body;
@@ -32,11 +33,9 @@ pub struct Calls {
     longest: usize,
     /// The status that all further calls end with; set when the channel is over.
     over: OnceLock<Status>,
-    /// The function that is called when a server says that it shuts down.
-    left: OnceLock<Left>,
+    /// The connector of the session, which is told when the server says that it shuts down.
+    pub connector: OnceLock<Weak<Connector>>,
 }
-
-type Left = Box<dyn Fn(&Peer) + Send + Sync>;
 
 type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
 
@@ -102,7 +101,7 @@ impl Calls {
             prober: Prober::default(),
             longest,
             over: OnceLock::new(),
-            left: OnceLock::new(),
+            connector: OnceLock::new(),
         }
     }
 
@@ -122,8 +121,8 @@ impl Calls {
                 }
             })
             .request(LEAVE, move |request, _| {
-                if let Some(leaves) = left.left.get() {
-                    leaves(&request.peer());
+                if let Some(connector) = left.connector.get().and_then(Weak::upgrade) {
+                    connector.leaves(&request.peer());
                 }
             })
             .returned(move |message| {
@@ -140,14 +139,9 @@ impl Calls {
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
     }
 
-    /// Sets what is done when the server of a connection says that it shuts down.
-    pub fn when_left(&self, left: impl Fn(&Peer) + Send + Sync + 'static) {
-        let _ = self.left.set(Box::new(left));
-    }
-
     /// The number of calls in flight.
     pub fn count(&self) -> usize {
-        self.lock().len()
+        locked(&self.waiting).len()
     }
 
     /// Delivers an answer to its call. Returns whether a task was woken.
@@ -164,7 +158,7 @@ impl Calls {
 
     /// Opens the incoming stream of a call's response, if the call still waits.
     fn open_stream(&self, number: u64) -> Option<Body> {
-        let (session, peer) = match self.lock().get(&number) {
+        let (session, peer) = match locked(&self.waiting).get(&number) {
             Some(call) if call.is_waiting() => (call.session, call.peer.clone()),
             _ => return None,
         };
@@ -175,7 +169,7 @@ impl Calls {
     /// Enters a call that is about to be sent over a connection, and returns the future of its
     /// answer.
     pub fn expect(self: &Arc<Self>, (session, call): (u64, u64), peer: &Peer) -> Answered<'_> {
-        let mut calls = self.lock();
+        let mut calls = locked(&self.waiting);
         let state = match self.over.get() {
             None => Awaited::Waits(None),
             Some(why) => Awaited::Ended(Some(Err(Failure::Final(why.clone())))),
@@ -188,7 +182,7 @@ impl Calls {
     /// The servers from which calls or streams wait for something, by their connections.
     pub fn peers(&self) -> Vec<Peer> {
         let mut peers = self.streams.peers();
-        for call in self.lock().values().filter(|call| call.is_waiting()) {
+        for call in locked(&self.waiting).values().filter(|call| call.is_waiting()) {
             if !peers.contains(&call.peer) {
                 peers.push(call.peer.clone());
             }
@@ -228,7 +222,9 @@ impl Calls {
     /// Ends the calls that still wait, of those that `which` picks.
     fn end_those(&self, which: impl Fn(&Call) -> bool, failure: impl Fn() -> Failure) {
         let mut wakers = Vec::new();
-        for call in self.lock().values_mut().filter(|call| call.is_waiting() && which(call)) {
+        for call in
+            locked(&self.waiting).values_mut().filter(|call| call.is_waiting() && which(call))
+        {
             wakers.extend(call.end(Err(failure())).ok().flatten());
         }
         wakers.into_iter().for_each(Waker::wake);
@@ -238,17 +234,13 @@ impl Calls {
     fn end(&self, number: u64, outcome: Outcome) -> bool {
         // The lock is given back before the task is woken, and before an outcome is dropped that
         // nobody waits for.
-        let ended = match self.lock().get_mut(&number) {
+        let ended = match locked(&self.waiting).get_mut(&number) {
             Some(call) => call.end(outcome),
             None => Err(outcome),
         };
         let Ok(Some(waker)) = ended else { return false };
         waker.wake();
         true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        locked(&self.waiting)
     }
 }
 
@@ -287,7 +279,7 @@ impl Future for Answered<'_> {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let mut calls = self.calls.lock();
+        let mut calls = locked(&self.calls.waiting);
         let call = calls.get_mut(&self.call).expect("it is on the table until this is dropped");
         match &mut call.state {
             Awaited::Ended(outcome) => {
@@ -307,7 +299,7 @@ impl Future for Answered<'_> {
 
 impl Drop for Answered<'_> {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.call);
+        locked(&self.calls.waiting).remove(&self.call);
     }
 }
 

@@ -16,14 +16,9 @@ use crate::wire::{LEFT, Welcome};
 /// A connection over which calls are sent, in the session that the server has for this client.
 pub struct Connection {
     pub peer: Peer,
-    /// The number of the session, by which the server knows which calls have begun.
-    pub session: u64,
-    /// The random number of the server. A server that was restarted has another one.
-    pub server: u64,
-    /// The longest request body that the server accepts, in bytes.
-    longest: u64,
-    /// The number of the service at which the server accepts bulk connections.
-    bulk_service: ServiceId,
+    /// What the server has said in answer to the hello: the number of the session, the number of the
+    /// server, and what the server accepts.
+    pub welcome: Welcome,
     /// The bulk connection, once it was needed.
     bulk: Mutex<Option<Arc<BulkConnection>>>,
     endpoint: Endpoint,
@@ -38,27 +33,14 @@ const LEFT_PATIENCE: Duration = Duration::from_secs(5);
 impl Connection {
     /// A connection whose server has said hello by `welcome`.
     pub fn new(peer: Peer, welcome: Welcome, endpoint: &Endpoint, name: &Name) -> Self {
-        Self {
-            peer,
-            session: welcome.session,
-            server: welcome.server,
-            longest: welcome.longest,
-            bulk_service: ServiceId(welcome.bulk_service),
-            bulk: Mutex::default(),
-            endpoint: endpoint.clone(),
-            name: name.clone(),
-            is_left: AtomicBool::new(false),
-        }
+        let (endpoint, name) = (endpoint.clone(), name.clone());
+        let (bulk, is_left) = (Mutex::default(), AtomicBool::new(false));
+        Self { peer, welcome, bulk, endpoint, name, is_left }
     }
 
     /// Whether the connection has not ended.
     pub fn is_up(&self) -> bool {
         self.peer.ending().is_none()
-    }
-
-    /// Whether the connection is that to `peer`.
-    pub fn is_to(&self, peer: &Peer) -> bool {
-        self.peer == *peer
     }
 
     /// Notes that the server is shutting down, and that no further call gets this connection. Calls
@@ -74,20 +56,15 @@ impl Connection {
         deadline.map_or_else(|| self.peer.clone(), |deadline| self.peer.within(left(deadline)))
     }
 
-    /// The longest message that the server accepts, in bytes.
-    pub fn longest_message(&self) -> usize {
-        self.peer.longest_payload()
-    }
-
     /// Checks whether the server accepts a body of `len` bytes.
     pub fn fits(&self, len: usize) -> Result<(), Status> {
-        if len as u64 <= self.longest {
+        if len as u64 <= self.welcome.longest {
             return Ok(());
         }
         let why = format!(
             "the body has {len} bytes, and the server takes {} at the most: raise its `longest_body`, or \
              send a stream",
-            self.longest
+            self.welcome.longest
         );
         Err(Status::resource_exhausted(why).not_run())
     }
@@ -100,7 +77,8 @@ impl Connection {
             return Ok(bulk.clone());
         }
         let (nic, address) = (self.endpoint.nic(), self.name.address());
-        let made = BulkConnection::connect(nic, address, self.bulk_service, self.session).await?;
+        let Welcome { bulk_service, session, .. } = self.welcome;
+        let made = BulkConnection::connect(nic, address, ServiceId(bulk_service), session).await?;
         Ok(bulk.insert(Arc::new(made)).clone())
     }
 }
@@ -108,7 +86,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if *self.is_left.get_mut() {
-            let (peer, session) = (self.peer.within(LEFT_PATIENCE), self.session);
+            let (peer, session) = (self.peer.within(LEFT_PATIENCE), self.welcome.session);
             self.peer.runtime().spawn(async move { peer.request(LEFT, [session]).await });
         }
     }

@@ -22,7 +22,10 @@ pub async fn greet(
 ) -> Result<Arc<Connection>, Unopened> {
     let began = Instant::now();
     let peer = endpoint.connect(name).await;
-    let peer = peer.map_err(|why| Unopened::mapping(name, &why, began.elapsed()))?;
+    let peer = peer.map_err(|why| Unopened {
+        status: Status::unavailable(unnamed(&chain(&why), name)),
+        may_be_there: may_be_there(&why, began.elapsed()),
+    })?;
     let hello = Hello { version: VERSION, client, session: before };
     let reply = peer.call(HELLO, hello.words()).await;
     let reply = reply.map_err(|why| ungreeted(name, why))?;
@@ -72,15 +75,6 @@ impl From<Status> for Unopened {
 /// A system that knows that nobody is there says so sooner than this. Who says so later has waited
 /// for an answer in vain.
 const AT_ONCE: Duration = Duration::from_secs(1);
-
-impl Unopened {
-    /// The error of an attempt in which mapping the server failed after the time `took`.
-    #[cold]
-    fn mapping(name: &Name, why: &ConnectError, took: Duration) -> Self {
-        let may_be_there = may_be_there(why, took);
-        Self { status: Status::unavailable(unnamed(&chain(why), name)), may_be_there }
-    }
-}
 
 /// Whether a server may be there to which an attempt to connect has failed after the time `took`.
 /// One that was stopped, and goes on, gives up connections that others asked for meanwhile.

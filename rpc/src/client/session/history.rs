@@ -13,7 +13,7 @@ use crate::wire::NO_METHOD;
 pub struct Begun {
     pub server: u64,
     pub session: u64,
-    pub call: u64,
+    pub number: u64,
 }
 
 /// How many times a call is sent again after its connection has ended.
@@ -34,7 +34,7 @@ impl History {
     /// The number with which the call was sent, if its server may have begun the call. The server
     /// knows the call again by that number. Otherwise the next attempt draws a new number.
     pub fn number(&self) -> Option<u64> {
-        self.begun.map(|begun| begun.call)
+        self.begun.map(|begun| begun.number)
     }
 
     /// Notes that the server may have begun the call in the present attempt.
@@ -129,7 +129,7 @@ mod tests {
     /// The history of a call that was sent in session 2 of server 1, and lost with its connection.
     fn of_lost_call(method: MethodId) -> History {
         let mut history = History::default();
-        history.may_have_begun(Begun { server: 1, session: 2, call: 3 });
+        history.may_have_begun(Begun { server: 1, session: 2, number: 3 });
         history.lost(Failure::OutcomeUnknown(lost()), method, None).expect("it is sent again");
         history
     }

@@ -88,10 +88,7 @@ impl Session {
         let permits = Permits::new(&name, settings.in_flight, settings.sheds);
         let patience = settings.patience.unwrap_or(SILENCE);
         let connector = Connector::new(endpoint, name, settings.backoff, patience);
-        let weak = Arc::downgrade(&connector);
-        calls.when_left(move |server| {
-            weak.upgrade().iter().for_each(|connector| connector.leaves(server));
-        });
+        calls.connector.get_or_init(|| Arc::downgrade(&connector));
         let (watch, numbers) = (watch.abort_handle(), Numbers::default());
         Arc::new(Self { connector, calls, watch, permits, numbers, settings })
     }

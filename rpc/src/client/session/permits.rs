@@ -10,7 +10,7 @@ use crate::status::Status;
 pub struct Permits {
     free: Semaphore,
     meter: PermitMeter,
-    most: usize,
+    pub most: usize,
     /// Whether a call that finds no permit fails rather than waits.
     sheds: bool,
 }
@@ -36,11 +36,6 @@ impl Permits {
     /// once instead of waiting.
     pub fn new(name: &Name, most: usize, sheds: bool) -> Self {
         Self { free: Semaphore::new(most), meter: PermitMeter::new(name, most), most, sheds }
-    }
-
-    /// How many permits there are.
-    pub fn most(&self) -> usize {
-        self.most
     }
 
     /// Returns how many permits are free.

@@ -1,33 +1,38 @@
 //! The states of a session and of its calls, and every transition between them.
 //!
-//! A [`Standing`] is the state of a session, and changes under one lock:
+//! A [`Standing`] is the state of a session. Its methods are the transitions, under one lock:
 //!
 //! ```text
-//!              begins                    opened
-//!       Idle ──────────► Connecting ───────────────────► Up ──┐ begins, once the
-//!        ▲                 │     ▲ │                     ▲ │  │ connection has ended
-//!        │          failed │     └─┼─────────────────────┼─┼──┘
-//!        │                 ▼       │       opened        │ │
-//!        │                Gone ────┼─────────────────────┘ │
-//!        └─────────────────────────┼───────────────────────┘ left_by, breaks
-//!                                  ▼
-//!       any of them ──────────►  Over    is_over: the channel or its runtime has ended
+//!            begins                opened
+//!     Idle ──────────► Connecting ─────────► Up
+//!      ▲                │       ▲             │ ▲
+//!      │         failed │       │ begins      │ │
+//!      │                ▼       └─────────────┤ │
+//!      │               Gone ──────────────────┼─┘ opened
+//!      │                                      │
+//!      └──────────────────────────────────────┘ breaks, left_by
+//!
+//!     any state ──────► Over
+//!                ends
 //! ```
 //!
-//! A [`Progress`] is at the [`Stage`] of one call, which tells what the call waits for. Each attempt
-//! to send the call goes through all stages but the first:
+//! A call that finds no connection has the session begin to connect, also when there is a
+//! connection that has ended. Attempts that fail leave the session connecting while the server may
+//! be there, and the server counts as gone when it was silent for too long or refuses. A connection
+//! breaks when sending over it fails, and is left by its server when that says that it shuts down.
+//!
+//! A [`Progress`] is at the [`Stage`] of one call, which tells what the call waits for:
 //!
 //! ```text
-//!       Queued ─► Connection ─► Bulk ─► MemoryThere ─► Written ─► Answer ─► MemoryHere ─► Received
-//!                      ▲        (a long request's: these three)     │        (a long response's)
-//!                      └──────────── lost, and sent again ──────────┘
+//!     Queued ─► Connection ─► Bulk ─► MemoryThere ─► Written ─► Answer ─► MemoryHere ─► Received
+//!                    ▲        ╰─── of a long request ────╯         │      ╰─ of a long response ╯
+//!                    └──────────── lost, and sent again ───────────┘
 //! ```
 //!
-//! An attempt without a response ends with a [`Failure`]. Whether the call is sent again is decided
-//! by [`History::lost`](super::history::History::lost).
-//!
-//! No stage is the wait for a credit, before the request is sent: Active Messages bound that wait,
-//! and their error tells which requests have the credits.
+//! An attempt without a response ends with a [`Failure`], of which
+//! [`History::lost`](super::history::History::lost) decides whether the call is sent again. No stage
+//! is the wait for a credit, before the request is sent: Active Messages bound that wait, and their
+//! error tells which requests have the credits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -84,8 +89,7 @@ impl Standing {
         }
     }
 
-    /// Whether calls and balancers need not wait: there is a connection, or there will never be
-    /// one.
+    /// Whether a balancer need not wait: there is a connection, or there will never be one.
     pub fn is_settled(&self) -> bool {
         matches!(self.state, State::Up(_) | State::Over)
     }
@@ -152,14 +156,14 @@ impl Standing {
     /// Notes that there is a connection. Returns whether calls may use it: not if the server has
     /// said meanwhile that it shuts down, or the session is over.
     pub fn opened(&mut self, connection: &Arc<Connection>) -> bool {
-        if self.left.as_ref().is_some_and(|left| connection.is_to(left)) {
+        if self.left.as_ref() == Some(&connection.peer) {
             connection.leave();
             return false;
         }
         if self.is_over() {
             return false;
         }
-        self.number = connection.session;
+        self.number = connection.welcome.session;
         self.state = State::Up(connection.clone());
         true
     }
@@ -180,7 +184,7 @@ impl Standing {
         // An attempt that is about to end finds the peer here, or has ended.
         self.left = Some(server.clone());
         match &self.state {
-            State::Up(connection) if connection.is_to(server) => {
+            State::Up(connection) if connection.peer == *server => {
                 connection.leave();
                 self.state = State::Idle;
                 true
