@@ -16,8 +16,8 @@ use crate::wire::{LEFT, Welcome};
 /// A connection over which calls are sent, in the session that the server has for this client.
 pub struct Connection {
     pub peer: Peer,
-    /// What the server has said in answer to the hello: the number of the session, the number of the
-    /// server, and what the server accepts.
+    /// The server's answer to the hello: the numbers of the session and of the server, and the
+    /// limits of the server.
     pub welcome: Welcome,
     /// The bulk connection, once it was needed.
     bulk: Mutex<Option<Arc<BulkConnection>>>,

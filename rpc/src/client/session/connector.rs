@@ -50,8 +50,8 @@ impl Connector {
         self.standing.borrow().connection().cloned()
     }
 
-    /// Returns the connection of the session. If there is none, has one made, and waits for it. With
-    /// `waits`, also waits while the server is gone.
+    /// Returns the connection of the session. If there is none, has one made, and waits for it.
+    /// With `waits`, also waits while the server is gone.
     ///
     /// # Errors
     /// When the server is gone, or refuses this client.
@@ -159,8 +159,8 @@ impl Connector {
         last.unwrap_or_else(|| Status::unavailable(format!("it has not answered within {time:?}")))
     }
 
-    /// Notes that an attempt has failed. If the server counts as gone, calls that do not wait for it
-    /// fail.
+    /// Notes that an attempt has failed. If the server counts as gone, calls that do not wait for
+    /// it fail.
     fn failed(&self, why: Status, is_gone: bool) {
         self.change(|standing| standing.failed(why, is_gone));
     }
@@ -184,8 +184,8 @@ impl Connector {
         Ok(())
     }
 
-    /// Changes how the session stands with its server by a transition that tells whether tasks are to
-    /// look at the new state. Returns what the transition has returned.
+    /// Changes how the session stands with its server by a transition, which tells whether tasks
+    /// are to look at the new state. Returns what the transition has returned.
     fn change(&self, transition: impl FnOnce(&mut Standing) -> bool) -> bool {
         // A connection may have much to do when it is dropped, so the lock is given back first.
         let mut _dropped = None;

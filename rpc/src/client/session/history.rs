@@ -42,8 +42,8 @@ impl History {
         self.begun = Some(begun);
     }
 
-    /// Checks whether the call may be sent in the session of a server. A call that is not idempotent
-    /// goes only where it is known whether the call has begun.
+    /// Checks whether the call may be sent in the session of a server. A call that is not
+    /// idempotent goes only where it is known whether the call has begun.
     ///
     /// # Errors
     /// When the call may have begun elsewhere.
@@ -58,9 +58,9 @@ impl History {
         )))
     }
 
-    /// Takes in that an attempt has failed, and decides whether the call is sent again. Of a request
-    /// that is a stream, `taken` says whether pieces may have been taken from it already; `None` is
-    /// a request that is no stream.
+    /// Takes in that an attempt has failed, and decides whether the call is sent again. Of a
+    /// request that is a stream, `taken` says whether pieces may have been taken from it already;
+    /// `None` stands for a request that is no stream.
     ///
     /// # Errors
     /// The status of the call, if it is not sent again.

@@ -117,8 +117,8 @@ impl Drop for Session {
     }
 }
 
-/// Ends the calls of connections that have ended, again and again. When the future is dropped, which
-/// happens when the runtime ends that serves the channel or the last handle to the channel is
+/// Ends the calls of connections that have ended, again and again. When the future is dropped,
+/// which happens when the runtime ends that serves the channel or the last handle to the channel is
 /// dropped, ends all calls of the channel.
 fn watch(
     endpoint: &Endpoint,

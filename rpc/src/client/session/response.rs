@@ -18,7 +18,7 @@ use crate::status::Status;
 pub struct HeldStream {
     pieces: Option<Pieces>,
     deadline: Option<Pin<Box<Alarm>>>,
-    /// What ends the request's stream, and the session that gets the call's permit back.
+    /// The end of the request's stream, and the session that gets the call's permit back.
     call: Option<(GivenUp, Arc<Session>)>,
 }
 

@@ -30,9 +30,10 @@
 //! ```
 //!
 //! An attempt without a response ends with a [`Failure`], of which
-//! [`History::lost`](super::history::History::lost) decides whether the call is sent again. No stage
-//! is the wait for a credit, before the request is sent: Active Messages bound that wait, and their
-//! error tells which requests have the credits.
+//! [`History::lost`](super::history::History::lost) decides whether the call is sent again.
+//!
+//! The wait for a credit, before the request is sent, is no stage: Active Messages bound that wait,
+//! and their error tells which requests have the credits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -311,8 +312,8 @@ impl Progress {
 /// An attempt of a call that has ended without a response, and whether the call may be sent again
 /// over another connection.
 pub enum Failure {
-    /// The request was never sent, or the server has refused it since it shuts down, so the call may
-    /// be sent again.
+    /// The request was never sent, or the server has refused it since it shuts down, so the call
+    /// may be sent again.
     NotBegun(Status),
     /// The connection ended after the request was sent. The server may or may not have handled the
     /// call, so only an idempotent call, or one that the same session remembers, may be sent again.
