@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use doorbell_verbs::floor::locked;
 use pin_project_lite::pin_project;
 use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -81,10 +82,17 @@ pub struct Late;
 pub async fn until<F: Future>(deadline: Option<Instant>, future: F) -> Result<F::Output, Late> {
     let mut future = pin!(future);
     let Some(deadline) = deadline else { return Ok(future.await) };
-    let mut alarm = pin!(Alarm::at(deadline));
+    // A future that is ready at once needs no timer.
+    let mut alarm = pin!(None);
     std::future::poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Ok(output)),
-        Poll::Pending => alarm.as_mut().poll(context).map(|()| Err(Late)),
+        Poll::Pending => {
+            if alarm.is_none() {
+                alarm.set(Some(Alarm::at(deadline)));
+            }
+            let alarm = alarm.as_mut().as_pin_mut().expect("it has been set");
+            alarm.poll(context).map(|()| Err(Late))
+        }
     })
     .await
 }
@@ -102,7 +110,7 @@ impl Timer {
         if self.at <= std::time::Instant::now() {
             return Poll::Ready(());
         }
-        let mut table = TIMERS.lock();
+        let mut table = locked(&TIMERS.table);
         let number = *self.number.get_or_insert_with(|| {
             table.numbers += 1;
             table.numbers
@@ -123,7 +131,7 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            TIMERS.lock().waiting.remove(&(self.at, number));
+            locked(&TIMERS.table).waiting.remove(&(self.at, number));
         }
     }
 }
@@ -149,15 +157,9 @@ struct Table {
     runs: bool,
 }
 
-impl Timers {
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Wakes the tasks of timers as their times come, until no timer is left.
 fn run() {
-    let mut table = TIMERS.lock();
+    let mut table = locked(&TIMERS.table);
     while let Some((&(at, number), _)) = table.waiting.first_key_value() {
         let left = at.saturating_duration_since(std::time::Instant::now());
         if left.is_zero() {
@@ -166,7 +168,7 @@ fn run() {
             // A waker is the program's own code, and must not take the thread down.
             let wake = std::panic::AssertUnwindSafe(|| waker.into_iter().for_each(Waker::wake));
             let _ = std::panic::catch_unwind(wake);
-            table = TIMERS.lock();
+            table = locked(&TIMERS.table);
             continue;
         }
         let waited = TIMERS.changed.wait_timeout(table, left);

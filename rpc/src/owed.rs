@@ -1,10 +1,11 @@
 //! Words that are owed to peers, and wait for their credits.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorbell_am::{Credit, Peer, SendError};
+use doorbell_verbs::floor::locked;
 
 /// How long words wait for a peer's next credit. A peer that gives no credit for as long does not
 /// take any other message either.
@@ -37,7 +38,7 @@ impl<W> Default for Owed<W> {
 impl<W: Word> Owed<W> {
     /// Has a word sent to a peer as soon as there is a credit, behind others that wait.
     pub fn put(self: &Arc<Self>, peer: &Peer, word: W) {
-        let mut waiting = self.lock();
+        let mut waiting = locked(&self.0);
         if let Some(words) = waiting.get_mut(peer) {
             let has_room = words.len() < MOST;
             if has_room {
@@ -59,7 +60,7 @@ impl<W: Word> Owed<W> {
     async fn pay(&self, peer: &Peer) {
         loop {
             let credit = peer.credit().await;
-            let mut waiting = self.lock();
+            let mut waiting = locked(&self.0);
             let Ok(credit) = credit else {
                 waiting.remove(peer);
                 return;
@@ -72,9 +73,5 @@ impl<W: Word> Owed<W> {
             // Sending fails only if the peer has gone, and then nobody needs the word.
             let _ = word.send(credit);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Peer, VecDeque<W>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

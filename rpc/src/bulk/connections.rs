@@ -1,9 +1,10 @@
 //! The bulk connections that a server has accepted from its clients.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use doorbell_verbs::floor::locked;
 use doorbell_verbs::{Listener, Nic};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -91,7 +92,7 @@ impl BulkConnections {
     /// Adds the bulk connection of a session, in place of one that was asked for earlier or has
     /// ended.
     fn add(&self, session: u64, accepted: Accepted) {
-        let mut connections = self.lock();
+        let mut connections = locked(&self.by_session);
         let before = connections.get(&session);
         if before.is_none_or(|before| before.order < accepted.order || !before.connection.is_up()) {
             connections.insert(session, accepted);
@@ -104,7 +105,7 @@ impl BulkConnections {
     /// connected.
     pub fn sweep(&self, is_connected: impl Fn(u64) -> bool) {
         let ended: Vec<_> = {
-            let mut connections = self.lock();
+            let mut connections = locked(&self.by_session);
             let ended = |&session: &u64, of: &mut Accepted| {
                 !of.connection.is_up() || !is_connected(session)
             };
@@ -123,8 +124,9 @@ impl BulkConnections {
             loop {
                 let mut added = std::pin::pin!(self.added.notified());
                 added.as_mut().enable();
-                let connection =
-                    self.lock().get(&session).map(|accepted| accepted.connection.clone());
+                let connection = locked(&self.by_session)
+                    .get(&session)
+                    .map(|accepted| accepted.connection.clone());
                 if let Some(connection) = connection.filter(|connection| connection.is_up()) {
                     return connection;
                 }
@@ -136,9 +138,5 @@ impl BulkConnections {
                 "the client has made no connection for bodies too long for messages",
             )
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Accepted>> {
-        self.by_session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

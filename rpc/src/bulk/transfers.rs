@@ -1,11 +1,12 @@
 //! The bodies that are on their way, in either direction, and the messages about them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer};
+use doorbell_verbs::floor::locked;
 use doorbell_verbs::{Registered, RemoteMemory};
 use tokio::sync::oneshot;
 
@@ -68,7 +69,7 @@ impl Transfers {
             .request(LEND, move |request, [session, call]| {
                 let (key, peer) = ((session, call), request.peer());
                 let Some(memory) = RemoteMemory::from_prefix(request.payload()) else { return };
-                let body = take(&mut lent.lock().out, key, &peer);
+                let body = take(&mut locked(&lent.table).out, key, &peer);
                 // A body that was given up is not written; the receiver must be told so.
                 let taken = body.is_some_and(|body| body.send(memory).is_ok());
                 if !taken {
@@ -77,7 +78,8 @@ impl Transfers {
                 request.note_woken();
             })
             .request(WRITTEN, move |request, [session, call, whole]| {
-                let body = take(&mut written.lock().coming, (session, call), &request.peer());
+                let body =
+                    take(&mut locked(&written.table).coming, (session, call), &request.peer());
                 if let Some(body) = body {
                     let _ = body.send(whole == 1);
                     request.note_woken();
@@ -103,7 +105,7 @@ impl Transfers {
     /// The number of bodies that are on their way, and the number of bytes that are lent for
     /// bodies, held by bodies that count, or reserved for messages of streams.
     pub fn usage(&self) -> (usize, usize) {
-        let table = self.lock();
+        let table = locked(&self.table);
         (table.out.len() + table.coming.len(), self.pool.used())
     }
 
@@ -121,13 +123,13 @@ impl Transfers {
     /// end lends for it.
     pub fn offer(&self, key: CallKey, peer: &Peer) -> oneshot::Receiver<RemoteMemory> {
         let (lends, lent) = oneshot::channel();
-        self.lock().out.insert(key, (peer.clone(), lends));
+        locked(&self.table).out.insert(key, (peer.clone(), lends));
         lent
     }
 
     /// Removes a body that waits for memory. Returns whether it still waited.
     pub fn withdraw(&self, key: CallKey, peer: &Peer) -> bool {
-        take(&mut self.lock().out, key, peer).is_some()
+        take(&mut locked(&self.table).out, key, peer).is_some()
     }
 
     /// Receives a body over a bulk connection: registers memory, tells the sender where to write,
@@ -163,7 +165,7 @@ impl Transfers {
         len: usize,
     ) -> Result<Bytes, Status> {
         let (writes, written) = oneshot::channel();
-        self.lock().coming.insert(key, (peer.clone(), writes));
+        locked(&self.table).coming.insert(key, (peer.clone(), writes));
         let _forgets = Forgets(&self, key, &peer);
         let gone = |why: &dyn std::fmt::Display| {
             Status::unavailable(format!("receiving a body of {len} bytes: {why}"))
@@ -192,19 +194,15 @@ impl Transfers {
 
     /// Ends all transfers with peers that have gone.
     pub fn end_all_of(&self, is_gone: impl Fn(&Peer) -> bool) {
-        let mut table = self.lock();
+        let mut table = locked(&self.table);
         table.out.retain(|_, (of, _)| !is_gone(of));
         table.coming.retain(|_, (of, _)| !is_gone(of));
     }
 
     /// Ends all transfers, because this endpoint is over.
     pub fn end_all(&self) {
-        let table = std::mem::take(&mut *self.lock());
+        let table = std::mem::take(&mut *locked(&self.table));
         drop(table);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,7 +212,7 @@ struct Forgets<'t>(&'t Transfers, CallKey, &'t Peer);
 impl Drop for Forgets<'_> {
     fn drop(&mut self) {
         let Self(transfers, key, peer) = self;
-        take(&mut transfers.lock().coming, *key, peer);
+        take(&mut locked(&transfers.table).coming, *key, peer);
     }
 }
 

@@ -3,23 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Event, Name, NameError, OpenError};
+use doorbell_am::{Bundle, Endpoint, EndpointBuilder, Name, NameError, OpenError};
 use doorbell_verbs::{ConnectError, Nic};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::task::AbortHandle;
 
 use super::backoff::Backoff;
-use super::calls::Calls;
-use super::channel::{Channel, Inner};
-use super::connector::Connector;
-use super::numbers::Numbers;
-use super::permits::Permits;
+use super::channel::Channel;
+use super::session::{Calls, Session, Settings};
 use super::sharing::{Place, shared_bundle};
-use super::standing::runtime_ended;
 use crate::deadlines::deadline_after;
-use crate::status::{Code, Status, chain};
+use crate::status::{Status, chain};
 
 /// Configures a channel, from its limits to its device, and connects it.
 #[derive(Clone, Debug)]
@@ -30,14 +24,8 @@ pub struct ChannelBuilder {
     /// Whether the channel opens a NIC for itself.
     own_nic: bool,
     endpoint: EndpointBuilder,
-    in_flight: usize,
-    sheds: bool,
-    timeout: Option<Duration>,
-    /// How long a server may be silent to attempts to connect, if that is set.
-    patience: Option<Duration>,
-    waits: bool,
+    session: Settings,
     keep_alive: Option<Duration>,
-    backoff: Backoff,
     longest: usize,
     memory: usize,
     patience_for_bodies: Duration,
@@ -71,23 +59,21 @@ impl Default for ChannelBuilder {
             // Channels may be many, and most of them idle. Nobody connects to one, and a channel
             // has one connection, beside those that are being ended.
             endpoint: Endpoint::builder().listens(false).first_receives(1).places(4),
-            in_flight: 256,
-            sheds: false,
-            timeout: None,
-            patience: None,
-            waits: false,
+            session: Settings {
+                in_flight: 256,
+                sheds: false,
+                waits: false,
+                timeout: None,
+                patience: None,
+                backoff: Backoff::default(),
+            },
             keep_alive: None,
-            backoff: Backoff::default(),
             longest: 64 << 20,
             memory: 256 << 20,
             patience_for_bodies: Duration::from_secs(10),
         }
     }
 }
-
-/// How long a server may be silent before calls take it for gone, unless that is set. A quota of
-/// processor time, a debugger or a live migration stops healthy processes for seconds.
-const SILENCE: Duration = Duration::from_secs(20);
 
 /// How long `connect` tries to connect, unless that is set.
 const FIRST: Duration = Duration::from_secs(5);
@@ -143,8 +129,9 @@ impl ChannelBuilder {
     }
 
     /// Sets the most calls in flight, 256 unless set. Further calls wait.
-    pub fn in_flight(self, calls: usize) -> Self {
-        Self { in_flight: calls.clamp(1, Semaphore::MAX_PERMITS), ..self }
+    pub fn in_flight(mut self, calls: usize) -> Self {
+        self.session.in_flight = calls.clamp(1, Semaphore::MAX_PERMITS);
+        self
     }
 
     /// Sets the longest response body, and the longest message of a stream, that the channel
@@ -171,13 +158,15 @@ impl ChannelBuilder {
 
     /// Makes calls beyond the most in flight fail with
     /// [`ResourceExhausted`](crate::Code::ResourceExhausted), rather than wait.
-    pub fn shed(self) -> Self {
-        Self { sheds: true, ..self }
+    pub fn shed(mut self) -> Self {
+        self.session.sheds = true;
+        self
     }
 
     /// Sets the time limit of calls that have no deadline of their own.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: Some(timeout), ..self }
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.session.timeout = Some(timeout);
+        self
     }
 
     /// Sets for how long a server may be silent, when the channel connects to it, before it counts
@@ -187,16 +176,18 @@ impl ChannelBuilder {
     ///
     /// [`connect`](Self::connect) tries for as long, whatever the answers are, and for five seconds
     /// unless this is set.
-    pub fn connect_timeout(self, timeout: Duration) -> Self {
-        Self { patience: Some(timeout), ..self }
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.session.patience = Some(timeout);
+        self
     }
 
     /// Has calls wait for a server that is gone, until there is a connection or their deadlines
     /// have passed. Unless set, they fail at once with
     /// [`Unavailable`](crate::Code::Unavailable). A call decides for itself by
     /// [`set_wait_for_ready`](crate::Request::set_wait_for_ready).
-    pub fn wait_for_ready(self, waits: bool) -> Self {
-        Self { waits, ..self }
+    pub fn wait_for_ready(mut self, waits: bool) -> Self {
+        self.session.waits = waits;
+        self
     }
 
     /// Sets for how long the server may be silent before the channel takes it for dead, whether or
@@ -218,8 +209,9 @@ impl ChannelBuilder {
     }
 
     /// Sets the pauses between attempts to connect.
-    pub fn backoff(self, backoff: Backoff) -> Self {
-        Self { backoff, ..self }
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.session.backoff = backoff;
+        self
     }
 
     /// Configures the endpoint of Active Messages below the channel: tags, credits, the NIC, and
@@ -237,16 +229,10 @@ impl ChannelBuilder {
         self,
         name: impl TryInto<Name, Error: Into<NameError>>,
     ) -> Result<Channel, Status> {
-        let until = deadline_after(self.patience.unwrap_or(FIRST));
+        let deadline = deadline_after(self.session.patience.unwrap_or(FIRST));
         let channel = self.connect_lazily(name).await?;
-        let connected = channel.0.connector.connection(Some(until), true).await;
-        match connected {
-            Ok(_) => Ok(channel),
-            Err(late) if late.code() == Code::DeadlineExceeded => {
-                Err(Status::unavailable(late.message()))
-            }
-            Err(why) => Err(why),
-        }
+        channel.0.connect(deadline).await?;
+        Ok(channel)
     }
 
     /// Makes a channel that connects when the first call is made.
@@ -287,36 +273,19 @@ impl ChannelBuilder {
             endpoint.on_bundle(&bundle, calls.handlers()).await
         };
         let endpoint = opened.await.map_err(|why| unopened(&device, why))?;
-        Ok(self.over(endpoint, calls, name))
+        Ok(Channel(Session::new(endpoint, calls, name, self.session)))
     }
 
     async fn connect_on(self, bundle: &Bundle, name: Name) -> Result<Channel, Status> {
         let calls = self.calls();
         let endpoint = self.endpoint.clone().patience(PATIENCE).on_bundle(bundle, calls.handlers());
         let endpoint = endpoint.await.map_err(unplaced)?;
-        Ok(self.over(endpoint, calls, name))
+        Ok(Channel(Session::new(endpoint, calls, name, self.session)))
     }
 
     /// The calls of a channel with these settings.
     fn calls(&self) -> Arc<Calls> {
         Arc::new(Calls::new(self.longest, self.memory, self.patience_for_bodies))
-    }
-
-    fn over(self, endpoint: Endpoint, calls: Arc<Calls>, name: Name) -> Channel {
-        let watch = watch(&endpoint, calls.clone(), &name);
-        let permits = Permits::new(&name, self.in_flight, self.sheds);
-        let connector =
-            Connector::new(endpoint, name, self.backoff, self.patience.unwrap_or(SILENCE));
-        calls.when_left(connector.leaves());
-        Channel(Arc::new(Inner {
-            calls,
-            watch,
-            connector,
-            waits: self.waits,
-            permits,
-            timeout: self.timeout,
-            numbers: Numbers::default(),
-        }))
     }
 }
 
@@ -349,37 +318,5 @@ async fn device_for(name: &Name) -> Result<String, Status> {
         }
         Err(why @ ConnectError::Address(_)) => Err(Status::invalid_argument(no_way(why))),
         Err(why) => Err(Status::unavailable(no_way(why))),
-    }
-}
-
-/// Starts the task that ends the calls of connections that have ended. When the task is aborted, or
-/// the runtime ends, the task ends all calls of the channel.
-fn watch(endpoint: &Endpoint, calls: Arc<Calls>, name: &Name) -> AbortHandle {
-    let mut events = endpoint.events();
-    let closes = ClosesWithRuntime { calls, name: name.clone() };
-    let watch = async move {
-        let calls = &closes.calls;
-        loop {
-            match events.recv().await {
-                Ok(Event::Gone(peer, ending)) => calls.end_all_of(&peer, &ending.to_string()),
-                Ok(_) => {}
-                Err(RecvError::Lagged(_)) => calls.end_all_of_gone(),
-                Err(RecvError::Closed) => return,
-            }
-        }
-    };
-    endpoint.bundle().runtime().spawn(watch).abort_handle()
-}
-
-/// Ends all calls of a channel when dropped, which happens when the runtime ends that serves the
-/// channel, or the last handle to the channel is dropped.
-struct ClosesWithRuntime {
-    calls: Arc<Calls>,
-    name: Name,
-}
-
-impl Drop for ClosesWithRuntime {
-    fn drop(&mut self) {
-        self.calls.close(runtime_ended(&self.name));
     }
 }

@@ -6,10 +6,11 @@
 //! last of its channels is dropped.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use doorbell_am::{Bundle, BundleConfig, EndpointBuilder, OpenError, WeakBundle};
 use doorbell_verbs::Config;
+use doorbell_verbs::floor::locked;
 use tokio::runtime;
 
 /// What the channels have in common that share a NIC.
@@ -71,7 +72,7 @@ pub async fn shared_bundle(
 
 /// Returns the entry of a NIC, and forgets the entries of NICs that are closed.
 fn entry_of(key: Key) -> Entry {
-    let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut entries = locked(&ENTRIES);
     if let Some(entry) = entries.get(&key) {
         return entry.clone();
     }

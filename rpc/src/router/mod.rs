@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use doorbell_verbs::floor::locked;
 use tower_service::Service;
 
 use crate::intercept::{Intercepted, Interceptor, Interceptors};
@@ -126,7 +127,7 @@ impl Router {
         // Services need not be `Sync`.
         let service = Mutex::new(service);
         let handler = move |request| -> Answering {
-            let mut service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut service = locked(&service).clone();
             Box::pin(async move {
                 let ready = std::future::poll_fn(|context| service.poll_ready(context)).await;
                 ready.map_err(|why| Status::from_error(why.into()))?;

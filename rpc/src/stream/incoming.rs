@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use doorbell_verbs::floor::locked;
 use futures_core::Stream;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -267,7 +268,7 @@ impl Incoming {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut locked(&self.state))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The table of an endpoint's streams, by their calls, and the handlers of the messages about them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use doorbell_am::{self as am, Credit, Handlers, Peer, SendError};
+use doorbell_verbs::floor::locked;
 
 use super::incoming::{Effects, Feedback, Incoming, Reader};
 use super::partial::MemoryRequest;
@@ -87,7 +88,7 @@ impl Streams {
 
     /// The number of calls of which at least one direction is open.
     pub fn count(&self) -> usize {
-        self.lock().len()
+        locked(&self.table).len()
     }
 
     /// Opens the outgoing direction of a call, and returns its window.
@@ -104,14 +105,14 @@ impl Streams {
 
     /// Whether the outgoing direction of a call over the connection to `peer` is open.
     pub fn is_sending(&self, key: CallKey, peer: &Peer) -> bool {
-        let streams = self.lock();
+        let streams = locked(&self.table);
         let halves = streams.get(&key).filter(|halves| halves.peer == *peer);
         halves.is_some_and(|halves| halves.outgoing.is_some())
     }
 
     /// Ends both directions of a call that was given up.
     pub fn end(&self, key: CallKey, status: &Status) {
-        if let Some(halves) = self.lock().get(&key) {
+        if let Some(halves) = locked(&self.table).get(&key) {
             halves.end(status);
         }
     }
@@ -119,7 +120,7 @@ impl Streams {
     /// Ends the streams of all peers that have gone. `status_of` gives the status for the streams
     /// of a peer, or `None` for a peer that has not gone.
     pub fn end_all_of<'s>(&self, status_of: impl Fn(&Peer) -> Option<&'s Status>) {
-        for halves in self.lock().values() {
+        for halves in locked(&self.table).values() {
             if let Some(status) = status_of(&halves.peer) {
                 halves.end(status);
             }
@@ -128,13 +129,13 @@ impl Streams {
 
     /// Ends all streams, because this endpoint is over.
     pub fn end_all(&self, status: &Status) {
-        self.lock().values().for_each(|halves| halves.end(status));
+        locked(&self.table).values().for_each(|halves| halves.end(status));
     }
 
     /// The peers with which there are open streams.
     pub fn peers(&self) -> Vec<Peer> {
         let mut peers = Vec::new();
-        for halves in self.lock().values() {
+        for halves in locked(&self.table).values() {
             if !peers.contains(&halves.peer) {
                 peers.push(halves.peer.clone());
             }
@@ -143,7 +144,7 @@ impl Streams {
     }
 
     fn halves(&self, key: CallKey, peer: &Peer, change: impl FnOnce(&mut Halves)) {
-        let mut streams = self.lock();
+        let mut streams = locked(&self.table);
         let new = || Halves { peer: peer.clone(), incoming: None, outgoing: None };
         let halves = streams.entry(key).or_insert_with(new);
         if halves.peer != *peer {
@@ -156,7 +157,7 @@ impl Streams {
     /// Forgets a direction of a call, if the call was sent over the connection to `peer`. If the
     /// call was sent again over another connection, its entry belongs to the later call, and stays.
     fn forget(&self, key: CallKey, peer: &Peer, change: impl FnOnce(&mut Halves)) {
-        let mut streams = self.lock();
+        let mut streams = locked(&self.table);
         if let Some(halves) = streams.get_mut(&key).filter(|halves| halves.peer == *peer) {
             change(halves);
             if halves.is_empty() {
@@ -167,7 +168,7 @@ impl Streams {
 
     /// Handles a message about a stream: pieces, the end of the stream, or a reader's wish to stop.
     fn came(self: &Arc<Self>, key: CallKey, kind: u64, request: &mut am::Request<'_>) -> Effects {
-        let streams = self.lock();
+        let streams = locked(&self.table);
         let Some(halves) = streams.get(&key) else { return Effects::default() };
         let (incoming, outgoing) = (halves.incoming.clone(), halves.outgoing.clone());
         drop(streams);
@@ -205,14 +206,10 @@ impl Streams {
     }
 
     fn granted(&self, key: CallKey, part: u64) {
-        let window = self.lock().get(&key).and_then(|halves| halves.outgoing.clone());
+        let window = locked(&self.table).get(&key).and_then(|halves| halves.outgoing.clone());
         if let Some(window) = window {
             window.grant(usize::try_from(part).unwrap_or(usize::MAX));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<CallKey, Halves>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

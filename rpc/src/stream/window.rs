@@ -1,8 +1,10 @@
 //! The window of a stream: how much its sender may send.
 
 use std::future::poll_fn;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Poll, Waker};
+
+use doorbell_verbs::floor::locked;
 
 use super::WINDOW;
 
@@ -93,6 +95,6 @@ impl Window {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut locked(&self.0))
     }
 }

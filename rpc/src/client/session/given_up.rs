@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::Peer;
-use futures_util::StreamExt;
 
-use crate::message::Body;
 use crate::status::Status;
 use crate::stream::Streams;
 use crate::wire::{CANCEL, CallKey};
@@ -26,14 +24,9 @@ impl GivenUp {
         self.streams.is_sending(self.key, &self.peer)
     }
 
-    /// Wraps the body of a response, so that the end of that body also ends the request's stream.
-    pub fn with(mut self, body: Body) -> Body {
-        self.armed = false;
-        let ends = EndsSending(self);
-        Body::stream(body.pieces().map(move |piece| {
-            let _kept = &ends;
-            piece
-        }))
+    /// Gives the call up if its request still streams, though the response has come to its end.
+    pub fn ends_sending(mut self) {
+        self.armed &= self.is_sending();
     }
 
     /// Tells the server that nobody waits for the call any more.
@@ -57,14 +50,5 @@ impl Drop for GivenUp {
             self.streams.end(self.key, &Status::cancelled("the call was given up"));
             self.cancel();
         }
-    }
-}
-
-/// Gives a call up when dropped, if its request is still being sent.
-struct EndsSending(GivenUp);
-
-impl Drop for EndsSending {
-    fn drop(&mut self) {
-        self.0.armed = self.0.is_sending();
     }
 }

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
-use doorbell_verbs::floor::Prober;
+use doorbell_verbs::floor::{Awaits, Prober, locked};
 
-use super::failure::Failure;
+use super::connector::Connector;
+use super::states::Failure;
 use crate::bulk::{Share, Transfers};
 use crate::message::Body;
 use crate::status::Status;
@@ -26,17 +27,15 @@ pub struct Calls {
     pub transfers: Arc<Transfers>,
     /// The memory for long data that the server sends.
     pub share: Share,
-    /// The task that probes the servers of the calls.
+    /// The task that probes servers from which calls wait for answers, or streams for messages.
     pub prober: Prober,
     /// The longest message of a stream that is accepted, in bytes.
     longest: usize,
     /// The status that all further calls end with; set when the channel is over.
     over: OnceLock<Status>,
-    /// The function that is called when a server says that it shuts down.
-    left: OnceLock<Left>,
+    /// The connector of the session, which is told when the server says that it shuts down.
+    pub connector: OnceLock<Weak<Connector>>,
 }
-
-type Left = Box<dyn Fn(&Peer) + Send + Sync>;
 
 type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
 
@@ -45,8 +44,36 @@ struct Call {
     /// The connection over which the call was sent.
     peer: Peer,
     session: u64,
-    outcome: Option<Outcome>,
-    waker: Option<Waker>,
+    state: Awaited,
+}
+
+/// The state of the answer to a call.
+enum Awaited {
+    /// The call waits for its answer. The waker is that of the task which has asked last.
+    Waits(Option<Waker>),
+    /// The call has ended. Its task takes the outcome out.
+    Ended(Option<Outcome>),
+}
+
+impl Call {
+    fn is_waiting(&self) -> bool {
+        matches!(self.state, Awaited::Waits(_))
+    }
+
+    /// Ends the call, if it still waits. Returns the waker of its task, if that is to be woken.
+    ///
+    /// # Errors
+    /// The outcome, if the call has another already.
+    fn end(&mut self, outcome: Outcome) -> Result<Option<Waker>, Outcome> {
+        match &mut self.state {
+            Awaited::Waits(waker) => {
+                let waker = waker.take();
+                self.state = Awaited::Ended(Some(outcome));
+                Ok(waker)
+            }
+            Awaited::Ended(_) => Err(outcome),
+        }
+    }
 }
 
 /// How a call has ended: with the server's answer, or without one.
@@ -74,7 +101,7 @@ impl Calls {
             prober: Prober::default(),
             longest,
             over: OnceLock::new(),
-            left: OnceLock::new(),
+            connector: OnceLock::new(),
         }
     }
 
@@ -94,7 +121,9 @@ impl Calls {
                 }
             })
             .request(LEAVE, move |request, _| {
-                left.leaves(&request.peer());
+                if let Some(connector) = left.connector.get().and_then(Weak::upgrade) {
+                    connector.leaves(&request.peer());
+                }
             })
             .returned(move |message| {
                 if message.handler() != Some(CALL.index()) {
@@ -110,22 +139,9 @@ impl Calls {
         self.transfers.add_handlers(self.streams.add_handlers(handlers))
     }
 
-    /// Sets what is done when the server of a connection says that it shuts down.
-    pub fn when_left(&self, left: impl Fn(&Peer) + Send + Sync + 'static) {
-        let _ = self.left.set(Box::new(left));
-    }
-
-    /// Takes in that the server of a connection has said that it shuts down, by a message or by
-    /// refusing a call.
-    pub fn leaves(&self, peer: &Peer) {
-        if let Some(left) = self.left.get() {
-            left(peer);
-        }
-    }
-
     /// The number of calls in flight.
     pub fn count(&self) -> usize {
-        self.lock().len()
+        locked(&self.waiting).len()
     }
 
     /// Delivers an answer to its call. Returns whether a task was woken.
@@ -142,8 +158,8 @@ impl Calls {
 
     /// Opens the incoming stream of a call's response, if the call still waits.
     fn open_stream(&self, number: u64) -> Option<Body> {
-        let (session, peer) = match self.lock().get(&number) {
-            Some(call) if call.outcome.is_none() => (call.session, call.peer.clone()),
+        let (session, peer) = match locked(&self.waiting).get(&number) {
+            Some(call) if call.is_waiting() => (call.session, call.peer.clone()),
             _ => return None,
         };
         let share = self.share.clone();
@@ -153,9 +169,12 @@ impl Calls {
     /// Enters a call that is about to be sent over a connection, and returns the future of its
     /// answer.
     pub fn expect(self: &Arc<Self>, (session, call): (u64, u64), peer: &Peer) -> Answered<'_> {
-        let mut calls = self.lock();
-        let outcome = self.over.get().map(|why| Err(Failure::Final(why.clone())));
-        calls.insert(call, Call { peer: peer.clone(), session, outcome, waker: None });
+        let mut calls = locked(&self.waiting);
+        let state = match self.over.get() {
+            None => Awaited::Waits(None),
+            Some(why) => Awaited::Ended(Some(Err(Failure::Final(why.clone())))),
+        };
+        calls.insert(call, Call { peer: peer.clone(), session, state });
         drop(calls);
         Answered { calls: self, call }
     }
@@ -163,7 +182,7 @@ impl Calls {
     /// The servers from which calls or streams wait for something, by their connections.
     pub fn peers(&self) -> Vec<Peer> {
         let mut peers = self.streams.peers();
-        for call in self.lock().values().filter(|call| call.outcome.is_none()) {
+        for call in locked(&self.waiting).values().filter(|call| call.is_waiting()) {
             if !peers.contains(&call.peer) {
                 peers.push(call.peer.clone());
             }
@@ -179,14 +198,7 @@ impl Calls {
         ));
         self.streams.end_all_of(|of| (of == peer).then_some(&why));
         self.transfers.end_all_of(|of| of == peer);
-        let mut wakers = Vec::new();
-        for call in self.lock().values_mut() {
-            if call.peer == *peer && call.outcome.is_none() {
-                call.outcome = Some(Err(Failure::OutcomeUnknown(why.clone())));
-                wakers.extend(call.waker.take());
-            }
-        }
-        wakers.into_iter().for_each(Waker::wake);
+        self.end_those(|call| call.peer == *peer, || Failure::OutcomeUnknown(why.clone()));
     }
 
     /// Ends all calls that were sent over connections that have ended, for when events were missed
@@ -204,30 +216,45 @@ impl Calls {
         self.streams.end_all(&why);
         self.transfers.end_all();
         let why = self.over.get_or_init(|| why);
+        self.end_those(|_| true, || Failure::Final(why.clone()));
+    }
+
+    /// Ends the calls that still wait, of those that `which` picks.
+    fn end_those(&self, which: impl Fn(&Call) -> bool, failure: impl Fn() -> Failure) {
         let mut wakers = Vec::new();
-        for call in self.lock().values_mut().filter(|call| call.outcome.is_none()) {
-            call.outcome = Some(Err(Failure::Final(why.clone())));
-            wakers.extend(call.waker.take());
+        for call in
+            locked(&self.waiting).values_mut().filter(|call| call.is_waiting() && which(call))
+        {
+            wakers.extend(call.end(Err(failure())).ok().flatten());
         }
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Ends a call, if it still waits. Returns whether a task was woken.
     fn end(&self, number: u64, outcome: Outcome) -> bool {
-        let mut calls = self.lock();
-        let Some(call) = calls.get_mut(&number).filter(|call| call.outcome.is_none()) else {
-            return false;
+        // The lock is given back before the task is woken, and before an outcome is dropped that
+        // nobody waits for.
+        let ended = match locked(&self.waiting).get_mut(&number) {
+            Some(call) => call.end(outcome),
+            None => Err(outcome),
         };
-        call.outcome = Some(outcome);
-        let waker = call.waker.take();
-        drop(calls);
-        let woke = waker.is_some();
-        waker.into_iter().for_each(Waker::wake);
-        woke
+        let Ok(Some(waker)) = ended else { return false };
+        waker.wake();
+        true
+    }
+}
+
+impl Awaits for Calls {
+    fn prober(&self) -> &Prober {
+        &self.prober
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_waiting(&self) -> bool {
+        !self.peers().is_empty()
+    }
+
+    fn probe(&self) {
+        self.peers().iter().for_each(Peer::probe);
     }
 }
 
@@ -242,12 +269,6 @@ fn came_back(why: Undeliverable) -> Failure {
     }
 }
 
-impl std::fmt::Debug for Calls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Calls").field("waiting", &self.lock().len()).finish()
-    }
-}
-
 /// The future of a call's answer. Dropping it removes the call from the table.
 pub struct Answered<'c> {
     calls: &'c Calls,
@@ -258,15 +279,18 @@ impl Future for Answered<'_> {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let mut calls = self.calls.lock();
+        let mut calls = locked(&self.calls.waiting);
         let call = calls.get_mut(&self.call).expect("it is on the table until this is dropped");
-        match call.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                match &mut call.waker {
-                    Some(waker) => waker.clone_from(context.waker()),
-                    none => *none = Some(context.waker().clone()),
-                }
+        match &mut call.state {
+            Awaited::Ended(outcome) => {
+                Poll::Ready(outcome.take().expect("it is polled until it is ready"))
+            }
+            Awaited::Waits(Some(waker)) => {
+                waker.clone_from(context.waker());
+                Poll::Pending
+            }
+            Awaited::Waits(none) => {
+                *none = Some(context.waker().clone());
                 Poll::Pending
             }
         }
@@ -275,7 +299,7 @@ impl Future for Answered<'_> {
 
 impl Drop for Answered<'_> {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.call);
+        locked(&self.calls.waiting).remove(&self.call);
     }
 }
 

@@ -1,10 +1,8 @@
 //! Permits: the bound on how many calls of a channel are in flight.
 
 use doorbell_am::Name;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
+use tokio::sync::Semaphore;
 
-use crate::alarm::{Late, until};
 use crate::meters::PermitMeter;
 use crate::status::Status;
 
@@ -12,7 +10,7 @@ use crate::status::Status;
 pub struct Permits {
     free: Semaphore,
     meter: PermitMeter,
-    most: usize,
+    pub most: usize,
     /// Whether a call that finds no permit fails rather than waits.
     sheds: bool,
 }
@@ -48,9 +46,20 @@ impl Permits {
     /// Takes a permit for a call to the server `name`, and waits for one if none is free.
     ///
     /// # Errors
-    /// When no permit is free by the deadline, or at once if the channel sheds calls.
-    pub async fn take(&self, deadline: Option<Instant>, name: &Name) -> Result<Permit<'_>, Status> {
-        self.acquire(deadline, name).await?.forget();
+    /// When no permit is free and the channel sheds calls.
+    pub async fn take(&self, name: &Name) -> Result<Permit<'_>, Status> {
+        let permit = match self.free.try_acquire() {
+            Ok(permit) => permit,
+            Err(_) if self.sheds => {
+                return Err(Status::resource_exhausted(format!(
+                    "{} calls are in flight to {name}, as many as the channel allows: call again later",
+                    self.most
+                ))
+                .not_run());
+            }
+            Err(_) => self.free.acquire().await.expect("the semaphore is never closed"),
+        };
+        permit.forget();
         self.meter.take();
         Ok(Permit(self))
     }
@@ -59,30 +68,5 @@ impl Permits {
     pub fn give_back(&self) {
         self.meter.give_back();
         self.free.add_permits(1);
-    }
-
-    async fn acquire(
-        &self,
-        deadline: Option<Instant>,
-        name: &Name,
-    ) -> Result<SemaphorePermit<'_>, Status> {
-        if let Ok(permit) = self.free.try_acquire() {
-            return Ok(permit);
-        }
-        let most = self.most;
-        if self.sheds {
-            return Err(Status::resource_exhausted(format!(
-                "{most} calls are in flight to {name}, as many as the channel allows: call again later"
-            ))
-            .not_run());
-        }
-        let permit = until(deadline, self.free.acquire()).await.map_err(|Late| {
-            Status::deadline_exceeded(format!(
-                "the call waited for one of the {most} that may be in flight to {name} until its time was \
-                 over"
-            ))
-            .not_run()
-        })?;
-        Ok(permit.expect("the semaphore is never closed"))
     }
 }

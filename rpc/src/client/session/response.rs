@@ -1,46 +1,49 @@
 //! The stream of a response, which holds the permit of its call and ends with the call's deadline.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use tokio::time::Instant;
 
+use super::Session;
+use super::given_up::GivenUp;
 use crate::alarm::Alarm;
 use crate::message::Pieces;
 use crate::status::Status;
 
-/// The pieces of a response. The permit of the call is given back when the pieces have ended or are
-/// dropped.
+/// The pieces of a response, with what their call holds until they have ended or are dropped.
 pub struct HeldStream {
     pieces: Option<Pieces>,
     deadline: Option<Pin<Box<Alarm>>>,
-    gives_back: Option<Box<dyn FnOnce() + Send>>,
+    /// The end of the request's stream, and the session that gets the call's permit back.
+    call: Option<(GivenUp, Arc<Session>)>,
 }
 
 impl HeldStream {
-    /// Wraps the pieces of a response that must end by a deadline. `gives_back` gives back the
-    /// call's permit, which was forgotten by its holder.
+    /// Wraps the pieces of a response that must end by a deadline. The permit of the call must have
+    /// been [forgotten](super::permits::Permit::forget).
     pub fn new(
         pieces: Pieces,
         deadline: Option<Instant>,
-        gives_back: impl FnOnce() + Send + 'static,
+        given_up: GivenUp,
+        session: Arc<Session>,
     ) -> Self {
         let deadline = deadline.map(|deadline| Box::pin(Alarm::at(deadline)));
-        Self { pieces: Some(pieces), deadline, gives_back: Some(Box::new(gives_back)) }
+        Self { pieces: Some(pieces), deadline, call: Some((given_up, session)) }
     }
-}
 
-impl HeldStream {
-    /// Ends the call of the response: drops the pieces, which also ends a request stream that the
-    /// server has not read to its end, and gives the permit back.
+    /// Ends the call of the response: drops the pieces, ends a request stream that the server has
+    /// not read to its end, and gives the permit back.
     fn end(&mut self) {
-        // The pieces are dropped first, so that whoever gets the permit finds the call over.
         self.pieces = None;
         self.deadline = None;
-        if let Some(give_back) = self.gives_back.take() {
-            give_back();
+        if let Some((given_up, session)) = self.call.take() {
+            // Whoever gets the permit finds the call over.
+            given_up.ends_sending();
+            session.permits.give_back();
         }
     }
 }
