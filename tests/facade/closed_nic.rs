@@ -4,9 +4,10 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use doorbell::verbs::{ListenRefused, ListenerEnded, Nic, ServiceId};
-use doorbell::{am, bytestream, messages};
+use doorbell::{am, bytestream, messages, rpc};
 use messages::frames;
 use tokio::task::yield_now;
+use tower::Service;
 
 /// A time in which nothing takes so long but what never ends.
 const LONG: Duration = Duration::from_secs(20);
@@ -29,8 +30,17 @@ async fn turns() {
     }
 }
 
+/// The devices on which each test runs.
+const DEVICES: [&str; 2] = ["shm", "udp:127.0.0.1:0"];
+
+/// Returns the device on which another NIC is reached by this one.
+fn like(nic: &Nic) -> &'static str {
+    let is_alike = |device: &&&str| device.starts_with(nic.capabilities().name);
+    DEVICES.iter().find(is_alike).expect("one of these")
+}
+
 async fn with_each<F: Future<Output = ()>>(program: impl Fn(Nic) -> F) {
-    for device in ["shm", "udp:127.0.0.1:0"] {
+    for device in DEVICES {
         program(Nic::open(device).await.expect("it opens")).await;
     }
 }
@@ -64,10 +74,9 @@ async fn an_endpoint_of_active_messages_is_closed() {
         let endpoint = am::Endpoint::on(&nic, am::Handlers::new()).await.expect("room");
         let mut events = endpoint.events();
         let handlers = am::Handlers::new();
-        let far = am::Endpoint::open(nic.capabilities().name, handlers).await;
-        let name = far.map_or_else(|_| endpoint.name().clone(), |far| far.name().clone());
+        let far = am::Endpoint::open(like(&nic), handlers).await.expect("room");
         ended_by_closing(&nic, events.recv()).await.expect_err("the endpoint is closed");
-        let why = endpoint.connect(&name).await.expect_err("the endpoint is closed");
+        let why = endpoint.connect(far.name()).await.expect_err("the endpoint is closed");
         assert!(matches!(why, am::ConnectError::Closed { .. }), "{why}");
     })
     .await;
@@ -93,6 +102,27 @@ async fn receives_and_sends_of_frames_end() {
         assert_eq!(ended.expect_err("it is over"), frames::ReceiveError::Closed);
         let sent = tokio::time::timeout(LONG, itself.send(7, "late")).await.expect("it ends");
         assert!(matches!(sent, Err(frames::SendError::Closed { .. })), "{sent:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_channel_is_over() {
+    with_each(|nic| async move {
+        let server = rpc::Server::builder().open(like(&nic)).await.expect("room");
+        let channel = rpc::Channel::builder().on(&nic).connect(server.name()).await;
+        let channel = channel.expect("the server is there");
+        nic.close().await;
+        let mut calls = channel.when_ready();
+        let over = loop {
+            let ready = std::future::poll_fn(|context| calls.poll_ready(context));
+            match tokio::time::timeout(LONG, ready).await.expect("it ends") {
+                // The channel has not heard of the end yet.
+                Ok(()) => yield_now().await,
+                Err(over) => break over,
+            }
+        };
+        assert!(over.message().contains("its NIC was closed"), "{over}");
     })
     .await;
 }

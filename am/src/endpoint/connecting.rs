@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorbell_verbs::{Incoming, Listener, ListenerEnded, Name, Qpn, RemoteMemory, ServiceId};
+use doorbell_verbs::{Incoming, Listener, Name, Qpn, RemoteMemory, ServiceId};
 
 use super::core::Core;
 use super::refusals::{
@@ -382,16 +382,9 @@ impl Introduction {
     }
 }
 
-/// Accepts connections of peers for as long as the endpoint lives. The endpoint closes with its NIC.
+/// Accepts connections of peers until the endpoint stops listening.
 pub(super) async fn accept(core: Arc<Core>, mut listener: Listener) {
-    let ended = loop {
-        match listener.accept().await {
-            Ok(incoming) => drop(core.local.runtime.spawn(core.clone().accept(incoming))),
-            Err(ended) => break ended,
-        }
-    };
-    if ended == ListenerEnded::NicClosed {
-        core.close();
-        core.end_events();
+    while let Ok(incoming) = listener.accept().await {
+        core.local.runtime.spawn(core.clone().accept(incoming));
     }
 }

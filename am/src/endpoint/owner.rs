@@ -28,6 +28,11 @@ impl Owner for Core {
         }
     }
 
+    fn close_with_nic(&self) {
+        self.close();
+        self.end_events();
+    }
+
     #[cold]
     fn recall_receives(self: Arc<Self>, receives: &Arc<Buffers>) {
         if self.recalling.load(Ordering::Relaxed) || self.recalling.swap(true, Ordering::Relaxed) {

@@ -38,6 +38,13 @@ pub(super) fn watch(
                 }
                 // All messages of the link may be handled by now.
                 Ok(AsyncEvent::LastReceive(_)) => engine.signals.stir(),
+                Ok(AsyncEvent::NicClosed) => {
+                    let owners = engine.watched.owners();
+                    owners
+                        .iter()
+                        .filter_map(Weak::upgrade)
+                        .for_each(|owner| owner.close_with_nic());
+                }
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => {
                     engine.watched.check_all();

@@ -22,4 +22,6 @@ pub enum AsyncEvent {
     /// The event comes once. See
     /// [`Connection::had_last_receive`](crate::Connection::had_last_receive).
     LastReceive(Qpn),
+    /// The NIC was [closed](crate::Nic::close). No other event follows.
+    NicClosed,
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
+use crate::dispatch::AsyncEvent;
 use crate::sync::locked;
 
 /// The longest that dropping the last handle waits for other threads that run the NIC. They release
@@ -111,6 +112,7 @@ impl ProgressEngine {
             Ok(closed) => *adapter = closed,
             Err(why) => tracing::debug!(%why, "the device stays open until the NIC is let go"),
         }
+        adapter.control().tell(AsyncEvent::NicClosed);
         self.release(adapter);
         self.memory_waiters.wake_all();
     }

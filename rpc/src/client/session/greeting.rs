@@ -22,10 +22,7 @@ pub async fn greet(
 ) -> Result<Arc<Connection>, Unopened> {
     let began = Instant::now();
     let peer = endpoint.connect(name).await;
-    let peer = peer.map_err(|why| Unopened {
-        status: Status::unavailable(unnamed(&chain(&why), name)),
-        may_be_there: may_be_there(&why, began.elapsed()),
-    })?;
+    let peer = peer.map_err(|why| unmapped(name, &why, began.elapsed()))?;
     let hello = Hello { version: VERSION, client, session: before };
     let reply = peer.call(HELLO, hello.words()).await;
     let reply = reply.map_err(|why| ungreeted(name, why))?;
@@ -90,6 +87,18 @@ fn may_be_there(why: &ConnectError, took: Duration) -> bool {
         Reach(ReachError::Nobody { .. }) => took >= AT_ONCE,
         _ => false,
     }
+}
+
+/// The error of a server that was not connected to in the time `took`. One to which no attempt can
+/// succeed fails the calls that wait for it, too.
+#[cold]
+fn unmapped(name: &Name, why: &ConnectError, took: Duration) -> Unopened {
+    let text = unnamed(&chain(why), name);
+    let status = match why.is_final() {
+        true => Status::failed_precondition(format!("there is no RPC server at {name}: {text}")),
+        false => Status::unavailable(text),
+    };
+    Unopened { status, may_be_there: may_be_there(why, took) }
 }
 
 /// The status of a client whose hello was not answered. An endpoint that has no handler for hellos

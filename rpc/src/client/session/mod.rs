@@ -31,7 +31,7 @@ mod permits;
 mod response;
 mod states;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorbell_am::{Endpoint, Event, Name};
@@ -117,9 +117,9 @@ impl Drop for Session {
     }
 }
 
-/// Ends the calls of connections that have ended, again and again. When the future is dropped,
-/// which happens when the runtime ends that serves the channel or the last handle to the channel is
-/// dropped, ends all calls of the channel.
+/// Ends the calls of connections that have ended, again and again. When the NIC is closed, the
+/// runtime ends that serves the channel, or the last handle to the channel is dropped, the session
+/// is over.
 fn watch(
     endpoint: &Endpoint,
     calls: Arc<Calls>,
@@ -140,7 +140,7 @@ fn watch(
     }
 }
 
-/// Ends all calls of a channel when dropped.
+/// Ends a session with all its calls when dropped.
 struct Closes {
     calls: Arc<Calls>,
     name: Name,
@@ -148,6 +148,9 @@ struct Closes {
 
 impl Drop for Closes {
     fn drop(&mut self) {
+        if let Some(connector) = self.calls.connector.get().and_then(Weak::upgrade) {
+            connector.close();
+        }
         self.calls.close(runtime_ended(&self.name));
     }
 }

@@ -201,12 +201,12 @@ impl Standing {
     }
 }
 
-/// The status of calls of a channel whose runtime has ended.
+/// The status of calls of a channel whose runtime has ended, or whose NIC was closed.
 #[cold]
 pub fn runtime_ended(name: &Name) -> Status {
     Status::unavailable(format!(
-        "the runtime has ended in which the channel to {name} was made, and the channel with it: make \
-         channels in a runtime that lasts for as long as they are used"
+        "the runtime has ended in which the channel to {name} was made, or its NIC was closed, and the \
+         channel with it: make channels in a runtime that lasts for as long as they are used"
     ))
 }
 
