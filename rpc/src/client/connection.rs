@@ -425,7 +425,7 @@ impl Connection {
     fn unsent(&self, why: SendError) -> Failure {
         let text = chain(&why);
         match why {
-            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text).not_run()),
+            SendError::TooLong { .. } => Failure::Final(Status::resource_exhausted(text).not_run()),
             SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text).not_run()),
             _ => {
                 self.broken.store(true, Ordering::Relaxed);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::gone::ending_text;
 use crate::link::{Ending, Private};
 
 /// The most peers that the text of the error names.
@@ -61,19 +62,6 @@ impl WhyGivenUp {
 impl fmt::Display for GivenUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.peer, self.why)
-    }
-}
-
-/// Returns the text how a connection has ended. If this side has ended it, the text names what the
-/// program did. For layers of this workspace.
-#[doc(hidden)]
-pub fn ending_text(ending: &Ending) -> String {
-    match ending {
-        Ending::Left { .. } => {
-            "this side ended the connection: its `Endpoint` was dropped, or has unmapped the peer"
-                .to_owned()
-        }
-        ending => ending.to_string(),
     }
 }
 
