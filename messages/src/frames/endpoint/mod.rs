@@ -89,7 +89,8 @@ impl Endpoint {
     /// [patience](EndpointBuilder::patience). The endpoint is closed all the same, and the error
     /// names the peers.
     ///
-    /// If the future is dropped, the endpoint stays open.
+    /// Several tasks may close the endpoint, at once or one after another: each gets the same outcome.
+    /// If the future is dropped, the endpoint stays open, unless another task closes it.
     pub async fn close(&self) -> Result<(), CloseError> {
         closing::close(&self.0.shared).await
     }

@@ -51,7 +51,7 @@ pub struct State {
     /// When the driver's timer rings.
     armed: Option<Time>,
     pub is_closed: bool,
-    /// The peers to which messages were lost since the program began to close the endpoint.
+    /// The peers to which messages were lost since the program first began to close the endpoint.
     pub losses: Option<BTreeMap<String, WhyGivenUp>>,
     /// When a message last came, for how long the endpoint has to stay after it is dropped.
     pub received_at: Option<Time>,
