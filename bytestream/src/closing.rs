@@ -17,14 +17,15 @@ use crate::link::Link;
 const ENDS: Duration = Duration::from_secs(1);
 
 impl Endpoint {
-    /// Closes the endpoint, once the peers' NICs have all that was written to streams, also to those
-    /// that were dropped before. Listeners end, no stream is opened or accepted any more, each stream
-    /// is shut down as by [`shutdown`](tokio::io::AsyncWriteExt::shutdown), and its connection ends.
-    /// What has come and was not read can still be read; after that, reading fails.
+    /// Closes the endpoint, once the peers' NICs have all that was written to streams, also to
+    /// those that were dropped before. Listeners end, no stream is opened or accepted any more,
+    /// each stream is shut down as by [`shutdown`](tokio::io::AsyncWriteExt::shutdown), and its
+    /// connection ends. What has come and was not read can still be read; after that, reading
+    /// fails.
     ///
-    /// Several tasks may close the endpoint, at once or one after another: each gets the same outcome.
-    /// If the future is dropped, nothing more can be written to the streams, and no connection is
-    /// ended that stands then.
+    /// Several tasks may close the endpoint, at once or one after another: each gets the same
+    /// outcome. If the future is dropped, nothing more can be written to the streams, and no
+    /// connection is ended that stands then.
     ///
     /// ```
     /// use doorbell_bytestream::{Listener, ServiceId, Stream};
@@ -45,8 +46,8 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// When a connection ends before the peer has all that was written, or the peer has not all of it
-    /// within the time that the endpoint is [configured](crate::Config::linger) to linger. The
+    /// When a connection ends before the peer has all that was written, or the peer has not all of
+    /// it within the time that the endpoint is [configured](crate::Config::linger) to linger. The
     /// endpoint is closed all the same, and the error names the peers.
     pub async fn close(&self) -> Result<(), CloseError> {
         let hub = &self.0.hub;
@@ -82,8 +83,8 @@ async fn close(hub: &Arc<Hub>) -> Result<(), CloseError> {
     CloseError::unless_all_is_done(peers, given_up, 0)
 }
 
-/// Waits until the peer's NIC has all that was written to a stream, and ends the connection. Returns
-/// why the peer may not have all of it.
+/// Waits until the peer's NIC has all that was written to a stream, and ends the connection.
+/// Returns why the peer may not have all of it.
 async fn part(link: Arc<Link>, until: Instant, linger: Duration) -> Option<GivenUp> {
     let why = match timeout_at(until, finished(&link)).await {
         Ok(true) => None,

@@ -27,9 +27,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A NIC, with the completion queue and the buffers that all byte streams opened or accepted there
 /// share.
 ///
-/// Clones are handles to the same endpoint. The endpoint is closed by [`close`](Self::close), or when
-/// the last handle, the last listener and the last stream are dropped. Tasks of the runtime in which the endpoint was opened
-/// serve its streams: when that runtime ends, the streams fail, and their peers are told.
+/// Clones are handles to the same endpoint. The endpoint is closed by [`close`](Self::close), or
+/// when the last handle, the last listener and the last stream are dropped. Tasks of the runtime in
+/// which the endpoint was opened serve its streams: when that runtime ends, the streams fail, and
+/// their peers are told.
 ///
 /// ```
 /// use doorbell_bytestream::{Endpoint, ServiceId};

@@ -96,9 +96,8 @@ impl Listener {
     /// Waits for the next stream that a peer opens. Dropping the future loses no stream.
     ///
     /// # Errors
-    /// When the endpoint was [closed](Endpoint::close), or the runtime has ended in which the listener
-    /// was made. A peer with which no stream can
-    /// be made is not an error of the listener.
+    /// When the endpoint was [closed](Endpoint::close), or the runtime has ended in which the
+    /// listener was made. A peer with which no stream can be made is not an error of the listener.
     pub async fn accept(&mut self) -> io::Result<Stream> {
         self.streams.recv().await.ok_or_else(ended)
     }
@@ -145,8 +144,8 @@ impl futures_core::Stream for Incoming {
 }
 
 fn ended() -> io::Error {
-    let what = "the listener has ended: its endpoint was closed, or the runtime in which it was made \
-                has ended";
+    let what = "the listener has ended: its endpoint was closed, or the runtime has ended in which \
+                it was made";
     io::Error::new(io::ErrorKind::ConnectionAborted, what)
 }
 
@@ -171,8 +170,8 @@ impl Endpoint {
     }
 }
 
-/// Accepts peers while the backlog has room, until the endpoint is closed. Each peer is accepted by a task of its own, so that a
-/// slow peer does not hold up the others.
+/// Accepts peers while the backlog has room, until the endpoint is closed. Each peer is accepted by
+/// a task of its own, so that a slow peer does not hold up the others.
 async fn accept(
     endpoint: Endpoint,
     mut asks: Asks,

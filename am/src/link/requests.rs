@@ -33,7 +33,8 @@ impl Link {
         Ok(())
     }
 
-    /// Returns the error of content of `len` bytes, which is longer than the `most` that may be sent.
+    /// Returns the error of content of `len` bytes, which is longer than the `most` that may be
+    /// sent.
     #[cold]
     pub fn too_long(&self, len: usize, most: usize) -> SendError {
         SendError::TooLong { peer: self.peer_text(), what: Unsent::Message, len, most }

@@ -45,8 +45,8 @@ pub(crate) struct Hub {
     runtime_ended: AtomicBool,
     /// Whether the program closes the endpoint. Listeners watch this.
     closing: watch::Sender<bool>,
-    /// The outcome of closing the endpoint, once that is done. Whoever closes the endpoint holds the
-    /// lock.
+    /// The outcome of closing the endpoint, once that is done. Whoever closes the endpoint holds
+    /// the lock.
     pub closed: tokio::sync::Mutex<Option<Result<(), CloseError>>>,
 }
 

@@ -68,8 +68,8 @@ impl Outbound {
         writer.get_or_insert_with(|| waker.clone()).clone_from(waker);
     }
 
-    /// Has `waker` woken when [`finished`](Self::finished) may have an outcome. This is for the task
-    /// that closes the endpoint, beside a writer of the program.
+    /// Has `waker` woken when [`finished`](Self::finished) may have an outcome. This is for the
+    /// task that closes the endpoint, beside a writer of the program.
     pub fn wait_for_end(&self, waker: &Waker) {
         let closer = &mut locked(&self.state).closer;
         closer.get_or_insert_with(|| waker.clone()).clone_from(waker);

@@ -117,8 +117,8 @@ impl Core {
         }
     }
 
-    /// Waits for a bounded time until a client sends no more calls. A call that was still on its way
-    /// when the connection ends would be lost, and its caller not know whether it has run.
+    /// Waits for a bounded time until a client sends no more calls. A call that was still on its
+    /// way when the connection ends would be lost, and its caller not know whether it has run.
     async fn has_left(&self, session: u64) {
         let left = self.sessions().left(session);
         if let Some(left) = left {
@@ -127,8 +127,8 @@ impl Core {
         }
     }
 
-    /// Waits for a bounded time until all clients have taken their answers. Returns how many clients
-    /// there are, and those that have not.
+    /// Waits for a bounded time until all clients have taken their answers. Returns how many
+    /// clients there are, and those that have not.
     async fn who_has_not_taken_all(&self) -> (usize, Vec<GivenUp>) {
         let clients = self.sessions().connected();
         join_all(clients.iter().map(|(session, _)| self.has_left(*session))).await;

@@ -96,11 +96,11 @@ impl Server {
 
     /// Ends the server gracefully, and loses nothing. All clients are told, so that their channels
     /// send no more calls here. Calls that come nevertheless are refused with
-    /// [`Unavailable`](crate::Code::Unavailable), and their callers know that they
-    /// [have not run](Status::has_not_run). Running handlers are waited for, and their answers
-    /// sent. When this returns without an error, each client has all its answers, with the streams
-    /// and long bodies that belong to them, or has gone, and all connections have ended. So the
-    /// process may end as well. A handler that never ends holds up the shutdown:
+    /// [`Unavailable`](crate::Code::Unavailable), and their callers know that they [have not
+    /// run](crate::Status::has_not_run). Running handlers are waited for, and their answers sent.
+    /// When this returns without an error, each client has all its answers, with the streams and
+    /// long bodies that belong to them, or has gone, and all connections have ended. So the process
+    /// may end as well. A handler that never ends holds up the shutdown:
     /// [`close_within`](Self::close_within) has a time limit.
     ///
     /// First of all, the server's [health](crate::ServerBuilder::health) is set to
@@ -123,8 +123,8 @@ impl Server {
     /// more, and its caller then learns that the connection has ended.
     ///
     /// # Errors
-    /// When calls had to be [stopped](CloseError::stopped), and as [`close`](Self::close). The server
-    /// has ended all the same.
+    /// When calls had to be [stopped](CloseError::stopped), and as [`close`](Self::close). The
+    /// server has ended all the same.
     pub async fn close_within(&self, limit: Duration) -> Result<(), CloseError> {
         self.end(Some(limit)).await
     }
@@ -200,8 +200,8 @@ async fn sweeps(core: Arc<Core>) {
     }
 }
 
-/// Returns how many clients may be connected to a server whose NIC has so many queue pairs. Some are
-/// left for those that come meanwhile, for connections whose numbers rest, and for long bodies.
+/// Returns how many clients may be connected to a server whose NIC has so many queue pairs. Some
+/// are left for those that come meanwhile, for connections whose numbers rest, and for long bodies.
 fn most_clients(queue_pairs: usize, core: &Core) -> usize {
     let left = (queue_pairs / 8).max(queue_pairs.min(16));
     core.limits.sessions.min(queue_pairs - left).max(1)

@@ -11,8 +11,8 @@ use crate::link::{Ending, Private};
 /// The most peers that the text of the error names.
 const NAMED: usize = 4;
 
-/// The error of an endpoint that is closed, on any floor, or of a server, and not all of whose peers
-/// have taken what was sent to them.
+/// The error of an endpoint that is closed, on any floor, or of a server, and not all of whose
+/// peers have taken what was sent to them.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("closing the endpoint: {}", found(*.peers, .given_up, *.stopped))]
 pub struct CloseError {
@@ -20,8 +20,8 @@ pub struct CloseError {
     pub peers: usize,
     /// The peers that may not have taken everything.
     pub given_up: Vec<GivenUp>,
-    /// The number of calls whose handlers were stopped, since the time was over that they had to end.
-    /// Zero on all floors but RPC.
+    /// The number of calls whose handlers were stopped, since the time was over that they had to
+    /// end. Zero on all floors but RPC.
     pub stopped: usize,
 }
 

@@ -16,7 +16,8 @@ pub enum WhyGone {
     /// This side has ended the connection, because the peer broke the rules of the protocol. Of
     /// tagged messages.
     #[error(
-        "the connection has ended: this side ended it, since the peer broke the rules of the protocol"
+        "the connection has ended: this side ended it, since the peer broke the rules of the \
+         protocol"
     )]
     BrokeRules,
     /// The peer is not connected. Of tagged messages.
@@ -33,8 +34,8 @@ pub enum WhyGone {
     Silent(Duration),
     /// Nothing has confirmed a message to the peer for so long. Of frames that are sent.
     #[error(
-        "nothing has confirmed the message for {0:?}; the peer has no receive posted that it matches, \
-         or is gone"
+        "nothing has confirmed the message for {0:?}; the peer has no receive posted that it \
+         matches, or is gone"
     )]
     Unconfirmed(Duration),
     /// The peer has given its messages up, and begun anew. Of frames that are received.

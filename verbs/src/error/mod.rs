@@ -2,8 +2,8 @@
 //! do.
 //!
 //! [`OpenError`], [`ConnectError`], [`SendError`] and [`CloseError`] are those of endpoints of all
-//! floors above, too. This folder knows names and the state of a connection, which many errors tell, and nothing
-//! else.
+//! floors above, too. This folder knows names and the state of a connection, which many errors
+//! tell, and nothing else.
 
 mod close;
 mod connect;

@@ -41,8 +41,8 @@ pub enum SendError {
     /// The program has cancelled the send. Of tagged messages.
     #[error("the send was cancelled")]
     Cancelled,
-    /// The message is longer than it may be. Of Active Messages, where words beyond sixteen count as
-    /// payload, and of frames.
+    /// The message is longer than it may be. Of Active Messages, where words beyond sixteen count
+    /// as payload, and of frames.
     #[error("sending {what} to {peer}: {}", length_text(what, *.len, *.most))]
     TooLong {
         /// The name of the peer.
@@ -81,7 +81,8 @@ pub enum SendError {
         /// The name of the peer.
         peer: Box<str>,
     },
-    /// A handler of requests or replies has tried to send a request, or to wait. Of Active Messages.
+    /// A handler of requests or replies has tried to send a request, or to wait. Of Active
+    /// Messages.
     #[error(
         "a handler may only reply: what sends requests, or waits, belongs into an asynchronous \
          handler, or a task of its own"
@@ -141,8 +142,8 @@ pub enum SendError {
     },
     /// The receiver has not pulled the long message. Of tagged messages.
     #[error(
-        "sending {what} to {peer}: a receive has taken the message, and has not succeeded in pulling \
-         its body; the receiver's error says why"
+        "sending {what} to {peer}: a receive has taken the message, and has not succeeded in \
+         pulling its body; the receiver's error says why"
     )]
     NotReceived {
         /// The name of the peer.
@@ -160,11 +161,11 @@ pub enum SendError {
         /// The resource that is used up.
         why: Box<str>,
     },
-    /// The peer's handler has returned without an error, and has not received all of the message. Of
-    /// streams.
+    /// The peer's handler has returned without an error, and has not received all of the message.
+    /// Of streams.
     #[error(
-        "sending `{stream}` to {peer}: its handler has returned before the end of the message, whose \
-         rest was discarded"
+        "sending `{stream}` to {peer}: its handler has returned before the end of the message, \
+         whose rest was discarded"
     )]
     HandlerReturned {
         /// The name of the peer.
@@ -227,12 +228,12 @@ impl SendError {
         }
     }
 
-    /// Returns whether sending the same by this endpoint must fail again, also over a new connection
-    /// to the peer, unless one of the two programs is changed.
+    /// Returns whether sending the same by this endpoint must fail again, also over a new
+    /// connection to the peer, unless one of the two programs is changed.
     ///
     /// After an error that is not final, another attempt may succeed: when the peer has been
-    /// connected to again, credits have come back, or a handler does better the next time. The error
-    /// does not say that the message had no effect, which sending it again may repeat.
+    /// connected to again, credits have come back, or a handler does better the next time. The
+    /// error does not say that the message had no effect, which sending it again may repeat.
     pub fn is_final(&self) -> bool {
         match self {
             Self::Closed { .. }

@@ -1,5 +1,5 @@
-//! The error of sending that all floors share: what each kind says, which peer it names, and whether
-//! another attempt may succeed.
+//! The error of sending that all floors share: what each kind says, which peer it names, and
+//! whether another attempt may succeed.
 
 use std::time::Duration;
 

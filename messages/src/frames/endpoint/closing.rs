@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::shared::Shared;
 
 /// Waits until peers have confirmed all that was sent, but no longer than the endpoint's patience;
-/// closes the endpoint; and returns which peers have not. Of several tasks, the first does that, and
-/// the others wait for its outcome.
+/// closes the endpoint; and returns which peers have not. Of several tasks, the first does that,
+/// and the others wait for its outcome.
 pub async fn close(shared: &Shared) -> Result<(), CloseError> {
     let mut outcome = shared.closed.lock().await;
     if outcome.is_none() {

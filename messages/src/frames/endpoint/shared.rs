@@ -36,8 +36,8 @@ pub struct Shared {
     driver: Mutex<Option<Waker>>,
     /// Whether the program has dropped the endpoint, or has closed it.
     pub is_closing: AtomicBool,
-    /// The outcome of closing the endpoint, once that is done. Whoever closes the endpoint holds the
-    /// lock.
+    /// The outcome of closing the endpoint, once that is done. Whoever closes the endpoint holds
+    /// the lock.
     pub closed: tokio::sync::Mutex<Option<Result<(), CloseError>>>,
     /// Notified after steps of the driver while the program closes the endpoint.
     pub steps: Notify,

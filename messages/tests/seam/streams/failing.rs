@@ -80,7 +80,7 @@ pub async fn a_handler_that_ends_early_is_an_error_that_says_how(ends: Ends) {
     assert!(matches!(early, SendError::HandlerReturned { stream: "early", .. }), "{early}");
     let error = fails(&peer, ERROR).await;
     assert!(
-        matches!(&error, SendError::HandlerFailed { text, .. } if **text == *"there is no more room"),
+        matches!(&error, SendError::HandlerFailed { text, .. } if &**text == "there is no more room"),
         "{error}"
     );
     let panic = fails(&peer, PANIC).await;
