@@ -180,7 +180,7 @@ pub use doorbell_verbs::{Name, NameError};
 pub use endpoint::{Endpoint, EndpointBuilder, Event};
 pub use error::{
     CallError, Called, CloseError, ConnectError, Credits, GivenUp, OpenError, SendError,
-    Undeliverable, Unwelcome, WaitedFor, WhyGivenUp,
+    Undeliverable, Unsent, Unwelcome, WaitedFor, WhyGivenUp, WhyGone,
 };
 pub use handlers::{Handlers, Kept, Received, Replied, Request, Returned, Stateless, WithState};
 pub use kinds::{

@@ -24,8 +24,9 @@ pub struct Config {
     /// posted. A message that arrives when no buffer is posted is sent again a tenth of a
     /// millisecond later.
     pub receives: usize,
-    /// How long a stream that was dropped goes on sending what was written to it. After that time
-    /// its connection ends, and the peer gets an error.
+    /// How long a stream that was dropped goes on sending what was written to it, and so do all
+    /// streams when the endpoint is [closed](crate::Endpoint::close). After that time the
+    /// connection ends, and the peer gets an error.
     pub linger: Duration,
     /// The most streams of a listener that peers have opened and the program has not
     /// [accepted](crate::Listener::accept). Further peers wait.

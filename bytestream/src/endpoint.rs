@@ -11,7 +11,7 @@ use doorbell_verbs::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::error::{no_stream, of_connect, of_resource};
+use crate::error::{closed, no_stream, of_connect, of_resource};
 use crate::hub::{Hub, Owner};
 use crate::link::Link;
 use crate::stream::{Open, Stream};
@@ -27,9 +27,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A NIC, with the completion queue and the buffers that all byte streams opened or accepted there
 /// share.
 ///
-/// Clones are handles to the same endpoint. The endpoint is closed when the last handle, the last
-/// listener and the last stream are dropped. Tasks of the runtime in which the endpoint was opened
-/// serve its streams: when that runtime ends, the streams fail, and their peers are told.
+/// Clones are handles to the same endpoint. The endpoint is closed by [`close`](Self::close), or
+/// when the last handle, the last listener and the last stream are dropped. Tasks of the runtime in
+/// which the endpoint was opened serve its streams: when that runtime ends, the streams fail, and
+/// their peers are told.
 ///
 /// ```
 /// use doorbell_bytestream::{Endpoint, ServiceId};
@@ -74,6 +75,9 @@ impl Endpoint {
         let name = parsed(name)?;
         let text = &*name.to_string();
         let hub = &self.0.hub;
+        if hub.is_closing() {
+            return Err(closed(text));
+        }
         let unconnected = queues(hub).await.map_err(of_resource)?;
         let fresh = Fresh::new(hub, unconnected.connection());
         hub.check_runtime(text)?;
@@ -84,7 +88,7 @@ impl Endpoint {
         fresh.link().open(queues, hello, text.to_owned());
         // The link may have missed the end of the runtime while it had no queue.
         hub.check_runtime(text)?;
-        Ok(self.stream(fresh))
+        self.stream(fresh)
     }
 
     /// Accepts a stream that a peer asks for, or refuses the peer with the reason.
@@ -108,11 +112,16 @@ impl Endpoint {
             None => format!("a {device} peer of {}", hub.shared.nic.address()),
         };
         fresh.link().open(queues, hello, peer);
-        Ok(self.stream(fresh))
+        self.stream(fresh)
     }
 
-    fn stream(&self, fresh: Fresh<'_>) -> Stream {
-        Stream::new(Open { link: fresh.stays(), owner: self.0.clone() })
+    /// Makes the stream of a link that was opened, unless the endpoint is being closed.
+    fn stream(&self, fresh: Fresh<'_>) -> io::Result<Stream> {
+        let stream = Stream::new(Open { link: fresh.stays(), owner: self.0.clone() });
+        match self.0.hub.is_closing() {
+            true => Err(closed(stream.peer_name())),
+            false => Ok(stream),
+        }
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn of_connect(name: &str, why: ConnectError) -> Error {
         ConnectError::Reach(_) => ErrorKind::ConnectionRefused,
         ConnectError::Crowded { .. } | ConnectError::Stale { .. } => ErrorKind::ConnectionReset,
         ConnectError::PeerLeft { .. } => ErrorKind::ConnectionReset,
-        ConnectError::GivenUp { .. } => ErrorKind::ConnectionAborted,
+        ConnectError::GivenUp { .. } | ConnectError::Closed { .. } => ErrorKind::ConnectionAborted,
         ConnectError::Resource(_) => ErrorKind::ResourceBusy,
         _ => ErrorKind::Other,
     };
@@ -96,6 +96,11 @@ pub(crate) fn of_connect(name: &str, why: ConnectError) -> Error {
 fn refused(name: &str, refusal: Refusal) -> Error {
     let what = format!("the listener at {name} refuses the byte stream: {refusal}");
     Error::new(ErrorKind::ConnectionRefused, what)
+}
+
+/// The error of a stream that could not be opened because the endpoint here is closed.
+pub(crate) fn closed(name: &str) -> Error {
+    of_connect(name, ConnectError::Closed { name: name.to_owned() })
 }
 
 /// The error of a stream to a listener that has accepted the connection, but does not speak byte
@@ -109,6 +114,7 @@ pub(crate) fn of_open(why: OpenError) -> Error {
     let kind = match &why {
         OpenError::Config { .. } | OpenError::Spec(_) => ErrorKind::InvalidInput,
         OpenError::System { source, .. } => source.kind(),
+        OpenError::Closed => ErrorKind::ConnectionAborted,
         _ => ErrorKind::Other,
     };
     Error::new(kind, why)

@@ -70,6 +70,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod closing;
 mod config;
 mod endpoint;
 mod error;
@@ -86,4 +87,4 @@ pub use endpoint::Endpoint;
 pub use listener::{Incoming, Listener};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, Stream, WriteHalf};
 
-pub use doorbell_verbs::{Name, NameError, ServiceId};
+pub use doorbell_verbs::{CloseError, GivenUp, Name, NameError, ServiceId, WhyGivenUp};

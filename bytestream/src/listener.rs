@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use doorbell_verbs::floor::locked;
-use doorbell_verbs::{Listener as Asks, Name, Nic, ServiceId};
-use tokio::sync::mpsc;
+use doorbell_verbs::{Listener as Asks, Name, Nic, OpenError, ServiceId};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::endpoint::Endpoint;
-use crate::error::of_listen;
+use crate::error::{of_listen, of_open};
 use crate::stream::Stream;
 
 /// Accepts the streams that peers open to a service, until the listener is dropped. Streams that
@@ -96,8 +96,9 @@ impl Listener {
     /// Waits for the next stream that a peer opens. Dropping the future loses no stream.
     ///
     /// # Errors
-    /// When the NIC was closed, or the runtime has ended in which the listener was made. A peer with which no stream can
-    /// be made is not an error of the listener.
+    /// When the endpoint was [closed](Endpoint::close) or its NIC was, or the runtime has ended in
+    /// which the listener was made. A peer with which no stream can be made is not an error of the
+    /// listener.
     pub async fn accept(&mut self) -> io::Result<Stream> {
         self.streams.recv().await.ok_or_else(ended)
     }
@@ -144,8 +145,8 @@ impl futures_core::Stream for Incoming {
 }
 
 fn ended() -> io::Error {
-    let what =
-        "the listener has ended: its NIC was closed, or the runtime in which it was made has ended";
+    let what = "the listener has ended: its endpoint or its NIC was closed, or the runtime has \
+                ended in which it was made";
     io::Error::new(io::ErrorKind::ConnectionAborted, what)
 }
 
@@ -153,26 +154,43 @@ impl Endpoint {
     /// Listens for streams that peers open to a service of this endpoint's NIC.
     ///
     /// # Errors
-    /// When the service has a listener already.
+    /// When the service has a listener already, or the endpoint is closed.
     pub async fn listen(&self, service: ServiceId) -> io::Result<Listener> {
         let (endpoint, shared) = (self.clone(), &self.0.hub.shared);
+        let closing = self.0.hub.watch_closing();
+        if *closing.borrow() {
+            return Err(of_open(OpenError::Closed));
+        }
         let backlog = shared.config.backlog;
         let asks = endpoint.nic().listen_with(service, backlog).await.map_err(of_listen)?;
         let name = asks.name();
         let (taken, streams) = mpsc::channel(backlog);
-        let acceptor = Acceptor::new(accept(endpoint.clone(), asks, taken));
+        let acceptor = Acceptor::new(accept(endpoint.clone(), asks, taken, closing));
         let task = shared.runtime.spawn(Acceptor(acceptor.0.clone()).run());
         Ok(Listener { endpoint, name, streams, _acceptor: acceptor, task: task.abort_handle() })
     }
 }
 
-/// Accepts peers while the backlog has room. Each peer is accepted by a task of its own, so that a
-/// slow peer does not hold up the others.
-async fn accept(endpoint: Endpoint, mut asks: Asks, taken: mpsc::Sender<Stream>) {
+/// Accepts peers while the backlog has room, until the endpoint is closed. Each peer is accepted by
+/// a task of its own, so that a slow peer does not hold up the others.
+async fn accept(
+    endpoint: Endpoint,
+    mut asks: Asks,
+    taken: mpsc::Sender<Stream>,
+    mut closing: watch::Receiver<bool>,
+) {
     let mut tasks = JoinSet::new();
     loop {
-        let Ok(place) = taken.clone().reserve_owned().await else { return };
-        let Ok(asked) = asks.accept().await else { return };
+        let next = async {
+            let place = taken.clone().reserve_owned().await.ok()?;
+            Some((place, asks.accept().await.ok()?))
+        };
+        let next = tokio::select! {
+            biased;
+            _ = closing.wait_for(|&is_closing| is_closing) => break,
+            next = next => next,
+        };
+        let Some((place, asked)) = next else { return };
         let endpoint = endpoint.clone();
         tasks.spawn(async move {
             match endpoint.accept(asked).await {
@@ -182,4 +200,7 @@ async fn accept(endpoint: Endpoint, mut asks: Asks, taken: mpsc::Sender<Stream>)
         });
         while tasks.try_join_next().is_some() {}
     }
+    drop((asks, taken, closing));
+    // A stream that is just being accepted is ended, rather than reset.
+    while tasks.join_next().await.is_some() {}
 }

@@ -49,6 +49,6 @@ mod tagged;
 
 pub use tagged::{
     Body, CloseError, ConnectError, Endpoint, EndpointBuilder, GivenUp, Match, Message, OpenError,
-    Peer, Probed, ReceiveError, Receiving, Request, SendError, Sending, Statistics, Unwelcome,
-    WhyGivenUp, wait_any,
+    Peer, Probed, ReceiveError, Receiving, Request, SendError, Sending, Statistics, Unsent,
+    Unwelcome, WhyGivenUp, WhyGone, wait_any,
 };

@@ -129,6 +129,7 @@ pub use context::{deadline, trace_context};
 /// # }
 /// ```
 pub use doorbell_macros::service;
+pub use doorbell_verbs::{CloseError, GivenUp, OpenError, WhyGivenUp};
 pub use extensions::Extensions;
 pub use health::{Health, HealthClient, ServingStatus};
 pub use message::{Body, IntoStreamingRequest, Pieces, Request, Response, Streaming};

@@ -85,8 +85,7 @@ impl Floor for bytestream::Listener {
         Ok(self.endpoint().connect(name).await.map(drop)?)
     }
     async fn close(self) -> Done<()> {
-        // As those of TCP, byte streams end one by one, by `shutdown`.
-        Ok(())
+        Ok(self.endpoint().close().await?)
     }
 }
 

@@ -156,8 +156,9 @@ pub mod work;
 pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
 pub use dispatch::AsyncEvent;
 pub use error::{
-    CloseError, ConnectError, Failed, FailedWhy, GivenUp, ListenRefused, ListenerEnded, MapError,
-    OpenError, PostReceiveError, RegisterError, Unwelcome, WhyGivenUp,
+    CloseError, ConnectError, Credits, Failed, FailedWhy, GivenUp, ListenRefused, ListenerEnded,
+    MapError, OpenError, PostReceiveError, RegisterError, SendError, Unsent, Unwelcome, WhyGivenUp,
+    WhyGone,
 };
 pub use link::{ConnectionState, Ending, Private};
 pub use memory::{Lent, Mapped, Registered};
@@ -190,7 +191,6 @@ pub use doorbell_transports::{Address, Capabilities, ReachError, SharedMemory};
 #[doc(hidden)]
 pub mod floor {
     pub use crate::connect::{Awaits, Prober, StopListening, watch_over};
-    pub use crate::error::ending_text;
     pub use crate::memory::{FrozenRegion, PooledRegion, RegionPool};
     pub use crate::nic::PolledWait;
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};

@@ -44,7 +44,7 @@ impl Core {
         // An end is known here before the peer is told, and the process may be over right behind.
         self.engine.nic.settle();
         let peers = links.len().max(given_up.len());
-        if given_up.is_empty() { Ok(()) } else { Err(CloseError { peers, given_up }) }
+        CloseError::unless_all_is_done(peers, given_up, 0)
     }
 
     /// Waits until a peer has handled what was sent to it.

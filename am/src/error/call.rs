@@ -3,11 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use doorbell_verbs::Ending;
-use doorbell_verbs::floor::ending_text;
+use doorbell_verbs::{Credits, Ending, SendError, Unsent, WhyGone};
 use thiserror::Error;
 
-use super::send::{Credits, SendError, known_text, other_types_text};
 use super::undeliverable::Undeliverable;
 
 /// The call that an error is about. As text: "`add` of udp:127.0.0.1:4000#2a", with the index of
@@ -77,7 +75,7 @@ impl fmt::Display for WaitedFor {
 #[non_exhaustive]
 pub enum CallError {
     /// The request of the call was not sent.
-    #[error("calling {call}: the request was not sent: {}", told_without_peer(.why))]
+    #[error("calling {call}: the request was not sent: {}", .why.without_peer())]
     NotSent {
         /// The call that failed.
         call: Called,
@@ -142,20 +140,6 @@ pub enum CallError {
     },
 }
 
-/// Returns the text why a request was not sent, for an error that has named the peer already.
-fn told_without_peer(why: &SendError) -> String {
-    match why {
-        SendError::Gone { ending, .. } => {
-            format!("{}; the peer may be connected to again", ending_text(ending))
-        }
-        SendError::NoHandler { known, .. } => {
-            format!("the peer has no handler of that name: {}", known_text(known))
-        }
-        SendError::OtherTypes { here, there, .. } => other_types_text(here, there),
-        why => why.to_string(),
-    }
-}
-
 fn deadline_text(within: Duration, waited_for: &WaitedFor) -> String {
     match waited_for {
         WaitedFor::Credit(credits) => format!(
@@ -191,7 +175,9 @@ impl CallError {
     pub(crate) fn of_a_question(self, peer: Box<str>) -> SendError {
         match self {
             Self::NotSent { why, .. } => why,
-            Self::PeerGone { ending, .. } => SendError::Gone { peer, ending },
+            Self::PeerGone { ending, .. } => {
+                SendError::Gone { peer, what: Unsent::Message, why: WhyGone::Ended(ending) }
+            }
             why => SendError::NotListed { peer, why: why.to_string().into() },
         }
     }

@@ -14,7 +14,7 @@ use super::resting::Stage;
 use super::{Link, LocalEndpoint, SendSide, Sending};
 use crate::config::Flow;
 use crate::credits::{PendingTable, Usage};
-use crate::error::SendError;
+use crate::error::{SendError, Unsent, WhyGone};
 use crate::receives::Buffers;
 use crate::shared::Deferral;
 use crate::wire::{Admission, Hello, MOST_CREDITS, Meeting, NOWHERE, Size, Taken};
@@ -192,7 +192,8 @@ impl Link {
     #[cold]
     pub fn gone(&self, out: &SendSide) -> Option<SendError> {
         let ending = out.ending.as_deref().cloned()?;
-        Some(SendError::Gone { peer: self.peer_text(), ending })
+        let (what, why) = (Unsent::Message, WhyGone::Ended(ending));
+        Some(SendError::Gone { peer: self.peer_text(), what, why })
     }
 
     /// Fails if the link is over.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use doorbell_verbs::floor::HeldNic;
 
 use super::{Link, SendSide, To};
-use crate::error::SendError;
+use crate::error::{SendError, Unsent};
 use crate::shared::handles;
 use crate::wire::{Content, Header, Kind, MOST_WORDS};
 
@@ -28,9 +28,16 @@ impl Link {
         let beyond = if count > MOST_WORDS { 8 * (count - MOST_WORDS + 1) } else { 0 };
         let len = payload.len() + beyond;
         if len > 0 && len > self.longest() {
-            return Err(SendError::Payload { len, most: self.longest() });
+            return Err(self.too_long(len, self.longest()));
         }
         Ok(())
+    }
+
+    /// Returns the error of content of `len` bytes, which is longer than the `most` that may be
+    /// sent.
+    #[cold]
+    pub fn too_long(&self, len: usize, most: usize) -> SendError {
+        SendError::TooLong { peer: self.peer_text(), what: Unsent::Message, len, most }
     }
 
     /// Sends a request if there is a credit. Returns whether there was one.

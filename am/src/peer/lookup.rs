@@ -67,7 +67,10 @@ fn missing<K: Kind>(kind: K, link: &Link) -> CallError {
     let call = Called::new(peer.clone(), None, name);
     let missing = link.names().map_or(Missing::Unknown(Vec::new()), |names| names.missing(name));
     let why = match missing {
-        Missing::Unknown(known) => SendError::NoHandler { peer, name, known: known.into() },
+        Missing::Unknown(known) => {
+            let known = Some(known.into());
+            SendError::NoHandler { peer, name, known }
+        }
         Missing::OtherTypes(there) => {
             let (here, there) = (K::types().into(), there.into());
             SendError::OtherTypes { peer, name, here, there }

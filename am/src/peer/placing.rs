@@ -46,7 +46,7 @@ impl Peer {
         const MOST: u64 = 1 << 31;
         let (data, link) = (data.into(), &self.link);
         if data.len() > MOST {
-            return Err(SendError::Payload { len: data.len() as usize, most: MOST as usize });
+            return Err(link.too_long(data.len() as usize, MOST as usize));
         }
         if let Some(right) = link.placing_by_messages() {
             link.locate(&link.send_side(), offset, data.len())?;

@@ -7,10 +7,12 @@ use std::task::Waker;
 
 use doorbell_verbs::floor::{Awaits, CompletionGauge, HeldNic, Look, Precedence, Prober, locked};
 use doorbell_verbs::{
-    AsyncEvent, Connection, ConnectionState, Domain, Nic, QueuesConfig, Rights, SendQueue,
+    AsyncEvent, CloseError, Connection, ConnectionState, Domain, Nic, QueuesConfig, Rights,
+    SendQueue,
 };
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::poller::Poller;
@@ -41,6 +43,11 @@ pub(crate) struct Hub {
     driver: Mutex<Option<Waker>>,
     /// Whether the runtime of the hub's tasks has ended, and all streams with it.
     runtime_ended: AtomicBool,
+    /// Whether the program closes the endpoint. Listeners watch this.
+    closing: watch::Sender<bool>,
+    /// The outcome of closing the endpoint, once that is done. Whoever closes the endpoint holds
+    /// the lock.
+    pub closed: tokio::sync::Mutex<Option<Result<(), CloseError>>>,
 }
 
 /// Keeps a hub running. Handles to the endpoint, listeners and streams share the owner; when the
@@ -98,6 +105,8 @@ impl Owner {
             prober: Prober::default(),
             driver: Mutex::default(),
             runtime_ended: AtomicBool::new(false),
+            closing: watch::Sender::new(false),
+            closed: tokio::sync::Mutex::default(),
         });
         let driven = hub.clone();
         let drive = hub.shared.runtime.spawn(async move {
@@ -240,6 +249,27 @@ impl Hub {
             true => Err(Over::RuntimeEnded.error(peer, false)),
             false => Ok(()),
         }
+    }
+
+    /// Ends all listeners, and refuses further streams. A link that is opened at the same time is
+    /// found among the [links](Self::links) after this, or its opener finds the endpoint closing.
+    pub fn accept_no_more(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Returns whether the endpoint is being closed, or is closed.
+    pub fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    /// Returns what a listener watches: true when the endpoint is being closed.
+    pub fn watch_closing(&self) -> watch::Receiver<bool> {
+        self.closing.subscribe()
+    }
+
+    /// Waits until no listener watches for the closing of the endpoint any more.
+    pub async fn accepts_nothing(&self) {
+        self.closing.closed().await;
     }
 
     /// Returns the links of all streams.

@@ -42,6 +42,11 @@ impl Common {
         let _ = self.peer.set(name);
     }
 
+    /// Returns whether the connection has been established.
+    pub fn is_open(&self) -> bool {
+        self.peer.get().is_some()
+    }
+
     /// Returns the peer's name.
     pub fn peer(&self) -> &str {
         self.peer.get().map_or("a peer that is just being connected", String::as_str)

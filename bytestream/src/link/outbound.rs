@@ -68,15 +68,30 @@ impl Outbound {
         writer.get_or_insert_with(|| waker.clone()).clone_from(waker);
     }
 
+    /// Has `waker` woken when [`finished`](Self::finished) may have an outcome. This is for the
+    /// task that closes the endpoint, beside a writer of the program.
+    pub fn wait_for_end(&self, waker: &Waker) {
+        let closer = &mut locked(&self.state).closer;
+        closer.get_or_insert_with(|| waker.clone()).clone_from(waker);
+    }
+
+    /// Returns whether the peer's NIC has acknowledged all bytes, whether or not it has the end of
+    /// the stream. Nothing may be under way.
+    pub fn has_delivered_all(&self) -> bool {
+        let state = locked(&self.state);
+        state.under_way == 0 && state.has_sent_all()
+    }
+
     /// Makes a change that a writer may wait for. Returns what `change` returns, and whether a
     /// writer was woken.
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> (R, bool) {
         let mut state = locked(&self.state);
         let result = change(&mut state);
         let writer = state.woken();
+        let closer = if state.is_settled() { state.closer.take() } else { None };
         self.changes.fetch_add(1, Ordering::Release);
         drop(state);
-        (result, wake(writer))
+        (result, wake(writer) | wake(closer))
     }
 
     /// Notes that the peer's program has read so many bytes, and so has room for as many more.

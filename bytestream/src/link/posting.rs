@@ -58,6 +58,8 @@ pub(super) struct State {
     pub finish: Finish,
     pub over: Option<Over>,
     pub writer: Option<Waker>,
+    /// The waker of the task that closes the endpoint.
+    pub closer: Option<Waker>,
     /// For how many bytes the writer waits to have room; 0 if it does not wait.
     pub wants: usize,
 }
@@ -90,11 +92,16 @@ impl State {
 
     /// Takes the waker of the writer if the writer has something to do.
     pub fn woken(&mut self) -> Option<Waker> {
-        let settled = self.over.is_some() || self.finish == Finish::Arrived;
-        if settled || (self.wants > 0 && self.room() >= self.wants) {
+        if self.is_settled() || (self.wants > 0 && self.room() >= self.wants) {
             return self.writer.take();
         }
         None
+    }
+
+    /// Returns whether nothing more is sent: the connection is over, or the peer has the end of the
+    /// stream.
+    pub fn is_settled(&self) -> bool {
+        self.over.is_some() || self.finish == Finish::Arrived
     }
 
     /// Returns the error of a write, if nothing can be written any more.

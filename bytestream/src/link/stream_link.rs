@@ -48,6 +48,11 @@ impl Link {
         }
     }
 
+    /// Returns whether the link was opened, so that it carries a stream.
+    pub fn is_open(&self) -> bool {
+        self.common.is_open()
+    }
+
     /// Takes in a message from the peer. Returns whether a task was woken.
     pub fn received(self: &Arc<Self>, buffer: Buf, attached: Attachment) -> bool {
         let taken = match attached {

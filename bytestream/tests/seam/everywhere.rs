@@ -70,6 +70,7 @@ everywhere! {
     flow::a_short_round_trip_is_one_message_each_way
     closing::a_stream_that_is_dropped_still_sends_what_was_written
     closing::a_peer_that_has_dropped_its_stream_is_an_end_to_readers_and_a_broken_pipe_to_writers
+    closing::an_endpoint_that_is_closed_has_sent_all_that_was_written_and_opens_no_stream
     closing::nothing_is_left_of_streams_that_are_dropped
     played::two_ends_that_do_all_kinds_of_things_read_what_was_written
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use doorbell_bytestream::{Config, Endpoint};
+use doorbell_bytestream::{Config, Endpoint, WhyGivenUp};
 use doorbell_core::encap::Version;
 use doorbell_kit::effort;
 use doorbell_simulation::{Ether, Faults, LinkConfig, passes, passing};
-use doorbell_verbs::{Config as NicConfig, Nic};
+use doorbell_verbs::{Config as NicConfig, Ending, Nic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::common::{Runs, bytes, connected, endpoints, inline, run};
@@ -67,6 +67,37 @@ fn streams_are_whole_whatever_a_cable_loses_repeats_damages_and_reorders() {
         ..Faults::NONE
     };
     faulty(faults, false);
+}
+
+#[test]
+fn a_peer_that_is_cut_off_is_named_to_all_who_close_the_endpoint_and_one_that_has_all_is_not() {
+    run(Runs::CurrentThread, || async {
+        let link =
+            LinkConfig { mtu: 4200, latency: Duration::from_micros(20), ..LinkConfig::default() };
+        let (ether, cable, stations) = Ether::cabled(9, link, Version::V2Ipv6, false);
+        let nics = [0, 1].map(|end| {
+            let config = NicConfig { seed: Some(end), spin: Duration::ZERO, ..inline() };
+            let station = ether.station(stations[end as usize]).expect("descriptors");
+            Nic::builder().config(config).on(station).expect("a NIC")
+        });
+        let ends = endpoints(&nics, &Config::default()).await;
+        let whole = passing(&ether, async {
+            let (mut all, _far_all) = connected(&ends).await;
+            let (mut lost, _far_lost) = connected(&ends).await;
+            all.write_all(&bytes(0, 0, 1000)).await.expect("there is room");
+            all.shutdown().await.expect("the peer is there");
+            ether.with(|network| network.cut(cable));
+            lost.write_all(&bytes(0, 0, 1000)).await.expect("there is room");
+            let both = tokio::join!(ends[0].close(), ends[0].close());
+            (both, lost.peer_name().to_owned())
+        });
+        let ((first, second), name) = whole.await;
+        assert_eq!(first, second);
+        let why = first.expect_err("not all arrives");
+        assert_eq!((why.peers, why.given_up.len()), (2, 1), "{why}");
+        assert_eq!(why.given_up[0].peer, name);
+        assert!(matches!(why.given_up[0].why, WhyGivenUp::Gone(Ending::Broken(_))), "{why}");
+    });
 }
 
 /// Time passes only while both ends wait, so short writes that one makes meanwhile are gathered.

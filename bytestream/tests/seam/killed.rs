@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use doorbell_bytestream::{Config, Endpoint, Stream};
+use doorbell_bytestream::{Config, Endpoint, GivenUp, Stream, WhyGivenUp};
 use doorbell_kit::child::{self, Child};
 use doorbell_verbs::{Config as NicConfig, KeepAlive, Nic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -110,6 +110,27 @@ fn a_stream_to_a_peer_that_is_stopped_is_closed_when_its_time_to_linger_is_over(
         while nic.statistics().objects != before {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    });
+}
+
+#[test]
+fn a_peer_that_is_stopped_is_named_by_the_error_of_closing_when_the_time_to_linger_is_over() {
+    let test = "killed::a_peer_that_is_stopped_is_named_by_the_error_of_closing_when_the_time_to_linger_is_over";
+    if let Some(device) = child::part() {
+        return serves(device);
+    }
+    run(Runs::MultiThread, move || async move {
+        let [here, there] = names(Over::Udp);
+        let linger = Duration::from_millis(100);
+        let near = Endpoint::builder().linger(linger).open(&here).await.expect("any port will do");
+        let mut child = Child::start(test, &there, None);
+        let name = child.hear();
+        let mut stream = near.connect(&name).await.expect("it listens");
+        child.stop();
+        stream.write_all(b"into the void").await.expect("there is room");
+        let why = near.close().await.expect_err("the peer takes nothing");
+        let late = GivenUp { peer: name, why: WhyGivenUp::Late(linger) };
+        assert_eq!((why.peers, &why.given_up[..]), (1, &[late][..]), "{why}");
     });
 }
 

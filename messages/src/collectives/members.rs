@@ -144,7 +144,7 @@ impl Links for Members {
         let others = self.others.clone();
         async move {
             let sent = sending?.await;
-            if let Err(SendError::PeerGone { .. }) = sent {
+            if let Err(SendError::Gone { .. }) = sent {
                 others.hears_of_end(to).await?;
             }
             Ok(sent?)

@@ -38,9 +38,11 @@ mod statistics;
 mod wire;
 
 pub use endpoint::{Endpoint, EndpointBuilder, Match, Message, Peer, Receiving, Sending};
-pub use error::{PeerLost, ReceiveError, SendError};
+pub use error::{
+    CloseError, ConnectError, GivenUp, NameError, OpenError, ReceiveError, SendError, Unsent,
+    WhyGivenUp, WhyGone,
+};
 
-pub use doorbell_verbs::{ConnectError, OpenError};
-pub use doorbell_verbs::{Name, NameError};
+pub use doorbell_verbs::Name;
 pub use policy::{Emp, Offload, Policy, Rmpp};
 pub use statistics::Statistics;

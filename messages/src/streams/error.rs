@@ -1,68 +1,8 @@
 //! Errors of sending and receiving.
 
-/// Why a message was not sent to its end.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// The connection to the peer has ended.
-    #[error("sending `{stream}` to {peer}: the connection has ended")]
-    PeerGone {
-        /// The name of the peer.
-        peer: String,
-        /// The name of the stream.
-        stream: &'static str,
-    },
-    /// The peer has no handler for the stream.
-    #[error(
-        "sending `{stream}` to {peer}: it has no handler for that stream (`EndpointBuilder::handler`)"
-    )]
-    NoHandler {
-        /// The name of the peer.
-        peer: String,
-        /// The name of the stream.
-        stream: &'static str,
-    },
-    /// The peer's handler has returned without an error, and has not received all of the message.
-    #[error(
-        "sending `{stream}` to {peer}: its handler has returned before the end of the message, \
-         whose rest was discarded"
-    )]
-    HandlerReturned {
-        /// The name of the peer.
-        peer: String,
-        /// The name of the stream.
-        stream: &'static str,
-    },
-    /// The peer's handler has failed. The rest of the message was discarded.
-    #[error("sending `{stream}` to {peer}: its handler has failed: {text}")]
-    HandlerFailed {
-        /// The name of the peer.
-        peer: String,
-        /// The name of the stream.
-        stream: &'static str,
-        /// The text of the handler's error, perhaps shortened.
-        text: String,
-    },
-    /// The peer's handler has panicked. The rest of the message was discarded.
-    #[error("sending `{stream}` to {peer}: its handler has panicked")]
-    HandlerPanicked {
-        /// The name of the peer.
-        peer: String,
-        /// The name of the stream.
-        stream: &'static str,
-    },
-    /// The peer has refused packets of the message, which break the rules.
-    #[error(
-        "sending `{stream}` to {peer}: it has refused packets as beyond the window, or out of \
-         order: both sides need the same version, and a policy that keeps messages in order"
-    )]
-    Refused {
-        /// The name of the peer.
-        peer: String,
-        /// The name of the stream.
-        stream: &'static str,
-    },
-}
+pub use doorbell_verbs::{
+    CloseError, ConnectError, GivenUp, OpenError, SendError, Unsent, WhyGivenUp, WhyGone,
+};
 
 /// Why a handler receives no more of a message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

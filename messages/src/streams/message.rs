@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::error::SendError;
+use super::error::{SendError, Unsent, WhyGone};
 use super::id::StreamId;
 use super::link::{Begun, Link};
 use super::sending::Stopped;
@@ -188,13 +188,21 @@ impl Message {
 }
 
 /// Returns the error of a message that the peer does not take.
+#[cold]
 pub(super) fn send_error(link: &Link, stream: StreamId, why: Stopped) -> SendError {
-    let (peer, stream) = (link.peer().to_string(), stream.name());
+    let (peer, stream) = (link.peer().to_string().into(), stream.name());
     match why {
-        Stopped::Gone => SendError::PeerGone { peer, stream },
-        Stopped::Failed(Reason::NoHandler, _) => SendError::NoHandler { peer, stream },
+        Stopped::Gone => {
+            let why = link.peer().ending().map_or(WhyGone::NotConnected, WhyGone::Ended);
+            SendError::Gone { peer, what: Unsent::Stream(stream), why }
+        }
+        Stopped::Failed(Reason::NoHandler, _) => {
+            SendError::NoHandler { peer, name: stream, known: None }
+        }
         Stopped::Failed(Reason::Returned, _) => SendError::HandlerReturned { peer, stream },
-        Stopped::Failed(Reason::Error, text) => SendError::HandlerFailed { peer, stream, text },
+        Stopped::Failed(Reason::Error, text) => {
+            SendError::HandlerFailed { peer, stream, text: text.into() }
+        }
         Stopped::Failed(Reason::Panicked, _) => SendError::HandlerPanicked { peer, stream },
         Stopped::Failed(Reason::Violation, _) => SendError::Refused { peer, stream },
     }

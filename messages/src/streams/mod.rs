@@ -94,9 +94,10 @@ mod wire;
 
 pub use builder::EndpointBuilder;
 pub use endpoint::{Endpoint, Statistics};
-pub use error::{HandlerError, ReceiveError, SendError};
-
-pub use doorbell_verbs::{CloseError, ConnectError, OpenError};
+pub use error::{
+    CloseError, ConnectError, GivenUp, HandlerError, OpenError, ReceiveError, SendError, Unsent,
+    WhyGivenUp, WhyGone,
+};
 pub use id::StreamId;
 pub use incoming::Incoming;
 pub use message::Message;

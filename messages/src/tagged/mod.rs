@@ -26,5 +26,6 @@ pub use endpoint::{
     Statistics, wait_any,
 };
 pub use error::{
-    CloseError, ConnectError, GivenUp, OpenError, ReceiveError, SendError, Unwelcome, WhyGivenUp,
+    CloseError, ConnectError, GivenUp, OpenError, ReceiveError, SendError, Unsent, Unwelcome,
+    WhyGivenUp, WhyGone,
 };

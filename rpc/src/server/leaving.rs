@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorbell_am as am;
-use doorbell_verbs::{Cause, Ending, Silence};
+use doorbell_verbs::{Cause, CloseError, Ending, GivenUp, Silence, WhyGivenUp};
 use futures_util::future::join_all;
 
 use super::state::Core;
@@ -15,9 +15,6 @@ use crate::wire::LEAVE;
 /// How long a server that shuts down waits for its clients to take its last word and their last
 /// answers, and for handlers that it has stopped to end.
 const SETTLES: Duration = Duration::from_secs(10);
-
-/// The most clients that an error of a shutdown names.
-const MOST_NAMED: usize = 4;
 
 /// The status of callers whose calls a shutdown has stopped.
 #[cold]
@@ -31,17 +28,22 @@ pub fn cut_off() -> Status {
 /// How long a server that shuts down waits for a client to say that it sends no more calls.
 const LEAVES: Duration = Duration::from_secs(5);
 
-/// Waits until a client has taken all answers that were sent to it, for a bounded time. Returns
-/// whether it has, or has gone and wants none of them.
-async fn takes_all(client: &am::Peer) -> bool {
+/// Waits until a client has taken all answers that were sent to it, for a bounded time. Returns why
+/// it may not have. A client that has gone wants none of them.
+async fn takes_all(client: &am::Peer) -> Result<(), WhyGivenUp> {
     let in_time = tokio::time::timeout(SETTLES, client.settled()).await.is_ok();
-    // A client that merely falls silent may want them still.
-    let silent = |limit| matches!(limit, Silence::Busy | Silence::Idle);
-    let lost = match client.ending() {
-        Some(Ending::Broken(Cause::PeerSilent { limit, .. })) => silent(limit),
-        _ => false,
-    };
-    in_time && !lost
+    match client.ending() {
+        // A client that merely falls silent may want them still.
+        Some(ending) if is_silent(&ending) => Err(WhyGivenUp::Gone(ending)),
+        _ if in_time => Ok(()),
+        _ => Err(WhyGivenUp::Late(SETTLES)),
+    }
+}
+
+/// Whether a connection has ended because the peer has fallen silent.
+fn is_silent(ending: &Ending) -> bool {
+    let Ending::Broken(Cause::PeerSilent { limit, .. }) = ending else { return false };
+    matches!(limit, Silence::Busy | Silence::Idle)
 }
 
 impl Core {
@@ -57,7 +59,7 @@ impl Core {
     ///
     /// # Errors
     /// When calls had to be stopped, or a client has not taken its answers in time.
-    pub async fn close(&self, limit: Option<Duration>) -> Result<(), Status> {
+    pub async fn close(&self, limit: Option<Duration>) -> Result<(), CloseError> {
         self.tell_clients();
         let stopped = match limit {
             None => {
@@ -66,16 +68,8 @@ impl Core {
             }
             Some(limit) => self.answered_within(limit).await,
         };
-        let left = self.who_has_not_taken_all().await;
-        let why = match (stopped, limit) {
-            (1.., Some(limit)) => format!("{stopped} calls were not done within {limit:?}"),
-            _ => String::new(),
-        };
-        let why = [why, left].into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>();
-        if why.is_empty() {
-            return Ok(());
-        }
-        Err(Status::unavailable(format!("the server has ended, and {}", why.join("; and "))))
+        let (clients, given_up) = self.who_has_not_taken_all().await;
+        CloseError::unless_all_is_done(clients, given_up, stopped)
     }
 
     /// Has further calls and further clients refused, and sends `LEAVE` to all clients. A client
@@ -100,7 +94,7 @@ impl Core {
 
     /// Waits until all calls are answered. When `limit` is over, stops those that are not. Returns
     /// how many calls that were.
-    async fn answered_within(&self, limit: Duration) -> u64 {
+    async fn answered_within(&self, limit: Duration) -> usize {
         if tokio::time::timeout(limit, self.all_answered()).await.is_ok() {
             return 0;
         }
@@ -123,8 +117,8 @@ impl Core {
         }
     }
 
-    /// Waits for a bounded time until a client sends no more calls. A call that was still on its way
-    /// when the connection ends would be lost, and its caller not know whether it has run.
+    /// Waits for a bounded time until a client sends no more calls. A call that was still on its
+    /// way when the connection ends would be lost, and its caller not know whether it has run.
     async fn has_left(&self, session: u64) {
         let left = self.sessions().left(session);
         if let Some(left) = left {
@@ -133,24 +127,17 @@ impl Core {
         }
     }
 
-    /// Waits for a bounded time until all clients have taken their answers. Returns a text that
-    /// names those who have not, which is empty if there are none.
-    async fn who_has_not_taken_all(&self) -> String {
+    /// Waits for a bounded time until all clients have taken their answers. Returns how many
+    /// clients there are, and those that have not.
+    async fn who_has_not_taken_all(&self) -> (usize, Vec<GivenUp>) {
         let clients = self.sessions().connected();
         join_all(clients.iter().map(|(session, _)| self.has_left(*session))).await;
         let taken = join_all(clients.iter().map(|(_, client)| takes_all(client))).await;
-        let left = clients.iter().zip(taken).filter(|(_, taken)| !taken);
-        let left: Vec<_> = left.map(|((_, client), _)| client.to_string()).collect();
-        if left.is_empty() {
-            return String::new();
-        }
-        let named = left[..left.len().min(MOST_NAMED)].join(", ");
-        let more = if left.len() > MOST_NAMED { ", …" } else { "" };
-        format!(
-            "{} of {} clients have not taken their last answers: {named}{more}. They are silent, or \
-             their programs have taken no message for {SETTLES:?}",
-            left.len(),
-            clients.len()
-        )
+        let clients = clients.iter().map(|(_, client)| client.to_string());
+        let given_up = clients.zip(&taken).filter_map(|(peer, taken)| {
+            let why = taken.as_ref().err()?.clone();
+            Some(GivenUp { peer, why })
+        });
+        (taken.len(), given_up.collect())
     }
 }

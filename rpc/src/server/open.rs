@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell_am::{Endpoint, Event, Name, OpenError, Peer};
-use doorbell_verbs::{Nic, ServiceId};
+use doorbell_verbs::{CloseError, Nic, ServiceId};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::AbortHandle;
@@ -14,7 +14,6 @@ use tokio::time::Instant;
 use super::crowd::Crowd;
 use super::state::{Core, Gone, client_gone};
 use crate::health::Health;
-use crate::status::Status;
 use crate::usage::Usage;
 
 /// A server that takes calls. Clones are handles to the same server.
@@ -97,22 +96,21 @@ impl Server {
 
     /// Ends the server gracefully, and loses nothing. All clients are told, so that their channels
     /// send no more calls here. Calls that come nevertheless are refused with
-    /// [`Unavailable`](crate::Code::Unavailable), and their callers know that they
-    /// [have not run](Status::has_not_run). Running handlers are waited for, and their answers
-    /// sent. When this returns without an error, each client has all its answers, with the streams
-    /// and long bodies that belong to them, or has gone, and all connections have ended. So the
-    /// process may end as well. A handler that never ends holds up the shutdown:
+    /// [`Unavailable`](crate::Code::Unavailable), and their callers know that they [have not
+    /// run](crate::Status::has_not_run). Running handlers are waited for, and their answers sent.
+    /// When this returns without an error, each client has all its answers, with the streams and
+    /// long bodies that belong to them, or has gone, and all connections have ended. So the process
+    /// may end as well. A handler that never ends holds up the shutdown:
     /// [`close_within`](Self::close_within) has a time limit.
     ///
     /// First of all, the server's [health](crate::ServerBuilder::health) is set to
     /// [`NotServing`](crate::ServingStatus::NotServing), and clients that watch it are told.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::Code::Unavailable), with the names of the clients, when some have not
-    /// taken their last answers: ten seconds after these were sent, or when the client has been
-    /// silent for as long as the NIC's [`KeepAlive`](doorbell_verbs::KeepAlive) allows. The server
-    /// has ended all the same.
-    pub async fn close(&self) -> Result<(), Status> {
+    /// When clients have not taken their last answers, ten seconds after these were sent, or when a
+    /// client has been silent for as long as the NIC's [`KeepAlive`](doorbell_verbs::KeepAlive)
+    /// allows. The error names the clients. The server has ended all the same.
+    pub async fn close(&self) -> Result<(), CloseError> {
         self.end(None).await
     }
 
@@ -125,13 +123,13 @@ impl Server {
     /// more, and its caller then learns that the connection has ended.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::Code::Unavailable), with the number of calls, when calls had to be
-    /// stopped; and the errors of [`close`](Self::close). The server has ended all the same.
-    pub async fn close_within(&self, limit: Duration) -> Result<(), Status> {
+    /// When calls had to be [stopped](CloseError::stopped), and as [`close`](Self::close). The
+    /// server has ended all the same.
+    pub async fn close_within(&self, limit: Duration) -> Result<(), CloseError> {
         self.end(Some(limit)).await
     }
 
-    async fn end(&self, limit: Option<Duration>) -> Result<(), Status> {
+    async fn end(&self, limit: Option<Duration>) -> Result<(), CloseError> {
         self.0.health.iter().for_each(Health::shut_down);
         self.0.endpoint.accept_no_more();
         let closed = self.0.core.close(limit).await;
@@ -202,8 +200,8 @@ async fn sweeps(core: Arc<Core>) {
     }
 }
 
-/// Returns how many clients may be connected to a server whose NIC has so many queue pairs. Some are
-/// left for those that come meanwhile, for connections whose numbers rest, and for long bodies.
+/// Returns how many clients may be connected to a server whose NIC has so many queue pairs. Some
+/// are left for those that come meanwhile, for connections whose numbers rest, and for long bodies.
 fn most_clients(queue_pairs: usize, core: &Core) -> usize {
     let left = (queue_pairs / 8).max(queue_pairs.min(16));
     core.limits.sessions.min(queue_pairs - left).max(1)

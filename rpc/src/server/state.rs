@@ -60,8 +60,8 @@ impl Counts {
     }
 
     /// The number of calls that are not answered.
-    pub fn unanswered(&self) -> u64 {
-        self.0.load(Ordering::SeqCst) / Self::CALL
+    pub fn unanswered(&self) -> usize {
+        (self.0.load(Ordering::SeqCst) / Self::CALL) as usize
     }
 
     /// Counts a call and its handler in. Returns how many handlers ran before.

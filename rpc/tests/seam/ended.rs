@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use doorbell_kit::child::{self, Child};
 use doorbell_rpc::{
-    Channel, Client, Code, Method, Raw, Response, Router, Server, Status, Streaming,
+    Channel, Client, Method, Raw, Response, Router, Server, Status, Streaming, WhyGivenUp,
 };
-use doorbell_verbs::{Config, KeepAlive};
+use doorbell_verbs::{Config, Ending, KeepAlive};
 use futures_util::stream;
 use tokio::sync::Semaphore;
 
@@ -159,8 +159,8 @@ fn a_shutdown_names_the_clients_that_have_not_taken_their_answers() {
         begun.acquire().await.expect("it is never closed").forget();
         child.stop();
         answers.add_permits(1);
-        let status = server.close().await.expect_err("the client is stopped");
-        assert_eq!(status.code(), Code::Unavailable);
-        assert!(status.message().contains("1 of 1 clients have not taken"), "{status}");
+        let why = server.close().await.expect_err("the client is stopped");
+        assert_eq!((why.peers, why.given_up.len(), why.stopped), (1, 1, 0), "{why}");
+        assert!(matches!(why.given_up[0].why, WhyGivenUp::Gone(Ending::Broken(_))), "{why}");
     });
 }

@@ -5,24 +5,49 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::gone::ending_text;
 use crate::link::{Ending, Private};
 
 /// The most peers that the text of the error names.
 const NAMED: usize = 4;
 
-/// The error of an endpoint that is closed, and not all of whose peers have taken what was sent to
-/// them.
+/// The error of an endpoint that is closed, on any floor, or of a server, and not all of whose
+/// peers have taken what was sent to them.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error(
-    "closing the endpoint: what was sent last to {} of {peers} peers may be lost: {}",
-    .given_up.len(),
-    Named(.given_up)
-)]
+#[error("closing the endpoint: {}", found(*.peers, .given_up, *.stopped))]
 pub struct CloseError {
     /// The number of peers that the endpoint was connected to.
     pub peers: usize,
     /// The peers that may not have taken everything.
     pub given_up: Vec<GivenUp>,
+    /// The number of calls whose handlers were stopped, since the time was over that they had to
+    /// end. Zero on all floors but RPC.
+    pub stopped: usize,
+}
+
+impl CloseError {
+    /// Returns the outcome of closing an endpoint. For layers of this workspace.
+    #[doc(hidden)]
+    pub fn unless_all_is_done(
+        peers: usize,
+        given_up: Vec<GivenUp>,
+        stopped: usize,
+    ) -> Result<(), Self> {
+        match given_up.is_empty() && stopped == 0 {
+            true => Ok(()),
+            false => Err(Self { peers, given_up, stopped }),
+        }
+    }
+}
+
+/// Returns the text of what was not done when an endpoint was closed.
+fn found(peers: usize, given_up: &[GivenUp], stopped: usize) -> String {
+    let calls = if stopped == 1 { "1 call was" } else { &format!("{stopped} calls were") };
+    let calls = (stopped > 0).then(|| format!("{calls} not done in time, and stopped"));
+    let (lost, named) = (given_up.len(), Named(given_up));
+    let lost = (lost > 0)
+        .then(|| format!("what was sent last to {lost} of {peers} peers may be lost: {named}"));
+    calls.into_iter().chain(lost).collect::<Vec<_>>().join("; and ")
 }
 
 /// A peer that may not have taken what was sent to it last.
@@ -41,8 +66,12 @@ pub enum WhyGivenUp {
     /// The connection ended first.
     #[error("{}", ending_text(.0))]
     Gone(Ending),
-    /// The peer had not handled everything when the endpoint's patience was over.
-    #[error("it has not handled everything within {0:?}, the endpoint's `patience`")]
+    /// The peer had not taken everything when the time was over that the endpoint waits when it is
+    /// closed: the `patience` of endpoints, the `linger` of byte streams, and ten seconds of an RPC
+    /// server, behind its last answer.
+    #[error(
+        "it has not taken everything within {0:?}, the time for which a closing endpoint waits"
+    )]
     Late(Duration),
     /// The runtime that serves the endpoint ended first.
     #[error("the runtime has ended in which the endpoint was opened")]
@@ -61,19 +90,6 @@ impl WhyGivenUp {
 impl fmt::Display for GivenUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.peer, self.why)
-    }
-}
-
-/// Returns the text how a connection has ended. If this side has ended it, the text names what the
-/// program did. For layers of this workspace.
-#[doc(hidden)]
-pub fn ending_text(ending: &Ending) -> String {
-    match ending {
-        Ending::Left { .. } => {
-            "this side ended the connection: its `Endpoint` was dropped, or has unmapped the peer"
-                .to_owned()
-        }
-        ending => ending.to_string(),
     }
 }
 

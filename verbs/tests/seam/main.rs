@@ -35,6 +35,7 @@ mod serialised;
 mod spans;
 mod threads;
 mod types;
+mod unsent;
 mod virtual_time;
 mod watched;
 

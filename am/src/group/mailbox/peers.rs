@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorbell_verbs::floor::locked;
 
 use super::Mailbox;
-use crate::error::SendError;
+use crate::error::{SendError, WhyGone};
 use crate::peer::Peer;
 
 impl Mailbox {
@@ -57,7 +57,7 @@ impl Mailbox {
     #[cold]
     pub fn not_sent(&self, whole: u32, why: &SendError) {
         let why = match why {
-            SendError::Gone { ending, .. } => ending.to_string(),
+            SendError::Gone { why: WhyGone::Ended(ending), .. } => ending.to_string(),
             why => why.to_string(),
         };
         self.is_gone(whole, why.into());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorbell_am::{
     CallError, ConnectError, Credits, Name, NameError, OpenError, SendError, Tag, Undeliverable,
-    Unwelcome,
+    Unsent, Unwelcome, WhyGone,
 };
 use doorbell_kit::chain;
 use doorbell_verbs::{Ending, ListenRefused, Private, RegisterError, ResourceError};
@@ -21,9 +21,9 @@ fn of_sending() -> Vec<SendError> {
     let ending = || Ending::PeerLeft { private: Private::default() };
     vec![
         SendError::NotMapped(7),
-        SendError::Gone { peer: PEER.into(), ending: ending() },
+        SendError::Gone { peer: PEER.into(), what: Unsent::Message, why: WhyGone::Ended(ending()) },
         SendError::InHandler,
-        SendError::Payload { len: 5000, most: 4096 },
+        SendError::TooLong { peer: PEER.into(), what: Unsent::Message, len: 5000, most: 4096 },
         SendError::Words(17),
         SendError::Segment { peer: PEER.into(), offset: 0, len: 1, room: 0 },
         SendError::Segment { peer: PEER.into(), offset: 60, len: 8, room: 64 },

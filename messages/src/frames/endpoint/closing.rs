@@ -11,38 +11,36 @@ use tokio::time::timeout;
 use super::shared::Shared;
 
 /// Waits until peers have confirmed all that was sent, but no longer than the endpoint's patience;
-/// closes the endpoint; and returns which peers have not.
+/// closes the endpoint; and returns which peers have not. Of several tasks, the first does that,
+/// and the others wait for its outcome.
 pub async fn close(shared: &Shared) -> Result<(), CloseError> {
+    let mut outcome = shared.closed.lock().await;
+    if outcome.is_none() {
+        *outcome = Some(confirmed(shared).await);
+        shared.is_closing.store(true, Ordering::SeqCst);
+    }
+    // The driver stays a little, for a peer that asks for an acknowledgement again.
+    let _ = timeout(CLOSES, until(shared, |shared| shared.lock().is_closed)).await;
+    outcome.clone().unwrap_or(Ok(()))
+}
+
+/// Waits until peers have confirmed all that was sent, but no longer than the endpoint's patience.
+/// Returns which have not.
+async fn confirmed(shared: &Shared) -> Result<(), CloseError> {
     let patience = {
         let mut state = shared.lock();
         state.losses.get_or_insert_default();
         state.settings.timing.patience
     };
-    let _noted = Noted(shared);
     let in_time = timeout(patience, until(shared, |shared| shared.lock().is_confirmed())).await;
-    let (peers, given_up) = {
-        let mut state = shared.lock();
-        let late = state.unconfirmed();
-        let mut losses: BTreeMap<String, WhyGivenUp> = state.losses.take().unwrap_or_default();
-        if in_time.is_err() {
-            losses.extend(late.into_iter().map(|peer| (peer, WhyGivenUp::Late(patience))));
-        }
-        let given_up = losses.into_iter().map(|(peer, why)| GivenUp { peer, why });
-        (state.peers(), given_up.collect::<Vec<_>>())
-    };
-    shared.is_closing.store(true, Ordering::SeqCst);
-    // The driver stays a little, for a peer that asks for an acknowledgement again.
-    let _ = timeout(CLOSES, until(shared, |shared| shared.lock().is_closed)).await;
-    if given_up.is_empty() { Ok(()) } else { Err(CloseError { peers, given_up }) }
-}
-
-/// The noting of losses, which ends with the closing, also if its future is dropped.
-struct Noted<'s>(&'s Shared);
-
-impl Drop for Noted<'_> {
-    fn drop(&mut self) {
-        self.0.lock().losses = None;
+    let state = shared.lock();
+    let late = state.unconfirmed();
+    let mut losses: BTreeMap<String, WhyGivenUp> = state.losses.clone().unwrap_or_default();
+    if in_time.is_err() {
+        losses.extend(late.into_iter().map(|peer| (peer, WhyGivenUp::Late(patience))));
     }
+    let given_up = losses.into_iter().map(|(peer, why)| GivenUp { peer, why });
+    CloseError::unless_all_is_done(state.peers(), given_up.collect(), 0)
 }
 
 /// How long the driver may take to close the endpoint. If its runtime has ended, it never does.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorbell_verbs::{Destination, Ending, Private, WhyGivenUp};
+use doorbell_verbs::{Destination, Ending, Name, Private};
 
 use super::handle::SendSlot;
 use super::lane::Lane;
@@ -12,7 +12,7 @@ use super::posted::Posted;
 use super::receive::Letter;
 use super::wire::Wire;
 use crate::frames::engine::{Event, Lost, Pair, Time, Timing, Transmit};
-use crate::frames::error::{PeerLost, ReceiveError, SendError};
+use crate::frames::error::{ReceiveError, SendError, Unsent, WhyGivenUp, WhyGone, closed};
 use crate::frames::policy::Policy;
 
 /// The most frames to one peer before it is the next one's turn.
@@ -72,31 +72,26 @@ impl Known {
                 }
                 Event::SendFailed(Outbound { slot, len }, lost) => {
                     looked.given_up = Some(why_given_up(lost, patience));
-                    slot.fill(Err(match lost {
-                        Lost::Here => SendError::Closed { peer: peer(), len },
-                        Lost::Closed => SendError::PeerClosed { peer: peer(), len },
-                        _ => SendError::PeerSilent { peer: peer(), len, waited: patience },
-                    }));
+                    slot.fill(Err(unsent(self.peer.name(), len, lost, patience)));
                 }
                 Event::Received(letter) => {
                     looked.has_received = true;
                     letter.deliver();
                 }
-                Event::ReceiveFailed(letter, lost) => {
+                Event::ReceiveFailed(letter, lost_by) => {
                     let (bits, len) = (letter.bits, letter.len());
-                    let why = match lost {
-                        Lost::Here => None,
-                        Lost::Silent => Some(PeerLost::Silent(patience)),
-                        Lost::Anew => Some(PeerLost::Anew),
-                        Lost::Closed => Some(PeerLost::Closed),
-                    };
-                    let lost = why.map(|why| ReceiveError::Lost { peer: peer(), bits, len, why });
-                    letter.slot.outcome.fill(Err(lost.unwrap_or(ReceiveError::Closed)));
+                    let lost = |why| ReceiveError::Lost { peer: peer(), bits, len, why };
+                    letter.slot.outcome.fill(Err(match lost_by {
+                        Lost::Here => ReceiveError::Closed,
+                        Lost::Silent => lost(WhyGone::Silent(patience)),
+                        Lost::Anew => lost(WhyGone::Anew),
+                        Lost::Closed => lost(WhyGone::Closed),
+                    }));
                 }
                 Event::PeerGone(lost) => {
                     let why = match lost {
-                        Lost::Closed => PeerLost::Closed,
-                        _ => PeerLost::Silent(patience),
+                        Lost::Closed => WhyGone::Closed,
+                        _ => WhyGone::Silent(patience),
                     };
                     posted.gone(&self.peer, why);
                 }
@@ -125,6 +120,17 @@ impl Known {
         }
         true
     }
+}
+
+/// Returns the error of a message of `len` bytes to a peer that was lost in this way.
+#[cold]
+fn unsent(peer: &Name, len: usize, lost: Lost, patience: Duration) -> SendError {
+    let why = match lost {
+        Lost::Here => return closed(peer, len),
+        Lost::Closed => WhyGone::Closed,
+        Lost::Silent | Lost::Anew => WhyGone::Unconfirmed(patience),
+    };
+    SendError::Gone { peer: peer.to_string().into(), what: Unsent::Bytes(len), why }
 }
 
 /// Returns why a message to a peer that was lost in this way is given up.

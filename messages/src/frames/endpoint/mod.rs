@@ -89,7 +89,8 @@ impl Endpoint {
     /// [patience](EndpointBuilder::patience). The endpoint is closed all the same, and the error
     /// names the peers.
     ///
-    /// If the future is dropped, the endpoint stays open.
+    /// Several tasks may close the endpoint, at once or one after another: each gets the same
+    /// outcome. If the future is dropped, the endpoint stays open, unless another task closes it.
     pub async fn close(&self) -> Result<(), CloseError> {
         closing::close(&self.0.shared).await
     }
@@ -124,9 +125,10 @@ impl Endpoint {
     /// may have come.
     ///
     /// Programs that await need not call this. It serves programs that compute, and look from time
-    /// to time what has come, without letting other tasks run. Messages need no task. The connections
-    /// for RDMA writes are made and taken by tasks, though: a program that only polls lets tasks run
-    /// until [`Peer::ready`] has returned at both ends, or has frames go as datagrams.
+    /// to time what has come, without letting other tasks run. Messages need no task. The
+    /// connections for RDMA writes are made and taken by tasks, though: a program that only polls
+    /// lets tasks run until [`Peer::ready`] has returned at both ends, or has frames go as
+    /// datagrams.
     pub fn poll(&self) -> bool {
         self.0.shared.nic.turn();
         driver::step(&self.0.shared).0

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use doorbell_verbs::Name;
 
 use super::handle::{Handle, LaneState, SendSlot};
-use crate::frames::error::SendError;
+use crate::frames::error::{SendError, closed};
 use crate::matching::Source;
 
 /// A handle to another endpoint, by which messages are sent there. No connection is needed to send:
@@ -46,7 +46,7 @@ impl Peer {
             Some(endpoint) => endpoint.send(name, bits, body, &slot),
             None => {
                 let len = body.len();
-                slot.fill(Err(SendError::Closed { peer: name.clone(), len }));
+                slot.fill(Err(closed(name, len)));
             }
         }
         Sending(slot)

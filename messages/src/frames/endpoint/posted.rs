@@ -9,7 +9,7 @@ use doorbell_verbs::{Domain, Name, Region, Rights};
 use super::peer::Peer;
 use super::receive::{Letter, ReceiveSlot};
 use crate::frames::engine::{Destination, Receives};
-use crate::frames::error::{PeerLost, ReceiveError};
+use crate::frames::error::{ReceiveError, WhyGone};
 use crate::frames::wire::MessageHeader;
 use crate::matching::{Envelope, Matcher, Pattern, Post, PostedId, Source, Taken};
 
@@ -88,7 +88,7 @@ impl Posted {
             Post::Waits(id) => {
                 let closed = pattern.source.and_then(|source| self.closed.get(&source)).cloned();
                 let Some(peer) = closed else { return Met::Nothing(id) };
-                let gone = ReceiveError::PeerGone { peer, why: PeerLost::Closed };
+                let gone = ReceiveError::PeerGone { peer, why: WhyGone::Closed };
                 self.matcher.cancel(id).into_iter().for_each(|waiting| waiting.fail(&gone));
                 Met::PeerClosed
             }
@@ -127,12 +127,13 @@ impl Posted {
     }
 
     /// Ends the receives that wait for messages of a peer alone, because the peer is gone.
-    pub fn gone(&mut self, peer: &Peer, why: PeerLost) {
+    pub fn gone(&mut self, peer: &Peer, why: WhyGone) {
         let (source, name) = (peer.source(), peer.name().clone());
+        let is_closed = why == WhyGone::Closed;
         let gone = ReceiveError::PeerGone { peer: name.clone(), why };
         let receives = self.matcher.cancel_all(|pattern| pattern.source == Some(source));
         receives.into_iter().for_each(|waiting| waiting.fail(&gone));
-        if why == PeerLost::Closed {
+        if is_closed {
             self.closed.insert(source, name);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
 use bytes::Bytes;
-use doorbell_verbs::{Domain, Name, Nic, QueuesConfig};
+use doorbell_verbs::{CloseError, Domain, Name, Nic, QueuesConfig};
 use tokio::runtime;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -37,6 +37,9 @@ pub struct Shared {
     driver: Mutex<Option<Waker>>,
     /// Whether the program has dropped the endpoint, or has closed it.
     pub is_closing: AtomicBool,
+    /// The outcome of closing the endpoint, once that is done. Whoever closes the endpoint holds
+    /// the lock.
+    pub closed: tokio::sync::Mutex<Option<Result<(), CloseError>>>,
     /// Notified after steps of the driver while the program closes the endpoint.
     pub steps: Notify,
 }
@@ -55,6 +58,7 @@ impl Shared {
             lanes,
             works: Mutex::new(works),
             is_closing: AtomicBool::new(false),
+            closed: tokio::sync::Mutex::default(),
             steps: Notify::new(),
             runtime: runtime::Handle::current(),
             is_apart,

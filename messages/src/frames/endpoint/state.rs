@@ -14,7 +14,7 @@ use super::posted::{From, Met, Note, Posted};
 use super::receive::{Match, ReceiveSlot, Receiving};
 use super::wire::Wire;
 use crate::frames::engine::{Time, Timing};
-use crate::frames::error::{ReceiveError, SendError};
+use crate::frames::error::{ReceiveError, closed, too_long};
 use crate::frames::name::identity;
 use crate::frames::policy::{Offload, Policy};
 use crate::frames::statistics::Statistics;
@@ -51,7 +51,7 @@ pub struct State {
     /// When the driver's timer rings.
     armed: Option<Time>,
     pub is_closed: bool,
-    /// The peers to which messages were lost since the program began to close the endpoint.
+    /// The peers to which messages were lost since the program first began to close the endpoint.
     pub losses: Option<BTreeMap<String, WhyGivenUp>>,
     /// When a message last came, for how long the endpoint has to stay after it is dropped.
     pub received_at: Option<Time>,
@@ -193,20 +193,20 @@ impl State {
     /// Queues a message for a peer, to leave with [`transmit`](Self::transmit). If the message
     /// can't be sent, the slot is filled with the error.
     pub fn send(&mut self, to: &Name, (bits, body): (u64, Bytes), slot: Arc<SendSlot>, now: Time) {
-        let (peer, len, most) = (to.clone(), body.len(), self.settings.longest);
+        let (len, most) = (body.len(), self.settings.longest);
         if len > most {
-            slot.fill(Err(SendError::TooLong { peer, len, most }));
+            slot.fill(Err(too_long(to, len, most)));
             return;
         }
         let identity = identity(to);
         let Some(known) = self.peers.get_mut(&identity).filter(|_| !self.is_closed) else {
-            slot.fill(Err(SendError::Closed { peer, len }));
+            slot.fill(Err(closed(to, len)));
             return;
         };
         let stride = self.settings.stride;
         let outbound = Outbound { slot, len };
         if let Err(Outbound { slot, .. }) = known.pair.send((bits, body, stride), outbound, now) {
-            slot.fill(Err(SendError::TooLong { peer, len, most }));
+            slot.fill(Err(too_long(to, len, most)));
             return;
         }
         if self.settings.policy.offload() != Offload::None {

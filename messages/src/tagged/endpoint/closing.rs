@@ -35,7 +35,7 @@ impl Shared {
         let owed = state.peers.iter().filter(|&(&source, known)| {
             known.lane.holds_any() || known.outgoing.holds_any() || is_owed(source)
         });
-        owed.map(|(_, known)| peer_text(known.name.as_deref())).collect()
+        owed.map(|(_, known)| peer_text(known.name.as_deref()).into()).collect()
     }
 }
 
@@ -58,11 +58,11 @@ pub(super) async fn close_in_order(
     let mut peers = given_up.len();
     // A peer with several connections has a name for each, and is named by the first.
     for closed in join_all(endpoints.iter().map(|endpoint| endpoint.close_until(until))).await {
-        let Err(CloseError { peers: at_all, given_up: others }) = closed else { continue };
+        let Err(CloseError { peers: at_all, given_up: others, .. }) = closed else { continue };
         peers = peers.max(at_all);
         let is_new = |other: &GivenUp| !given_up.iter().any(|there| there.peer == other.peer);
         let new: Vec<_> = others.into_iter().filter(is_new).collect();
         given_up.extend(new);
     }
-    if given_up.is_empty() { Ok(()) } else { Err(CloseError { peers, given_up }) }
+    CloseError::unless_all_is_done(peers, given_up, 0)
 }

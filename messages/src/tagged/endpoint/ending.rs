@@ -9,7 +9,9 @@ use super::effects::Effects;
 use super::frame::Outbound;
 use super::shared::Shared;
 use super::state::{Gone, Known, State, react};
-use crate::tagged::error::{GivenUp, ReceiveError, SendError, WhyGivenUp, ending_text, peer_text};
+use crate::tagged::error::{
+    GivenUp, ReceiveError, SendError, Unsent, WhyGivenUp, peer_text, why_gone,
+};
 use doorbell_verbs::floor::locked;
 
 /// A receive, and a message that the peer has no room for, wait for what a peer's program does.
@@ -52,8 +54,8 @@ impl Shared {
         state.links.retain(|_, (of, _)| *of != source);
         let known = state.peers.remove(&source);
         let (name, why) = (known.as_ref().and_then(|known| known.name.clone()), link.ending());
-        let (peer, why) = (peer_text(name.as_deref()), ending_text(why));
-        state.remember(Gone { source, name, why: why.as_str().into() });
+        let (peer, why) = (peer_text(name.as_deref()), why_gone(why));
+        state.remember(Gone { source, name, why: why.clone() });
         let is_closed = state.is_closed;
         let mut effects = Effects::default();
         let State { incoming, peers, .. } = &mut *state;
@@ -67,9 +69,9 @@ impl Shared {
             let (peer, why) = (peer.clone(), why.clone());
             slot.outcome.fill(Err(ReceiveError::PeerGone { peer, why }));
         }
-        let lost = |len| match (peer.clone(), why.clone()) {
-            (peer, _) if is_closed => SendError::Closed { peer, len },
-            (peer, why) => SendError::PeerGone { peer, len, why },
+        let lost = |len| match (peer.clone(), Unsent::Bytes(len)) {
+            (peer, what) if is_closed => SendError::Closed { peer, what },
+            (peer, what) => SendError::Gone { peer, what, why: why.clone() },
         };
         let owed = !awaited.is_empty();
         for (_, awaited) in awaited {
@@ -79,7 +81,8 @@ impl Shared {
         tokens.into_iter().flatten().for_each(|token| self.service.forget(token));
         let is_owed = outgoing.holds_any() || lane.holds_any() || owed;
         if is_owed && !is_closed {
-            self.closing.loses(GivenUp { peer: peer.clone(), why: WhyGivenUp::of(link.ending()) });
+            self.closing
+                .loses(GivenUp { peer: peer.clone().into(), why: WhyGivenUp::of(link.ending()) });
         }
         lane.close();
         self.closing.wake();

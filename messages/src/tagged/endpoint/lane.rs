@@ -8,7 +8,7 @@ use doorbell_am::{self as am, Credit};
 
 use super::frame::{Frame, Rest};
 use super::rails::Rails;
-use crate::tagged::error::{SendError, ending_text, peer_text};
+use crate::tagged::error::{SendError, Unsent, peer_text, why_gone};
 use crate::tagged::wire::{OVERHEAD, Packet, SHORT, short_words};
 use doorbell_verbs::floor::locked;
 
@@ -18,7 +18,7 @@ pub struct Lane {
     /// The first connection to the peer.
     first: am::Peer,
     /// The peer's name, for errors.
-    name: String,
+    name: Box<str>,
     /// The most answers that may wait for credits.
     most_answers: usize,
     queue: Mutex<Queue>,
@@ -224,9 +224,10 @@ impl Lane {
     }
 
     /// Returns the error of a message to a peer that has gone.
+    #[cold]
     pub fn gone(&self, len: usize) -> SendError {
-        let why = ending_text(self.first.ending());
-        SendError::PeerGone { peer: self.name.clone(), len, why }
+        let why = why_gone(self.first.ending());
+        SendError::Gone { peer: self.name.clone(), what: Unsent::Bytes(len), why }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

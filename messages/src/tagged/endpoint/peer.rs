@@ -11,7 +11,7 @@ use super::send::Sending;
 use super::shared::Shared;
 use crate::matching::Source;
 use crate::tagged::body::Body;
-use crate::tagged::error::SendError;
+use crate::tagged::error::{SendError, Unsent, peer_text};
 
 /// A handle to another endpoint, to which this endpoint is connected.
 #[derive(Clone)]
@@ -48,8 +48,8 @@ impl Peer {
                 Sending::of(&shared, posted)
             }
             None => {
-                let peer = crate::tagged::error::peer_text(self.name.as_deref());
-                Sending::done(Err(SendError::Closed { peer, len: body.len() }))
+                let (peer, what) = (peer_text(self.name.as_deref()), Unsent::Bytes(body.len()));
+                Sending::done(Err(SendError::Closed { peer, what }))
             }
         }
     }
@@ -71,7 +71,7 @@ impl Hash for Peer {
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Peer").field(&crate::tagged::error::peer_text(self.name.as_deref())).finish()
+        f.debug_tuple("Peer").field(&peer_text(self.name.as_deref())).finish()
     }
 }
 

@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::state::{Known, State, react};
 use crate::matching::map::Map;
 use crate::matching::{Envelope, Pattern, Source};
-use crate::tagged::error::{SendError, peer_text};
+use crate::tagged::error::{SendError, Unsent, peer_text};
 use crate::tagged::limits::Limits;
 use crate::tagged::pacing::Offer;
 use crate::tagged::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
@@ -260,7 +260,7 @@ impl Shared {
         let peer = || peer_text(name.as_deref());
         let woke = awaited.slot.fill(match received {
             true => Ok(()),
-            false => Err(SendError::NotReceived { peer: peer(), len: awaited.len }),
+            false => Err(SendError::NotReceived { peer: peer(), what: Unsent::Bytes(awaited.len) }),
         });
         drop(awaited.lending);
         woke

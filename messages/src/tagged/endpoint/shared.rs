@@ -15,7 +15,7 @@ use super::lane::Lane;
 use super::state::{Awaited, Known, State, react};
 use crate::matching::{Pattern, Source};
 use crate::tagged::body::Body;
-use crate::tagged::error::{SendError, peer_text};
+use crate::tagged::error::{SendError, Unsent, peer_text};
 use crate::tagged::limits::Limits;
 use crate::tagged::pacing::{Offer, Posting, Receive, Seen};
 use crate::tagged::pull::{PullService, Puller, Secret, lend};
@@ -101,8 +101,7 @@ impl Shared {
         let len = body.len();
         let mut state = self.lock();
         let Some(known) = state.peers.get_mut(&source) else {
-            let (peer, (_, why)) = (peer_text(name), state.gone(source));
-            return Err(SendError::PeerGone { peer, len, why });
+            return Err(state.unsent(source, name, len));
         };
         // Fast path: a short message that neither the window nor credits hold up needs no slot.
         if !is_synchronous
@@ -148,14 +147,13 @@ impl Shared {
         let (lending, description) = match lent {
             Ok(lent) => lent,
             Err(why) => {
-                let peer = peer_text(name);
-                return Err(SendError::NoRoom { peer, len, why: why.to_string() });
+                let (peer, what) = (peer_text(name), Unsent::Bytes(len));
+                return Err(SendError::NoRoom { peer, what, why: why.to_string().into() });
             }
         };
         let mut state = self.lock();
         let Some(known) = state.peers.get(&source) else {
-            let (peer, (_, why)) = (peer_text(name), state.gone(source));
-            return Err(SendError::PeerGone { peer, len, why });
+            return Err(state.unsent(source, name, len));
         };
         let (lane, pulls) = (known.lane.clone(), known.pulls.clone());
         let slot = Arc::new(SendSlot::default());

@@ -12,7 +12,7 @@ use super::lane::Lane;
 use super::partial::Partial;
 use crate::matching::map::Map;
 use crate::matching::{Envelope, Pattern, Source};
-use crate::tagged::error::{ReceiveError, peer_text};
+use crate::tagged::error::{ReceiveError, SendError, Unsent, WhyGone, peer_text};
 use crate::tagged::pacing::{Incoming, Outgoing, Reaction, Submitted};
 use crate::tagged::pull::{Connections, Lending, NearProcess};
 use crate::tagged::striping::Ordered;
@@ -76,8 +76,8 @@ pub struct Known {
 pub struct Gone {
     pub source: Source,
     pub name: Option<Arc<str>>,
-    /// The reason why the connection to the peer has ended.
-    pub why: Arc<str>,
+    /// The reason why the peer counts as gone.
+    pub why: WhyGone,
 }
 
 /// A message that has left, and whose sender waits for more.
@@ -200,12 +200,19 @@ impl State {
         self.gone.push_front(gone);
     }
 
-    /// Returns the name of a peer that has gone, and why its connection has ended.
-    pub fn gone(&self, source: Source) -> (String, String) {
+    /// Returns the name of a peer that has gone, and why it counts as gone.
+    fn gone(&self, source: Source) -> (Box<str>, WhyGone) {
         match self.gone.iter().find(|gone| gone.source == source) {
-            Some(gone) => (peer_text(gone.name.as_deref()), gone.why.to_string()),
-            None => (peer_text(None), "long ago".to_owned()),
+            Some(gone) => (peer_text(gone.name.as_deref()), gone.why.clone()),
+            None => (peer_text(None), WhyGone::LongAgo),
         }
+    }
+
+    /// Returns the error of a message of `len` bytes to a peer that has gone.
+    #[cold]
+    pub fn unsent(&self, to: Source, name: Option<&str>, len: usize) -> SendError {
+        let (peer, (_, why)) = (peer_text(name), self.gone(to));
+        SendError::Gone { peer, what: Unsent::Bytes(len), why }
     }
 
     /// Returns the peer at the other end of a connection.

@@ -1,6 +1,6 @@
 //! A stranger that knows the protocol and breaks it.
 
-use doorbell_messages::{Match, ReceiveError, SendError};
+use doorbell_messages::{Match, ReceiveError, SendError, Unsent};
 
 use crate::hostile::stage::{Bounded, Requests, Stage, WINDOW};
 use crate::wire::{
@@ -37,7 +37,7 @@ pub async fn answers_to_offers_that_were_not_made_do_nothing(device: &str) {
     for send in held {
         match send.await {
             Ok(()) => left += 1,
-            Err(SendError::PeerGone { len: 1000, .. }) => lost += 1,
+            Err(SendError::Gone { what: Unsent::Bytes(1000), .. }) => lost += 1,
             Err(why) => panic!("{why}"),
         }
     }
@@ -75,7 +75,7 @@ pub async fn searches_without_end_are_bounded(device: &str) {
     }
     // The stranger was cut off, and what is held for it is not sent.
     for send in held.into_iter().skip(100) {
-        assert!(matches!(send.await, Err(SendError::PeerGone { .. })));
+        assert!(matches!(send.await, Err(SendError::Gone { .. })));
     }
     stage.is_well().await;
 }
@@ -96,7 +96,7 @@ pub async fn places_that_are_given_back_without_end_are_bounded(device: &str) {
     }
     // The stranger was cut off.
     for send in held.into_iter().skip(90).chain([last]) {
-        assert!(matches!(send.await, Err(SendError::PeerGone { .. })));
+        assert!(matches!(send.await, Err(SendError::Gone { .. })));
     }
     stage.is_well().await;
 }

@@ -55,3 +55,35 @@ fn a_peer_that_does_not_take_all_is_named_by_the_error_of_closing() {
         assert!(matches!(why.given_up[0].why, WhyGivenUp::Late(_)), "{why}");
     });
 }
+
+// Whoever asked first took the losses with it, and the others heard of none.
+#[test]
+fn all_who_close_an_endpoint_hear_of_the_same_losses_although_one_gives_up() {
+    run(async {
+        let near = Endpoint::open("udp:127.0.0.1:0").await.expect("it opens");
+        let far = Endpoint::open("udp:127.0.0.1:0").await.expect("it opens");
+        let other = Endpoint::open("udp:127.0.0.1:0").await.expect("it opens");
+        let name = far.name().to_string();
+        let [to_far, to_other] = [&far, &other].map(|end| near.connect(end.name()));
+        let [to_far, to_other] =
+            [to_far.await, to_other.await].map(|peer| peer.expect("there is a way"));
+        let never = to_far.send(7, body(7, 30_000));
+        drop(to_other.send(7, body(7, 30_000)));
+        let mut closes: Vec<_> = (0..3).map(|_| Box::pin(near.close())).collect();
+        assert!(closes.iter_mut().all(|close| close.now_or_never().is_none()));
+        while far.probe(Match::any()).is_none() {
+            tokio::task::yield_now().await;
+        }
+        drop(far);
+        in_time(never).await.expect_err("nobody has received it");
+        assert!(closes.iter_mut().all(|close| close.now_or_never().is_none()));
+        drop(closes.remove(0));
+        received(other.receive_at_most(1 << 20, Match::any())).await;
+        for close in closes.into_iter().chain([Box::pin(near.close())]) {
+            let why = in_time(close).await.expect_err("one has not received");
+            assert_eq!((why.peers, why.given_up.len()), (2, 1), "{why}");
+            assert_eq!(why.given_up[0].peer, name);
+            assert!(matches!(why.given_up[0].why, WhyGivenUp::Gone(_)), "{why}");
+        }
+    });
+}

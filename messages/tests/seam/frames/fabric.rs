@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use doorbell_core::encap::Version;
 use doorbell_kit::effort;
-use doorbell_messages::frames::{Emp, Endpoint, Match, PeerLost, Policy, ReceiveError, SendError};
+use doorbell_messages::frames::{
+    Emp, Endpoint, Match, Policy, ReceiveError, SendError, Unsent, WhyGone,
+};
 use doorbell_simulation::{Ether, Faults, LinkConfig, LinkId, passing_in_steps};
 use doorbell_verbs::{Config, Nic};
 
@@ -172,12 +174,15 @@ fn a_peer_that_is_cut_off_is_an_error_after_the_configured_time_on_both_sides() 
                 ether.with(|network| network.cut(cable));
                 let began = ether.now();
                 let error = sending.await.expect_err("nothing arrives");
-                assert!(matches!(error, SendError::PeerSilent { len: 8_000_000, .. }), "{error}");
+                let (what, why) =
+                    (Unsent::Bytes(8_000_000), WhyGone::Unconfirmed(Duration::from_secs(10)));
+                let name = far.name().to_string().into();
+                assert_eq!(error, SendError::Gone { peer: name, what, why });
                 let error = receiving.await.expect_err("nothing comes");
                 assert!(matches!(error, ReceiveError::Lost { bits: 7, .. }), "{error}");
                 for (waits, of) in [(from_near, &near), (from_far, &far)] {
                     let error = waits.await.expect_err("nothing comes");
-                    let why = PeerLost::Silent(Duration::from_secs(10));
+                    let why = WhyGone::Silent(Duration::from_secs(10));
                     assert_eq!(error, ReceiveError::PeerGone { peer: of.name().clone(), why });
                 }
                 let took = ether.now().since(began);

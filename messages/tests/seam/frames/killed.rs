@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorbell_kit::child::{self, Child};
 use doorbell_messages::frames::{
-    Endpoint, EndpointBuilder, Match, Policy, ReceiveError, SendError,
+    Endpoint, EndpointBuilder, Match, Policy, ReceiveError, SendError, WhyGone,
 };
 
 use crate::frames::common::{
@@ -64,7 +64,7 @@ fn what_is_under_way_ends(test: &str, policy: Policy, device: &str) {
             outcome = in_time(peer.send(2, body(2, 10))).await;
         }
         let error = outcome.expect_err("nobody confirms it");
-        assert!(matches!(error, SendError::PeerSilent { .. }), "{error}");
+        assert!(matches!(error, SendError::Gone { why: WhyGone::Unconfirmed(_), .. }), "{error}");
         if !receiving.cancel()
             && let Err(error) = in_time(receiving).await
         {

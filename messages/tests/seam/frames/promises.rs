@@ -1,6 +1,6 @@
 //! The promises.
 
-use doorbell_messages::frames::{Endpoint, Match, PeerLost, ReceiveError, SendError};
+use doorbell_messages::frames::{Endpoint, Match, ReceiveError, SendError, Unsent, WhyGone};
 
 use crate::frames::common::{
     Ends, Pair, body, both_offloaded, emp, in_time, receive_offloaded, received, sent,
@@ -149,19 +149,20 @@ pub async fn what_is_under_way_when_a_peer_closes_ends_with_an_error(ends: Ends)
     let never = peer.send(2, body(2, 10_000));
     drop(far);
     let error = in_time(never).await.expect_err("nobody has received it");
-    assert!(matches!(error, SendError::PeerClosed { len: 10_000, .. }), "{error}");
+    let (name, what) = (peer.name().to_string().into(), Unsent::Bytes(10_000));
+    assert_eq!(error, SendError::Gone { peer: name, what, why: WhyGone::Closed });
     let waits = near.receive_at_most(ROOM, Match::any());
     drop(near);
     assert_eq!(in_time(waits).await.expect_err("it is over"), ReceiveError::Closed);
     let late = in_time(peer.send(3, body(3, 5))).await.expect_err("it is over");
-    assert!(matches!(late, SendError::Closed { len: 5, .. }), "{late}");
+    assert!(matches!(late, SendError::Closed { what: Unsent::Bytes(5), .. }), "{late}");
 }
 
 pub async fn receives_from_one_peer_end_with_an_error_when_that_peer_closes(ends: Ends) {
     let Pair { near, far, peer, .. } = ends.pair().await;
     let from_far = near.receive_at_most(ROOM, Match::any().from(&peer));
     let from_any = near.receive_at_most(ROOM, Match::any());
-    let gone = ReceiveError::PeerGone { peer: far.name().clone(), why: PeerLost::Closed };
+    let gone = ReceiveError::PeerGone { peer: far.name().clone(), why: WhyGone::Closed };
     drop(far);
     assert_eq!(in_time(from_far).await.expect_err("the peer has closed"), gone);
     let late = near.receive_at_most(ROOM, Match::exactly(7).from(&peer));

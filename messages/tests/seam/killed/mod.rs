@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use doorbell_kit::child::{self, Child};
-use doorbell_messages::{Endpoint, Match, Peer, ReceiveError, SendError};
+use doorbell_messages::{Endpoint, Match, Peer, ReceiveError, SendError, Unsent};
 use doorbell_verbs::{Config, KeepAlive};
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::block_in_place;
@@ -127,7 +127,7 @@ impl Stage {
 /// Waits for the outcome of a receive of a peer that has gone, which must be that.
 async fn receive_ends(receive: impl Future<Output = Result<impl Sized, ReceiveError>>, name: &str) {
     match timeout(SOON, receive).await.expect("it ends in time") {
-        Err(ReceiveError::PeerGone { peer, .. }) => assert_eq!(peer, name),
+        Err(ReceiveError::PeerGone { peer, .. }) => assert_eq!(&*peer, name),
         Err(why) => panic!("another error: {why}"),
         Ok(_) => panic!("nothing was sent that it takes"),
     }
@@ -141,7 +141,7 @@ async fn send_ends(
 ) -> bool {
     match timeout(SOON, send).await.expect("it ends in time") {
         Ok(()) => true,
-        Err(SendError::PeerGone { peer, len, .. }) => {
+        Err(SendError::Gone { peer, what: Unsent::Bytes(len), .. }) => {
             assert_eq!((&peer[..], len), (name, of));
             false
         }
@@ -234,8 +234,8 @@ async fn in_the_middle_of_long_messages(stage: Stage, fate: Fate) {
         loop {
             match near.receive(Match::exactly(1).from(&peer)).await {
                 Ok(message) => assert_eq!(message.body.len(), LONG_BODY),
-                Err(ReceiveError::PeerGone { peer, .. }) => return assert_eq!(peer, name),
-                Err(ReceiveError::NotPulled { peer, .. }) => assert_eq!(peer, name),
+                Err(ReceiveError::PeerGone { peer, .. }) => return assert_eq!(*peer, *name),
+                Err(ReceiveError::NotPulled { peer, .. }) => assert_eq!(*peer, *name),
                 Err(why) => panic!("another error: {why}"),
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorbell_kit::PATIENCE;
 use doorbell_messages::streams::{
-    Endpoint, EndpointBuilder, HandlerError, Incoming, ReceiveError, SendError, StreamId,
+    Endpoint, EndpointBuilder, HandlerError, Incoming, ReceiveError, SendError, StreamId, Unsent,
 };
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -80,13 +80,13 @@ pub async fn a_handler_that_ends_early_is_an_error_that_says_how(ends: Ends) {
     assert!(matches!(early, SendError::HandlerReturned { stream: "early", .. }), "{early}");
     let error = fails(&peer, ERROR).await;
     assert!(
-        matches!(&error, SendError::HandlerFailed { text, .. } if text == "there is no more room"),
+        matches!(&error, SendError::HandlerFailed { text, .. } if &**text == "there is no more room"),
         "{error}"
     );
     let panic = fails(&peer, PANIC).await;
     assert!(matches!(panic, SendError::HandlerPanicked { .. }), "{panic}");
     let none = fails(&peer, NONE).await;
-    assert!(matches!(none, SendError::NoHandler { stream: "none", .. }), "{none}");
+    assert!(matches!(none, SendError::NoHandler { name: "none", .. }), "{none}");
     assert!(none.to_string().contains("`none`"), "{none}");
     // Other messages of the same peer go on, in the same slots.
     for _ in 0..100 {
@@ -203,10 +203,10 @@ pub async fn messages_to_and_from_a_peer_that_has_gone_end_with_an_error(ends: E
     assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
     for mut message in [message, stopped] {
         let gone = message.send_bytes(vec![7; 100_000]).await.expect_err("the endpoint has gone");
-        assert!(matches!(gone, SendError::PeerGone { .. }), "{gone}");
+        assert!(matches!(gone, SendError::Gone { .. }), "{gone}");
     }
     let gone = peer.begin(WELL).await.expect_err("the endpoint has gone");
-    assert!(matches!(gone, SendError::PeerGone { stream: "well", .. }), "{gone}");
+    assert!(matches!(gone, SendError::Gone { what: Unsent::Stream("well"), .. }), "{gone}");
 }
 
 pub async fn what_waits_for_a_server_that_has_gone_ends_with_an_error(ends: Ends) {
@@ -228,7 +228,7 @@ pub async fn what_waits_for_a_server_that_has_gone_ends_with_an_error(ends: Ends
     for wait in waits {
         let gone = timeout(PATIENCE, wait).await.expect("it ends").expect("no panic");
         let gone = gone.expect_err("the server has gone");
-        assert!(matches!(gone, SendError::PeerGone { .. }), "{gone}");
+        assert!(matches!(gone, SendError::Gone { .. }), "{gone}");
         assert!(gone.to_string().contains(&name), "{gone}");
     }
 }

@@ -138,7 +138,7 @@ fn a_receiver_ends(test: &str, device: &'static str, fate: Fate) {
         for wait in waits {
             let why = timeout(PATIENCE, wait).await.expect("it ends").expect("no panic");
             let why = why.expect_err("the receiver has gone");
-            assert!(matches!(why, SendError::PeerGone { .. }), "{why}");
+            assert!(matches!(why, SendError::Gone { .. }), "{why}");
             assert!(why.to_string().contains(&name), "{why}");
         }
         until(|| client.nic().statistics().objects.queue_pairs == 0).await;

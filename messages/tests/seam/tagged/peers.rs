@@ -1,6 +1,7 @@
 //! Many peers, and peers that go.
 
-use doorbell_messages::{Endpoint, Match, ReceiveError, SendError};
+use doorbell_messages::{Endpoint, Match, ReceiveError, SendError, Unsent, WhyGone};
+use doorbell_verbs::{Ending, Private};
 use futures_util::future::join_all;
 
 use crate::ends::{Ends, Over, Pair, Runs, body, check, inline, run};
@@ -73,10 +74,10 @@ pub async fn what_waits_for_a_peer_that_has_gone_ends_with_an_error(ends: Ends) 
     assert!(matches!(gone, ReceiveError::PeerGone { .. }), "{gone}");
     for send in sends {
         let gone = send.await.expect_err("nobody has received it");
-        assert!(matches!(gone, SendError::PeerGone { len: 1000, .. }), "{gone}");
+        assert!(matches!(gone, SendError::Gone { what: Unsent::Bytes(1000), .. }), "{gone}");
     }
     let late = peer.send(1, "late").await.expect_err("the peer has gone");
-    assert!(matches!(late, SendError::PeerGone { len: 4, .. }), "{late}");
+    assert!(matches!(late, SendError::Gone { what: Unsent::Bytes(4), .. }), "{late}");
     let late = near.receive(Match::any().from(&peer)).await.expect_err("the peer has gone");
     assert!(matches!(late, ReceiveError::PeerGone { .. }), "{late}");
 }
@@ -89,24 +90,24 @@ pub async fn errors_name_a_peer_that_has_connected_here(ends: Ends) {
     let receive = far.receive(Match::any().from(&hello.from));
     let sends: Vec<_> = (0..100).map(|bits| hello.from.send(bits, vec![7; 1000])).collect();
     let synchronous = hello.from.send_synchronously(1, "few");
-    let name = near.name().to_string();
+    let name: Box<str> = near.name().to_string().into();
     drop(near);
     let gone = receive.await.expect_err("the only sender has gone");
-    let why = "the peer ended the connection".to_owned();
+    let why = WhyGone::Ended(Ending::PeerLeft { private: Private::default() });
     assert_eq!(gone, ReceiveError::PeerGone { peer: name.clone(), why: why.clone() });
     let mut lost = 0;
     for send in sends {
         if let Err(gone) = send.await {
-            let (peer, why) = (name.clone(), why.clone());
-            assert_eq!(gone, SendError::PeerGone { peer, len: 1000, why });
+            let (peer, what, why) = (name.clone(), Unsent::Bytes(1000), why.clone());
+            assert_eq!(gone, SendError::Gone { peer, what, why });
             lost += 1;
         }
     }
     assert!(lost > 90, "the window has no room for more");
     let gone = synchronous.await.expect_err("nobody has received it");
-    assert_eq!(gone, SendError::PeerGone { peer: name, len: 3, why });
+    assert_eq!(gone, SendError::Gone { peer: name, what: Unsent::Bytes(3), why });
     let gone = hello.from.send(1, "late").await.expect_err("the peer has gone");
-    assert!(matches!(gone, SendError::PeerGone { len: 4, .. }), "{gone}");
+    assert!(matches!(gone, SendError::Gone { what: Unsent::Bytes(4), .. }), "{gone}");
 }
 
 // The receive waited for ever, because other messages of the peer were there.

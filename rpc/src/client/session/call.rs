@@ -247,7 +247,7 @@ impl Session {
     fn unsent(&self, connection: &Arc<Connection>, why: SendError) -> Failure {
         let text = chain(&why);
         match why {
-            SendError::Payload { .. } => Failure::Final(Status::resource_exhausted(text).not_run()),
+            SendError::TooLong { .. } => Failure::Final(Status::resource_exhausted(text).not_run()),
             SendError::NoCredit { .. } => Failure::Final(Status::deadline_exceeded(text).not_run()),
             _ => {
                 self.connector.breaks(connection);

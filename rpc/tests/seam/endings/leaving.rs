@@ -114,7 +114,11 @@ async fn a_shutdown_with_a_limit_stops_calls_that_take_longer_and_tells_their_ca
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let late = server.close_within(Duration::from_millis(50)).await.expect_err("they never end");
-    assert_eq!(late.message(), "the server has ended, and 3 calls were not done within 50ms");
+    assert_eq!((late.stopped, &late.given_up[..]), (3, &[][..]), "{late}");
+    assert_eq!(
+        late.to_string(),
+        "closing the endpoint: 3 calls were not done in time, and stopped"
+    );
     for call in calls {
         let stopped = call.await.expect("it runs").expect_err("it never ends by itself");
         assert_eq!(stopped.code(), Code::Unavailable, "{stopped}");
