@@ -1,6 +1,6 @@
 //! Doorbell under its one name: what the macros make, and names that are imported whole.
 
-mod closed_nic;
+mod closed;
 mod derives;
 mod floors;
 mod globs;

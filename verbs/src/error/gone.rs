@@ -48,7 +48,8 @@ pub enum WhyGone {
 pub(super) fn ending_text(ending: &Ending) -> String {
     match ending {
         Ending::Left { .. } => {
-            "this side ended the connection: its `Endpoint` was dropped, or has unmapped the peer"
+            "this side ended the connection: its `Endpoint` was closed or dropped, or has unmapped \
+             the peer, or its NIC was closed"
                 .to_owned()
         }
         ending => ending.to_string(),

@@ -35,7 +35,7 @@ fn errors() -> Vec<(SendError, Again, &'static [&'static str])> {
             May,
             &["sending a message to ", "the peer ended the connection; ", "connected to again"],
         ),
-        (gone(Unsent::Message, left()), May, &["its `Endpoint` was dropped, or has unmapped"]),
+        (gone(Unsent::Message, left()), May, &["its `Endpoint` was closed or dropped"]),
         (gone(bytes, ended()), May, &["sending 12 bytes to ", "has received them is not known"]),
         (gone(bytes, WhyGone::BrokeRules), May, &["the peer broke the rules of the protocol"]),
         (gone(bytes, WhyGone::NotConnected), May, &["the peer is not connected"]),

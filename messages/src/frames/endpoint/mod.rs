@@ -70,11 +70,11 @@ impl Endpoint {
         let peer = {
             let mut state = shared.lock();
             let most = state.settings.most_peers;
+            if state.is_closed {
+                return Err(ConnectError::Closed { name: name.to_string() });
+            }
             let entered = state.enter(name.clone());
-            entered.ok_or_else(|| match state.is_closed {
-                true => ConnectError::Closed { name: name.to_string() },
-                false => crowded(&name, most),
-            })?
+            entered.ok_or_else(|| crowded(&name, most))?
         };
         reach(shared, &name).await.inspect_err(|_| shared.lock().unreached(&name))?;
         Ok(peer)

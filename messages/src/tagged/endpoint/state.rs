@@ -211,8 +211,11 @@ impl State {
     /// Returns the error of a message of `len` bytes to a peer that has gone.
     #[cold]
     pub fn unsent(&self, to: Source, name: Option<&str>, len: usize) -> SendError {
-        let (peer, (_, why)) = (peer_text(name), self.gone(to));
-        SendError::Gone { peer, what: Unsent::Bytes(len), why }
+        let (peer, what) = (peer_text(name), Unsent::Bytes(len));
+        if self.is_closed {
+            return SendError::Closed { peer, what };
+        }
+        SendError::Gone { peer, what, why: self.gone(to).1 }
     }
 
     /// Returns the peer at the other end of a connection.

@@ -1,4 +1,4 @@
-//! A NIC that is closed ends what waits on it, on every floor.
+//! A NIC that is closed ends what waits on it, on every floor; endpoints that are closed say so.
 
 use std::future::{Future, IntoFuture};
 use std::time::Duration;
@@ -125,4 +125,27 @@ async fn a_channel_is_over() {
         assert!(over.message().contains("its NIC was closed"), "{over}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn endpoints_that_are_closed_say_so_to_who_sends_and_connects() {
+    for device in DEVICES {
+        let open = || messages::Endpoint::open(device);
+        let (near, far) = (open().await.expect("room"), open().await.expect("room"));
+        let peer = near.connect(far.name()).await.expect("it is there");
+        near.close().await.expect("nothing was sent");
+        let sent = peer.send(7, "late").await.expect_err("the endpoint is closed");
+        assert!(matches!(sent, messages::SendError::Closed { .. }), "{sent}");
+        let why = near.connect(far.name()).await.expect_err("the endpoint is closed");
+        assert!(matches!(why, messages::ConnectError::Closed { .. }), "{why}");
+
+        let open = || frames::Endpoint::open(device);
+        let (near, far) = (open().await.expect("room"), open().await.expect("room"));
+        let peer = near.connect(far.name()).await.expect("it is there");
+        near.close().await.expect("nothing was sent");
+        let sent = peer.send(7, "late").await.expect_err("the endpoint is closed");
+        assert!(matches!(sent, frames::SendError::Closed { .. }), "{sent}");
+        let why = near.connect(far.name()).await.expect_err("the endpoint is closed");
+        assert!(matches!(why, messages::ConnectError::Closed { .. }), "{why}");
+    }
 }
