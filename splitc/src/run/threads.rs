@@ -116,7 +116,7 @@ impl Drop for Ending<'_> {
 
 /// Notes that the thread of a rank has failed, or has ended.
 fn note(ended: &Mutex<Vec<usize>>, rank: usize) {
-    locked(&ended).push(rank);
+    locked(ended).push(rank);
 }
 
 /// The result of process 0, or the error that tells most: of those that do not only tell of the end
