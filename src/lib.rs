@@ -50,7 +50,22 @@
 //! # }
 //! ```
 //!
-//! [`verbs`] is the floor below both: memory that peers write and read directly, queue
+//! [`messages`] are matched by tags, as MPI has them, or are streams of pieces, or frames. [`rpc`]
+//! makes services of traits, whose calls travel as Active Messages:
+//!
+//! ```
+//! use doorbell::messages::{Endpoint, Match};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (far, near) = (Endpoint::open("shm").await?, Endpoint::open("shm").await?);
+//! near.connect(far.name()).await?.send(7, "hello").await?;
+//! assert_eq!(far.receive(Match::exactly(7)).await?.body, "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`verbs`] is the floor below all of these: memory that peers write and read directly, queue
 //! pairs, completions.
 //!
 //! ```no_run

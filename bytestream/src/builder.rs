@@ -109,7 +109,7 @@ impl EndpointBuilder {
     /// a runtime.
     pub async fn open(self, device: &str) -> io::Result<Endpoint> {
         let nic = Nic::builder().config(self.nic.clone()).open(device).await.map_err(of_open)?;
-        self.on(&nic).await
+        Ok(Endpoint(Arc::new(Owner::new(&nic, &self.config, true)?)))
     }
 
     /// Opens the endpoint on a NIC that is open. The builder's settings of the NIC do not count.
@@ -118,6 +118,6 @@ impl EndpointBuilder {
     /// When the configuration is invalid, the NIC has no room, or this is called outside of a
     /// runtime.
     pub async fn on(self, nic: &Nic) -> io::Result<Endpoint> {
-        Ok(Endpoint(Arc::new(Owner::new(nic, &self.config)?)))
+        Ok(Endpoint(Arc::new(Owner::new(nic, &self.config, false)?)))
     }
 }

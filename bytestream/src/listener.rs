@@ -22,7 +22,7 @@ pub struct Listener {
     endpoint: Endpoint,
     name: Name,
     streams: mpsc::Receiver<Stream>,
-    _acceptor: Acceptor,
+    acceptor: Acceptor,
     /// The task that polls the acceptor.
     task: AbortHandle,
 }
@@ -48,17 +48,23 @@ impl Acceptor {
         })
         .await;
     }
-}
 
-impl Drop for Acceptor {
-    fn drop(&mut self) {
+    fn stop(&self) {
         let accepting = locked(&self.0).take();
         drop(accepting);
     }
 }
 
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
+        // Before the task is stopped, which another thread may drop meanwhile.
+        self.acceptor.stop();
         self.task.abort();
     }
 }
@@ -111,8 +117,9 @@ impl Listener {
         Poll::Ready(ready!(self.streams.poll_recv(context)).ok_or_else(ended))
     }
 
-    /// Turns the listener into a [`Stream`](futures_core::Stream) of accepted streams, which never
-    /// ends. Servers such as tonic's `serve_with_incoming` take it.
+    /// Turns the listener into a [`Stream`](futures_core::Stream) of accepted streams, which ends
+    /// with the listener: when the endpoint or its NIC is closed, or its runtime has ended. Servers
+    /// such as tonic's `serve_with_incoming` take it, and end with it.
     pub fn incoming(self) -> Incoming {
         Incoming(self)
     }
@@ -140,7 +147,7 @@ impl futures_core::Stream for Incoming {
     type Item = io::Result<Stream>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_accept(context).map(Some)
+        self.0.streams.poll_recv(context).map(|stream| stream.map(Ok))
     }
 }
 
@@ -167,7 +174,7 @@ impl Endpoint {
         let (taken, streams) = mpsc::channel(backlog);
         let acceptor = Acceptor::new(accept(endpoint.clone(), asks, taken, closing));
         let task = shared.runtime.spawn(Acceptor(acceptor.0.clone()).run());
-        Ok(Listener { endpoint, name, streams, _acceptor: acceptor, task: task.abort_handle() })
+        Ok(Listener { endpoint, name, streams, acceptor, task: task.abort_handle() })
     }
 }
 

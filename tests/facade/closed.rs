@@ -149,3 +149,55 @@ async fn endpoints_that_are_closed_say_so_to_who_sends_and_connects() {
         assert!(matches!(why, messages::ConnectError::Closed { .. }), "{why}");
     }
 }
+
+#[tokio::test]
+async fn what_a_closed_nic_has_not_sent_is_named_by_the_error_of_closing() {
+    const NEWS: am::Notice<u64> = am::Notice::new("news");
+    for device in DEVICES {
+        let handlers = am::Handlers::new().on(NEWS, |_, _| {});
+        let far = am::Endpoint::open(device, handlers).await.expect("room");
+        let nic = Nic::open(device).await.expect("it opens");
+        let near = am::Endpoint::on(&nic, am::Handlers::new()).await.expect("room");
+        let peer = near.connect(far.name()).await.expect("it is there");
+        peer.notify(NEWS, 7).await.expect("there is a credit");
+        nic.close().await;
+        let why = near.close().await.expect_err("whether the peer has it is not known");
+        assert_eq!(why.given_up[0].peer, far.name().to_string());
+        assert_eq!(why.given_up[0].why, am::WhyGivenUp::NicClosed);
+
+        let open = || frames::Endpoint::open(device);
+        let (nic, far) = (Nic::open(device).await.expect("room"), open().await.expect("room"));
+        let near = frames::Endpoint::on(&nic).await.expect("room");
+        let peer = near.connect(far.name()).await.expect("there is a way");
+        let send = peer.send(7, vec![7; 100_000]);
+        nic.close().await;
+        let why = near.close().await.expect_err("nobody has received it");
+        assert_eq!(why.given_up[0].why, am::WhyGivenUp::NicClosed, "{why}");
+        assert!(matches!(send.await, Err(frames::SendError::Closed { .. })));
+    }
+}
+
+/// A program that starts anew in its own place would have to try again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_of_an_endpoint_that_is_closed_and_dropped_is_free() {
+    macro_rules! opens_again {
+        ($open:expr) => {
+            for _ in 0..20 {
+                let endpoint = $open.await.expect("the address is free");
+                endpoint.close().await.expect("there is nothing to be lost");
+            }
+        };
+    }
+    let name = format!("shm:facade-closed-{}", std::process::id());
+    let device = &*name;
+    opens_again!(am::Endpoint::open(device, am::Handlers::new()));
+    opens_again!(messages::Endpoint::open(device));
+    opens_again!(messages::streams::Endpoint::open(device));
+    opens_again!(frames::Endpoint::open(device));
+    opens_again!(bytestream::Endpoint::open(device));
+    opens_again!(rpc::Server::builder().open(device));
+    for _ in 0..20 {
+        drop(messages::Endpoint::open(device).await.expect("the address is free"));
+        drop(bytestream::Listener::open(device, ServiceId(7)).await.expect("the address is free"));
+    }
+}

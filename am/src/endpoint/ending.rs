@@ -46,9 +46,13 @@ impl Core {
     /// Ends a link as [`end`](Self::end) does, and lets what was sent go on to the peer for a time.
     pub(super) fn end_within(&self, link: &Arc<Link>, ending: Ending, lingers: Duration) {
         let Some(lost) = link.end(ending.clone(), lingers) else { return };
-        if lost > 0 && matches!(ending, Ending::Broken(_)) {
-            let peer = link.peer_text().into();
-            self.note_lost(GivenUp { peer, why: WhyGivenUp::Gone(ending.clone()) });
+        let why = match &ending {
+            Ending::Broken(_) => Some(WhyGivenUp::Gone(ending.clone())),
+            Ending::Left { .. } if self.engine.nic.is_closed() => Some(WhyGivenUp::NicClosed),
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| lost > 0) {
+            self.note_lost(GivenUp { peer: link.peer_text().into(), why });
         }
         let promised = link.take_promised();
         link.buffers.retire(promised);

@@ -253,7 +253,9 @@ impl Endpoint {
         self.0.core.shuts_down.store(true, Ordering::SeqCst);
     }
 
-    /// Closes the endpoint, once all peers have handled what was sent to them before. Whoever sends
+    /// Closes the endpoint, once all peers have handled what was sent to them before: handlers have
+    /// returned there, and asynchronous ones have begun. Those of notices run to their ends, and
+    /// those of calls are given up: a program that wants answers awaits these first. Whoever sends
     /// by another handle meanwhile may be too late. From then on, all handles to the endpoint and to
     /// its peers fail.
     ///

@@ -116,6 +116,9 @@ impl Bundle {
 
     fn make(nic: &Nic, config: &BundleConfig, owns_nic: bool) -> Result<Self, OpenError> {
         config.check()?;
+        if nic.is_closed() {
+            return Err(OpenError::NicClosed);
+        }
         let (runtime, thread) = runtime()?;
         let engine = Arc::new(Engine::new(nic, config, runtime)?);
         let driven = engine.clone();

@@ -7,8 +7,8 @@ use std::task::Waker;
 
 use doorbell_verbs::floor::{Awaits, CompletionGauge, HeldNic, Look, Precedence, Prober, locked};
 use doorbell_verbs::{
-    AsyncEvent, CloseError, Connection, ConnectionState, Domain, Nic, QueuesConfig, Rights,
-    SendQueue,
+    AsyncEvent, CloseError, Connection, ConnectionState, Domain, Nic, OpenError, QueuesConfig,
+    Rights, SendQueue,
 };
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 
 use super::poller::Poller;
 use crate::config::Config;
-use crate::error::{Over, of_resource};
+use crate::error::{Over, of_open, of_resource};
 use crate::link::{Link, RESERVE};
 use crate::shared::{Buffers, Shared};
 
@@ -55,6 +55,7 @@ pub(crate) struct Hub {
 pub(crate) struct Owner {
     pub hub: Arc<Hub>,
     tasks: [AbortHandle; 2],
+    owns_nic: bool,
 }
 
 impl Drop for Owner {
@@ -66,13 +67,21 @@ impl Drop for Owner {
         locked(&self.hub.poller).clear();
         let held = std::mem::take(&mut *locked(&self.hub.holding));
         drop((queues, held));
+        // Tasks that are being stopped have handles to the NIC until their runtime drops them.
+        if self.owns_nic {
+            self.hub.shared.nic.close_blocking();
+        }
     }
 }
 
 impl Owner {
     /// Makes a hub on a NIC, with tasks in the current runtime.
-    pub fn new(nic: &Nic, config: &Config) -> io::Result<Self> {
+    /// The owner of a NIC that was opened for the hub closes that NIC when dropped.
+    pub fn new(nic: &Nic, config: &Config, owns_nic: bool) -> io::Result<Self> {
         config.check()?;
+        if nic.is_closed() {
+            return Err(of_open(OpenError::NicClosed));
+        }
         let no_runtime = |_| io::Error::other("byte streams are to be used in a Tokio runtime");
         let runtime = Handle::try_current().map_err(no_runtime)?;
         let completions = nic.completion_queue(config.completions).map_err(of_resource)?;
@@ -113,7 +122,7 @@ impl Owner {
             driven.shared.nic.wait_for(Drive { hub: &driven, woke: false }).await;
         });
         let watch = hub.shared.runtime.spawn(watch(hub.clone(), nic.events()));
-        Ok(Self { hub, tasks: [drive.abort_handle(), watch.abort_handle()] })
+        Ok(Self { hub, tasks: [drive.abort_handle(), watch.abort_handle()], owns_nic })
     }
 }
 

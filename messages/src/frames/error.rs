@@ -48,7 +48,9 @@ pub enum ReceiveError {
     #[error("the receive was cancelled")]
     Cancelled,
     /// The endpoint was dropped, or its runtime has ended.
-    #[error("the endpoint has ended: it was dropped, or its runtime has ended")]
+    #[error(
+        "the endpoint has ended: it or its NIC was closed, it was dropped, or its runtime has ended"
+    )]
     Closed,
 }
 

@@ -79,7 +79,12 @@ impl Endpoint {
         let Open { endpoint, shared, .. } = &*self.0;
         let peer = endpoint.connect(name).await?;
         let name = || peer.to_string();
-        let greeting = |why: CallError| ConnectError::Lost { name: name(), why: Box::new(why) };
+        let greeting = |why: CallError| match why {
+            CallError::Undeliverable { .. } => {
+                ConnectError::Unwelcome { name: name(), why: Unwelcome::OtherKind("streams") }
+            }
+            why => ConnectError::Lost { name: name(), why: Box::new(why) },
+        };
         let welcome = peer.call(HELLO, [VERSION, limits_word(shared.limits)]).await;
         let welcome = welcome.map_err(greeting)?;
         let [there, limits] = welcome.arguments(WELCOME).map_err(greeting)?;

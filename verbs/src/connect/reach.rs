@@ -11,7 +11,11 @@ use crate::progress::yield_to_others;
 pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> {
     loop {
         let engine = nic.engine();
-        if let Some(way) = engine.with(|adapter| adapter.reach(to))? {
+        let way = engine.with(|adapter| match adapter.control().is_closed {
+            true => Err(ConnectError::NicClosed(to.to_string())),
+            false => adapter.reach(to).map_err(ConnectError::from),
+        })?;
+        if let Some(way) = way {
             return Ok(way);
         }
         // A device that looks for a neighbour reports progress only while it looks.

@@ -73,6 +73,9 @@ pub enum WhyGivenUp {
         "it has not taken everything within {0:?}, the time for which a closing endpoint waits"
     )]
     Late(Duration),
+    /// The NIC of the endpoint was closed first.
+    #[error("the NIC here was closed first")]
+    NicClosed,
     /// The runtime that serves the endpoint ended first.
     #[error("the runtime has ended in which the endpoint was opened")]
     RuntimeEnded,

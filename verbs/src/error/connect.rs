@@ -39,7 +39,11 @@ pub enum ConnectError {
     #[error(transparent)]
     Reach(#[from] ReachError),
     /// The peer's connection manager has refused the connection.
-    #[error("{peer} refused a connection to service {service}: {reason}{}", hint(*.reason))]
+    #[error(
+        "{peer} refused a connection to service {service}: {reason}{}{}",
+        hint(*.reason),
+        said(.private)
+    )]
     Refused {
         /// The peer's address.
         peer: String,
@@ -130,6 +134,9 @@ pub enum ConnectError {
     /// The connection manager has refused the operation.
     #[error(transparent)]
     Manager(#[from] ConnectionError),
+    /// The NIC here is closed.
+    #[error("connecting to {0}: the NIC here was closed (`Nic::close`): open another")]
+    NicClosed(String),
     /// Nobody connects to the listener any more.
     #[error(transparent)]
     Listener(#[from] ListenerEnded),
@@ -223,6 +230,17 @@ fn hint(reason: RejectReason) -> &'static str {
     }
 }
 
+/// Returns what the peer's program has sent with its refusal, if that is text of a few words.
+fn said(private: &[u8]) -> String {
+    let end = private.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    match std::str::from_utf8(&private[..end]) {
+        Ok(text) if text.contains(' ') && !text.contains(char::is_control) => {
+            format!(", and says: {text}")
+        }
+        _ => String::new(),
+    }
+}
+
 /// Names the party that has not answered, as the beginning of a sentence that goes on with the
 /// time.
 fn silent(silence: Silent, peer: &str, service: ServiceId) -> String {
@@ -284,7 +302,8 @@ impl ConnectError {
     /// Returns whether another attempt must fail, too, unless one of the two programs is changed.
     pub fn is_final(&self) -> bool {
         match self {
-            Self::Name(_) | Self::NoName => true,
+            Self::Name(_) | Self::NoName | Self::Address(_) => true,
+            Self::NicClosed(_) | Self::Closed { .. } => true,
             // Another program may be there for a while.
             Self::Unwelcome { why: Unwelcome::Refused(_) | Unwelcome::OtherKind(_), .. } => false,
             Self::Unwelcome { .. } => true,

@@ -100,6 +100,9 @@ pub enum OpenError {
          in a runtime that lasts for as long as they are used"
     )]
     RuntimeEnded,
+    /// The NIC on which an endpoint is to be opened is closed.
+    #[error("the NIC here was closed (`Nic::close`): open the endpoint on another")]
+    NicClosed,
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
     Closed,

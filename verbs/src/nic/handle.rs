@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use doorbell_transports::{Address, Capabilities, Trouble};
 use tokio::sync::broadcast;
@@ -145,9 +146,16 @@ impl Nic {
     /// listeners return [`ListenerEnded`](crate::ListenerEnded), and endpoints of the floors above
     /// are closed. A NIC that nobody has closed is closed with its last handle.
     ///
+    /// This blocks the thread while send queues that linger are served, a second at most.
+    ///
     /// In a handler that holds the NIC, the device is closed with the last handle instead.
     pub async fn close(&self) {
         self.close_blocking();
+    }
+
+    /// Returns whether the NIC was [closed](Self::close).
+    pub fn is_closed(&self) -> bool {
+        self.engine().is_closed.load(Ordering::Acquire)
     }
 
     /// Closes the NIC as [`close`](Self::close) does, for programs without `async`.

@@ -106,6 +106,7 @@ impl ProgressEngine {
         let mut adapter = self.lock.claim();
         adapter.refresh_clock();
         self.wait_for_lingering(&mut adapter);
+        self.is_closed.store(true, Ordering::Release);
         adapter.control().end_all();
         self.settle_all(&mut adapter);
         match adapter.close() {

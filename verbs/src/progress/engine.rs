@@ -1,6 +1,6 @@
 //! The core of the progress engine, which all handles of a NIC share.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -65,6 +65,8 @@ pub(crate) struct ProgressEngine {
     /// The number of handles that programs have. Threads that run the NIC hold references beside
     /// these.
     pub(super) handles: AtomicUsize,
+    /// Whether a program has closed the NIC.
+    pub is_closed: AtomicBool,
     pub(super) me: Weak<Self>,
     pub capabilities: Capabilities,
     pub address: Address,
@@ -89,6 +91,7 @@ impl ProgressEngine {
             waits_in_a_row: AtomicU32::new(0),
             finds: AtomicU32::new(0),
             handles: AtomicUsize::new(1),
+            is_closed: AtomicBool::new(false),
             me: me.clone(),
             capabilities,
             address,

@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use super::posted::Posted;
-use super::shared::Shared;
+use super::shared::{Runs, Shared};
 use super::state::{Settings, State};
 use super::wire::Wire;
 use super::works::{NOTICES, Works};
@@ -165,7 +165,9 @@ impl EndpointBuilder {
             Some(apart) => self.open_apart(device.to_owned(), apart).await,
             None => {
                 let nic = self.nic_on(device).await?;
-                self.on(&nic).await
+                let (endpoint, shared) = self.start(&nic, Runs::OwnNic).await?;
+                shared.runtime.spawn(driver::drive(shared.clone()));
+                Ok(endpoint)
             }
         }
     }
@@ -187,7 +189,7 @@ impl EndpointBuilder {
             runtime.block_on(async {
                 let opened = async {
                     let nic = self.nic_on(&device).await?;
-                    self.start(&nic, true).await
+                    self.start(&nic, Runs::Apart).await
                 };
                 match opened.await {
                     Ok((endpoint, shared)) => {
@@ -209,14 +211,14 @@ impl EndpointBuilder {
     /// When the NIC has no room for the endpoint's queues, or this is called outside of a Tokio
     /// runtime.
     pub async fn on(self, nic: &Nic) -> Result<Endpoint, OpenError> {
-        let (endpoint, shared) = self.start(nic, false).await?;
+        let (endpoint, shared) = self.start(nic, Runs::Shared).await?;
         shared.runtime.spawn(driver::drive(shared.clone()));
         Ok(endpoint)
     }
 
     /// Makes the endpoint, and takes lanes of peers. The caller drives it.
-    async fn start(&self, nic: &Nic, is_apart: bool) -> Result<(Endpoint, Arc<Shared>), OpenError> {
-        let shared = self.make(nic, is_apart)?;
+    async fn start(&self, nic: &Nic, runs: Runs) -> Result<(Endpoint, Arc<Shared>), OpenError> {
+        let shared = self.make(nic, runs)?;
         let listener = nic.listen(shared.name.service()).await?;
         let accepts = shared.runtime.spawn(lanes::accept(Arc::downgrade(&shared), listener));
         let open = Open { shared: shared.clone(), accepts: accepts.abort_handle() };
@@ -224,7 +226,7 @@ impl EndpointBuilder {
     }
 
     /// Makes the queues and the state of the endpoint.
-    fn make(&self, nic: &Nic, is_apart: bool) -> Result<Arc<Shared>, OpenError> {
+    fn make(&self, nic: &Nic, runs: Runs) -> Result<Arc<Shared>, OpenError> {
         Handle::try_current().map_err(|_| NO_RUNTIME)?;
         let mtu = nic.capabilities().mtu.bytes();
         let most = mtu - HEADERS;
@@ -262,7 +264,7 @@ impl EndpointBuilder {
         Ok(Arc::new_cyclic(|shared| {
             let endpoint: Weak<Shared> = shared.clone();
             let state = State::new(settings, posted, wire, endpoint);
-            Shared::new(name, (domain, queues), works, is_apart, state)
+            Shared::new(name, (domain, queues), works, runs, state)
         }))
     }
 }

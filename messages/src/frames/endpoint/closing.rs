@@ -20,7 +20,7 @@ pub async fn close(shared: &Shared) -> Result<(), CloseError> {
         shared.is_closing.store(true, Ordering::SeqCst);
     }
     // The driver stays a little, for a peer that asks for an acknowledgement again.
-    let _ = timeout(CLOSES, until(shared, |shared| shared.lock().is_closed)).await;
+    let _ = timeout(CLOSES, until(shared, |shared| shared.lock().is_over)).await;
     outcome.clone().unwrap_or(Ok(()))
 }
 

@@ -11,7 +11,7 @@ use doorbell_verbs::floor::{HeldNic, Look};
 
 use super::lanes;
 use super::reach::reach;
-use super::shared::Shared;
+use super::shared::{Runs, Shared};
 use doorbell_verbs::floor::locked;
 
 /// How long an endpoint stays after it was dropped, behind the last message that it has received:
@@ -51,7 +51,13 @@ pub async fn drive(shared: Arc<Shared>) {
         shared.take_stirred();
         let (has_more, mut next) = step(&shared);
         if shared.is_closing.load(Ordering::SeqCst) {
-            let Some(stays) = close(&shared) else { return shared.steps.notify_waiters() };
+            let Some(stays) = close(&shared) else {
+                if shared.runs != Runs::Shared {
+                    shared.nic.close().await;
+                }
+                shared.lock().is_over = true;
+                return shared.steps.notify_waiters();
+            };
             next = Some(next.map_or(stays, |next| next.min(stays)));
         }
         let has_woken = std::mem::take(&mut shared.lock().has_woken);

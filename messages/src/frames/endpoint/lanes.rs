@@ -83,6 +83,7 @@ pub async fn accept(shared: Weak<Shared>, mut listener: Listener) {
         let Some(strong) = shared.upgrade() else { return };
         let Ok(incoming) = incoming else {
             // The NIC is closed, and the endpoint with it.
+            strong.lock().loses_nic();
             strong.is_closing.store(true, Ordering::SeqCst);
             return strong.stir();
         };

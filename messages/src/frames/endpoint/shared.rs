@@ -17,6 +17,17 @@ use crate::frames::engine::Time;
 use crate::matching::PostedId;
 use doorbell_verbs::floor::locked;
 
+/// Where the driver of an endpoint runs, and on which NIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Runs {
+    /// In the program's runtime, on a NIC that the program has opened.
+    Shared,
+    /// In the program's runtime, on a NIC that was opened for the endpoint, and is closed with it.
+    OwnNic,
+    /// On a thread and a NIC of the endpoint's own: programs only tell the driver what to send.
+    Apart,
+}
+
 /// The state of an endpoint that its handles and its driver share.
 #[derive(Debug)]
 pub struct Shared {
@@ -28,8 +39,7 @@ pub struct Shared {
     /// lock takes the state's lock after it.
     pub works: Mutex<Works>,
     pub runtime: runtime::Handle,
-    /// Whether the driver alone sends: programs only tell it what to send.
-    is_apart: bool,
+    pub runs: Runs,
     began: Instant,
     state: Mutex<State>,
     /// Whether the driver has something to do beside what comes from the NIC.
@@ -49,7 +59,7 @@ impl Shared {
         name: Name,
         lanes: (Domain, QueuesConfig),
         works: Works,
-        is_apart: bool,
+        runs: Runs,
         state: State,
     ) -> Self {
         Self {
@@ -61,7 +71,7 @@ impl Shared {
             closed: tokio::sync::Mutex::default(),
             steps: Notify::new(),
             runtime: runtime::Handle::current(),
-            is_apart,
+            runs,
             began: Instant::now(),
             state: Mutex::new(state),
             is_stirred: AtomicBool::new(false),
@@ -85,7 +95,7 @@ impl Shared {
 
     /// Sends what is to be sent, or has the driver do that; and has the driver look at its timer.
     pub fn send(&self, mut state: MutexGuard<'_, State>) {
-        if self.is_apart {
+        if self.runs == Runs::Apart {
             drop(state);
             return self.stir();
         }

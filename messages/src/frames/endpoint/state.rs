@@ -51,6 +51,8 @@ pub struct State {
     /// When the driver's timer rings.
     armed: Option<Time>,
     pub is_closed: bool,
+    /// Whether the driver has ended, and closed the NIC if that is the endpoint's own.
+    pub is_over: bool,
     /// The peers to which messages were lost since the program first began to close the endpoint.
     pub losses: Option<BTreeMap<String, WhyGivenUp>>,
     /// When a message last came, for how long the endpoint has to stay after it is dropped.
@@ -79,6 +81,7 @@ impl State {
             statistics: Statistics::default(),
             armed: None,
             is_closed: false,
+            is_over: false,
             losses: None,
             received_at: None,
             accepted: HashMap::new(),
@@ -310,7 +313,7 @@ impl State {
             self.has_delivered = true;
         }
         if let (Some(losses), Some(why)) = (&mut self.losses, looked.given_up) {
-            losses.insert(known.peer.name().to_string(), why);
+            losses.entry(known.peer.name().to_string()).or_insert(why);
         }
     }
 
@@ -379,6 +382,12 @@ impl State {
     pub fn unconfirmed(&self) -> Vec<String> {
         let late = self.peers.values().filter(|known| !known.pair.is_confirmed());
         late.map(|known| known.peer.name().to_string()).collect()
+    }
+
+    /// Notes that nothing reaches peers any more, since the NIC was closed.
+    pub fn loses_nic(&mut self) {
+        let lost = self.unconfirmed().into_iter().map(|peer| (peer, WhyGivenUp::NicClosed));
+        self.losses.get_or_insert_default().extend(lost);
     }
 
     /// Returns the number of peers.

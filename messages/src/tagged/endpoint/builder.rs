@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::handlers::handlers;
 use super::shared::{OwnRail, Shared};
-use super::{Endpoint, Open};
+use super::{Endpoint, Open, OwnNics};
 use crate::tagged::error::OpenError;
 use crate::tagged::limits::Limits;
 use crate::tagged::wire::MOST_RAILS;
@@ -141,7 +141,8 @@ impl EndpointBuilder {
             bundles.push(self.endpoint.open_bundle(device).await?);
         }
         Bundle::unite(&bundles);
-        self.on_bundles(&bundles).await
+        let own_nics = bundles.iter().map(|bundle| bundle.nic().clone()).collect();
+        self.on_bundles_of(own_nics, &bundles).await
     }
 
     /// Opens the endpoint on a bundle, beside other endpoints of its NIC.
@@ -167,6 +168,15 @@ impl EndpointBuilder {
     /// # Errors
     /// As [`open_all`](Self::open_all).
     pub async fn on_bundles(self, bundles: &[Bundle]) -> Result<Endpoint, OpenError> {
+        self.on_bundles_of(Vec::new(), bundles).await
+    }
+
+    /// Opens the endpoint on bundles, of whose NICs some were opened for the endpoint.
+    async fn on_bundles_of(
+        self,
+        own_nics: Vec<Nic>,
+        bundles: &[Bundle],
+    ) -> Result<Endpoint, OpenError> {
         self.limits.check()?;
         if !(1..=MOST_RAILS).contains(&bundles.len()) {
             return Err(OpenError::Config {
@@ -183,7 +193,8 @@ impl EndpointBuilder {
             rails.push(OwnRail { bundle: bundle.clone(), service, name: OnceLock::new() });
         }
         let shared = Shared::new(self.limits, rails);
-        let mut open = Open { endpoints: Vec::new(), shared, tasks: Vec::new() };
+        let mut open =
+            Open { endpoints: Vec::new(), shared, tasks: Vec::new(), _own_nics: OwnNics(own_nics) };
         let devices = Arc::new(AtomicUsize::new(bundles.len()));
         let accepting = open.shared.puller.domains().to_vec().into_iter().zip(listeners);
         for (device, (domain, listener)) in accepting.enumerate() {
@@ -208,9 +219,13 @@ impl EndpointBuilder {
 /// its `devices` is closed.
 fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>, devices: Arc<AtomicUsize>) -> AbortHandle {
     let (mut events, runtime) = (endpoint.events(), endpoint.bundle().runtime().clone());
+    // A task that is being stopped must not keep the NIC of an endpoint that is dropped.
+    let shared = Arc::downgrade(&shared);
     let watches = async move {
         loop {
-            match events.recv().await {
+            let event = events.recv().await;
+            let Some(shared) = shared.upgrade() else { return };
+            match event {
                 Ok(Event::Gone(peer, _)) => shared.gone(&peer),
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => shared.look_for_gone(),

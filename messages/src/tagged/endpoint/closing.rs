@@ -47,6 +47,7 @@ pub(super) async fn close_in_order(
 ) -> Result<(), CloseError> {
     let patience = endpoints[0].patience();
     let until = Instant::now() + patience;
+    endpoints.iter().for_each(am::Endpoint::accept_no_more);
     let all_sent = || shared.is_all_sent().then_some(());
     let all_sent = shared.bundle().wait_until_woken(all_sent, |waker| shared.arm_closing(waker));
     let mut given_up = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use doorbell_am as am;
+use doorbell_am::{self as am, CallError, Unwelcome};
 use tokio::time::Instant;
 
 use super::arrived::Sender;
@@ -29,6 +29,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The time between two looks for such a connection.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// Why a peer is not greeted.
+enum Ungreeted {
+    /// It is an endpoint of Active Messages, and none of messages.
+    OtherKind,
+    /// It has not answered as it should, for the reason in the text.
+    Lost(String),
+}
+
+impl From<String> for Ungreeted {
+    fn from(why: String) -> Self {
+        Self::Lost(why)
+    }
+}
 
 impl Shared {
     /// Greets a peer over connections that were made to it, each with the name that was connected
@@ -73,7 +87,12 @@ impl Shared {
                     self.lock().links.insert(link.clone(), (other, 0));
                     return Ok(sender(other));
                 }
-                Err(why) => {
+                Err(Ungreeted::OtherKind) => {
+                    links.iter().for_each(|(link, _)| self.gone(link));
+                    let (name, why) = (name.clone(), Unwelcome::OtherKind("messages"));
+                    return Err(ConnectError::Unwelcome { name, why });
+                }
+                Err(Ungreeted::Lost(why)) => {
                     links.iter().for_each(|(link, _)| self.gone(link));
                     let why = format!("{why}; is it an endpoint of messages?").into();
                     return Err(ConnectError::Lost { name: name.clone(), why });
@@ -91,7 +110,7 @@ impl Shared {
         link: &am::Peer,
         name: &str,
         rail: Rail,
-    ) -> Result<Option<Source>, String> {
+    ) -> Result<Option<Source>, Ungreeted> {
         let greeting = Bytes::from(self.greeting(rail, Pulls::default()).to_bytes());
         let began = Instant::now();
         let refused = || {
@@ -101,7 +120,10 @@ impl Shared {
         };
         let answer = loop {
             let answer = link.call(GREET, greeting.clone()).await;
-            let answer = answer.map_err(|why| why.to_string())?;
+            let answer = answer.map_err(|why| match why {
+                CallError::Undeliverable { .. } => Ungreeted::OtherKind,
+                why => Ungreeted::Lost(why.to_string()),
+            })?;
             let (proof, answer) = match Answer::from_bytes(&answer).ok_or_else(refused)? {
                 Answer::Greets(answer) => (Proof(answer.rail.joins), Some(answer)),
                 Answer::Yields(proof) => (proof, None),
@@ -112,10 +134,10 @@ impl Shared {
             match answer {
                 Some(answer) => break answer,
                 None if began.elapsed() > PATIENCE => {
-                    return Err(format!(
+                    return Err(Ungreeted::Lost(format!(
                         "it says that it connects to this endpoint, too, and has not within \
                          {PATIENCE:?}"
-                    ));
+                    )));
                 }
                 None => tokio::time::sleep(PAUSE).await,
             }

@@ -45,6 +45,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
 use doorbell_am::{self as am, Name, NameError};
+use doorbell_verbs::Nic;
 use tokio::task::AbortHandle;
 
 pub use builder::EndpointBuilder;
@@ -72,6 +73,18 @@ struct Open {
     shared: Arc<Shared>,
     /// The tasks that watch the ends of peers, and accept connections for long messages.
     tasks: Vec<AbortHandle>,
+    /// Dropped behind the endpoints of Active Messages, which go on to send what was accepted.
+    _own_nics: OwnNics,
+}
+
+/// The NICs that were opened for an endpoint, and are closed with it. Tasks that are being stopped
+/// have handles to them until their runtime drops them.
+struct OwnNics(Vec<Nic>);
+
+impl Drop for OwnNics {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Nic::close_blocking);
+    }
 }
 
 impl Drop for Open {

@@ -93,10 +93,10 @@ fn may_be_there(why: &ConnectError, took: Duration) -> bool {
 /// succeed fails the calls that wait for it, too.
 #[cold]
 fn unmapped(name: &Name, why: &ConnectError, took: Duration) -> Unopened {
-    let text = unnamed(&chain(why), name);
+    let text = chain(why);
     let status = match why.is_final() {
-        true => Status::failed_precondition(format!("there is no RPC server at {name}: {text}")),
-        false => Status::unavailable(text),
+        true => Status::failed_precondition(format!("{name} can't be connected to: {text}")),
+        false => Status::unavailable(unnamed(&text, name)),
     };
     Unopened { status, may_be_there: may_be_there(why, took) }
 }
