@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use doorbell::verbs::{ListenRefused, ListenerEnded, Nic, ServiceId};
 use doorbell::{am, bytestream, messages, rpc};
+use doorbell_kit::child;
 use messages::frames;
+use tokio::runtime::Builder;
 use tokio::task::yield_now;
 use tower::Service;
 
@@ -178,8 +180,15 @@ async fn what_a_closed_nic_has_not_sent_is_named_by_the_error_of_closing() {
 }
 
 /// A program that starts anew in its own place would have to try again and again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_address_of_an_endpoint_that_is_closed_and_dropped_is_free() {
+#[test]
+fn the_address_of_an_endpoint_that_is_closed_and_dropped_is_free() {
+    child::alone(|| {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.expect("a runtime").block_on(opens_again());
+    });
+}
+
+async fn opens_again() {
     macro_rules! opens_again {
         ($open:expr) => {
             for _ in 0..20 {
