@@ -71,15 +71,15 @@ async fn a_listener_of_byte_streams_ends() {
 }
 
 #[tokio::test]
-async fn an_endpoint_of_active_messages_is_closed() {
+async fn the_events_of_an_endpoint_of_active_messages_end() {
     with_each(|nic| async move {
         let endpoint = am::Endpoint::on(&nic, am::Handlers::new()).await.expect("room");
         let mut events = endpoint.events();
         let handlers = am::Handlers::new();
         let far = am::Endpoint::open(like(&nic), handlers).await.expect("room");
-        ended_by_closing(&nic, events.recv()).await.expect_err("the endpoint is closed");
-        let why = endpoint.connect(far.name()).await.expect_err("the endpoint is closed");
-        assert!(matches!(why, am::ConnectError::Closed { .. }), "{why}");
+        ended_by_closing(&nic, events.recv()).await.expect_err("no event comes any more");
+        let why = endpoint.connect(far.name()).await.expect_err("the NIC is closed");
+        assert!(matches!(why, am::ConnectError::NicClosed(_)), "{why}");
     })
     .await;
 }

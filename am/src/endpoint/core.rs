@@ -1,6 +1,6 @@
 //! The state of an endpoint: its links, its translation table, and its receives.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use doorbell_verbs::floor::{StopListening, locked};
@@ -50,8 +50,13 @@ pub(super) struct Core {
     /// The listing of the handlers whose places the program has chosen, in pieces that fit
     /// messages.
     pub listing: Vec<Vec<u8>>,
-    /// The events of the endpoint, for programs that listen; none once its NIC is closed.
+    /// The events of the endpoint, for programs that listen; none once its NIC is closed and all that
+    /// has come is handled.
     events: Mutex<Option<broadcast::Sender<Event>>>,
+    /// Whether the NIC was closed, and all links have ended by that.
+    pub nic_closed: AtomicBool,
+    /// The number of links that have ended, and messages of which may not be handled yet.
+    pub departing: AtomicUsize,
     /// The count of requests of all links when it was last asked whether the endpoint is idle.
     pub requests_at_mark: AtomicU32,
     /// Whether receives are being recalled from idle peers.
@@ -135,6 +140,8 @@ impl Core {
                 challenges: Challenges::default(),
                 listing,
                 events: Mutex::new(Some(events)),
+                nic_closed: AtomicBool::new(false),
+                departing: AtomicUsize::new(0),
                 requests_at_mark: AtomicU32::new(0),
                 recalling: AtomicBool::new(false),
                 shuts_down: AtomicBool::new(false),
@@ -181,9 +188,12 @@ impl Core {
         events.map_or_else(|| broadcast::channel(1).1, |events| events.subscribe())
     }
 
-    /// Tells programs that listen that no event comes any more.
-    pub fn end_events(&self) {
-        locked(&self.events).take();
+    /// Takes the sender of events, so that none comes any more, if the NIC is closed and all that
+    /// has come is handled.
+    pub fn take_events(&self) -> Option<broadcast::Sender<Event>> {
+        let is_over =
+            self.nic_closed.load(Ordering::SeqCst) && self.departing.load(Ordering::SeqCst) == 0;
+        is_over.then(|| locked(&self.events).take()).flatten()
     }
 
     /// Returns all links of the endpoint.

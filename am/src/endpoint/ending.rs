@@ -1,6 +1,7 @@
 //! Links that open and end, and endpoints that close.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorbell_verbs::{ConnectionState, Ending, Queues};
@@ -57,6 +58,7 @@ impl Core {
         let promised = link.take_promised();
         link.buffers.retire(promised);
         self.remove_link(link);
+        self.departing.fetch_add(1, Ordering::SeqCst);
         self.engine.tell(Update::LinkGone(Departure::new(link.clone(), lost, promised)));
         let siblings = link.siblings();
         siblings.iter().for_each(|other| self.end_within(other, ending.clone(), lingers));

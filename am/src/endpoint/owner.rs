@@ -28,9 +28,9 @@ impl Owner for Core {
         }
     }
 
-    fn close_with_nic(&self) {
-        self.close();
-        self.end_events();
+    fn end_with_nic(&self) {
+        self.nic_closed.store(true, Ordering::SeqCst);
+        drop(self.take_events());
     }
 
     #[cold]
@@ -83,7 +83,9 @@ impl Owner for Core {
     }
 
     fn tell_departed(&self, link: &Arc<Link>) {
-        if let (Some(gone), Some(events)) = (gone(link), self.event_sender()) {
+        self.departing.fetch_sub(1, Ordering::SeqCst);
+        let events = self.take_events().or_else(|| self.event_sender());
+        if let (Some(gone), Some(events)) = (gone(link), events) {
             self.local.runtime.spawn(async move { drop(events.send(gone)) });
         }
     }

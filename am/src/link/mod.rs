@@ -84,8 +84,9 @@ pub(crate) trait Owner: Send + Sync {
     /// would notice that a peer has gone, and requests would run no asynchronous handlers.
     fn close_with_runtime(&self);
 
-    /// Closes the endpoint because its NIC was closed, and ends its events.
-    fn close_with_nic(&self);
+    /// Ends the endpoint's events, once all that has come is handled, because its NIC was closed and
+    /// all links have ended by that.
+    fn end_with_nic(&self);
 
     /// Takes receives back from idle peers, since a peer could use more than there are.
     fn recall_receives(self: Arc<Self>, receives: &Arc<Buffers>);

@@ -40,10 +40,7 @@ pub(super) fn watch(
                 Ok(AsyncEvent::LastReceive(_)) => engine.signals.stir(),
                 Ok(AsyncEvent::NicClosed) => {
                     let owners = engine.watched.owners();
-                    owners
-                        .iter()
-                        .filter_map(Weak::upgrade)
-                        .for_each(|owner| owner.close_with_nic());
+                    owners.iter().filter_map(Weak::upgrade).for_each(|owner| owner.end_with_nic());
                 }
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => {

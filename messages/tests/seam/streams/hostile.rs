@@ -149,7 +149,7 @@ async fn an_endpoint_that_is_none_of_streams_is_told_from_one(ends: Ends) {
     let other = other.expect("the device opens");
     let client = Endpoint::open(&ends.devices[1]).await.expect("the device opens");
     let refused = client.connect(other.name()).await.expect_err("it is none of streams");
-    assert!(matches!(refused, ConnectError::Lost { .. }), "{refused}");
+    assert!(matches!(refused, ConnectError::Unwelcome { .. }), "{refused}");
 }
 
 macro_rules! on_each_device {
