@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::sync::locked;
+use crate::sync::lock::locked;
 use doorbell_core::memory::{Frozen, Region};
 
 /// The unit of the lengths of pooled regions, in bytes.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
 use crate::dispatch::AsyncEvent;
-use crate::sync::locked;
+use crate::sync::lock::locked;
 
 /// The longest that dropping the last handle waits for other threads that run the NIC. They release
 /// it after at most a turn, unless the handle is dropped within a turn of theirs.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use crate::sync::locked;
+use crate::sync::lock::locked;
 use crate::sys::alarms::Alarms;
 
 /// How long a NIC that has something to do may go without being run by a task of the program.
