@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use doorbell_verbs::Ending;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -53,8 +52,7 @@ impl Core {
         let why = match timeout_at(until, settle_last(link)).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(_)) => match link.ending() {
-                Some(Ending::Left { .. }) if self.engine.nic.is_closed() => WhyGivenUp::NicClosed,
-                Some(ending) => WhyGivenUp::Gone(ending),
+                Some(ending) => self.why_given_up(&ending),
                 // The peer has sent the question back, and that comes in its turn, too.
                 None => return Ok(()),
             },

@@ -47,12 +47,8 @@ impl Core {
     /// Ends a link as [`end`](Self::end) does, and lets what was sent go on to the peer for a time.
     pub(super) fn end_within(&self, link: &Arc<Link>, ending: Ending, lingers: Duration) {
         let Some(lost) = link.end(ending.clone(), lingers) else { return };
-        let why = match &ending {
-            Ending::Broken(_) => Some(WhyGivenUp::Gone(ending.clone())),
-            Ending::Left { .. } if self.engine.nic.is_closed() => Some(WhyGivenUp::NicClosed),
-            _ => None,
-        };
-        if let Some(why) = why.filter(|_| lost > 0) {
+        let why = self.why_given_up(&ending);
+        if lost > 0 && matches!(why, WhyGivenUp::NicClosed | WhyGivenUp::Gone(Ending::Broken(_))) {
             self.note_lost(GivenUp { peer: link.peer_text().into(), why });
         }
         let promised = link.take_promised();
@@ -62,6 +58,14 @@ impl Core {
         self.engine.tell(Update::LinkGone(Departure::new(link.clone(), lost, promised)));
         let siblings = link.siblings();
         siblings.iter().for_each(|other| self.end_within(other, ending.clone(), lingers));
+    }
+
+    /// Returns why a peer is given up whose connection has ended.
+    pub(super) fn why_given_up(&self, ending: &Ending) -> WhyGivenUp {
+        match ending {
+            Ending::Left { .. } if self.engine.nic.is_closed() => WhyGivenUp::NicClosed,
+            ending => WhyGivenUp::Gone(ending.clone()),
+        }
     }
 
     /// Closes the endpoint: all links end, and none is made any more. What was sent goes on to

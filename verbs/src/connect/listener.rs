@@ -46,8 +46,10 @@ impl Nic {
 async fn listen(nic: &Nic, service: ServiceId, backlog: usize) -> Result<Listener, ListenRefused> {
     let requests = Arc::<RequestQueue>::default();
     let engine = nic.engine();
-    let grants =
-        engine.with(|adapter| adapter.control().listen(service, backlog, requests.clone()))?;
+    let grants = engine.with(|adapter| match nic.is_closed() {
+        true => Err(ListenRefused::NicClosed(service)),
+        false => adapter.control().listen(service, backlog, requests.clone()),
+    })?;
     let listener = Listener { nic: nic.clone(), service, requests };
     if let Some(grants) = grants {
         // The channel closes without an answer only if the listener was stopped.

@@ -11,7 +11,7 @@ use crate::progress::yield_to_others;
 pub(crate) async fn reach(nic: &Nic, to: &Address) -> Result<Way, ConnectError> {
     loop {
         let engine = nic.engine();
-        let way = engine.with(|adapter| match adapter.control().is_closed {
+        let way = engine.with(|adapter| match nic.is_closed() {
             true => Err(ConnectError::NicClosed(to.to_string())),
             false => adapter.reach(to).map_err(ConnectError::from),
         })?;

@@ -20,9 +20,6 @@ impl Control {
         backlog: usize,
         requests: Arc<RequestQueue>,
     ) -> Result<Option<oneshot::Receiver<Result<(), ListenRefused>>>, ListenRefused> {
-        if self.is_closed {
-            return Err(ListenRefused::NicClosed(service));
-        }
         if self.listeners.0.contains_key(&service) {
             return Err(cm::ListenError::Taken(service).into());
         }

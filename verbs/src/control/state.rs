@@ -56,8 +56,6 @@ pub(crate) struct Control {
     pub(super) now: Time,
     /// Whether a message that ends a connection is about to be sent.
     pub disconnects: bool,
-    /// Whether the NIC was closed, so that no listener and no connection is made any more.
-    pub is_closed: bool,
     /// Whether a task was woken since this was last taken.
     pub woke: bool,
     /// The time of the next look at messages from other processes of the interface.
@@ -119,7 +117,6 @@ impl Control {
             lingering: Lingering::default(),
             now: Time::ZERO,
             disconnects: false,
-            is_closed: false,
             woke: false,
             sharing_due: Time::ZERO,
             unsent: None,

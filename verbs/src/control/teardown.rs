@@ -30,10 +30,8 @@ impl Control {
     }
 
     /// Ends all listeners and all connections, also those that are being made, and tells the peers.
-    /// None is made any more.
     #[cold]
     pub fn end_all(&mut self) {
-        self.is_closed = true;
         self.listeners.stop_all(&mut self.manager);
         for (dropped, private) in self.lingering.end_all(&mut self.nic) {
             self.drop_queue_pair(dropped, &private);

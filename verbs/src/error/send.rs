@@ -22,7 +22,7 @@ pub enum SendError {
     Gone {
         /// The name of the peer.
         peer: Box<str>,
-        /// What was to be sent.
+        /// The message, the bytes or the stream that was to be sent.
         what: Unsent,
         /// The reason why the peer counts as gone.
         why: WhyGone,
@@ -35,7 +35,7 @@ pub enum SendError {
     Closed {
         /// The name of the peer.
         peer: Box<str>,
-        /// What was to be sent.
+        /// The message, the bytes or the stream that was to be sent.
         what: Unsent,
     },
     /// The program has cancelled the send. Of tagged messages.
@@ -47,7 +47,7 @@ pub enum SendError {
     TooLong {
         /// The name of the peer.
         peer: Box<str>,
-        /// What was to be sent.
+        /// The message, the bytes or the stream that was to be sent.
         what: Unsent,
         /// The length, in bytes.
         len: usize,
@@ -148,7 +148,7 @@ pub enum SendError {
     NotReceived {
         /// The name of the peer.
         peer: Box<str>,
-        /// What was to be sent.
+        /// The message, the bytes or the stream that was to be sent.
         what: Unsent,
     },
     /// The NIC here has no room for the message. Of tagged messages.
@@ -156,7 +156,7 @@ pub enum SendError {
     NoRoom {
         /// The name of the peer.
         peer: Box<str>,
-        /// What was to be sent.
+        /// The message, the bytes or the stream that was to be sent.
         what: Unsent,
         /// The resource that is used up.
         why: Box<str>,

@@ -65,7 +65,7 @@ pub(crate) struct ProgressEngine {
     /// The number of handles that programs have. Threads that run the NIC hold references beside
     /// these.
     pub(super) handles: AtomicUsize,
-    /// Whether a program has closed the NIC.
+    /// Whether a program has closed the NIC. Who holds the NIC can rely on that.
     pub is_closed: AtomicBool,
     pub(super) me: Weak<Self>,
     pub capabilities: Capabilities,
