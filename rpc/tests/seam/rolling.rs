@@ -74,9 +74,10 @@ async fn rolls(test: &str, kind: &str) {
             for (child, device) in children.iter_mut().zip(&devices) {
                 assert!(!child.kill().success());
                 *child = Child::start(&test, device, None);
-                child.hear();
-                // The next server goes when this one has calls again.
-                assert_eq!(child.hear(), "called");
+                // The next server goes when this one has calls again. A caller that waited for it
+                // may be quicker than this server's word that it is there.
+                let told = [child.hear(), child.hear()];
+                assert!(told.iter().any(|word| word == "called"), "{told:?}");
             }
             children
         }
