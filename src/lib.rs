@@ -181,45 +181,45 @@ struct Readme;
 
 /// The programs of the guide are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/active-messages.md")]
+#[doc = include_str!("../docs/guides/active-messages.md")]
 struct ActiveMessages;
 
 /// The programs of the guide to Split-C are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/split-c.md")]
+#[doc = include_str!("../docs/guides/split-c.md")]
 struct SplitC;
 
 /// The program of the guide to jobs is compiled with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/jobs.md")]
+#[doc = include_str!("../docs/guides/jobs.md")]
 struct Jobs;
 
 /// The programs of the guide to tagged messages are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/messages.md")]
+#[doc = include_str!("../docs/guides/messages.md")]
 struct Messages;
 
 /// The programs of the guide to byte streams are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/byte-streams.md")]
+#[doc = include_str!("../docs/guides/byte-streams.md")]
 struct ByteStreams;
 
 /// The programs of the guide to messages as streams are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/streams.md")]
+#[doc = include_str!("../docs/guides/streams.md")]
 struct Streams;
 
 /// The program of the page about ends is compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/endings.md")]
+#[doc = include_str!("../docs/operating/endings.md")]
 struct Endings;
 
 /// The programs of the guide to frames are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/frames.md")]
+#[doc = include_str!("../docs/guides/frames.md")]
 struct Frames;
 
 /// The programs of the guide to RPC are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/rpc.md")]
+#[doc = include_str!("../docs/guides/rpc.md")]
 struct Rpc;

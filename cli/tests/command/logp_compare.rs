@@ -83,7 +83,7 @@ fn a_number_of_many_digits_is_told_by_a_power_of_ten() {
 
 /// The lines that the documentation has a reader type for a baseline.
 fn recipe() -> Vec<&'static str> {
-    let text = include_str!("../../../docs/logp.md");
+    let text = include_str!("../../../docs/guides/logp.md");
     let (_, text) = text.split_once("a baseline for continuous integration is").expect("a recipe");
     let (text, _) = text.split_once("\n## ").expect("another heading");
     let blocks = text.split("```").skip(1).step_by(2);

@@ -1,7 +1,7 @@
 //! The command, and verbs, against the Linux kernel's RoCE, and the programs of rdma-core on it.
 //!
 //! One guest is booted for all of it. `ROWS=rping` tries those rows alone whose names contain that.
-//! What was tried becomes a table, which must be the one in `docs/interoperability.md`. Where there
+//! What was tried becomes a table, which must be the one in `docs/operating/interoperability.md`. Where there
 //! is no QEMU, the suite is passed over, which is said; where the variable `CI` is set, it fails.
 
 mod connections;

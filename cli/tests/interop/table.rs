@@ -28,7 +28,8 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|";
 
 /// Where the table stands.
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/interoperability.md");
+const DOCUMENT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operating/interoperability.md");
 
 impl Table {
     /// A table of the rows whose names contain what the variable `ROWS` has. Where it is not set,
@@ -88,7 +89,7 @@ impl Table {
         let document = std::fs::read_to_string(DOCUMENT).expect("the document is there");
         assert!(
             document.contains(&format!("\n{self}\n\n")),
-            "the table in docs/interoperability.md is another: put that above in its place"
+            "the table in docs/operating/interoperability.md is another: put that above in its place"
         );
     }
 }
