@@ -1,4 +1,4 @@
-//! The examples run as README.md and their own first lines say that they do.
+//! The examples run as examples/README.md and their own first lines say that they do.
 //!
 //! They are those that `cargo test` has built; `cargo test -p doorbell-examples` builds them first.
 //! None needs privileges, and so none has any: if this is root, an ordinary user runs them.
@@ -16,7 +16,7 @@ use doorbell_kit::lab::{self, Namespace};
 use printed::{Command, commands, is_as_shown};
 use program::{Folder, Program, Starter};
 
-/// Examples whose output the README does not show. Each has a test of its own below.
+/// Examples whose output their README does not show. Each has a test of its own below.
 const NOT_SHOWN: [&str; 2] = ["dissect", "rping"];
 
 fn root() -> &'static Path {
@@ -30,7 +30,7 @@ fn printed_in(file: &str) -> Vec<Command> {
 
 /// The one way in which the README has an example run.
 fn in_the_readme(example: &str) -> Vec<String> {
-    let mut found = printed_in("README.md");
+    let mut found = printed_in("examples/README.md");
     found.retain(|command| command.example == example);
     let [command] = &found[..] else { panic!("once, and not so: {found:?}") };
     command.arguments.clone()
@@ -44,7 +44,7 @@ fn run(place: &Namespace, example: &str, arguments: &[String]) -> String {
 #[test]
 fn each_example_in_the_readme_says_what_is_shown_there() {
     lab::test(|lab| {
-        let all = printed_in("README.md");
+        let all = printed_in("examples/README.md");
         let (shown, others): (Vec<_>, Vec<_>) = all.iter().partition(|it| !it.shown.is_empty());
         assert!(shown.len() >= 6, "{all:?}");
         for other in others {
