@@ -42,6 +42,15 @@
 //! were posted first search, and for all others together the receiver *browses* through what is
 //! held, which takes a round trip for each message.
 //!
+//! # Alternatives
+//!
+//! * Without a window, as in MX, a flood of messages takes all memory of its receiver.
+//! * If messages beyond the window are dropped and sent again, as EMP does, the network carries them
+//!   in vain until their receives are posted.
+//! * If the receiver pulls every message beyond the window, each of them costs a round trip.
+//!
+//! # Contents of this folder
+//!
 //! The folder is bookkeeping: [`Outgoing`] for one sender and one receiver, [`Incoming`] for a
 //! receiver and all of its senders. Whoever uses it sends what it says. Messages between
 //! the two arrive in the order in which they were sent.

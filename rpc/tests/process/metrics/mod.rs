@@ -213,7 +213,7 @@ async fn the_guide_has_all_names_in_its_table_and_no_others() {
     let here = Here { device: "shm", path: "names" };
     let (_server, client) = here.pair(Router::new()).await;
     client.unary(here.method::<(), ()>(), ()).await.expect_err("there is no such method");
-    let guide = include_str!("../../../../docs/guides/rpc.md");
+    let guide = include_str!("../../../../docs/guides/rpc-observability.md");
     let rows = guide.lines().filter_map(|line| line.strip_prefix("| `doorbell_rpc_"));
     let rows = rows.map(|row| row.split('`').next().expect("there is a first part"));
     let mut names: Vec<_> = rows.map(|name| format!("doorbell_rpc_{name}")).collect();
