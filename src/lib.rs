@@ -1,7 +1,9 @@
-//! InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet.
+//! InfiniBand verbs, Active Messages, Split-C and RPC for Tokio, over any Ethernet. Processes call
+//! functions at each other, and read and write each other's memory, without RDMA hardware. This crate
+//! is all of Doorbell under one name.
 //!
-//! This crate is the whole of Doorbell under one name. [`am`] is Active Messages: a message runs a
-//! handler at its peer, and a call awaits what the handler returns.
+//! [`am`] is Active Messages: a message runs a handler at its peer, and a call awaits what the
+//! handler returns.
 //!
 //! ```
 //! use doorbell::am::{Call, Endpoint, Handlers};
@@ -18,8 +20,8 @@
 //! }
 //! ```
 //!
-//! [`splitc`] is the floor above: one program in several processes, which read and write each
-//! other's memory by global pointers and spread arrays.
+//! [`splitc`] is one program in several processes, which read and write each other's memory by global
+//! pointers and spread arrays.
 //!
 //! ```
 //! # fn main() -> Result<(), doorbell::splitc::RunError> {
@@ -33,7 +35,7 @@
 //! # }
 //! ```
 //!
-//! [`bytestream`] is for what runs over TCP: streams of bytes that are read and written as Tokio's.
+//! [`bytestream`] replaces TCP: its streams are read and written as Tokio's are.
 //!
 //! ```
 //! use doorbell::bytestream::{Listener, ServiceId, Stream};
@@ -50,8 +52,7 @@
 //! # }
 //! ```
 //!
-//! [`messages`] are matched by tags, as MPI has them, or are streams of pieces, or frames. [`rpc`]
-//! makes services of traits, whose calls travel as Active Messages:
+//! [`messages`] sends messages that are matched by tags, as in MPI:
 //!
 //! ```
 //! use doorbell::messages::{Endpoint, Match};
@@ -65,7 +66,7 @@
 //! # }
 //! ```
 //!
-//! [`verbs`] is the floor below all of these: memory that peers write and read directly, queue
+//! [`verbs`] is the layer below all of these: memory that peers write and read directly, queue
 //! pairs, completions.
 //!
 //! ```no_run
@@ -79,17 +80,28 @@
 //! # }
 //! ```
 //!
-//! [`collectives`] are barriers, broadcasts, reductions and the like, for groups of processes: those of
-//! [`am::group`], those of [`messages::collectives`], and groups over links of a program's own.
+//! # The modules
 //!
-//! [`logp`] measures what a message costs, on whichever floor.
+//! | | |
+//! |---|---|
+//! | [`rpc`] | services from traits, over Active Messages |
+//! | [`am`] | Active Messages: a message runs a function at its peer |
+//! | [`bytestream`] | streams of bytes, in place of TCP |
+//! | [`messages`] | messages matched by tags, streams of pieces, frames |
+//! | [`splitc`] | Split-C: one program in several processes that share memory |
+//! | [`collectives`] | barriers, broadcasts, reductions, for groups over any of these |
+//! | [`verbs`] | the layer below all of them: registered memory, queue pairs, completions |
+//! | [`job`] | how the processes of a program find each other |
+//! | [`logp`] | measures what a message costs, on any layer |
+//! | [`transports`], [`protocol`] | devices; the protocol by itself, as state machines |
 //!
-//! What both stand on may be used by itself:
+//! # Features
 //!
-//! * [`transports`]: the devices; [`protocol`]: the protocol as state machines.
+//! * `bytestream`, `messages`, `rpc`, `splitc`, on by default: the modules of these names.
+//! * `metrics`: RPC counts and times calls for the crate `metrics`.
+//! * `serde`: names, addresses, keys, settings and results can be serialised.
 //!
-//! The features `bytestream`, `messages`, `rpc` and `splitc`, which are on by default, are those
-//! floors.
+//! # The protocol by itself
 //!
 //! Two NICs on a simulated network, of which one reads the other's memory and counts in it:
 //!
@@ -179,7 +191,12 @@ pub mod protocol {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The programs of the guide are compiled and run with the tests.
+/// The programs of the guide to verbs are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guides/verbs.md")]
+struct Verbs;
+
+/// The programs of the guide to Active Messages are compiled and run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/active-messages.md")]
 struct ActiveMessages;
@@ -223,3 +240,13 @@ struct Frames;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/rpc.md")]
 struct Rpc;
+
+/// The programs of the guide to RPC in production are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guides/rpc-in-production.md")]
+struct RpcInProduction;
+
+/// The programs of the guide to watching RPC are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guides/rpc-observability.md")]
+struct RpcObservability;

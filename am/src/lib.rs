@@ -1,11 +1,6 @@
-//! Active Messages for Tokio: a message names the handler that it runs.
-//!
-//! An [`Endpoint`] is a set of handlers with a name on the network. A program connects to another
-//! endpoint by its name, and gets a [`Peer`]. Each message to the peer names a handler there, which
-//! runs as soon as the message has come, with the message's arguments. A [`Call`] comes back with
-//! what the handler returns, a [`Notice`] does not. Credits bound the messages under way, so a
-//! message always finds a buffer that is ready for it. And whoever waits for an answer handles what
-//! comes meanwhile, so that no thread has to be woken.
+//! Active Messages for Tokio: each message names a function of the receiver, its handler, which runs
+//! when the message arrives. A [`Call`] returns what the handler returns; a [`Notice`] is not
+//! answered. Credits bound the messages under way, so that each finds a buffer.
 //!
 //! ```
 //! use doorbell_am::{Call, Endpoint, Handlers};
@@ -36,6 +31,10 @@
 //! | [`Bundle`] | several endpoints of one NIC that are served together |
 //! | [`group`] | processes that run collectives together |
 //! | [`RequestId`], [`ReplyId`], [`Request`], [`Kept`], [`Reply`] | handlers at places that the program chooses, and replies that run handlers, as in Active Messages II |
+//!
+//! An [`Endpoint`] is a set of handlers with a name on the network. A program connects to another
+//! endpoint by its name, and gets a [`Peer`], to which it sends. A task that waits for an answer
+//! handles the messages that arrive meanwhile, so that no thread has to be woken.
 //!
 //! # Who runs handlers
 //!
@@ -83,6 +82,11 @@
 //! | `endpoint` | endpoints: opened, connected, closed |
 //! | `schedule` | the schedules of collectives |
 //! | `group` | collectives among processes |
+//!
+//! # Features
+//!
+//! With `serde`, names, tags, settings and counters can be serialised, such as [`Name`], [`Tag`],
+//! [`Admits`], [`BundleConfig`] and [`Statistics`].
 
 #![forbid(unsafe_code)]
 

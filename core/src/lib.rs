@@ -1,6 +1,30 @@
-//! Doorbell's protocol, without I/O, without a clock, and without randomness but from a seed.
+//! Doorbell's protocol as state machines: a network adapter and a connection manager for RoCE, and
+//! the memory that peers may write. The crate does no I/O, reads no clock, and has no randomness but
+//! from a seed. Programs use it through `doorbell-verbs`; tests and simulators drive it directly.
 //!
-//! The modules, from the top. Each imports modules below it, and none above.
+//! ```
+//! use doorbell_core::memory::Region;
+//! use doorbell_core::nic::{Config, Nic, QueuePairConfig, Rights, Seed};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut nic = Nic::new(Config::default(), Seed::from_number(1))?;
+//! let domain = nic.domain();
+//! let lent = nic.register(domain, Region::new(4096), Rights::REMOTE)?;
+//! println!("peers may use {} bytes by the key {:?}", lent.len, lent.rkey);
+//!
+//! let (queue, mut completions) = nic.completion_queue(16)?;
+//! let ends = nic.queue_pair(&QueuePairConfig::new(domain, queue))?;
+//! println!("peers connect to queue pair {}", ends.qpn);
+//! assert!(completions.poll().is_none()); // nothing was posted yet
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The crate `doorbell-simulation` connects such NICs by a simulated network.
+//!
+//! # The modules
+//!
+//! From the top to the bottom. Each module imports modules below it, and none above.
 //!
 //! * [`connect`]: the link between the next two: routes to peers, and the settings of queue pairs that
 //!   follow from a request and its reply.
@@ -26,6 +50,13 @@
 //! a panic. Three folders have unsafe code, one operation for each block and each with its reason: the
 //! rings between a program and its NIC (`nic/ring`), the allocations of regions and copies of many
 //! words (`memory/sys`), and the CRC by the processor's carry-less multiplication (`crc/sys`).
+//!
+//! # Features
+//!
+//! * `serde`: values that a program keeps in a file or sends to others can be serialised, such as
+//!   rights, keys, addresses and counters.
+//! * `planted-bugs`: bugs that tests of this workspace switch on, to show that they would find them.
+//!   Programs leave it off.
 
 #![deny(unsafe_code)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]

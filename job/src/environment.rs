@@ -49,6 +49,11 @@ pub(crate) const SECRET_FILE: &str = "DOORBELL_SECRET_FILE";
 /// A variable that names a descriptor, as `PMI_FD` does, counts only in the
 /// [environment of this process](Self::of_process): only whoever has started the process knows what
 /// it has inherited. A connection that this program has itself is [given](Self::with_launcher).
+///
+/// The number in such a variable may be out of date. So the descriptor is duplicated, and the
+/// duplicate is checked before anything is read or written: it must be a connected Unix stream
+/// socket, and not standard input, output or error. Otherwise the error names the variable, the
+/// number, and what is there instead.
 #[derive(Clone, Default, Debug)]
 pub struct Environment {
     variables: BTreeMap<String, String>,

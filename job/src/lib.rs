@@ -1,4 +1,34 @@
-//! Jobs: how the processes of a program find each other, whoever has started them.
+//! Jobs: how the processes of one program find each other, on one machine or many, whichever
+//! launcher has started them. A process learns its rank, meets the others, and tells them the
+//! addresses of its network devices.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use doorbell_job::{JobError, Place};
+//!
+//! fn main() -> Result<(), JobError> {
+//!     let Some(place) = Place::find(Duration::from_secs(30))? else {
+//!         println!("no launcher has started this process: it is alone");
+//!         return Ok(());
+//!     };
+//!     let members = place.meet()?; // waits until all processes have come
+//!     println!("process {} of {}", members.rank(), members.size());
+//!     let addresses = members.exchange("udp:192.0.2.7:5000")?; // mine; returns those of all
+//!     println!("process 0 is at {}", addresses[0]);
+//!     members.finish()
+//! }
+//! ```
+//!
+//! # The parts
+//!
+//! | | |
+//! |---|---|
+//! | [`Place`], [`Environment`] | the rank of a process, the size of its job, and what the launcher told it |
+//! | [`Members`], [`Card`] | a process that has met the others, and how they describe themselves |
+//! | [`Devices`], [`open`], [`Routes`], [`Route`] | the device by which each pair of processes is connected |
+//! | [`Service`], [`Terms`], [`Standing`] | the rendezvous, for programs that are launchers |
+//! | [`Children`], [`Starter`] | processes that a process starts itself |
 //!
 //! ```text
 //!  launcher: doorbell run, Hydra, Slurm, Open MPI, or anything that sets variables
@@ -10,10 +40,8 @@
 //!  Members: every process, and the route to it
 //! ```
 //!
-//! A program asks for its [`Place`], opens its NIC, and [meets](Place::meet) the others, who tell
-//! each other the addresses of theirs. The same binary is started by `doorbell run` on one machine
-//! or several, and by the launchers that clusters have: Hydra and Slurm by PMI-1, Slurm and Open
-//! MPI by their environment, and anything else, Kubernetes for one, that can set four variables.
+//! The launchers are `doorbell run`; Hydra and Slurm, by PMI-1; Slurm and Open MPI, by their
+//! environment; and anything else that can set four variables, such as Kubernetes.
 //!
 //! | variable | |
 //! |---|---|
@@ -25,10 +53,28 @@
 //! | `DOORBELL_INTERFACE` | the network interface of devices that are named without one |
 //! | `DOORBELL_ADDRESSES` | instead of all that but the rank: the addresses of all, with commas |
 //!
-//! The processes meet at a small service over TCP, which process 0 runs until all are done. It
-//! bounds how long all may take to come, and tells everybody who has not come, who has come twice,
-//! and who has ended. The secret is never sent: each side proves that it knows it (HMAC-SHA256).
-//! What is told after that is neither encrypted nor authenticated.
+//! # The rendezvous
+//!
+//! The processes meet at a small service over TCP, which process 0 or the launcher runs until all
+//! are done. The service bounds how long all may take to come, and tells every process who has not
+//! come, who has come twice, and who has ended. To meet, to tell each other one text, and to end
+//! takes eight messages for each process.
+//!
+//! The secret is never sent. Each side proves that it knows the secret by HMAC-SHA256 over numbers
+//! that both have drawn and the port, which is the same on both sides; so a service at another port
+//! of the host can't pass for this one by handing messages on. The service proves first. Whoever
+//! reaches the port therefore has something to test guesses on: secrets must be random, and those of
+//! fewer than 16 characters are refused. What is told after the proof is neither encrypted nor
+//! authenticated.
+//!
+//! The key of the job follows from the secret and from a random text of each run, by another HMAC:
+//! two runs with one secret have different keys, and a key tells nothing about the secret.
+//!
+//! The service holds at most 64 connections more than the job has processes, each in a thread with
+//! 128 KiB of stack, and lines of at most 4 KiB from those that have proved nothing. Where more
+//! come, the oldest connection of the host that has most makes room. A connection has ten seconds
+//! for the greeting and the proof together. Nothing that a stranger says ends a job, but a stranger
+//! who opens connections without a pause can keep the processes from meeting in time.
 
 #![deny(unsafe_code, clippy::multiple_unsafe_ops_per_block)]
 

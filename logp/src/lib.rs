@@ -47,6 +47,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # The parts
+//!
+//! | | |
+//! |---|---|
+//! | [`Requester`] | what a program implements: how a request is sent, and how answers are taken |
+//! | [`Plan`], [`Clock`], [`Monotonic`] | how much is measured, and by which clock |
+//! | [`Measurement`] | the measurement, which goes on round by round |
+//! | [`Parameters`], [`Estimate`] | the result: each parameter with its interval |
+//! | [`Curve`], [`Point`] | what the single pieces took |
+//!
 //! # The method
 //!
 //! The method is that of D. E. Culler, L. T. Liu, R. P. Martin and C. Yoshikawa, *Assessing Fast
@@ -74,9 +84,14 @@
 //! else had the processor is no better than any other bad piece. A parameter is the median of its
 //! rounds, and comes with an [interval](Estimate) in which that median lies with a probability of
 //! 95 %, whatever the distribution is. The cost of reading the clock is measured, and subtracted.
-//! Another run finds another median, by more than chance: its processes have other memory. How far
-//! runs differ only [several of them](Estimate::of_runs) can tell.
-//! What the pieces took is kept in [curves](Curve).
+//! Another run finds another median, and differs by more than chance, since its processes have other
+//! memory. Only [several runs](Estimate::of_runs) show how far runs differ.
+//! The times of the pieces are kept in [curves](Curve).
+//!
+//! # Features
+//!
+//! With `serde`, results can be written to files and read from them: [`Parameters`], [`Estimate`],
+//! [`Curve`] and [`Point`].
 
 #![forbid(unsafe_code)]
 

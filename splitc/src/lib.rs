@@ -1,20 +1,6 @@
 //! Split-C for Tokio: one program runs in several processes, which read and write each other's
-//! memory.
-//!
-//! ```text
-//!   process 0          process 1          process 2        one program, many processes
-//!  ┌──────────┐       ┌──────────┐       ┌──────────┐
-//!  │ program  │       │ program  │       │ program  │      World, GlobalPtr, Spread
-//!  ├──────────┤ get   ├──────────┤ store ├──────────┤
-//!  │   heap   │◄──────┤   heap   ├──────►│   heap   │      loads and stores, RDMA,
-//!  └──────────┘       └──────────┘       └──────────┘      or messages
-//!       └───────── collectives: barriers, sums, … ──┘
-//! ```
-//!
-//! Each process has a heap of the same length. An operation names an element of any process's heap
-//! by a pointer or by an array's index, and is carried there in the fastest way that leads there.
-//!
-//! A first program:
+//! memory by global pointers and spread arrays. Operations may overlap, and travel by loads and
+//! stores, by RDMA, or by messages that many of them share.
 //!
 //! ```
 //! use doorbell_splitc as splitc;
@@ -35,6 +21,19 @@
 //! })?;
 //! # Ok::<(), splitc::RunError>(())
 //! ```
+//!
+//! ```text
+//!   process 0          process 1          process 2        one program, many processes
+//!  ┌──────────┐       ┌──────────┐       ┌──────────┐
+//!  │ program  │       │ program  │       │ program  │      World, GlobalPtr, Spread
+//!  ├──────────┤ get   ├──────────┤ store ├──────────┤
+//!  │   heap   │◄──────┤   heap   ├──────►│   heap   │      loads and stores, RDMA,
+//!  └──────────┘       └──────────┘       └──────────┘      or messages
+//!       └───────── collectives: barriers, sums, … ──┘
+//! ```
+//!
+//! Each process has a heap of the same length. An operation names an element of any process's heap
+//! by a pointer or by an array's index, and is carried there in the fastest way that leads there.
 //!
 //! By default the program runs as threads of one process, one for each processor. The same program
 //! runs as [processes](Job::processes) of one machine, or on [many machines](Job::member).

@@ -1,6 +1,35 @@
-//! How Doorbell's packets move: devices between a NIC and the world.
+//! The devices that carry Doorbell's packets: shared memory, UDP sockets and raw Ethernet, each
+//! behind the trait [`Device`]. A NIC sends and receives packets by a device, and does not know which
+//! one it is. Programs name a device when they open a NIC; this crate is for those who write a device.
 //!
-//! A [`Device`] carries packets both ways. The NIC above does not know which device it is.
+//! ```
+//! use doorbell_transports::Device;
+//! use doorbell_transports::udp::Udp;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Udp::open("127.0.0.1:0".parse()?)?;
+//! let capabilities = device.capabilities();
+//! println!("{}: packets of up to {} bytes", device.address(), capabilities.mtu.bytes());
+//! assert!(!capabilities.lossless); // datagrams may be lost, and the NIC sends them again
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The parts
+//!
+//! | | |
+//! |---|---|
+//! | [`Device`], [`Capabilities`], [`Statistics`], [`Trouble`] | what a device does, and what it tells of itself |
+//! | [`shm`] | shared memory between processes of one machine and one user |
+//! | [`udp`] | ordinary UDP sockets, which need no privilege: RoCE v2 |
+//! | [`packet`], [`packet_v2`] | raw Ethernet, which needs CAP_NET_RAW: RoCE v1, and RoCE v2 with segmentation offload |
+//! | [`Spec`], [`AnyDevice`] | a device by its name, as text |
+//! | [`Address`], [`HostName`] | where peers reach a device |
+//! | [`SharedMemory`], [`Grant`] | memory that processes of one machine map |
+//! | [`wrap`] | devices around a device, which lose, record or trace its packets |
+//! | [`sharing`] | several processes on one Ethernet interface |
+//! | [`discover`] | the network interfaces of this machine |
+//! | [`Burst`], [`Clock`] | help for writers of devices |
 //!
 //! # A device of your own
 //!
@@ -31,6 +60,11 @@
 //! look once more. And nothing from outside may make the device panic. The suite in `doorbell-kit`
 //! (`conformance!`) tests devices for these promises. A device that loses nothing has a fourth,
 //! which [`Outbox::delivered`](doorbell_core::nic::Outbox::delivered) describes.
+//!
+//! # Features
+//!
+//! With `serde`, addresses, capabilities, counters and the settings of shared memory and of
+//! [faults](wrap) can be serialised.
 
 #![deny(unsafe_code)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]

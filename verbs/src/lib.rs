@@ -1,29 +1,10 @@
 //! InfiniBand verbs for Tokio: registered memory, queue pairs, completions and connections, over
-//! any Ethernet.
-//!
-//! # The picture
-//!
-//! A program opens a [`Nic`], which is a network adapter in software, over a device: shared memory,
-//! a UDP socket, or a raw Ethernet interface. In a protection [`Domain`] of the NIC it registers
-//! memory, and makes queue pairs. Two queue pairs are connected with each other, like the two ends
-//! of a cable. From then on each side posts requests to its queue pair: to send a message into a
-//! buffer that the peer has posted, or to read, write or change atomically the memory whose key
-//! the peer has told, without the peer's program taking part. The NIC carries the requests out, and
-//! each ends with a completion, which brings the request's memory back.
-//!
-//! ```text
-//!   program                                               program
-//!      │ posts requests    ▲ takes completions               │ registers memory, tells its key
-//!      ▼                   │                                 ▼
-//!   queue pair ─────────── connection ─────────────── queue pair ── registered memory
-//!      │                                                     │
-//!     NIC ── device ═══════════ network ═══════════ device ─ NIC
-//! ```
-//!
-//! # A first program
+//! any Ethernet. One program lends a piece of its memory, and another writes, reads and changes it
+//! without the first program taking part. No RDMA hardware is needed; the wire format is RoCE.
 //!
 //! ```
-//! # use doorbell_verbs::{Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
+//! use doorbell_verbs::{Nic, QueuePairConfig, Region, RemoteMemory, Rights, ServiceId};
+//!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // The server registers memory, and sends its key to each client that connects.
@@ -49,6 +30,39 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # The picture
+//!
+//! A program opens a [`Nic`], which is a network adapter in software, over a device: shared memory,
+//! a UDP socket, or a raw Ethernet interface. In a protection [`Domain`] of the NIC it registers
+//! memory, and makes queue pairs. Two queue pairs are connected with each other, like the two ends
+//! of a cable. From then on each side posts requests to its queue pair: to send a message into a
+//! buffer that the peer has posted, or to read, write or change atomically the memory whose key
+//! the peer has told, without the peer's program taking part. The NIC carries the requests out, and
+//! each ends with a completion, which brings the request's memory back.
+//!
+//! ```text
+//!   program                                               program
+//!      │ posts requests    ▲ takes completions               │ registers memory, tells its key
+//!      ▼                   │                                 ▼
+//!   queue pair ─────────── connection ─────────────── queue pair ── registered memory
+//!      │                                                     │
+//!     NIC ── device ═══════════ network ═══════════ device ─ NIC
+//! ```
+//!
+//! # The parts
+//!
+//! | | |
+//! |---|---|
+//! | [`Nic`], [`NicBuilder`], [`Config`] | a network adapter in software, over a device |
+//! | [`Domain`], [`Region`], [`Registered`], [`RemoteMemory`], [`Rights`] | memory that peers may use, and what names it |
+//! | [`Lent`], [`SharedMemory`], [`Mapped`] | bytes lent for reading; memory that peers on the same machine map |
+//! | [`Listener`], [`Incoming`], [`Unconnected`], [`Connection`], [`Name`] | making connections, and their state |
+//! | [`QueuePair`], [`Message`], [`Failed`] | requests as futures |
+//! | [`Queues`], [`SendQueue`], [`ReceiveQueue`], [`CompletionQueue`], [`SharedReceiveQueue`] | requests that are posted to queues |
+//! | [`Datagrams`], [`Destination`] | messages without a connection |
+//! | [`work`] | the kinds of requests, with their options |
+//! | [`AsyncEvent`], [`Statistics`] | what a NIC reports |
 //!
 //! # Two kinds of queue pairs
 //!

@@ -35,6 +35,24 @@
 //! # }
 //! ```
 //!
+//! # The collectives
+//!
+//! The collectives are methods of the [`Group`](doorbell_collectives::Group) of `doorbell-collectives`,
+//! to which this module's [`Group`] dereferences.
+//!
+//! | | each member gives | each member gets |
+//! |---|---|---|
+//! | `barrier`; `arrive` and its future | | the knowledge that all others have come |
+//! | `broadcast` | the root: bytes | the bytes of the root |
+//! | `gather`, `all_gather` | bytes | the root, or every member: the bytes of all, in the order of ranks |
+//! | `scatter` | the root: a part for each | its part |
+//! | `all_to_all` | a part for each | a part of each |
+//! | `reduce`, `all_reduce` | elements, an operator | the root, or every member: the elements of all, combined |
+//! | `scan`, `exclusive_scan` | elements, an operator | the elements of the members up to itself, or before itself, combined |
+//! | `split` | a colour and a key | its team, which is a group like any other |
+//!
+//! Operators are functions of two elements. They must be associative, and need not be commutative.
+//!
 //! # In order, and not in step
 //!
 //! A collective takes its place in the program's order when its method is called. The method

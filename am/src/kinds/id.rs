@@ -19,6 +19,35 @@ use crate::wire::{MOST_HANDLERS, Words};
 /// const ADD: RequestId<(u64, u64)> = RequestId::new(0, "add");
 /// const SUM: ReplyId<u64> = ReplyId::new(0, "sum");
 /// ```
+///
+/// A program in the manner of Active Messages II also chooses the places of its peers, by
+/// [`Endpoint::map`](crate::Endpoint::map). A reply runs a handler of the requester, or is awaited:
+///
+/// ```
+/// use doorbell_am::{Endpoint, Handlers, ReplyId, RequestId};
+/// use tokio::sync::mpsc;
+///
+/// const SQUARE: RequestId<u64> = RequestId::new(0, "square");
+/// const SQUARED: ReplyId<u64> = ReplyId::new(0, "squared");
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> anyhow::Result<()> {
+/// let squares = Handlers::new().request(SQUARE, |request, n| request.reply(SQUARED, n * n));
+/// let server = Endpoint::open("shm", squares).await?;
+///
+/// let (found, mut squares) = mpsc::unbounded_channel();
+/// let collects = Handlers::new().reply(SQUARED, move |_, square| drop(found.send(square)));
+/// let client = Endpoint::open("shm", collects).await?;
+/// client.map(3, server.name(), None).await?; // the peer is at place 3 of the table
+/// client.request(3, SQUARE, 8).await?;
+/// assert_eq!(squares.recv().await, Some(64));
+/// assert_eq!(client.call(3, SQUARE, 9).await?.arguments(SQUARED)?, 81);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Endpoints that map each other compare the handlers in their tables. Two handlers of one place
+/// that differ are an error, which names them.
 pub struct RequestId<A = Words>(Id, PhantomData<fn(A) -> A>);
 
 /// A kind of reply by the place that its handler has in the table of replies.

@@ -87,7 +87,8 @@ fn recipe() -> Vec<&'static str> {
     let (_, text) = text.split_once("a baseline for continuous integration is").expect("a recipe");
     let (text, _) = text.split_once("\n## ").expect("another heading");
     let blocks = text.split("```").skip(1).step_by(2);
-    let lines = blocks.filter_map(|block| block.strip_prefix("sh\n")).flat_map(str::lines);
+    let shell = blocks.filter_map(|block| block.strip_prefix("sh elsewhere\n"));
+    let lines = shell.flat_map(str::lines);
     lines.map(|line| line.split(" #").next().unwrap_or_default().trim()).collect()
 }
 

@@ -82,6 +82,10 @@ impl Job {
     }
 
     /// A job of `count` threads of this process, each of which is a process of the world.
+    ///
+    /// From nine threads on, threads share NICs, up to 32 threads each, and one piece of memory holds
+    /// the heaps of all. So descriptors, addresses and memory do not grow with the square of the
+    /// number of threads.
     pub fn threads(count: usize) -> Self {
         Self::new(Mode::Threads(count))
     }
@@ -89,6 +93,12 @@ impl Job {
     /// A job of `count` processes of this machine. The calling process is process 0, and starts the
     /// others with the same program and arguments. They run from the beginning of `main` to this
     /// job, and end with it.
+    ///
+    /// The processes meet over pairs of sockets: each process inherits one from process 0, by which
+    /// it hears the key of the world and the addresses of all. No name and no port leads there, so
+    /// another user of the machine can neither take part nor disturb the start. The variables
+    /// `DOORBELL_JOB_…` tell a process its rank and the number of its descriptor. They are removed
+    /// from the environment when the job runs, unless the process has other threads by then.
     pub fn processes(count: usize) -> Self {
         Self::new(Mode::Processes(count))
     }
