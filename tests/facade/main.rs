@@ -6,3 +6,4 @@ mod floors;
 mod globs;
 mod refused;
 mod service;
+mod wire;

@@ -202,8 +202,11 @@ impl ChannelBuilder {
     ///
     /// Over `shm` the setting has no effect: the end of a process is noticed at once, and a process
     /// that is stopped is waited for, as long as deadlines allow. On a [bundle](Self::on_bundle)
-    /// the setting of the bundle's NIC counts, and this setting has no effect. The guide says under
-    /// "Dead peers" how the calls fail.
+    /// the setting of the bundle's NIC counts, and this setting has no effect.
+    ///
+    /// When a server is dead, its connection ends. Calls that wait for it are sent again over the
+    /// next connection if they may run again, and fail with
+    /// [`Unavailable`](crate::Code::Unavailable) otherwise. Streams end with the same code.
     pub fn keep_alive(self, time: Duration) -> Self {
         Self { keep_alive: Some(time), ..self }
     }

@@ -32,6 +32,22 @@ use crate::usage::Usage;
 /// [number](crate::ServerBuilder::service) becomes free instead, also by a shutdown. When a handler
 /// of the server drops the last handle, all of this may happen a moment later, when the runtime has
 /// dropped the server's tasks.
+///
+/// # Many clients
+///
+/// Clients may take seven eighths of the queue pairs of the server's NIC, which are 57,344 places
+/// unless configured. On `shm` a device has at most 4096 peers, and each takes a file descriptor of
+/// the server. The places are shared among hosts; a host is an address, or on `shm` a process.
+///
+/// * While less than half of the places are taken, every client gets one.
+/// * Beyond that, a host with more than a quarter of all places gets no more: its new clients take
+///   the places of its own clients that have been idle longest.
+/// * When all places are taken, the clients that have been idle longest give theirs up, those of the
+///   host with the most places.
+///
+/// A client is idle when it has no call under way and has begun none for five to ten seconds. A
+/// client that has given up its place connects again when it makes a call, and goes on with its
+/// session. If no client is idle, a new one is turned away, and tries again with pauses.
 #[derive(Clone)]
 pub struct Server(Arc<Open>);
 
