@@ -1,21 +1,22 @@
 //! `doorbell man`: the manual pages of the command, one for each subcommand.
 
-use std::fs;
 use std::path::PathBuf;
+use std::{fs, io};
 
 use anyhow::Context;
 use clap::Command;
 use clap_mangen::Man;
 use doorbell_measure::out;
 
-/// Where `man` finds the pages.
+/// How the pages are installed.
 const WHERE: &str = "\
 To install the pages, and to read one:
   doorbell man --out ~/.cargo/share/man/man1
   man doorbell-perf
 
-man looks there if ~/.cargo/bin is in PATH. To read a page without that:
-  doorbell man --out /tmp/doorbell && man -l /tmp/doorbell/doorbell-perf.1";
+man looks there if ~/.cargo/bin is in PATH. To read a page from any folder:
+  doorbell man --out /tmp/doorbell
+  man -l /tmp/doorbell/doorbell-perf.1";
 
 /// Makes the manual pages of this command, one for each subcommand.
 ///
@@ -33,11 +34,11 @@ pub struct Args {
 /// # Errors
 /// When a page can't be printed or written.
 pub fn run(args: &Args, command: Command) -> anyhow::Result<()> {
-    // The subcommand `help` has no arguments of its own.
+    // The subcommand `help` shows what the pages have.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
-    collect(&command, &mut pages)?;
+    collect(&command, &mut pages).context("making the manual pages")?;
     let Some(folder) = &args.out else {
         let all: String = pages.into_iter().map(|(_, page)| page).collect();
         return out::print(&all);
@@ -45,18 +46,40 @@ pub fn run(args: &Args, command: Command) -> anyhow::Result<()> {
     let shown = folder.display();
     fs::create_dir_all(folder).with_context(|| format!("making the folder {shown}"))?;
     for (name, page) in pages {
-        fs::write(folder.join(&name), page)
-            .with_context(|| format!("writing {name} to {shown}"))?;
+        let written = fs::write(folder.join(&name), page);
+        written.with_context(|| format!("writing {name} to {shown}"))?;
     }
     Ok(())
 }
 
 /// Appends the page of a command, and those of its subcommands, each with its file's name.
-fn collect(command: &Command, pages: &mut Vec<(String, String)>) -> anyhow::Result<()> {
-    let man = Man::new(command.clone()).manual("Doorbell");
+fn collect(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<()> {
+    let man = Man::new(command.clone())
+        .source(concat!("doorbell ", env!("CARGO_PKG_VERSION")))
+        .manual("Doorbell");
+    pages.push((man.get_filename(), page(&man, command)?));
+    command.get_subcommands().try_for_each(|below| collect(below, pages))
+}
+
+/// Makes the page of a command, in the language of `man`.
+fn page(man: &Man, command: &Command) -> io::Result<String> {
     let mut page = Vec::new();
-    man.render(&mut page).context("making a manual page")?;
-    pages.push((man.get_filename(), String::from_utf8_lossy(&page).into_owned()));
-    let visible = command.get_subcommands().filter(|below| !below.is_hide_set());
-    visible.into_iter().try_for_each(|below| collect(below, pages))
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    if command.get_after_help().or(command.get_after_long_help()).is_some() {
+        let mut notes = Vec::new();
+        man.render_extra_section(&mut notes)?;
+        // What stands below the help is a table or commands, so its lines stay as they are.
+        let notes = String::from_utf8_lossy(&notes).replace(".SH EXTRA\n", ".SH NOTES\n.nf\n");
+        page += &notes;
+        page += ".fi\n";
+    }
+    Ok(page)
 }
