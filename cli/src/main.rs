@@ -1,12 +1,14 @@
 //! The command `doorbell`.
 //!
 //! ```text
-//!  doorbell run        starts the processes of a job, here or on other hosts
-//!  doorbell perf       measures one latency, rate or cost          ◄─┐ processes that
-//!  doorbell logp       measures the parameters of LogP everywhere ───┤ measure again
-//!  doorbell paper      repeats the measurements of a paper        ───┘ and again
-//!  doorbell doctor     tells what works on this machine
-//!  doorbell pingpong   plays with any peer that speaks RoCE
+//!  doorbell run           starts the processes of a job, here or on other hosts
+//!  doorbell perf          measures one latency, rate or cost          ◄─┐ processes that
+//!  doorbell logp          measures the parameters of LogP everywhere ───┤ measure again
+//!  doorbell paper         repeats the measurements of a paper        ───┘ and again
+//!  doorbell doctor        tells what works on this machine
+//!  doorbell pingpong      plays with any peer that speaks RoCE
+//!  doorbell completions   prints a script by which a shell completes arguments
+//!  doorbell man           makes the manual pages
 //! ```
 //!
 //! A first use:
@@ -15,13 +17,15 @@
 //! $ doorbell perf write_lat --pair --device shm
 //! ```
 //!
-//! Each command is a folder, which has its arguments and is called from here. What `perf` and
+//! Each command is a module, which has its arguments and is called from here. What `perf` and
 //! `paper` measure, and what all commands that measure share, is in the crate `doorbell_measure`.
 
 #![forbid(unsafe_code)]
 
+mod completions;
 mod doctor;
 mod logp;
+mod man;
 mod pingpong;
 mod run;
 
@@ -29,7 +33,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Error;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use doorbell_measure::out::{self, Unread};
 use doorbell_measure::usage::{self, Usage};
 use doorbell_measure::{paper, perf};
@@ -51,6 +55,8 @@ enum Command {
     Doctor(doctor::Args),
     Perf(perf::Args),
     Pingpong(pingpong::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// The commands by which this program starts itself again. They are apart from the others, so that
@@ -96,6 +102,8 @@ fn asked(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::run(&args)?,
         Command::Perf(args) => perf::run(&args)?,
         Command::Pingpong(args) => pingpong::run(&args)?,
+        Command::Completions(args) => completions::run(&args, Cli::command())?,
+        Command::Man(args) => man::run(&args, Cli::command())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ mod ours;
 mod paper;
 mod pingpong;
 mod rpc;
+mod shell;
 #[cfg(feature = "costs")]
 mod spans;
 mod split_c;

@@ -141,6 +141,8 @@ fn arguments_that_are_found_wrong_later_are_usage_errors_told_once() {
         "pingpong -d udp:127.0.0.1 -s 2147483648",
         "pingpong -d udp:127.0.0.1 --patience 0",
         "doctor --csv",
+        "completions",
+        "completions tcsh",
         "paper-exchange no-such-measurement",
         "paper-exchange latency --device nonsense",
         "paper-exchange latency --seconds -1",

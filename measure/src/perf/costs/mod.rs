@@ -2,10 +2,10 @@
 //! or of a get of Split-C.
 //!
 //! Both ends run on one thread of this process, so all time is the host's. Active Messages and
-//! Split-C are compiled twice into this program, from the same sources: with spans that are
-//! measured, and without. The second copy is there with the feature `costs` alone. Both make the
-//! exchange, in turn. What the parts of the first amount to is told beside what the second takes,
-//! which shows how far the spans disturb.
+//! Split-C are compiled twice into the command that `doorbell-cli-costs` builds, from the same
+//! sources: with spans that are measured, and without. Both copies make the exchange, in turn. What
+//! the parts of the first amount to is told beside what the second takes, which shows how far the
+//! spans disturb. Other builds of the command have no second copy, and refuse to measure.
 
 #[cfg(feature = "costs")]
 mod measured;
@@ -18,7 +18,7 @@ pub use report::{fields, words};
 pub use without::run;
 
 /// How the command is built with what measures spans.
-pub const BUILT_BY: &str = "cargo build --release -p doorbell-cli --features costs";
+pub const BUILT_BY: &str = "cargo build --release -p doorbell-cli-costs --features costs";
 
 /// Whether the command was built with the second copy, whose spans are measured.
 pub const CAN_MEASURE: bool = cfg!(feature = "costs");
@@ -37,7 +37,7 @@ mod without {
     pub fn run(_: Costs, _: &Args, plan: &Plan) -> anyhow::Result<Figures> {
         Err(usage::wrong(anyhow!(
             "{} measures a second copy of Active Messages and Split-C, which has spans of time, and \
-             this command was built without it: build it by `{BUILT_BY}`",
+             this command was built without it: build one from Doorbell's sources by `{BUILT_BY}`",
             plan.test.name()
         )))
     }
