@@ -1,21 +1,5 @@
-//! Byte streams over queue pairs: programs that are written for TCP run over Doorbell.
-//!
-//! ```text
-//!   program:   Stream, ReadHalf, WriteHalf            Listener
-//!                │ bytes                                │ accepts
-//!   link:      unread bytes │ window │ writes        Endpoint: one NIC, many streams
-//!                │ one queue pair a stream              │
-//!   hub:       one completion queue, shared receive buffers, for all streams
-//!                │
-//!   NIC:       shm, udp, packet, packet-v2
-//! ```
-//!
-//! Each stream has a queue pair. A write becomes sends of at most a segment each, short writes are
-//! gathered while others are under way, and the peer's program reads from the buffers in which they
-//! arrive. A window of bytes bounds how much is under way: the peer tells how much its program has
-//! read. All streams of an [`Endpoint`] share a NIC, a completion queue and the receive buffers.
-//!
-//! A first program:
+//! Byte streams over queue pairs, for programs that were written for TCP. A [`Stream`] is read and
+//! written as Tokio's `TcpStream` is, over shared memory, UDP or raw Ethernet.
 //!
 //! ```
 //! use doorbell_bytestream::{Listener, ServiceId, Stream};
@@ -40,8 +24,32 @@
 //! # }
 //! ```
 //!
-//! A [`Stream`] is read and written as a `TcpStream` is, whole or in halves. [`Stream::connect`]
-//! and [`Listener::open`] open a NIC each. A program with many streams opens an [`Endpoint`] once.
+//! # Where to find what
+//!
+//! | for | see |
+//! |---|---|
+//! | one stream, whole or in halves | [`Stream`], [`ReadHalf`], [`WriteHalf`], [`OwnedReadHalf`], [`OwnedWriteHalf`] |
+//! | accepting streams | [`Listener`], [`Incoming`] |
+//! | many streams on one NIC | [`Endpoint`]: [`Stream::connect`] and [`Listener::open`] open a NIC each |
+//! | windows, buffers, time limits | [`Config`], [`EndpointBuilder`] |
+//!
+//! # How it works
+//!
+//! ```text
+//!   program:   Stream, ReadHalf, WriteHalf            Listener
+//!                │ bytes                                │ accepts
+//!   link:      unread bytes │ window │ writes        Endpoint: one NIC, many streams
+//!                │ one queue pair a stream              │
+//!   hub:       one completion queue, shared receive buffers, for all streams
+//!                │
+//!   NIC:       shm, udp, packet, packet-v2
+//! ```
+//!
+//! Each stream has a queue pair. A write becomes sends of at most a segment each; short writes are
+//! gathered while others are under way. The peer's program reads from the buffers in which the
+//! sends arrived. A window of bytes bounds how much is under way: the peer reports how much its
+//! program has read. All streams of an [`Endpoint`] share a NIC, a completion queue and the receive
+//! buffers.
 //!
 //! # How much memory streams take
 //!
@@ -53,9 +61,9 @@
 //! | receive buffers of an endpoint, for all its streams | [`receives`](Config::receives), of a [`segment`](Config::segment) each |
 //! | spare buffers of an endpoint | 64 |
 //! | completions that wait to be handled | [`completions`](Config::completions), 96 bytes each |
-//! | streams that the program has not accepted | [`backlog`](Config::backlog) a listener |
+//! | streams that the program has not accepted | [`backlog`](Config::backlog) for each listener |
 //!
-//! # What goes wrong
+//! # Errors
 //!
 //! Errors have the kinds that TCP gives, and their texts say what happened.
 //!
@@ -63,9 +71,9 @@
 //! |---|---|
 //! | [`ConnectionRefused`](std::io::ErrorKind::ConnectionRefused) | nothing listens there, or the listener refuses and says why |
 //! | [`TimedOut`](std::io::ErrorKind::TimedOut) | the peer does not answer, or does not answer any more |
-//! | [`ConnectionReset`](std::io::ErrorKind::ConnectionReset) | the peer has gone without ending its stream |
+//! | [`ConnectionReset`](std::io::ErrorKind::ConnectionReset) | the peer is gone without ending its stream |
 //! | [`BrokenPipe`](std::io::ErrorKind::BrokenPipe) | a write, after the peer has dropped its stream or this end has shut its own down |
-//! | [`InvalidData`](std::io::ErrorKind::InvalidData) | the peer is no end of a byte stream |
+//! | [`InvalidData`](std::io::ErrorKind::InvalidData) | the peer is no end of a byte stream, or broke the protocol |
 
 #![forbid(unsafe_code)]
 

@@ -1,30 +1,63 @@
-//! Macros for Doorbell: derives for the types of messages, and an attribute for services.
+//! Macros for Doorbell: derives for the types that messages carry, and an attribute that makes a
+//! trait a service of RPC. Programs use them through `doorbell::am` and `doorbell::rpc`, and do not
+//! depend on this crate.
 //!
-//! ```text
-//!  struct or enum ── derive ──► Arguments, Word, Plain     what a message carries
-//!  trait          ── service ─► server type + client type  what RPC calls
+//! ```
+//! use doorbell::am::{Arguments, Call, Endpoint, Handlers, Plain, Word};
+//! use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+//!
+//! /// One word of a message.
+//! #[derive(Clone, Copy, Word)]
+//! enum Unit {
+//!     Metres,
+//!     Feet,
+//! }
+//!
+//! /// A number of an array that travels as bytes.
+//! #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Plain)]
+//! #[repr(C)]
+//! struct Height(f64);
+//!
+//! /// All that a message carries: words, and a payload at the end.
+//! #[derive(Arguments)]
+//! struct Heights {
+//!     unit: Unit,
+//!     values: Vec<Height>,
+//! }
+//!
+//! const HIGHEST: Call<Heights, f64> = Call::new("highest");
+//!
+//! #[tokio::main]
+//! async fn main() -> anyhow::Result<()> {
+//!     let handlers = Handlers::new().on(HIGHEST, |_, heights: Heights| {
+//!         let highest = heights.values.iter().map(|height| height.0).fold(0.0, f64::max);
+//!         match heights.unit {
+//!             Unit::Metres => highest,
+//!             Unit::Feet => highest * 0.3048,
+//!         }
+//!     });
+//!     let server = Endpoint::open("shm", handlers).await?;
+//!     let client = Endpoint::open("shm", Handlers::new()).await?;
+//!     let peer = client.connect(server.name()).await?;
+//!     let heights = Heights { unit: Unit::Metres, values: vec![Height(2.0), Height(3.0)] };
+//!     assert_eq!(peer.call(HIGHEST, heights).await?, 3.0);
+//!     Ok(())
+//! }
 //! ```
 //!
-//! Derives for Active Messages, which programs import from `doorbell::am` together with the traits of
-//! the same names. Examples stand there:
-//!
-//! * [`Arguments`](macro@Arguments) makes a struct what a message carries: words, of which the last
-//!   may be a payload.
-//! * [`Word`](macro@Word) makes a struct of one word, or an `enum` whose variants have no fields,
-//!   one word of a message.
-//! * [`Plain`](macro@Plain) makes a struct of numbers an element of a payload, and a payload by
-//!   itself.
-//!
-//! An attribute for RPC, which programs use as `doorbell::rpc::service`, where its example stands:
-//!
-//! * [`service`](macro@service) makes a trait a service, with a server and a client.
+//! | macro | makes | for |
+//! |---|---|---|
+//! | [`Arguments`](macro@Arguments) | a struct all that a message carries: words, of which the last may be a payload | Active Messages |
+//! | [`Word`](macro@Word) | a struct of one word, or an `enum` without fields, one word of a message | Active Messages |
+//! | [`Plain`](macro@Plain) | a struct of numbers an element of a payload, and a payload by itself | Active Messages |
+//! | [`service`](macro@service) | a trait a service, with a server and a client | RPC, as `doorbell::rpc::service` |
 //!
 //! # Where the traits are
 //!
 //! The code that a derive makes names the traits by the path `::doorbell::am`. A program in which
 //! they are elsewhere, because it depends on `doorbell-am` alone or renames `doorbell`, says so at
 //! the type: `#[doorbell(crate = "doorbell_am")]`. For services the path is `::doorbell::rpc`, and
-//! another is said by `#[rpc::service(crate = "doorbell_rpc")]`.
+//! another is given by `#[rpc::service(crate = "doorbell_rpc")]`.
 
 #![forbid(unsafe_code)]
 

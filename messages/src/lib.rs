@@ -1,10 +1,6 @@
-//! Messages for Tokio: matched by tags, streamed piece by piece, and exchanged by groups.
-//!
-//! This module has tagged messages: sent with 64 bits of match information, and received by them.
-//!
-//! An [`Endpoint`] has a name on the network. A program connects to another endpoint by its name,
-//! and sends it messages. The other program receives them by [what they match](Match): the bits, or
-//! some of them, from one peer or from any. A message that comes before its receive waits for it.
+//! Messages for Tokio that the receiver selects by tag, as MPI and MX have them. Its modules have
+//! messages that are streamed piece by piece, collectives, and the frame protocols of two papers.
+//! All of them run over shared memory, UDP and raw Ethernet.
 //!
 //! ```
 //! use doorbell_messages::{Endpoint, Match};
@@ -23,20 +19,26 @@
 //! }
 //! ```
 //!
-//! # The other modules
+//! An [`Endpoint`] has a name on the network. A program connects to another endpoint by its name,
+//! and sends messages with 64 match bits. The other program receives the messages that
+//! [match](Match) all or some of the bits, from one peer or from any. A message that comes before
+//! its receive waits for the receive.
 //!
-//! | | |
+//! # The modules
+//!
+//! | module | what it has |
 //! |---|---|
+//! | this one | tagged messages: [`Endpoint`], [`Peer`], [`Match`], [`wait_any`] |
+//! | [`streams`] | messages that are sent and received piece by piece, as in Fast Messages |
 //! | [`collectives`] | barriers, broadcasts, reductions and the like among a group of endpoints |
-//! | [`streams`] | messages that are sent and received piece by piece, as Fast Messages has them |
 //! | [`frames`] | messages over datagrams, by the protocols of EMP and RMPP, for comparisons |
 //!
 //! # Order
 //!
-//! Receives are posted when [`Endpoint::receive`] is called, and sends when [`Peer::send`] is; the
-//! futures that these return wait for the outcome. A receive takes the message that came first of
-//! those that match it; a message goes to the receive that was posted first of those that match it;
-//! and messages of one sender never overtake each other. That is MPI's rule.
+//! A receive is posted when [`Endpoint::receive`] is called, and a send when [`Peer::send`] is
+//! called. The futures that these return wait for the outcome. A receive takes the message that
+//! came first of those that match it. A message goes to the receive that was posted first of those
+//! that match it. Messages of one sender never overtake each other. These are MPI's rules.
 
 #![forbid(unsafe_code)]
 

@@ -1,24 +1,6 @@
-//! RPC for Tokio inside a cluster: methods are async functions or tower services, and calls travel
-//! as Active Messages over shared memory, UDP or raw Ethernet.
-//!
-//! ```text
-//!  client program                                    server program
-//!    Client (types)                                    handlers (types)
-//!    tower layers                                      Router: method → handler
-//!    Channel: permits, deadlines, reconnects           Server: sessions, limits
-//!      │     calls in flight                             │     running handlers
-//!      └── requests and answers: Active Messages ────────┘
-//!      └── streams: pieces, with a window for each ──────┘
-//!      └── bodies longer than a message: RDMA writes ────┘
-//! ```
-//!
-//! A [`Channel`] keeps one connection to a server, and a session in which the server remembers the
-//! client's latest calls, so that a call sent again after a lost connection does not run twice. The
-//! server finds the method's handler in its [`Router`], and runs it at once or as a task. Short
-//! bodies are part of the messages. Longer ones are written by RDMA into memory that the receiver
-//! lends, and streams go piece by piece.
-//!
-//! A first program:
+//! RPC for Tokio inside a cluster. A service is a trait of async functions, or a set of tower
+//! services; its calls travel as Active Messages over shared memory, UDP or raw Ethernet. Status
+//! codes, deadlines and streams are those of gRPC.
 //!
 //! ```
 //! use doorbell_rpc::{self as rpc, Channel, Server, Status};
@@ -47,24 +29,61 @@
 //! }
 //! ```
 //!
-//! The attribute [`service`] tells what such a trait may have: streams in both directions, metadata
+//! Most programs use this crate as `doorbell::rpc`; then the attribute needs no `crate = …`. The
+//! attribute [`service`] documents what such a trait may have: streams in both directions, metadata
 //! and deadlines, other codecs. A [`Router`] and a [`Client`] do the same without a trait.
 //!
-//! # The layers
+//! # Where to find what
+//!
+//! | for | see |
+//! |---|---|
+//! | servers: limits, shutdown, health | [`Server`], [`ServerBuilder`], [`Health`] |
+//! | clients: limits, deadlines, reconnecting | [`Channel`], [`ChannelBuilder`] |
+//! | typed calls and handlers without a trait | [`Method`], [`Client`], [`Router`] |
+//! | requests, responses, streams, metadata | [`Request`], [`Response`], [`Streaming`], [`Metadata`] |
+//! | errors | [`Status`], [`Code`] |
+//! | retries, and several servers | [`Retries`], [`Servers`], [`WhenReady`] |
+//! | who calls, and refusing calls | [`Caller`], [`Router::intercept`], [`ServerBuilder::intercept`] |
+//! | traces | [`TraceContext`], [`trace_context`] |
+//! | encoding | [`Codec`], [`Postcard`], [`Raw`] |
+//!
+//! # Features
+//!
+//! * `metrics`: calls are counted and timed through the crate `metrics`, for the recorder that the
+//!   program installs, and `record_nic` copies a NIC's counters to that recorder. Off by default.
+//!
+//! # How it works
+//!
+//! ```text
+//!  client program                                    server program
+//!    Client (types)                                    handlers (types)
+//!    tower layers                                      Router: method → handler
+//!    Channel: permits, deadlines, reconnects           Server: sessions, limits
+//!      │     calls in flight                             │     running handlers
+//!      └── requests and answers: Active Messages ────────┘
+//!      └── streams: pieces, with a window for each ──────┘
+//!      └── bodies longer than a message: RDMA writes ────┘
+//! ```
+//!
+//! A [`Channel`] keeps one connection to a server, and a session. In the session the server
+//! remembers the client's latest calls, so that a call which is sent again after a lost connection
+//! does not run twice. The server looks the method up in its [`Router`], and runs the handler at
+//! once or as a task. Short bodies are part of the messages. Longer ones are written by RDMA into
+//! memory that the receiver lends, and streams go piece by piece.
+//!
+//! The source has these folders and files, each of which uses only those below it:
 //!
 //! | folder or file | what it does |
 //! |---|---|
 //! | `client`, `server`, `health` | channels, servers, and the health service |
-//! | `retries`, `servers` | a policy by which calls are made again, and discovery of servers |
-//! | `router`, `intercept` | finds the handler of a method, has interceptors see each call, and decodes and encodes |
+//! | `retries`, `servers` | a policy for retries, and the discovery of servers |
+//! | `router`, `intercept` | finds the handler of a method, runs interceptors, decodes and encodes |
 //! | `stream`, `bulk` | carry streams and long bodies |
 //! | `observed`, `trace`, `meters`, `context` | spans, metrics, and what calls inherit |
-//! | `owed` | words to peers that wait for credits |
+//! | `owed` | notices to peers that wait for credits |
 //! | `alarm` | timers, within a Tokio runtime and elsewhere |
-//! | `wire` | the messages, as they are sent |
+//! | `wire` | the messages as they are sent |
 //! | `message`, `metadata`, `caller`, `extensions`, `method`, `codec`, `status` | requests and responses, and what they consist of |
-//!
-//! Each uses only those below it.
 
 #![forbid(unsafe_code)]
 
