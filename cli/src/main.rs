@@ -24,12 +24,12 @@
 
 mod completions;
 mod doctor;
+mod log;
 mod logp;
 mod man;
 mod pingpong;
 mod run;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Error;
@@ -41,11 +41,18 @@ use doorbell_measure::{paper, perf};
 /// InfiniBand verbs, Active Messages and Split-C for Tokio, over any Ethernet: what works on this
 /// machine, and how fast.
 #[derive(Parser)]
-#[command(name = "doorbell", version)]
+#[command(name = "doorbell", version, after_help = VARIABLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const VARIABLES: &str = "\
+Environment:
+  RUST_LOG        shows spans and events of Doorbell's crates on standard error,
+                  as in RUST_LOG=debug or RUST_LOG=doorbell_verbs=debug
+  NO_COLOR        no colours on a terminal
+  CLICOLOR_FORCE  colours also where there is no terminal";
 
 #[derive(Subcommand)]
 enum Command {
@@ -95,6 +102,10 @@ fn main() -> ExitCode {
 }
 
 fn asked(command: Command) -> anyhow::Result<ExitCode> {
+    // What `run` starts has the variable for itself.
+    if !matches!(command, Command::Run(_)) {
+        log::start();
+    }
     match command {
         Command::Run(_) => return run::run(),
         Command::Logp(args) => return logp::run(&args),
@@ -112,7 +123,10 @@ fn own(command: OwnCommand) -> anyhow::Result<ExitCode> {
     match command {
         OwnCommand::RunJob(args) => return run::keep(&args),
         OwnCommand::RunProcess(args) => run::become_process(&args)?,
-        OwnCommand::PaperExchange(args) => paper::exchange(&args)?,
+        OwnCommand::PaperExchange(args) => {
+            log::start();
+            paper::exchange(&args)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,8 +137,7 @@ fn failed(why: &Error) -> ExitCode {
     if why.is::<Unread>() {
         return ExitCode::from(out::UNREAD);
     }
-    // In one piece: the two ends of a pair speak at once. Where nobody reads it, the status says it.
-    let _ = std::io::stderr().lock().write_all(told(why).as_bytes());
+    out::error(&told(why));
     if why.is::<Usage>() { ExitCode::from(usage::STATUS) } else { ExitCode::FAILURE }
 }
 

@@ -15,7 +15,12 @@ const WIDTH: usize = 132;
 
 /// How many characters fit into a line of standard output.
 pub fn width() -> usize {
-    Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns.into())
+    terminal_width().unwrap_or(WIDTH)
+}
+
+/// How many characters fit into a line of standard output; `None` if that is no terminal.
+pub fn terminal_width() -> Option<usize> {
+    Term::stdout().size_checked().map(|(_, columns)| columns.into())
 }
 
 /// A report that is to be written. Until it is finished its content is beside its place, so that an

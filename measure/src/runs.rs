@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::interrupts;
+use crate::{interrupts, out};
 
 /// The exit status of a command that has measured and reported a part only: it was interrupted, or
 /// something could not be measured.
@@ -47,6 +47,9 @@ pub fn this_program() -> anyhow::Result<Command> {
 pub fn line<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> anyhow::Result<Value> {
     let output = this_program()?.args(arguments).stdin(Stdio::null()).output();
     let output = output.context("starting the measurement")?;
+    if logs() {
+        out::pass_on(&output.stderr);
+    }
     if !output.status.success() {
         return Err(failed(output.status, &output.stderr));
     }
@@ -59,9 +62,16 @@ pub fn failed(status: ExitStatus, said: &[u8]) -> anyhow::Error {
     if status.signal() == Some(Signal::SIGINT as i32) {
         interrupts::note();
     }
-    let said = String::from_utf8_lossy(said);
-    let said = said.trim().replace("doorbell: ", "");
+    let said = anstream::adapter::strip_str(&String::from_utf8_lossy(said)).to_string();
+    // What was logged before the error is no part of it.
+    let begin = said.find("doorbell: ").filter(|_| logs()).unwrap_or(0);
+    let said = said[begin..].trim().replace("doorbell: ", "");
     anyhow!("{}", if said.is_empty() { status.to_string() } else { said })
+}
+
+/// Whether spans and events are written to standard error, as `RUST_LOG` asks.
+fn logs() -> bool {
+    std::env::var_os("RUST_LOG").is_some_and(|asked| !asked.is_empty())
 }
 
 /// A bar with the time that is left, on standard error if that is a terminal.

@@ -20,6 +20,7 @@ impl Core {
         if !link.open(queues) {
             return;
         }
+        tracing::debug!(peer = %link.peer_text(), qpn = %link.qpn(), "a link is open");
         self.engine.tell(Update::Opened(link.clone()));
         if !link.is_for_shorter() {
             self.send_event(Event::Linked(Peer::of(link.clone())));
@@ -48,6 +49,7 @@ impl Core {
     pub(super) fn end_within(&self, link: &Arc<Link>, ending: Ending, lingers: Duration) {
         let Some(lost) = link.end(ending.clone(), lingers) else { return };
         let why = self.why_given_up(&ending);
+        tracing::debug!(peer = %link.peer_text(), qpn = %link.qpn(), why = %ending, "a link ended");
         if lost > 0 && matches!(why, WhyGivenUp::NicClosed | WhyGivenUp::Gone(Ending::Broken(_))) {
             self.note_lost(GivenUp { peer: link.peer_text().into(), why });
         }

@@ -9,7 +9,8 @@ mod line;
 mod words;
 
 use anyhow::bail;
-use doorbell_measure::out;
+use doorbell_measure::files;
+use doorbell_measure::out::{self, SCHEMA};
 use doorbell_transports::discover::{Interface, Probe, Remark};
 use serde_json::{Value, json};
 
@@ -28,10 +29,10 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let findings = Findings::gather()?;
-    out::print(&match args.json {
-        true => format!("{}\n", json(&findings)),
-        false => words::of(&findings),
-    })?;
+    match args.json {
+        true => out::print(&format!("{}\n", json(&findings)))?,
+        false => out::show(&words::of(&findings, files::terminal_width()))?,
+    }
     if !findings.probes().any(|probe| probe.outcome.is_ok()) {
         bail!("no device works here; what is said of each tells what to do");
     }
@@ -42,6 +43,7 @@ fn json(findings: &Findings) -> Value {
     let Findings { machine, line, here, interfaces, remarks } = findings;
     let interfaces: Vec<_> = interfaces.iter().map(|(it, probes)| interface(it, probes)).collect();
     json!({
+        "schema": SCHEMA,
         "kernel": machine.kernel,
         "processors": machine.processors,
         "cache_line_ns": line,

@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
+use anstyle::Style;
+use doorbell_measure::out::{BAD, CAUTION, GOOD, HEAD, styled, wrapped};
 use doorbell_transports::Capabilities;
 use doorbell_transports::discover::{Interface, Machine, Probe, Remark};
 
 use super::findings::Findings;
 use super::line;
 
-pub fn of(findings: &Findings) -> String {
+/// The findings for a terminal of a width, or in lines of any length.
+pub fn of(findings: &Findings, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     lines.push(machine(&findings.machine, findings.line));
     lines.extend(findings.remarks.iter().map(remark));
@@ -19,12 +22,13 @@ pub fn of(findings: &Findings) -> String {
         lines.extend(it.remarks().iter().map(remark));
         lines.extend(probes.iter().map(probe));
     }
-    lines.join("\n") + "\n"
+    wrapped(&(lines.join("\n") + "\n"), width.unwrap_or(usize::MAX), "      ")
 }
 
 fn machine(machine: &Machine, line: Option<f64>) -> String {
     let Machine { kernel, processors, .. } = machine;
-    let mut text = format!("This machine: Linux {kernel}, {processors} processors");
+    let head = styled("This machine:", HEAD);
+    let mut text = format!("{head} Linux {kernel}, {processors} processors");
     if let Some(nanos) = line {
         let how = line::how_far(nanos);
         // Writing to a string does not fail.
@@ -50,14 +54,19 @@ fn interface(interface: &Interface) -> String {
     if offloads.checksum {
         facts.push("computes checksums".to_owned());
     }
-    format!("{name}: {}", facts.join(", "))
+    format!("{} {}", styled(&format!("{name}:"), HEAD), facts.join(", "))
 }
 
 fn probe(probe: &Probe) -> String {
     match &probe.outcome {
-        Ok(can) => format!("  + {}: {}", probe.device, abilities(can)),
-        Err(why) => format!("  - {}: {why}", probe.device),
+        Ok(can) => item("+", GOOD, &probe.device, &abilities(can)),
+        Err(why) => item("-", BAD, &probe.device, &why.to_string()),
     }
+}
+
+/// A line with a mark in a style.
+fn item(mark: &str, style: Style, what: &str, told: &str) -> String {
+    format!("  {} {what}: {told}", styled(mark, style))
 }
 
 fn abilities(can: &Capabilities) -> String {
@@ -77,5 +86,5 @@ fn abilities(can: &Capabilities) -> String {
 }
 
 fn remark(remark: &Remark) -> String {
-    format!("  ! {}: {}", remark.found, remark.advice)
+    item("!", CAUTION, &remark.found, &remark.advice)
 }

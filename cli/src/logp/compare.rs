@@ -4,9 +4,10 @@ use std::fs;
 
 use anyhow::{Context, bail};
 use doorbell_logp::Estimate;
+use doorbell_measure::files;
 use doorbell_measure::judging::ratio as ratio_of;
 use doorbell_measure::logp::line::{Line, PARAMETERS, Parameter};
-use doorbell_measure::out;
+use doorbell_measure::out::{self, HEAD, SCHEMA, styled};
 use doorbell_report::{Cell, Column, Table, Value as Number};
 use serde_json::{Value, json};
 
@@ -64,6 +65,15 @@ pub fn read(path: &str) -> anyhow::Result<Vec<Line>> {
             format!("line {} of {path} is no JSON: --compare reads what --json prints", number + 1)
         };
         let json: Value = serde_json::from_str(text).with_context(place)?;
+        // Lines of earlier versions have no schema.
+        if let Some(schema) = json["schema"].as_u64().filter(|schema| *schema > SCHEMA) {
+            bail!(
+                "line {} of {path} has schema {schema}, and this doorbell {} reads schemas up to \
+                 {SCHEMA}: compare with the version that measured, or a later one",
+                number + 1,
+                env!("CARGO_PKG_VERSION")
+            );
+        }
         match Line::from_json(json) {
             Some(line) => lines.push(line),
             None => {
@@ -92,8 +102,9 @@ pub fn run(before: &[Line], after: &[Line], how: &Comparison, form: Form) -> any
     if changes.is_empty() {
         bail!("the two results have no layer on a device in common");
     }
-    out::print(&match form {
-        Form::Words => words(&changes, how.ratios),
+    let width = files::terminal_width().unwrap_or(usize::MAX);
+    out::show(&match form {
+        Form::Words => out::wrapped(&words(&changes, how.ratios), width, ""),
         Form::Json => changes.iter().map(|change| format!("{}\n", change.json())).collect(),
         Form::Csv => csv(&changes, how.ratios),
     })?;
@@ -158,7 +169,7 @@ impl Change<'_> {
             ["layer", "carrier", "device"].map(|key| line.json()[key].clone());
         let ends = |estimate: &Estimate| json!([estimate.low, estimate.value, estimate.high]);
         json!({
-            "layer": layer, "carrier": carrier, "device": device, "parameter": parameter.name,
+            "schema": SCHEMA, "layer": layer, "carrier": carrier, "device": device, "parameter": parameter.name,
             "before": ends(before), "after": ends(after),
             "percent": self.percent(), "significant": self.is_significant(),
         })
@@ -171,12 +182,12 @@ impl Change<'_> {
     fn words(&self, ratios: bool) -> String {
         let what = match (self.is_significant(), self.percent()) {
             (true, Some(percent)) => shown(percent, 1, "+") + " %",
-            (true, None) => "another than before, when it may have been zero".to_owned(),
-            (false, _) => "no difference that could be told from chance".to_owned(),
+            (true, None) => "another, may have been zero".to_owned(),
+            (false, _) => "no difference beyond chance".to_owned(),
         };
-        let (name, unit) = (self.name(), self.unit(ratios));
+        let (name, unit) = (self.parameter.name, self.unit(ratios));
         let [before, after] = [self.before, self.after].map(|one| shown(one.value, 3, ""));
-        format!("{name:44} {before:>9} → {after:>9} {unit:7}  {what}\n")
+        format!("  {name:6}{before:>11} → {after:>11} {unit:7}  {what}\n")
     }
 }
 
@@ -191,14 +202,19 @@ fn shown(value: f64, decimals: usize, plus: &str) -> String {
     }
 }
 
-/// A line for each change, and how many of them are more than chance.
+/// A line for each change below what it is of, and how many of them are more than chance.
 fn words(changes: &[Change<'_>], ratios: bool) -> String {
-    let lines: String = changes.iter().map(|change| change.words(ratios)).collect();
+    let of_one_line = changes.chunk_by(|one, next| std::ptr::eq(one.line, next.line));
+    let lines = of_one_line.map(|changes| {
+        let rows: String = changes.iter().map(|change| change.words(ratios)).collect();
+        format!("{}\n{rows}", styled(&changes[0].line.to_string(), HEAD))
+    });
+    let lines: String = lines.collect();
     let significant = changes.iter().filter(|change| change.is_significant()).count();
     let all = changes.len();
     format!(
-        "{lines}\n{significant} of {all} differ by more than chance: their intervals have nothing \
-         in common\n"
+        "{lines}\n{significant} of {all} differ by more than chance: their intervals have nothing in \
+         common\n"
     )
 }
 

@@ -2,11 +2,12 @@
 //!
 //! `steps` lists the layers and devices, and measures one after the other through `measure`, or
 //! through `remote` with another machine. `page` is a report in tables and figures with the
-//! sentences of `captions`, and `compare` sets two results beside each other and beside those in
+//! sentences of `captions`, `digest` the summary that ends what is printed, and `compare` sets two results beside each other and beside those in
 //! `published`. A result as JSON is a `Line`, which papers are measured by, too.
 
 mod captions;
 mod compare;
+mod digest;
 mod measure;
 mod page;
 mod published;
@@ -37,7 +38,8 @@ use steps::{Layer, Step};
 /// virtual cable, o_s contains that way, and L, which is what remains of half a round trip, comes
 /// out near zero or below.
 ///
-/// A table, bars and curves are printed, and a report is written for a browser. Ctrl-C ends the
+/// A table, bars and curves are printed, then a summary that fits a screen; and a report is written
+/// for a browser. Ctrl-C ends the
 /// measurement early, and what was measured until then is printed and reported.
 ///
 /// The exit status is 0 if everything was measured, 3 if only a part was, as the head of the report
@@ -113,13 +115,17 @@ const SECONDS: f64 = 0.65;
 
 const EXAMPLES: &str = "\
 Examples:
-  doorbell logp                                  everything, in two minutes, and a report
-  doorbell logp --quick --device shm             shared memory alone, in some seconds
-  doorbell logp --json > before.json             for a program to read
+  doorbell logp                       everything, in two minutes, and a report
+  doorbell logp --quick --device shm  shared memory alone, in some seconds
+  doorbell logp --json > before.json  for a program to read
   doorbell logp --compare before.json after.json
-  doorbell logp --compare base.json now.json --ratios --fail-above 25     for continuous integration
-  doorbell logp --device udp --device packet:eth0 --listen 0.0.0.0:4790     on one machine, and
-  doorbell logp --device udp --device packet:eth0 --connect 192.0.2.1:4790  on the other";
+
+In continuous integration:
+  doorbell logp --compare base.json now.json --ratios --fail-above 25
+
+Between two machines, on the first and on the second:
+  doorbell logp --device udp --device packet:eth0 --listen 0.0.0.0:4790
+  doorbell logp --device udp --device packet:eth0 --connect 192.0.2.1:4790";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let [before, after] = &args.compare[..] {
@@ -181,7 +187,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             out::print(&lines.collect::<String>())?;
         }
         (_, true) => out::print(&report.to_csv())?,
-        _ => out::print(&page::summary(&findings).to_text(files::width()))?,
+        _ => {
+            let width = files::width();
+            let details = page::summary(&findings).to_terminal(width);
+            let digest = digest::text(&lines, machine.warning().is_some(), width);
+            out::show(&format!("{details}\n{digest}"))?;
+        }
     }
     if args.json || args.csv {
         for (step, why) in &failures {

@@ -70,11 +70,15 @@ const LONGEST: i64 = 1 << 30;
 
 const EXAMPLES: &str = "\
 Examples:
-  doorbell pingpong -d udp:192.0.2.7                    waits for a peer, and then, on another machine,
-  ibv_rc_pingpong -d rxe0 -g 1 192.0.2.7                the kernel's driver, or an adapter; or
-  doorbell pingpong -d udp:192.0.2.8 192.0.2.7          another of these
-  doorbell pingpong -d packet-v2:eth0,192.0.2.9/24      raw frames, with an address of its own
-  doorbell pingpong -t ud -s 512 -d udp:192.0.2.8 192.0.2.7    with ibv_ud_pingpong -s 512";
+  doorbell pingpong -d udp:192.0.2.7            waits; on another machine
+  ibv_rc_pingpong -d rxe0 -g 1 192.0.2.7        a kernel driver, or an adapter
+  doorbell pingpong -d udp:192.0.2.8 192.0.2.7  or another of these
+
+Raw frames, with an address of its own:
+  doorbell pingpong -d packet-v2:eth0,192.0.2.9/24
+
+With ibv_ud_pingpong -s 512:
+  doorbell pingpong -t ud -s 512 -d udp:192.0.2.8 192.0.2.7";
 
 /// The kind of a queue pair, by what it promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -50,8 +50,8 @@ fn words(args: &Args, took: Duration, confirmed: bool, counted: &Counted) -> Str
         words += &format!("{} messages checked, every byte\n", args.iters);
     }
     if !confirmed {
-        words += "the last message was not confirmed: the other side has gone, with all it waited for \
-                  or without\n";
+        words += "the last message was not confirmed: the other side has gone, with all it waited \
+                  for\nor without\n";
     }
     let Counted { sent_again, timeouts, refused, .. } = counted;
     if sent_again + timeouts + refused > 0 {
@@ -65,6 +65,7 @@ fn words(args: &Args, took: Duration, confirmed: bool, counted: &Counted) -> Str
 fn json(args: &Args, took: Duration, confirmed: bool, counted: &Counted) -> serde_json::Value {
     let transport = args.transport.to_possible_value().expect("every transport has a name");
     json!({
+        "schema": out::SCHEMA,
         "transport": transport.get_name(),
         "device": args.device,
         "size": args.size(),

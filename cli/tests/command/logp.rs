@@ -1,7 +1,6 @@
 //! `doorbell logp`, as a user runs it.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -15,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::{doorbell, figures, run, said};
+use super::{doorbell, figures, on_terminal, run, said};
 
 /// Checks that a line has all parameters of LogP, each within its interval, and that they make
 /// sense together.
@@ -125,17 +124,11 @@ fn the_report_its_figures_and_its_numbers_are_written_where_they_are_wanted() {
 fn a_terminal_shows_the_curve_of_each_layer_and_no_line_is_wider_than_the_terminal() {
     let place = tempfile::tempdir().expect("a temporary directory");
     for columns in [60, 80, 125] {
-        let (seen, had) = doorbell_kit::terminal(columns).expect("a terminal");
         let mut command = doorbell("logp --device shm --quick");
-        command.current_dir(&place).stdout(had).stderr(Stdio::null());
-        let mut child = command.spawn().expect("the command runs");
-        // Otherwise this process would have the terminal, too, and reading would never end.
-        drop(command);
-        let mut text = Vec::new();
-        // A terminal that nobody has any more ends with an error.
-        let _ = File::from(seen).read_to_end(&mut text);
-        assert!(child.wait().expect("it is a child").success());
-        let text = String::from_utf8(text).expect("text").replace('\r', "");
+        command.current_dir(&place).env("NO_COLOR", "1");
+        let output = on_terminal(columns, command);
+        assert!(output.status.success(), "{}", said(&output));
+        let text = String::from_utf8(output.stdout).expect("text");
         assert!(text.contains("What the method sees\n"), "{text}");
         for words in ["a  Δ = 0", "b  Δ = 2 g"] {
             assert_eq!(text.matches(words).count(), 3, "one of each layer: {text}");
@@ -143,6 +136,16 @@ fn a_terminal_shows_the_curve_of_each_layer_and_no_line_is_wider_than_the_termin
         assert_eq!(text.matches("-  o_s 0.").count(), 3, "{text}");
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(columns.into()), "{columns}, {widest:?}: {text}");
+        let (_, summary) = text.split_once("\n\nSummary: ").expect("the summary is at the end");
+        // With a line on where the report is, and the shell's prompt, on a screen of 24.
+        assert!(columns < 80 || summary.lines().count() <= 22, "{summary}");
+        for row in ["shm       verbs ", "shm       Active Messages ", "shm       Split-C, mapped "]
+        {
+            assert_eq!(summary.matches(row).count(), 1, "{row}: {summary}");
+        }
+        let meaning = summary.replace('\n', " ");
+        assert!(meaning.contains("A message of verbs takes "), "{summary}");
+        assert!(meaning.contains("Active Messages add "), "{summary}");
     }
 }
 

@@ -4,10 +4,12 @@ mod active_messages;
 mod byte_streams;
 #[cfg(feature = "costs")]
 mod costs;
+mod json;
 mod launchers;
 mod logp;
 mod logp_compare;
 mod logp_machines;
+mod logs;
 mod meter;
 mod ours;
 mod paper;
@@ -19,9 +21,11 @@ mod spans;
 mod split_c;
 mod streams;
 mod tags;
+mod terminal;
 mod usage;
 mod verbs;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
@@ -43,12 +47,36 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Runs a command whose standard output is a terminal with a number of columns. Returns what is
+/// written to the terminal, and how the command ends.
+fn on_terminal(columns: u16, mut command: Command) -> Output {
+    let (seen, had) = doorbell_kit::terminal(columns).expect("a terminal");
+    let child = command.stdout(had).stderr(Stdio::piped()).spawn().expect("the command runs");
+    // Otherwise this process would have the terminal, too, and reading would never end.
+    drop(command);
+    let mut text = Vec::new();
+    // A terminal that nobody has any more ends with an error.
+    let _ = File::from(seen).read_to_end(&mut text);
+    let output = child.wait_with_output().expect("it is a child");
+    let text = String::from_utf8(text).expect("text").replace('\r', "");
+    Output { stdout: text.into_bytes(), ..output }
+}
+
+/// Checks that no line of a text is wider than a terminal of 80 columns. Colours take no room.
+fn assert_fits(text: &str, what: &str) {
+    let plain = anstream::adapter::strip_str(text).to_string();
+    for line in plain.lines() {
+        assert!(line.chars().count() <= 80, "{what}: {line}\n{plain}");
+    }
+}
+
 /// Runs a test, which must succeed, and returns its figures.
 fn figures(arguments: &str) -> Value {
     let output = run(&format!("perf {arguments} --json"));
     assert!(output.status.success(), "{arguments}: {}", said(&output));
     let found: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
     assert!(found["profile"].is_string(), "figures name the profile they were built by: {found}");
+    assert_eq!(found["schema"], 1, "{found}");
     found
 }
 

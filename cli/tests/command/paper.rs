@@ -10,7 +10,7 @@ use doorbell_kit::lab;
 use serde_json::Value;
 
 use super::logp::interrupted_when;
-use super::{doorbell, run, said};
+use super::{assert_fits, doorbell, json, on_terminal, run, said};
 
 /// Whether the command can break costs down.
 const COSTS: bool = cfg!(feature = "costs");
@@ -46,8 +46,12 @@ impl Whole<'_> {
         let place = tempfile::tempdir().expect("a temporary directory");
         let page = place.path().join("page.html");
         let shown = page.display();
-        let output = run(&format!("paper {paper} --device {device} --brief --report {shown}"));
+        let arguments = format!("paper {paper} --device {device} --brief --report {shown}");
+        let mut command = doorbell(&arguments);
+        command.env("NO_COLOR", "1");
+        let output = on_terminal(80, command);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_fits(&text, paper);
         // Whatever could not be measured, the status tells.
         assert_eq!(output.status.code(), Some(0), "{}{text}", said(&output));
         let found: Vec<_> = text
@@ -114,6 +118,7 @@ fn everything_that_was_measured_is_there_as_json() {
     let all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&all["paper"], &all["interrupted"]), (&"vi-am-splitc".into(), &false.into()));
     assert_eq!(all["failed"], Value::Array(Vec::new()));
+    json::assert_documented(&all);
     let measured = all["measured"].as_array().expect("runs");
     // Each twice; the two breakdowns of costs are there with the feature alone.
     assert_eq!(measured.len(), if COSTS { 100 } else { 96 });

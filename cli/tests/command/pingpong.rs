@@ -6,7 +6,7 @@ use doorbell_kit::lab;
 use serde_json::Value;
 
 use crate::ours::Ours;
-use crate::said;
+use crate::{json, said};
 
 /// The longest time that a game may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,6 +35,7 @@ fn two_of_ours_play_by_every_transport_and_check_every_byte() {
                 for output in played(&how, &how) {
                     assert!(output.status.success(), "{how}: {}", said(&output));
                     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+                    json::assert_documented(&found);
                     let shape = (&found["transport"], &found["size"]);
                     assert_eq!(shape, (&transport.into(), &size.into()));
                     assert_eq!((&found["iters"], &found["checked"]), (&200.into(), &true.into()));

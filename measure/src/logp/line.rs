@@ -122,17 +122,20 @@ impl Line {
         self.0[key].as_str().unwrap_or_default()
     }
 
+    /// Whether the interval of a parameter is wider than a fifth of its value and than 10 ns.
+    pub fn is_wide(&self, parameter: Parameter) -> bool {
+        self.get(parameter).is_some_and(|estimate| {
+            let size = estimate.value.abs();
+            let most = if parameter.unit == "µs" { 0.010 } else { 0.010 * size };
+            estimate.width() > (0.2 * size).max(most)
+        })
+    }
+
     /// The parameters whose intervals are wider than a fifth of their values and than 10 ns, with
     /// what the line is of; `None` if there are none.
     pub fn too_wide(&self) -> Option<String> {
-        let is_wide = |one: &Parameter| {
-            self.get(*one).is_some_and(|estimate| {
-                let most = if one.unit == "µs" { 0.010 } else { 0.010 * estimate.value.abs() };
-                estimate.width() > (0.2 * estimate.value.abs()).max(most)
-            })
-        };
         let wide: Vec<_> =
-            PARAMETERS.iter().filter(|one| is_wide(one)).map(|one| one.name).collect();
+            PARAMETERS.iter().filter(|one| self.is_wide(**one)).map(|one| one.name).collect();
         (!wide.is_empty()).then(|| format!("{} of {self}", wide.join(", ")))
     }
 
@@ -158,6 +161,11 @@ impl Line {
             Some(carrier) => format!("{layer}, {carrier}"),
             None => layer.to_owned(),
         }
+    }
+
+    /// The layer, by the name that it has in JSON.
+    pub fn layer_key(&self) -> &str {
+        self.text("layer")
     }
 
     /// Whether the line is of a layer, by the name that the layer has in JSON.

@@ -25,7 +25,8 @@ use serde_json::json;
 
 use crate::files::{self, Page};
 use crate::machine::Machine;
-use crate::{interrupts, out, runs};
+use crate::out::{self, SCHEMA};
+use crate::{interrupts, runs};
 use bench::Bench;
 use exchange::Exchanges;
 pub use exchange::{Args as ExchangeArgs, NAME as EXCHANGE, run as exchange};
@@ -95,10 +96,10 @@ const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 
 const EXAMPLES: &str = "\
 Examples:
-  doorbell paper                                       lists the papers
-  doorbell paper vi-am-splitc                          over shared memory and raw Ethernet, in three minutes
-  doorbell paper vi-am-splitc --quick --device shm     half a minute
-  doorbell paper open-mx                               tagged messages beside TCP, in three minutes
+  doorbell paper                                    lists the papers
+  doorbell paper vi-am-splitc                       in three minutes
+  doorbell paper vi-am-splitc --quick --device shm  in half a minute
+  doorbell paper open-mx                            in three minutes
   doorbell paper vi-am-splitc --csv > numbers.csv";
 
 /// A paper that can be measured again.
@@ -166,6 +167,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let partial = runs::partial(&format!("{} runs", found.len()), failed.len());
     let raw = json!({
+        "schema": SCHEMA,
         "paper": name,
         "machine": machine.json(),
         "interrupted": interrupts::is_interrupted(),
@@ -222,15 +224,16 @@ fn print(args: &Args, report: &Report) -> anyhow::Result<()> {
     match (args.json, args.csv) {
         (true, _) => out::print(&format!("{}\n", report.json.as_deref().unwrap_or("null"))),
         (_, true) => out::print(&report.to_csv()),
-        _ => out::print(&report.to_text(files::width())),
+        _ => out::show(&report.to_terminal(files::width())),
     }
 }
 
 /// Prints the papers' names and titles.
 fn list() -> anyhow::Result<()> {
+    let width = files::terminal_width().unwrap_or(usize::MAX);
     let lines = Name::value_variants().iter().map(|paper| {
         let (name, title) = paper.text();
-        format!("{name:16}{title}\n")
+        out::wrapped(&format!("{name:16}{title}\n"), width, &" ".repeat(16))
     });
     out::print(&lines.collect::<String>())
 }

@@ -10,28 +10,31 @@ use super::costs;
 use super::figures::{Figures, Quantity};
 use super::rows;
 use super::{Form, Plan};
+use crate::files;
 use crate::machine::{PROFILE, built_by};
-use crate::out;
+use crate::out::{self, SCHEMA};
 use crate::perf::figures::latencies::Summary;
 use crate::perf::figures::logp_result::LogpResult;
 use crate::perf::plan::test::{Layer, Test};
 
 /// Prints what was found.
 pub fn print(plan: &Plan, figures: &Figures, form: Form) -> anyhow::Result<()> {
-    if let Quantity::Rows(rows) = &figures.found {
-        return out::print(&rows::text(plan, figures, rows, form));
+    let text = match (&figures.found, form) {
+        (Quantity::Rows(rows), form) => rows::text(plan, figures, rows, form),
+        (_, Form::Words) => format!("{}\n{}\n", words(plan, figures), built_by()),
+        (_, Form::Json) => format!("{}\n", Value::from_iter(fields(plan, figures))),
+        (_, Form::Csv) => csv(&fields(plan, figures)),
+    };
+    match files::terminal_width() {
+        Some(width) if form == Form::Words => out::print(&out::wrapped(&text, width, "")),
+        _ => out::print(&text),
     }
-    out::print(&match form {
-        Form::Words => format!("{}\n{}\n", words(plan, figures), built_by()),
-        Form::Json => format!("{}\n", Value::from_iter(fields(plan, figures))),
-        Form::Csv => csv(&fields(plan, figures)),
-    })
 }
 
 /// The fields that programs read, each with its name.
 fn fields(plan: &Plan, figures: &Figures) -> Vec<(&'static str, Value)> {
     let mut fields = fields_of_test(plan, figures);
-    fields.push(("profile", json!(PROFILE)));
+    fields.extend([("profile", json!(PROFILE)), ("schema", json!(SCHEMA))]);
     fields
 }
 
@@ -165,11 +168,32 @@ fn words(plan: &Plan, figures: &Figures) -> String {
             rate / 1e6,
             rate * plan.test.mean_size(size) / 1e9
         ),
-        Quantity::LogP(known, _) => format!("{what}: {iters} rounds\n{}\n", known.parameters),
+        Quantity::LogP(known, _) => {
+            format!("{what}: {iters} rounds\n{}", parameters(&known.parameters))
+        }
         Quantity::Costs(parts) => costs::words(plan, figures, parts),
         Quantity::Rows(_) => what,
         Quantity::Share(share) => format!("{test}{over}: {:.4} % of a processor\n", share * 100.0),
     }
+}
+
+/// The parameters of LogP, each on a line with its interval of 95 %.
+fn parameters(known: &Parameters) -> String {
+    let micros = |estimate: Estimate| (estimate, 1e3, "µs");
+    let lines = [
+        ("o_s", Some(micros(known.send_overhead))),
+        ("o_r", Some(micros(known.receive_overhead))),
+        ("L", Some(micros(known.latency))),
+        ("g", Some(micros(known.gap))),
+        ("RTT", Some(micros(known.round_trip))),
+        ("G", known.gap_per_byte.map(|gap| (gap, 1.0, "ns/B"))),
+    ];
+    let line = |(name, found): (&str, Option<(Estimate, f64, &str)>)| {
+        let (Estimate { value, low, high }, part, unit) = found?;
+        let [value, low, high] = [value, low, high].map(|nanos| nanos / part);
+        Some(format!("{name:>4}{value:>10.3} {unit:4}  ({low:.3} to {high:.3})\n"))
+    };
+    lines.into_iter().filter_map(line).collect()
 }
 
 /// Quantiles, and how the times are spread.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::figures::{Figures, Row};
 use super::{Form, Plan};
 use crate::machine::{PROFILE, built_by};
+use crate::out::SCHEMA;
 
 /// The measurements of a test, in the form that was asked for.
 pub fn text(plan: &Plan, figures: &Figures, rows: &[Row], form: Form) -> String {
@@ -20,7 +21,13 @@ pub fn text(plan: &Plan, figures: &Figures, rows: &[Row], form: Form) -> String 
             let rows = rows.iter().map(|row| Value::from_iter(row.iter().cloned()));
             let rows = Value::from_iter(rows);
             let device = figures.device;
-            let all = json!({ "test": test, "device": device, "profile": PROFILE, "rows": rows });
+            let all = json!({
+                "schema": SCHEMA,
+                "test": test,
+                "device": device,
+                "profile": PROFILE,
+                "rows": rows,
+            });
             format!("{all}\n")
         }
         Form::Csv => {

@@ -13,6 +13,7 @@ use super::{costs, pair, report};
 use crate::perf::ends::peer::{PATIENCE, Peer};
 use crate::perf::layers::groups::TCP;
 use crate::perf::plan::args::Args;
+use crate::perf::plan::list;
 use crate::perf::plan::place::Place;
 use crate::perf::plan::test::Test;
 use crate::{out, usage};
@@ -23,6 +24,9 @@ use crate::{out, usage};
 /// [`Usage`](usage::Usage) for arguments that make no sense, and another error if something was
 /// lost or wrong, or could not be measured.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if args.list {
+        return out::print(&list::text());
+    }
     let plan = Plan::of(args).map_err(usage::wrong)?;
     if let Test::Costs(layer) = plan.test {
         report::print(&plan, &costs::run(layer, args, &plan)?, args.form())?;

@@ -1,11 +1,13 @@
-//! A report as plain text for terminals: no colour, and no line wider than the terminal.
+//! A report as text, plain or with the colours of terminals: no line is wider than the terminal.
 
 mod bars;
 mod curves;
+mod look;
 mod table;
 mod wrapping;
 
 use crate::{Block, Figure, Note, NoteKind, Plot, Report, Section};
+use look::{Colour, Look};
 use wrapping::{padded, wrapped};
 
 /// The narrowest width for which text is laid out; on a narrower terminal lines wrap.
@@ -15,19 +17,30 @@ const BESIDE: usize = 37;
 const SPACE: usize = 3;
 
 impl Report {
-    /// The report as text for a terminal that is `width` characters wide: tables in columns or, where
-    /// these have no room, row by row; figures drawn by characters.
+    /// The report as plain text, `width` characters wide: tables in columns or, where these have no
+    /// room, row by row; figures drawn by characters.
     #[must_use]
     pub fn to_text(&self, width: usize) -> String {
+        self.text(width, Look::Plain)
+    }
+
+    /// The report as [`to_text`](Self::to_text) has it, for a terminal: headings are bold, and kinds
+    /// of notes have colours, by escape sequences.
+    #[must_use]
+    pub fn to_terminal(&self, width: usize) -> String {
+        self.text(width, Look::Coloured)
+    }
+
+    fn text(&self, width: usize, look: Look) -> String {
         let width = width.max(NARROWEST);
-        let mut text = format!("{}\n", self.title);
+        let mut text = format!("{}\n", look.set(&self.title, Colour::Bold));
         text += &wrapped(&self.subtitle, width, "");
         for note in &self.notes {
-            text += &self::note(note, width);
+            text += &self::note(note, width, look);
         }
         for section in &self.sections {
             text += "\n";
-            text += &self::section(section, width);
+            text += &self::section(section, width, look);
         }
         text
     }
@@ -35,9 +48,9 @@ impl Report {
 
 /// A section: its heading, and its blocks with an empty line before each. Figures with lines that
 /// follow each other stand beside each other where there is room.
-fn section(section: &Section, width: usize) -> String {
+fn section(section: &Section, width: usize, look: Look) -> String {
     let line = "─".repeat(section.heading.chars().count());
-    let mut text = format!("{}\n{line}\n", section.heading);
+    let mut text = format!("{}\n{line}\n", look.set(&section.heading, Colour::Bold));
     let mut rest = &section.blocks[..];
     let mut after_a_note = true;
     while let Some(block) = rest.first() {
@@ -54,7 +67,7 @@ fn section(section: &Section, width: usize) -> String {
             Block::Facts(facts) => self::facts(facts, width),
             Block::Table(table) => table::draw(table, width),
             Block::Figure(figure) => self::figure(figure, width),
-            Block::Note(note) => self::note(note, width),
+            Block::Note(note) => self::note(note, width, look),
         };
     }
     text
@@ -95,15 +108,17 @@ fn facts(facts: &[(String, String)], width: usize) -> String {
     lines.collect()
 }
 
-fn note(note: &Note, width: usize) -> String {
-    let kind = match note.kind {
-        NoteKind::Holds => "holds",
-        NoteKind::DoesNotHold => "does not hold",
-        NoteKind::Undecided => "undecided",
-        NoteKind::Warning => "warning",
-        NoteKind::Missing => "not measured",
+fn note(note: &Note, width: usize, look: Look) -> String {
+    let (kind, colour) = match note.kind {
+        NoteKind::Holds => ("[holds]", Colour::Green),
+        NoteKind::DoesNotHold => ("[does not hold]", Colour::Red),
+        NoteKind::Undecided => ("[undecided]", Colour::Yellow),
+        NoteKind::Warning => ("[warning]", Colour::Yellow),
+        NoteKind::Missing => ("[not measured]", Colour::Yellow),
     };
-    wrapped(&format!("[{kind}] {}", note.text), width, "  ").trim_start().to_owned()
+    // The kind is coloured when the lines are broken already: escape sequences take no room.
+    let text = wrapped(&format!("{kind} {}", note.text), width, "  ");
+    text.trim_start().replacen(kind, &look.set(kind, colour), 1)
 }
 
 fn figure(figure: &Figure, width: usize) -> String {
@@ -144,6 +159,19 @@ mod tests {
             let widest = text.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(width), "{widest:?}: {text}");
         }
+    }
+
+    #[test]
+    fn a_terminal_has_bold_headings_and_coloured_kinds_of_notes_and_plain_text_has_neither() {
+        let section =
+            Section::new("Claims").note(Note::holds("It holds.")).note(Note::warning("!"));
+        let report = Report::new("Report").section(section);
+        let plain = report.to_text(80);
+        assert_eq!(plain, "Report\n\nClaims\n──────\n[holds] It holds.\n[warning] !\n");
+        let coloured = report.to_terminal(80);
+        assert!(coloured.contains("\u{1b}[1mClaims\u{1b}[0m\n──────\n"), "{coloured:?}");
+        assert!(coloured.contains("\u{1b}[32m[holds]\u{1b}[0m It holds."), "{coloured:?}");
+        assert!(coloured.contains("\u{1b}[33m[warning]\u{1b}[0m !"), "{coloured:?}");
     }
 
     #[test]

@@ -64,7 +64,9 @@ impl Control {
             }
             cm::Event::Ended { id, why } => {
                 if let Some(link) = self.connections.link(id) {
-                    self.end(&link, Ending::of(why));
+                    let ending = Ending::of(why);
+                    tracing::debug!(qpn = %link.qpn, why = %ending, "ended");
+                    self.end(&link, ending);
                     let _ = self.nic.change(link.qpn, Change::Error);
                 }
             }

@@ -81,6 +81,7 @@ impl ProgressEngine {
         let mut adapter = self.lock.claim();
         adapter.refresh_clock();
         self.wait_for_lingering(&mut adapter);
+        tracing::debug!(address = %self.address, "closes");
         self.release(adapter);
         let start = Instant::now();
         let mut own = self;
@@ -106,6 +107,7 @@ impl ProgressEngine {
         let mut adapter = self.lock.claim();
         adapter.refresh_clock();
         self.wait_for_lingering(&mut adapter);
+        tracing::debug!(address = %self.address, "closes");
         self.is_closed.store(true, Ordering::Release);
         adapter.control().end_all();
         self.settle_all(&mut adapter);

@@ -98,9 +98,9 @@ pub fn words(plan: &Plan, figures: &Figures, found: &Breakdown) -> String {
     let _ = writeln!(
         text,
         "\nReading the clock took {} ns more, which are subtracted. \"Without spans\" is the same \
-         exchange by\nthe code that programs run: how near \"all of it\" comes shows how little \
+         exchange by the code that programs run: how near \"all of it\" comes shows how little \
          measuring disturbs.\nPublished: A. Begel, P. Buonadonna, D. E. Culler, D. Gay (2001), \
-         tables 3 and 4; of those handlers are\na part of semantics.",
+         tables 3 and 4; there, handlers are a part of semantics.",
         whole(found.subtracted.value)
     );
     text

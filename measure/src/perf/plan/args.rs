@@ -4,11 +4,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use doorbell_splitc::Carrier;
 
+use super::list;
 use super::test::Test;
 use crate::usage;
 
-/// Measures latencies and streams: of Split-C, RPC, Active Messages, byte streams, the NIC, devices
-/// alone, and the kernel's sockets.
+/// Measures a latency, a rate or a cost: of devices alone, verbs, Active Messages, Split-C, messages,
+/// byte streams, RPC, or the kernel's sockets.
 ///
 /// A latency is half the round trip of a ping-pong, or the whole time of an operation that is
 /// awaited; the first tenth of the figures is left out. A stream goes one way, and counts what was
@@ -24,11 +25,16 @@ use crate::usage;
 ///
 /// Figures name the profile of Cargo's that the command was built by.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{}\n{EXAMPLES}", list::text()))]
 pub struct Args {
-    /// What to measure
+    /// What to measure: a test that --list names
+    #[arg(required = true, hide_possible_values = true)]
     #[arg(value_parser = PossibleValuesParser::new(Test::names()).map(|name| Test::named(&name)))]
-    pub test: Test,
+    pub test: Option<Test>,
+
+    /// List all tests, with a line on what each measures
+    #[arg(long, exclusive = true)]
+    pub list: bool,
 
     /// The device: shm, udp, packet or packet-v2; without --pair with its place, as in packet:eth0
     /// [default: packet; shm for am_costs and splitc_costs]
@@ -152,19 +158,22 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  doorbell perf write_lat --pair                        16 bytes over raw Ethernet, both ends here
+  doorbell perf --list                         all tests
+  doorbell perf write_lat --pair               16 bytes over raw Ethernet
   doorbell perf write_bw --pair --device shm --size 65536
-  doorbell perf frame_lat --pair                        the device alone, to compare with
+  doorbell perf frame_lat --pair               the device alone, to compare with
   doorbell perf frame_bw --pair --device packet-v2 --size 64
   doorbell perf rpc_bw --pair --device udp --in-flight 64
   doorbell perf rpc_stream --pair --device udp --both-ways
-  doorbell perf histogram --pair --device shm           random updates of a table that both share
-  doorbell perf tag_lat --pair --posted 1000            matching beside 1,000 other receives
-  doorbell perf collectives --pair                      a group of two; also with --device tcp
-  doorbell perf am_costs                                what a request and its reply spend time on
-  doorbell perf tcp_lat --pair                          the kernel's, to compare with
-  doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790      on one machine, and
-  doorbell perf frame_lat --device packet:eth0 --connect 192.0.2.1:4790   on the other";
+  doorbell perf histogram --pair --device shm  updates of a shared table
+  doorbell perf tag_lat --pair --posted 1000   matching beside other receives
+  doorbell perf collectives --pair             a group of two
+  doorbell perf am_costs                       what a request spends time on
+  doorbell perf tcp_lat --pair                 the kernel's, to compare with
+
+Between two machines, on the first and on the second:
+  doorbell perf frame_lat --device packet:eth0 --listen 0.0.0.0:4790
+  doorbell perf frame_lat --device packet:eth0 --connect 192.0.2.1:4790";
 
 /// How figures are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,9 +184,14 @@ pub enum Form {
 }
 
 impl Args {
+    /// The test. Without one, the arguments are those of `--list`, with which nothing is measured.
+    pub fn test(&self) -> Test {
+        self.test.expect("arguments without --list have a test")
+    }
+
     /// The device, by its name.
     pub fn device(&self) -> &str {
-        self.device.as_deref().unwrap_or(self.test.customary_device())
+        self.device.as_deref().unwrap_or(self.test().customary_device())
     }
 
     pub(crate) fn form(&self) -> Form {

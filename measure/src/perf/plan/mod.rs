@@ -1,10 +1,12 @@
 //! What is to be measured, and how: the `Plan`, which is made of the arguments.
 //!
-//! `args` are the arguments, `test` has the names of all tests, `amount` is how much is measured,
-//! `place` is where one end runs, and `meter` shows how far a test has come.
+//! `args` are the arguments, `test` has all tests, `list` their names and what each measures,
+//! `amount` is how much is measured, `place` is where one end runs, and `meter` shows how far a test
+//! has come.
 
 pub(crate) mod amount;
 pub(crate) mod args;
+pub(crate) mod list;
 pub(crate) mod meter;
 pub(crate) mod place;
 pub(crate) mod test;
@@ -81,7 +83,7 @@ const LONGEST: usize = 1 << 30;
 
 impl Plan {
     pub fn of(args: &Args) -> anyhow::Result<Self> {
-        let test = args.test;
+        let test = args.test();
         let amount = match (args.iters, args.seconds) {
             (Some(times), _) => Amount::Times(times),
             (_, Some(seconds)) => {

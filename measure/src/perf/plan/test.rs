@@ -1,8 +1,7 @@
-//! The tests, by their names.
+//! The tests, and what is customary for each: its device, its amount, its size.
 
 use std::time::Duration;
 
-use clap::builder::PossibleValue;
 use doorbell_splitc::Carrier;
 
 use super::amount::Amount;
@@ -43,6 +42,7 @@ pub enum Test {
 
 /// A layer that sends messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Layer {
     Verbs,
     Am,
@@ -51,6 +51,7 @@ pub enum Layer {
 
 /// A layer whose time is broken down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Costs {
     Am,
     SplitC,
@@ -58,6 +59,7 @@ pub enum Costs {
 
 /// A test of the NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Verb {
     SendLat,
     SendBw,
@@ -76,6 +78,7 @@ pub enum Verb {
 
 /// A test of Active Messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Am {
     Lat,
     /// A typed call, whose handler returns the answer.
@@ -89,6 +92,7 @@ pub enum Am {
 
 /// A test of tagged messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Tags {
     /// A message there and one back.
     Lat,
@@ -100,6 +104,7 @@ pub enum Tags {
 
 /// A test of groups of two members. Each measures several sizes or operations in one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Groups {
     /// A message there and one back.
     PingPong,
@@ -113,6 +118,7 @@ pub enum Groups {
 
 /// A test of messages as streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Streams {
     /// A message there and one back.
     Lat,
@@ -128,6 +134,7 @@ pub enum Streams {
 
 /// The tests of Split-C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum SplitC {
     GetLat,
     PutLat,
@@ -143,6 +150,7 @@ pub enum SplitC {
 
 /// A test of RPC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub enum Rpc {
     /// Calls one after the other.
     Lat,
@@ -152,158 +160,11 @@ pub enum Rpc {
     Stream,
 }
 
-const TESTS: [(Test, &str, &str); 57] = [
-    (Test::FrameLat, "frame_lat", "the device alone, no protocol: half a round trip"),
-    (Test::FrameBw, "frame_bw", "the device alone: a stream"),
-    (Test::TcpLat, "tcp_lat", "the kernel's TCP, polled: half a round trip"),
-    (Test::TcpBw, "tcp_bw", "the kernel's TCP, polled: a stream"),
-    (Test::UdpLat, "udp_lat", "the kernel's UDP, polled: half a round trip"),
-    (Test::UdpBw, "udp_bw", "the kernel's UDP, polled: a stream"),
-    (Test::WakeLat, "wake_lat", "from sending to the answer of an end that slept: all of it"),
-    (
-        Test::BystanderLat,
-        "bystander_lat",
-        "frame_lat, while a thread sleeps that no frame may wake",
-    ),
-    (Test::IdleCpu, "idle_cpu", "the share of a processor that an idle device takes"),
-    (Test::Verbs(Verb::SendLat), "send_lat", "sends: half a round trip"),
-    (Test::Verbs(Verb::SendBw), "send_bw", "sends: a stream"),
-    (Test::Verbs(Verb::WriteLat), "write_lat", "writes, found in memory: half a round trip"),
-    (Test::Verbs(Verb::WriteBw), "write_bw", "writes: a stream"),
-    (Test::Verbs(Verb::WriteImmLat), "write_imm_lat", "writes with immediate: half a round trip"),
-    (Test::Verbs(Verb::WriteImmBw), "write_imm_bw", "writes with immediate: a stream"),
-    (Test::Verbs(Verb::WriteDoneLat), "write_done_lat", "a write, to its completion: all of it"),
-    (Test::Verbs(Verb::ReadLat), "read_lat", "a read, to its completion: all of it"),
-    (Test::Verbs(Verb::ReadBw), "read_bw", "reads: a stream"),
-    (Test::Verbs(Verb::CasLat), "cas_lat", "a compare-and-swap, to its completion: all of it"),
-    (Test::Verbs(Verb::FaaLat), "faa_lat", "a fetch-and-add, to its completion: all of it"),
-    (Test::Verbs(Verb::MapLat), "map_lat", "a word of mapped memory: half a round trip; shm only"),
-    (
-        Test::Verbs(Verb::IdleCpu),
-        "idle_nic_cpu",
-        "the share of a processor that a program takes which is connected, and waits",
-    ),
-    (Test::Am(Am::Lat), "am_lat", "a call and its reply, of words: half a round trip"),
-    (
-        Test::Am(Am::CallLat),
-        "call_lat",
-        "a typed call and the answer that its handler returns: half of it",
-    ),
-    (Test::Am(Am::MediumLat), "am_medium_lat", "a call and its reply, with payloads: half of it"),
-    (Test::Am(Am::Bw), "am_bw", "requests without replies: a stream"),
-    (Test::Am(Am::MixedBw), "am_mixed_bw", "the same, of all sizes from 8 bytes up to that"),
-    (Test::Am(Am::BulkBw), "am_bulk_bw", "payloads placed in the peer's segment: a stream"),
-    (
-        Test::BytestreamBw,
-        "bytestream_bw",
-        "a byte stream, written and read as one of TCP is: a stream",
-    ),
-    (Test::Rpc(Rpc::Lat), "rpc_lat", "a call of RPC and its answer: all of it"),
-    (Test::Rpc(Rpc::Bw), "rpc_bw", "calls of RPC, many in flight: a stream of their bodies"),
-    (
-        Test::Rpc(Rpc::Stream),
-        "rpc_stream",
-        "the messages of one stream of RPC: from the server, or both ways",
-    ),
-    (Test::Tags(Tags::Lat), "tag_lat", "a tagged message and one back: half a round trip"),
-    (Test::Tags(Tags::Bw), "tag_bw", "tagged messages to receives that are posted: a stream"),
-    (
-        Test::Tags(Tags::UnexpectedBw),
-        "tag_unexpected_bw",
-        "tagged messages that come before their receives: a stream",
-    ),
-    (
-        Test::Groups(Groups::PingPong),
-        "group_pingpong",
-        "a message and one back between members of a group: by sizes; also over tcp",
-    ),
-    (
-        Test::Groups(Groups::Collectives),
-        "collectives",
-        "the collectives of the Intel MPI Benchmarks: all of them; also over tcp",
-    ),
-    (
-        Test::Groups(Groups::Nas),
-        "nas",
-        "the kernels IS and EP of the NAS benchmarks: classes S and W; also over tcp",
-    ),
-    (
-        Test::Groups(Groups::Receiving),
-        "receive_cpu",
-        "the processor's share of receiving long messages: by sizes; also over tcp",
-    ),
-    (
-        Test::Streams(Streams::Lat),
-        "stream_lat",
-        "a message in pieces and one back: half a round trip",
-    ),
-    (Test::Streams(Streams::Bw), "stream_bw", "messages of one piece: a stream"),
-    (Test::Streams(Streams::PieceBw), "stream_piece_bw", "the pieces of long messages: a stream"),
-    (
-        Test::Streams(Streams::TagLat),
-        "stream_tag_lat",
-        "a message by a layer of tags on streams, and one back: half a round trip",
-    ),
-    (
-        Test::Streams(Streams::TagBw),
-        "stream_tag_bw",
-        "messages by a layer of tags on streams: a stream",
-    ),
-    (Test::SplitC(SplitC::GetLat), "get_lat", "a read of the other's memory: all of it"),
-    (Test::SplitC(SplitC::PutLat), "put_lat", "a write to the other's memory, to its completion"),
-    (Test::SplitC(SplitC::GetBw), "get_bw", "split-phase gets: a stream"),
-    (Test::SplitC(SplitC::PutBw), "put_bw", "split-phase puts: a stream"),
-    (
-        Test::SplitC(SplitC::StoreBw),
-        "store_bw",
-        "stores, until the target has counted the last byte: a stream",
-    ),
-    (Test::SplitC(SplitC::BarrierLat), "barrier_lat", "a barrier of two processes: all of it"),
-    (
-        Test::SplitC(SplitC::Histogram),
-        "histogram",
-        "each process adds 1 to random entries of a table that both share",
-    ),
-    (
-        Test::SplitC(SplitC::Gather),
-        "gather",
-        "each process reads random entries of a table that both share",
-    ),
-    (Test::LogP(Layer::Verbs), "logp_verbs", "the parameters of LogP: sends and receives"),
-    (Test::LogP(Layer::Am), "logp_am", "the same of Active Messages: requests and replies"),
-    (Test::LogP(Layer::SplitC), "logp_splitc", "the same of Split-C: gets, each by itself"),
-    (
-        Test::Costs(Costs::Am),
-        "am_costs",
-        "what a request and its reply spend time on, both ends on one thread",
-    ),
-    (
-        Test::Costs(Costs::SplitC),
-        "splitc_costs",
-        "what a get of Split-C spends time on, both ends on one thread",
-    ),
-];
-
 impl Test {
     /// Returns whether the test measures a device alone.
     pub fn is_of_frames(self) -> bool {
         use Test::{BystanderLat, FrameBw, FrameLat, IdleCpu, WakeLat};
         matches!(self, FrameLat | FrameBw | WakeLat | BystanderLat | IdleCpu)
-    }
-
-    /// Returns the names of all tests.
-    pub fn names() -> impl Iterator<Item = PossibleValue> {
-        TESTS.iter().map(|(_, name, what)| PossibleValue::new(*name).help(*what))
-    }
-
-    /// The one of a name that is among [`names`](Self::names).
-    pub fn named(text: &str) -> Self {
-        let found = TESTS.iter().find(|(_, name, _)| *name == text);
-        found.map(|(test, ..)| *test).expect("only names of tests are accepted")
-    }
-
-    pub fn name(self) -> &'static str {
-        TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name)
     }
 
     /// Whether a rate is measured, and not how long something takes.

@@ -28,7 +28,7 @@ impl<'a> Ends<'a> {
             let all = DEVICES.join(", ");
             return Err(usage::wrong(anyhow!(
                 "--device `{device}`: {} takes one of {all}, and makes what that is opened on",
-                args.test.name()
+                args.test().name()
             )));
         }
         if device.starts_with("packet") {
