@@ -12,8 +12,8 @@
 //!         println!("no launcher has started this process: it is alone");
 //!         return Ok(());
 //!     };
+//!     println!("process {} of {}", place.rank(), place.size());
 //!     let members = place.meet()?; // waits until all processes have come
-//!     println!("process {} of {}", members.rank(), members.size());
 //!     let addresses = members.exchange("udp:192.0.2.7:5000")?; // mine; returns those of all
 //!     println!("process 0 is at {}", addresses[0]);
 //!     members.finish()
