@@ -22,12 +22,13 @@ impl Report {
         let width = width.max(NARROWEST);
         let mut text = format!("{}\n", self.title);
         text += &wrapped(&self.subtitle, width, "");
+        text += &wrapped(&self.finding, width, "");
         for note in &self.notes {
             text += &self::note(note, width);
         }
         for section in &self.sections {
             text += "\n";
-            text += &self::section(section, width);
+            text += &self::section(&section.plain(), width);
         }
         text
     }
@@ -110,6 +111,8 @@ fn figure(figure: &Figure, width: usize) -> String {
     let drawn = match &figure.plot {
         Plot::Lines(lines) => curves::draw(lines, width),
         Plot::Bars(bars) => bars::draw(bars, width),
+        // A section is drawn in its plain form, which has neither.
+        Plot::Dots(_) | Plot::Spans(_) | Plot::Panels(_) => None,
     };
     let drawn = drawn.unwrap_or_else(|| "  no data\n".to_owned());
     let title = wrapped(&figure.title, width, "");
