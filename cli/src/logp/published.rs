@@ -6,6 +6,9 @@ pub const PAPER: &str = "A. Begel, P. Buonadonna, D. E. Culler, D. Gay, An Analy
     Active Messages over VIA on Myrinet. LANai 4: two 400 MHz Pentium II; LANai 7: four 550 MHz \
     Pentium III Xeon";
 
+/// The paper and its table in short, for figures.
+pub const PAPER_IN_SHORT: &str = "A. Begel and others, 2001, table 2 (Active Messages on Myrinet)";
+
 /// A row of table 2, in microseconds: o_s, o_r, L, g, half a round trip.
 pub struct Row {
     pub name: &'static str,

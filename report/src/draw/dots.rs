@@ -25,11 +25,8 @@ struct Row<'a> {
 pub fn draw(dots: &Dots, canvas: &mut Canvas) -> bool {
     let axis = dots.axis();
     let mut rows: Vec<Row> = dots.dots.iter().filter_map(|dot| row(dot, axis.scale)).collect();
-    let ends = |row: &Row| {
-        let (low, high) = row.value.interval.unwrap_or((row.value.value, row.value.value));
-        [low, row.value.value, high]
-    };
-    let values: Vec<f64> = rows.iter().flat_map(ends).collect();
+    let values: Vec<Value> = rows.iter().map(|row| row.value).collect();
+    let values = scale::with_ends(&values, axis.scale);
     let headings = place(&mut rows);
     let widest = |text: &dyn Fn(&Row) -> f64| rows.iter().map(text).fold(0.0, f64::max);
     let names = widest(&|row| words::width(&row.dot.label, TEXT));
@@ -91,16 +88,19 @@ impl Row<'_> {
         let at = x(value.value);
         canvas.line((area.left, *y), (at, *y), "guide");
         let mut end = at;
-        if let Some((low, high)) = value.interval {
-            let (low, high) = (x(low), x(high));
+        if let Some((from, to)) = value.interval {
+            let (low, high) = (x(from), x(to));
             canvas.line((low, *y), (high, *y), &format!("whisker thick {class}"));
-            for at in [low, high] {
-                canvas.line((at, y - 3.5), (at, y + 3.5), &format!("whisker {class}"));
+            let is_shown = |end: &f64| (range.low..=range.high).contains(end);
+            for end in [from, to].iter().filter(|end| is_shown(end)) {
+                canvas.line((x(*end), y - 3.5), (x(*end), y + 3.5), &format!("whisker {class}"));
             }
             end = end.max(high);
         }
         look.marker(canvas, (at, *y), &tooltip(&dot.label, *value, unit));
         let end = end.max(at + 4.0) + 7.0;
-        canvas.text_over((end, y + 4.5), "start", &format!("number halo{cited}"), text);
+        let uncertain = if value.is_uncertain(unit) { " uncertain" } else { "" };
+        let class = format!("number halo{cited}{uncertain}");
+        canvas.text_over((end, y + 4.5), "start", &class, text);
     }
 }

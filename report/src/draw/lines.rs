@@ -113,11 +113,13 @@ pub fn range_of_x(lines: &Lines, traces: &[Trace], width: f64) -> Option<Range> 
 
 /// The range from bottom to top of lines in a drawing that is so high.
 pub fn range_of_y(lines: &Lines, traces: &[Trace], height: f64) -> Option<Range> {
-    let points = traces.iter().flat_map(|trace| trace.points.iter().map(|(_, y)| y));
-    points.clone().next()?;
-    let ends = points.clone().filter_map(|y| y.interval).flat_map(|(low, high)| [low, high]);
+    let points = traces.iter().flat_map(|trace| trace.points.iter().map(|(_, y)| *y));
+    let points: Vec<Value> = points.collect();
+    if points.is_empty() {
+        return None;
+    }
     let levels = lines.levels.iter().map(|(_, y)| *y);
-    let values = points.map(|y| y.value).chain(ends).chain(levels);
+    let values = scale::with_ends(&points, lines.y.scale).into_iter().chain(levels);
     Range::new(&lines.y, false, values, (height / 46.0) as usize)
 }
 

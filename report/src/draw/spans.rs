@@ -5,9 +5,9 @@ use super::canvas::{Area, Canvas, HEADING_TEXT, SMALL, TEXT};
 use super::legend;
 use super::tooltip::tooltip;
 use crate::number;
-use crate::scale::Range;
+use crate::scale::{self, Range};
 use crate::words;
-use crate::{Span, Spans};
+use crate::{Scale, Span, Spans, Value};
 
 /// How high a lane is; a row has two of them.
 const LANE: f64 = 8.0;
@@ -108,11 +108,11 @@ fn draw_group(
         right: layout.right,
         bottom: begin + pitch * rows.len() as f64 + 2.0,
     };
-    let values = rows.iter().flat_map(|row| {
-        let end = row.whole.interval.map_or(row.whole.value, |(_, high)| high);
-        [row.whole.value, row.first.value, row.last.value, end]
-    });
-    let values: Vec<f64> = values.collect();
+    let values: Vec<Value> = rows
+        .iter()
+        .flat_map(|row| [row.whole, row.first.value.into(), row.last.value.into()])
+        .collect();
+    let values = scale::with_ends(&values, Scale::Linear);
     let make = |most| Range::new(&spans.axis(), true, values.clone(), most);
     let Some(range) = axes::across(area.width(), make) else { return top };
     axes::below(canvas, &range, &area, true);
