@@ -150,11 +150,10 @@ impl Progress<'_> {
             Block::Note(note) => self::note(markup, note),
             Block::Table(table) => {
                 self.tables += 1;
-                self::table(markup, table, name, self.tables);
-                if !self.legend && tabular::has_uncertain(table) {
-                    self.legend = true;
-                    markup.raw(UNCERTAIN);
-                }
+                let explains = !self.legend && tabular::has_uncertain(table);
+                self.legend |= explains;
+                let legend = if explains { UNCERTAIN } else { "" };
+                self::table(markup, table, (name, self.tables), legend);
             }
             Block::Figure(figure) => {
                 self.figures += 1;
@@ -238,7 +237,8 @@ fn note(markup: &mut Markup, note: &Note) {
     markup.raw("</span></p>");
 }
 
-fn table(markup: &mut Markup, table: &Table, name: &str, number: usize) {
+/// Writes a table with its name and number, and a legend below.
+fn table(markup: &mut Markup, table: &Table, (name, number): (&str, usize), legend: &str) {
     markup.open("figure", &[("class", &"table"), ("id", &name)]);
     markup.open("figcaption", &[]);
     caption(markup, &format!("Table {number}"), &table.caption, name);
@@ -246,6 +246,7 @@ fn table(markup: &mut Markup, table: &Table, name: &str, number: usize) {
     saves(markup, &[("CSV", format!("{name}.csv"), csv)]);
     markup.close("figcaption");
     tabular::table(markup, table, name);
+    markup.raw(legend);
     markup.close("figure");
 }
 

@@ -36,7 +36,8 @@ pub fn with_ends(values: &[Value], scale: Scale) -> Vec<f64> {
     let most = numbers().fold(f64::NEG_INFINITY, f64::max);
     let size = least.abs().max(most.abs());
     let (low, high) = match scale {
-        Scale::Linear => (least - 0.5 * size, most + 0.5 * size),
+        // Where no value is below zero, the axis begins at zero at the least.
+        Scale::Linear => ((least - 0.5 * size).max(least.min(0.0)), most + 0.5 * size),
         Scale::Log2 | Scale::Log10 => (least / 3.0, most * 3.0),
     };
     let intervals = values.iter().filter_map(|value| value.interval);

@@ -88,6 +88,11 @@ pub fn listed<S: Into<String>>(pieces: impl IntoIterator<Item = S>) -> String {
     if pieces.is_empty() { last } else { format!("{} and {last}", pieces.join(", ")) }
 }
 
+/// A line within a sentence, as in "Split-C one-sided over shm".
+fn named(line: &Line) -> String {
+    line.to_string().replace(", ", " ")
+}
+
 /// Returns the title of the dot plot of one-way times: the shortest and the longest.
 pub fn one_way(lines: &[Line]) -> String {
     let half = |line: &'_ Line| line.get(HALF_ROUND_TRIP).map(|half| half.value);
@@ -95,11 +100,13 @@ pub fn one_way(lines: &[Line]) -> String {
     found.sort_by(|one, other| one.0.total_cmp(&other.0));
     match &found[..] {
         [] => "One-way times".to_owned(),
-        [(half, line)] => format!("One way takes {} µs: {line}", brief(*half)),
+        [(half, line)] => format!("One way takes {} µs: {}", brief(*half), named(line)),
         [(least, first), .., (most, last)] => format!(
-            "One way takes from {} µs ({first}) to {} µs ({last})",
+            "One way takes {} µs ({}) to {} µs ({})",
             brief(*least),
-            brief(*most)
+            named(first),
+            brief(*most),
+            named(last)
         ),
     }
 }
@@ -279,7 +286,7 @@ mod tests {
         let lines = [line("am", "shm", 0.26, 0.2), line("am", "udp", 2.5, 0.21)];
         assert_eq!(
             one_way(&lines),
-            "One way takes from 0.26 µs (Active Messages over shm) to 2.5 µs (Active Messages over \
+            "One way takes 0.26 µs (Active Messages over shm) to 2.5 µs (Active Messages over \
              udp)"
         );
         assert_eq!(

@@ -9,7 +9,7 @@ use doorbell_report::{
 };
 
 use super::captions;
-use super::published::{PAPER_IN_SHORT, Row, TABLE_2};
+use super::published::{HEADING, PAPER_IN_SHORT, Row, TABLE_2};
 
 /// An estimate as reports have it.
 pub fn value(estimate: Estimate) -> Value {
@@ -40,7 +40,7 @@ fn dots(
         dots.dot(dot.colour(line.colour()))
     });
     TABLE_2.iter().fold(dots, |dots, row| {
-        let dot = Dot::new(row.name, Value::exact(then(row))).group("Published");
+        let dot = Dot::new(row.name, Value::exact(then(row))).group(HEADING);
         dots.dot(dot.published(PAPER_IN_SHORT))
     })
 }
@@ -54,7 +54,7 @@ pub fn one_way(lines: &[Line]) -> Figure {
 
 /// The gaps between messages by device and layer.
 pub fn gaps(lines: &[Line]) -> Figure {
-    let plot = Dots::new("Time between messages at a steady rate, g", "µs");
+    let plot = Dots::new("Gap g between messages", "µs");
     let plot = dots(lines, plot, |line| line.get(GAP), |row| row.values[3]);
     Figure::new("gaps", captions::gaps(lines), plot).sentence(captions::whose_gaps(lines))
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::captions;
 use super::figures::{self, devices_of, value};
-use super::published::{PAPER, TABLE_2};
+use super::published::{HEADING, PAPER, SUFFIX, TABLE_2};
 
 /// How many figures the report draws unless asked for all of them.
 const FIGURES: usize = 6;
@@ -104,7 +104,7 @@ fn table(lines: &[Line]) -> Table {
             table = table.row([Cell::from(line.layer())].into_iter().chain(values));
         }
     }
-    table = table.group("Published", "");
+    table = table.group(HEADING, SUFFIX);
     for row in &TABLE_2 {
         let values = row.values.iter().map(|value| Cell::published(*value, PAPER));
         table = table.row([Cell::from(row.name)].into_iter().chain(values));

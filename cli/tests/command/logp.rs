@@ -172,7 +172,7 @@ fn the_report_is_whole_in_a_browser_and_begins_with_what_was_found() {
         let shown = html.split("id=\"report-json\"").next().unwrap_or_default();
         assert!(!shown.contains(absent), "{absent}: {shown}");
     }
-    let page = Page { html: &html, figures: &FIGURES, tables: 1, roomy: 800 };
+    let page = Page { html: &html, figures: &FIGURES, tables: 1, roomy: 1300 };
     browser.assert_whole(&page, &[(360, true), (800, false), (1300, false)]);
 }
 

@@ -69,8 +69,7 @@ impl Whole<'_> {
         for name in self.figures.iter().chain(self.tables).chain(&["one-way"]) {
             assert!(html.contains(&format!("id=\"{name}\"")), "{name} is not on the page");
         }
-        let finding = format!("<p class=\"finding\">Of the paper&#39;s {} claims, ", self.claims);
-        assert!(html.contains(&finding), "{html}");
+        assert!(html.contains("<p class=\"finding\">The paper&#39;s claims "), "{html}");
         let drawn = html.matches("<figure class=\"drawing\"").count();
         assert!(drawn <= 6, "{drawn} figures are drawn");
         let folded = html.split("<details class=\"missing\">").nth(1).expect("it is folded");
@@ -96,7 +95,7 @@ fn the_first_paper_is_measured_again_table_by_table_with_its_claims_and_its_repo
         "Figure 5 and table 5: bulk transfers",
         "Designs: v1, v3, and who counts credits",
     ];
-    let (claims, beyond) = (if COSTS { 13 } else { 11 }, [1, 1]);
+    let (claims, beyond) = if COSTS { (13, [1, 1]) } else { (11, [2, 1]) };
     let whole = Whole {
         paper: "vi-am-splitc",
         device: "shm",

@@ -1,9 +1,9 @@
 //! The head of a paper's report: one sentence that says what was found, and a dot plot of one-way
 //! times, or of what a paper measures instead.
 
-use doorbell_report::{
-    Block, Cell, Dot, Dots, Figure, Note, NoteKind, Plot, Report, Table, Value, brief,
-};
+use doorbell_report::{Block, Cell, Dot, Dots, Figure, Note, NoteKind, Plot, Report, Table, Value};
+
+use super::titles;
 
 /// Where in a report the numbers of its head are.
 pub struct Head {
@@ -26,23 +26,8 @@ impl Head {
     /// Adds the head to a report. Without any measured number the report stays as it is.
     pub fn on(&self, report: Report) -> Report {
         let dots = self.dots(&report);
-        let mut measured: Vec<(f64, String)> = dots
-            .dots
-            .iter()
-            .filter(|dot| dot.published.is_none())
-            .filter_map(|dot| Some((dot.value?.value, named(dot))))
-            .filter(|(value, _)| value.is_finite())
-            .collect();
-        measured.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let (Some((least, first)), Some((most, last))) = (measured.first(), measured.last()) else {
-            return report;
-        };
-        let Self { what, unit, .. } = self;
-        let (least, most) = (brief(*least), brief(*most));
-        let range = match measured.len() {
-            1 => format!("{what} {least} {unit}: {first}"),
-            _ => format!("{what} from {least} {unit} ({first}) to {most} {unit} ({last})"),
-        };
+        let Some(range) = titles::range(&dots) else { return report };
+        let range = format!("{} {range}", self.what);
         let mut words = range.chars();
         let lower: String =
             words.next().into_iter().flat_map(char::to_lowercase).chain(words).collect();
@@ -114,14 +99,6 @@ impl Head {
     }
 }
 
-/// The name of a dot within a sentence.
-fn named(dot: &Dot) -> String {
-    match dot.group.as_str() {
-        "" => dot.label.clone(),
-        group => format!("{}, {group}", dot.label),
-    }
-}
-
 /// How many of the paper's claims hold, as the beginning of a sentence; `None` without any claim.
 fn claims(report: &Report) -> Option<String> {
     let blocks = || report.sections.iter().flat_map(|section| &section.blocks);
@@ -133,22 +110,20 @@ fn claims(report: &Report) -> Option<String> {
     let [holds, fails, undecided] =
         [NoteKind::Holds, NoteKind::DoesNotHold, NoteKind::Undecided].map(count);
     let all = holds + fails + undecided;
-    let hold = |count| if count == 1 { "holds" } else { "hold" };
-    let does = |count| if count == 1 { "does" } else { "do" };
-    let judged = match (holds, fails, undecided) {
-        (0, 0, 0) => return None,
-        (0, 0, _) => "none can be judged by these numbers".to_owned(),
-        (_, 0, 0) => "all hold here".to_owned(),
-        (_, _, 0) => format!("{holds} {} here and {fails} {} not", hold(holds), does(fails)),
-        (_, 0, _) => format!("{holds} {} here, and {undecided} can't be judged", hold(holds)),
-        (0, ..) => format!("{fails} {} not hold, and {undecided} can't be judged", does(fails)),
-        _ => format!(
-            "{holds} {} here, {fails} {} not, and {undecided} can't be judged",
-            hold(holds),
-            does(fails)
-        ),
-    };
-    Some(format!("Of the paper's {all} claims, {judged}"))
+    match (holds, fails) {
+        (0, 0) if all == 0 => None,
+        (0, 0) => Some("The paper's claims can't be judged by these numbers".to_owned()),
+        _ => {
+            let mut text = format!("The paper's claims hold here in {holds} of {all} cases");
+            if fails > 0 {
+                text += &format!(", don't hold in {fails}");
+            }
+            if undecided > 0 {
+                text += &format!(", and can't be judged in {undecided}");
+            }
+            Some(text)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -181,8 +156,8 @@ mod tests {
         let report = HEAD.on(Report::new("A paper").section(section.note(Note::undecided("?"))));
         assert_eq!(
             report.finding,
-            "Of the paper's 2 claims, 1 holds here, and 1 can't be judged; one way takes \
-             from 0.20 µs (verbs, shm) to 0.26 µs (am, shm)."
+            "The paper's claims hold here in 1 of 2 cases, and can't be judged in 1; one way takes \
+             0.20 µs (verbs, shm) to 0.26 µs (am, shm)."
         );
         let Some(Block::Figure(Figure { plot: Plot::Dots(dots), .. })) = &report.head else {
             panic!("{report:?}")

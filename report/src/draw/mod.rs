@@ -109,7 +109,8 @@ fn drawn(figure: &Figure, name: &str, size: Size, style: Option<&str>) -> String
 
 /// Writes the title above a drawing that stands alone, and returns how high the title is.
 fn heading(canvas: &mut Canvas, title: &str) -> f64 {
-    const SIZE: f64 = 15.0;
+    // The size of ordinary text that has the room of bold text of 15 units.
+    const SIZE: f64 = 17.0;
     const LINE: f64 = 20.0;
     let mut lines: Vec<String> = vec![String::new()];
     for word in title.split_whitespace() {

@@ -4,6 +4,7 @@ use doorbell_report::{Dot, Dots, Figure, Note, Section, Value};
 
 use super::{claim, colour, is_below, is_between, ratio, times as multiplied};
 use crate::paper::bench::{Bench, Run};
+use crate::paper::titles;
 
 /// The operations of Split-C: how the paper calls each, the test, and whether it is a stream.
 const OPERATIONS: [(&str, &str, bool); 5] = [
@@ -47,7 +48,11 @@ pub fn section(bench: &mut Bench) -> Section {
         }
         notes.extend(notes_on(&device, times, round_trip));
     }
-    let figure = Figure::new("figure-2", "The paper's figure 2: times of short operations", dots).sentence(
+    let title = match titles::range(&dots) {
+        Some(range) => format!("The paper's figure 2: a short operation takes {range}"),
+        None => "The paper's figure 2: times of short operations".to_owned(),
+    };
+    let figure = Figure::new("figure-2", title, dots).sentence(
         "Of an operation that is awaited, the time until its answer has come; of a stream, the time \
          from one operation to the next.",
     );
