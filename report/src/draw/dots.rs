@@ -12,6 +12,8 @@ use crate::{Dot, Dots, Scale, Value};
 /// How high a row is, and how high the heading of a group is.
 const ROW: f64 = 21.0;
 const HEADING: f64 = 30.0;
+/// How much a name takes above its row.
+const ABOVE: f64 = 15.0;
 
 /// A dot with its value and the height of its row.
 struct Row<'a> {
@@ -27,11 +29,13 @@ pub fn draw(dots: &Dots, canvas: &mut Canvas) -> bool {
     let mut rows: Vec<Row> = dots.dots.iter().filter_map(|dot| row(dot, axis.scale)).collect();
     let values: Vec<Value> = rows.iter().map(|row| row.value).collect();
     let values = scale::with_ends(&values, axis.scale);
-    let headings = place(&mut rows);
     let widest = |text: &dyn Fn(&Row) -> f64| rows.iter().map(text).fold(0.0, f64::max);
     let names = widest(&|row| words::width(&row.dot.label, TEXT));
-    let left = names.min(0.42 * canvas.width) + 14.0;
+    // Where there is no room beside the dots, the names are above them.
+    let above = names > 0.42 * canvas.width;
+    let left = if above { 10.0 } else { names + 14.0 };
     let behind = widest(&|row| words::width(&row.text, TEXT)) + 16.0;
+    let headings = place(&mut rows, if above { ABOVE } else { 0.0 });
     let bottom = rows.last().map_or(0.0, |row| row.y) + ROW / 2.0 + 4.0;
     let area = Area { left, top: 4.0, right: canvas.width - behind, bottom };
     let make = |most| Range::new(&axis, axis.scale == Scale::Linear, values.clone(), most);
@@ -42,6 +46,7 @@ pub fn draw(dots: &Dots, canvas: &mut Canvas) -> bool {
         canvas.text_over((0.0, y), "start", "group halo", &heading);
     }
     for row in &rows {
+        row.label(canvas, &area, above);
         row.draw(canvas, &range, &area, &dots.unit);
     }
     canvas.text((area.right, area.bottom + 37.0), "end", "title", &axes::title(&axis));
@@ -56,8 +61,8 @@ fn row(dot: &Dot, scale: Scale) -> Option<Row<'_>> {
     Some(Row { dot, value, text, y: 0.0 })
 }
 
-/// Puts the rows below each other. Returns the headings of groups with their heights.
-fn place<'a>(rows: &mut [Row<'a>]) -> Vec<(&'a str, f64)> {
+/// Puts the rows below each other, with some room above each. Returns the headings of groups with their heights.
+fn place<'a>(rows: &mut [Row<'a>], above: f64) -> Vec<(&'a str, f64)> {
     let (mut y, mut group, mut headings) = (4.0, "", Vec::new());
     for row in rows {
         if row.dot.group != group {
@@ -65,13 +70,26 @@ fn place<'a>(rows: &mut [Row<'a>]) -> Vec<(&'a str, f64)> {
             headings.push((group, y + 18.0));
             y += HEADING;
         }
-        row.y = y + ROW / 2.0;
-        y += ROW;
+        row.y = y + above + ROW / 2.0;
+        y += above + ROW;
     }
     headings
 }
 
 impl Row<'_> {
+    /// Writes the name of the row, to the left of the area or above the row.
+    fn label(&self, canvas: &mut Canvas, area: &Area, above: bool) {
+        let cited = if self.dot.published.is_some() { " cited" } else { "" };
+        let class = format!("label halo{cited}");
+        let (at, anchor) = match above {
+            true => ((area.left + 4.0, self.y - 7.0), "start"),
+            false => ((area.left - 10.0, self.y + 4.5), "end"),
+        };
+        let label = words::fitted(&self.dot.label, TEXT, canvas.width - 14.0);
+        canvas.text_over(at, anchor, &class, &label);
+    }
+
+    /// Draws the dot with its interval and its number.
     fn draw(&self, canvas: &mut Canvas, range: &Range, area: &Area, unit: &str) {
         let Self { dot, value, text, y } = self;
         let x = |value: f64| {
@@ -82,9 +100,6 @@ impl Row<'_> {
         let cited = if dot.published.is_some() { " cited" } else { "" };
         let look = Look::new(dot.colour, dot.published.is_some());
         let class = look.class();
-        let label = words::fitted(&dot.label, TEXT, area.left - 12.0);
-        let name = format!("label halo{cited}");
-        canvas.text_over((area.left - 10.0, y + 4.5), "end", &name, &label);
         let at = x(value.value);
         canvas.line((area.left, *y), (at, *y), "guide");
         let mut end = at;

@@ -80,10 +80,11 @@ fn by_size(jumbo: &[(String, Rows)]) -> Figure {
 
 fn by_mtu(jumbo: &[(String, Rows)], small: &[(String, Rows)]) -> Figure {
     let mut lines = lines();
-    for (mtu, all) in MTUS.iter().zip([jumbo, small]) {
+    for (pattern, (mtu, all)) in MTUS.iter().zip([jumbo, small]).enumerate() {
         for (device, rows) in all {
-            let series = Series::new(format!("{}, MTU {mtu}", name(device)), curve(rows));
-            lines = lines.series(series);
+            let name = name(device);
+            let series = Series::new(format!("{name}, MTU {mtu}"), curve(rows));
+            lines = lines.series(series.colour(colour(&name)).pattern(pattern));
         }
     }
     let begin = "The paper's figure 12: throughput of ping-pongs by MTU";
