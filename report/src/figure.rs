@@ -1,7 +1,7 @@
 //! Figures: a drawing with a title and a sentence on what the drawing says.
 
 use crate::csv::{self, Record};
-use crate::{Bars, Lines};
+use crate::{Bars, Dots, Lines, Panels, Spans};
 
 /// A drawing with a title, and with a sentence on what the drawing says.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +23,12 @@ pub enum Plot {
     Lines(Lines),
     /// Bars beside or upon each other.
     Bars(Bars),
+    /// A dot for each of several things.
+    Dots(Dots),
+    /// Times with the pieces of work that they begin and end with.
+    Spans(Spans),
+    /// Drawings with lines, beside each other on the same axes.
+    Panels(Panels),
 }
 
 impl Figure {
@@ -54,6 +60,9 @@ impl Figure {
         match &self.plot {
             Plot::Lines(lines) => lines.records(),
             Plot::Bars(bars) => bars.records(),
+            Plot::Dots(dots) => dots.records(),
+            Plot::Spans(spans) => spans.records(),
+            Plot::Panels(panels) => panels.records(),
         }
     }
 }
@@ -67,5 +76,23 @@ impl From<Lines> for Plot {
 impl From<Bars> for Plot {
     fn from(bars: Bars) -> Self {
         Self::Bars(bars)
+    }
+}
+
+impl From<Dots> for Plot {
+    fn from(dots: Dots) -> Self {
+        Self::Dots(dots)
+    }
+}
+
+impl From<Spans> for Plot {
+    fn from(spans: Spans) -> Self {
+        Self::Spans(spans)
+    }
+}
+
+impl From<Panels> for Plot {
+    fn from(panels: Panels) -> Self {
+        Self::Panels(panels)
     }
 }

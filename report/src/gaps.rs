@@ -1,6 +1,6 @@
 //! What a report leaves out: tables and figures, rows, lines and bars without a measured number.
 
-use crate::{Bar, Block, Cell, Figure, Plot, Section, Series, Table};
+use crate::{Bar, Block, Cell, Figure, Lines, Plot, Section, Series, Span, Table, Value};
 
 impl Section {
     /// The section without what was not measured: rows, lines and bars that have neither a measured
@@ -29,32 +29,47 @@ fn measured(block: Block) -> Option<Block> {
 fn of_table(mut table: Table) -> Option<Table> {
     let is_measured = |cell: &Cell| matches!(cell, Cell::Number(value) if value.finite().is_some());
     let is_published = |cell: &Cell| matches!(cell, Cell::Published { .. });
-    table.rows.retain(|row| row.iter().any(|cell| is_measured(cell) || is_published(cell)));
+    table.keep(|row| row.iter().any(|cell| is_measured(cell) || is_published(cell)));
     table.rows.iter().flatten().any(is_measured).then_some(table)
 }
 
 fn of_figure(mut figure: Figure) -> Option<Figure> {
     let is_measured = match &mut figure.plot {
-        Plot::Lines(lines) => {
-            let has_points =
-                |series: &Series| series.points.iter().any(|(_, value)| value.finite().is_some());
-            lines.series.retain(|series| has_points(series));
-            lines.series.iter().any(|series| series.published.is_none())
-        }
+        Plot::Lines(lines) => of_lines(lines),
         Plot::Bars(bars) => {
             let has_values =
                 |bar: &Bar| bar.values.iter().flatten().any(|value| value.finite().is_some());
             bars.bars.retain(|bar| has_values(bar));
             bars.bars.iter().any(|bar| bar.published.is_none())
         }
+        Plot::Dots(dots) => {
+            dots.dots.retain(|dot| dot.value.and_then(Value::finite).is_some());
+            dots.dots.iter().any(|dot| dot.published.is_none())
+        }
+        Plot::Spans(spans) => {
+            spans.spans.retain(Span::is_drawable);
+            !spans.spans.is_empty()
+        }
+        Plot::Panels(panels) => {
+            panels.panels.retain_mut(|(_, lines)| of_lines(lines));
+            !panels.panels.is_empty()
+        }
     };
     is_measured.then_some(figure)
+}
+
+/// Leaves out lines without points. Returns whether a measured line is left.
+fn of_lines(lines: &mut Lines) -> bool {
+    let has_points =
+        |series: &Series| series.points.iter().any(|(_, value)| value.finite().is_some());
+    lines.series.retain(|series| has_points(series));
+    lines.series.iter().any(|series| series.published.is_none())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Axis, Bars, Column, Lines, Note, Value};
+    use crate::{Axis, Bars, Column, Note};
 
     fn table(rows: impl IntoIterator<Item = [Cell; 2]>) -> Table {
         let table = Table::new("table", "Times").column(Column::text("Way"));

@@ -2,7 +2,7 @@
 
 use crate::draw::{self, Size};
 use crate::markup::{Attribute, Markup, data_uri};
-use crate::report::{Block, Note, NoteKind, Report};
+use crate::report::{Block, Note, NoteKind, Report, Section};
 use crate::tabular;
 use crate::theme;
 use crate::{Figure, Table};
@@ -12,6 +12,10 @@ const SCRIPT: &str = include_str!("page.js");
 /// The content security policy of a page: nothing is loaded from elsewhere.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+/// The legend of uncertain numbers in tables.
+const UNCERTAIN: &str = "<p class=\"aside\"><span class=\"uncertain\">Grey</span>: too uncertain \
+    to rely on. The interval is wider than a fifth of the value and, of a time, than 10 ns.</p>";
 
 impl Report {
     /// The report as one HTML file, which loads nothing from elsewhere.
@@ -25,19 +29,32 @@ fn page(report: &Report) -> String {
     let mut markup = Markup::default();
     head(&mut markup, report);
     markup.raw("<body>\n");
+    let mut names = report.named().into_iter().map(|(_, name)| name);
+    let mut page = Progress { report, tables: 0, figures: 0, legend: false };
     title(&mut markup, report);
+    if let Some(head) = &report.head {
+        page.block(&mut markup, head, &names.next().unwrap_or_default());
+    }
+    // The script fills in what needs a script.
+    markup.raw("<p class=\"tools\" hidden></p>\n</header>\n");
     contents(&mut markup, report);
     markup.raw("<main>\n");
-    let mut names = report.named().into_iter().map(|(_, name)| name);
-    let mut counts = Counts { tables: 0, figures: 0 };
+    let shown: Vec<usize> = shown(report).into_iter().map(|(number, _)| number).collect();
     for (number, section) in report.sections.iter().enumerate() {
+        let named: Vec<_> = names.by_ref().take(section.blocks.len()).collect();
+        if !shown.contains(&number) {
+            page.skip(section);
+            continue;
+        }
         markup.open("section", &[("id", &format!("section-{}", number + 1))]);
         markup.words_in("h2", &[], &section.heading);
-        for block in &section.blocks {
-            self::block(&mut markup, block, &names.next().unwrap_or_default(), &mut counts);
+        for (block, name) in section.blocks.iter().zip(&named) {
+            page.block(&mut markup, block, name);
         }
         markup.raw("</section>\n");
     }
+    page.undrawn(&mut markup);
+    missing(&mut markup, report);
     markup.raw("</main>\n");
     data(&mut markup, report);
     markup.raw("<script>\n");
@@ -46,10 +63,39 @@ fn page(report: &Report) -> String {
     markup.finish()
 }
 
-/// How many tables and figures there were until now.
-struct Counts {
+/// How far the page is: how many tables and figures there were until now, those that are not drawn
+/// included, and whether the legend of uncertain numbers was there.
+struct Progress<'a> {
+    report: &'a Report,
     tables: usize,
     figures: usize,
+    legend: bool,
+}
+
+/// The sections that have something to show, each with its number. What was not measured stands at
+/// the end of the page, and figures beyond the most that are drawn stand nowhere.
+fn shown(report: &Report) -> Vec<(usize, &Section)> {
+    let most = report.most_figures.as_ref().map_or(usize::MAX, |(most, _)| *most);
+    let mut figures = usize::from(report.head.is_some());
+    let mut has_more = |section: &Section| {
+        let is_nothing = |block: &Block| match block {
+            Block::Figure(_) => {
+                figures += 1;
+                figures > most
+            }
+            block => is_missing(block),
+        };
+        // Every block is looked at, so that all figures are counted.
+        let nothing: Vec<bool> = section.blocks.iter().map(is_nothing).collect();
+        nothing.is_empty() || nothing.contains(&false)
+    };
+    let numbered = report.sections.iter().enumerate();
+    numbered.filter(|(_, section)| has_more(section)).collect()
+}
+
+/// Whether a block says that something was not measured.
+fn is_missing(block: &Block) -> bool {
+    matches!(block, Block::Note(Note { kind: NoteKind::Missing, .. }))
 }
 
 fn head(markup: &mut Markup, report: &Report) {
@@ -72,11 +118,12 @@ fn title(markup: &mut Markup, report: &Report) {
     if !report.subtitle.is_empty() {
         markup.words_in("p", &[("class", &"subtitle")], &report.subtitle);
     }
+    if !report.finding.is_empty() {
+        markup.words_in("p", &[("class", &"finding")], &report.finding);
+    }
     for note in &report.notes {
         self::note(markup, note);
     }
-    // The script fills in what needs a script.
-    markup.raw("<p class=\"tools\" hidden></p>\n</header>\n");
 }
 
 /// Links to the sections, if there are several.
@@ -85,7 +132,7 @@ fn contents(markup: &mut Markup, report: &Report) {
         return;
     }
     markup.raw("<nav aria-label=\"Contents\"><ol>");
-    for (number, section) in report.sections.iter().enumerate() {
+    for (number, section) in shown(report) {
         markup.raw("<li>");
         let href = format!("#section-{}", number + 1);
         markup.words_in("a", &[("href", &href)], &section.heading);
@@ -94,21 +141,72 @@ fn contents(markup: &mut Markup, report: &Report) {
     markup.raw("</ol></nav>\n");
 }
 
-fn block(markup: &mut Markup, block: &Block, name: &str, counts: &mut Counts) {
-    match block {
-        Block::Paragraph(text) => markup.words_in("p", &[], text),
-        Block::Facts(facts) => self::facts(markup, facts),
-        Block::Note(note) => self::note(markup, note),
-        Block::Table(table) => {
-            counts.tables += 1;
-            self::table(markup, table, name, counts.tables);
+impl Progress<'_> {
+    fn block(&mut self, markup: &mut Markup, block: &Block, name: &str) {
+        match block {
+            Block::Paragraph(text) => markup.words_in("p", &[], text),
+            Block::Facts(facts) => self::facts(markup, facts),
+            Block::Note(Note { kind: NoteKind::Missing, .. }) => return,
+            Block::Note(note) => self::note(markup, note),
+            Block::Table(table) => {
+                self.tables += 1;
+                let explains = !self.legend && tabular::has_uncertain(table);
+                self.legend |= explains;
+                let legend = if explains { UNCERTAIN } else { "" };
+                self::table(markup, table, (name, self.tables), legend);
+            }
+            Block::Figure(figure) => {
+                self.figures += 1;
+                if self.figures <= self.most() {
+                    self::figure(markup, figure, name, self.figures);
+                }
+            }
         }
-        Block::Figure(figure) => {
-            counts.figures += 1;
-            self::figure(markup, figure, name, counts.figures);
-        }
+        markup.raw("\n");
     }
-    markup.raw("\n");
+
+    /// Counts the figures of a section that is not shown.
+    fn skip(&mut self, section: &Section) {
+        let is_figure = |block: &&Block| matches!(block, Block::Figure(_));
+        self.figures += section.blocks.iter().filter(is_figure).count();
+    }
+
+    /// How many figures are drawn at the most.
+    fn most(&self) -> usize {
+        self.report.most_figures.as_ref().map_or(usize::MAX, |(most, _)| *most)
+    }
+
+    /// Writes how many figures are not drawn, if there are any.
+    fn undrawn(&self, markup: &mut Markup) {
+        let Some((_, others)) = &self.report.most_figures else { return };
+        let text = match self.figures.saturating_sub(self.most()) {
+            0 => return,
+            1 => "One more figure is not drawn here. The CSV has its numbers.".to_owned(),
+            left => format!("{left} more figures are not drawn here. The CSV has their numbers."),
+        };
+        markup.words_in("p", &[("class", &"aside undrawn")], &format!("{text} {others}"));
+    }
+}
+
+/// Writes what was not measured, folded, if there is anything.
+fn missing(markup: &mut Markup, report: &Report) {
+    let blocks = report.sections.iter().flat_map(|section| &section.blocks);
+    let notes: Vec<&Note> = blocks
+        .filter_map(|block| match block {
+            Block::Note(note) if note.kind == NoteKind::Missing => Some(note),
+            _ => None,
+        })
+        .collect();
+    if notes.is_empty() {
+        return;
+    }
+    markup.open("details", &[("class", &"missing")]);
+    markup.element("summary", &[], &format!("What was not measured ({})", notes.len()));
+    markup.raw("<ul>");
+    for note in notes {
+        markup.words_in("li", &[], &note.text);
+    }
+    markup.raw("</ul></details>\n");
 }
 
 fn facts(markup: &mut Markup, facts: &[(String, String)]) {
@@ -139,7 +237,8 @@ fn note(markup: &mut Markup, note: &Note) {
     markup.raw("</span></p>");
 }
 
-fn table(markup: &mut Markup, table: &Table, name: &str, number: usize) {
+/// Writes a table with its name and number, and a legend below.
+fn table(markup: &mut Markup, table: &Table, (name, number): (&str, usize), legend: &str) {
     markup.open("figure", &[("class", &"table"), ("id", &name)]);
     markup.open("figcaption", &[]);
     caption(markup, &format!("Table {number}"), &table.caption, name);
@@ -147,6 +246,7 @@ fn table(markup: &mut Markup, table: &Table, name: &str, number: usize) {
     saves(markup, &[("CSV", format!("{name}.csv"), csv)]);
     markup.close("figcaption");
     tabular::table(markup, table, name);
+    markup.raw(legend);
     markup.close("figure");
 }
 

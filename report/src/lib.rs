@@ -30,8 +30,9 @@
 //!
 //! # What is drawn
 //!
-//! [`Lines`] show how something depends on something else, and [`Bars`] compare. Numbers that are
-//! not finite are left out; so are numbers at or below zero on a logarithmic axis, and a note under
+//! [`Lines`] show how something depends on something else, and [`Panels`] are several drawings with
+//! lines on the same axes. [`Bars`] and [`Dots`] compare. [`Spans`] show what a time begins and ends
+//! with. Numbers that are not finite are left out; so are numbers at or below zero on a logarithmic axis, and a note under
 //! the figure then says how many. A figure without any number says "no data".
 
 #![forbid(unsafe_code)]
@@ -39,6 +40,7 @@
 mod axis;
 mod bars;
 mod csv;
+mod dots;
 mod draw;
 mod figure;
 mod gaps;
@@ -46,8 +48,11 @@ mod html;
 mod lines;
 mod markup;
 mod number;
+mod panels;
+mod plain;
 mod report;
 mod scale;
+mod spans;
 mod table;
 mod tabular;
 mod text;
@@ -57,8 +62,12 @@ mod words;
 
 pub use axis::{Axis, Scale};
 pub use bars::{Arrangement, Bar, Bars, Direction};
+pub use dots::{Dot, Dots};
 pub use figure::{Figure, Plot};
 pub use lines::{Lines, Series};
+pub use number::brief;
+pub use panels::Panels;
 pub use report::{Block, Note, NoteKind, Report, Section};
-pub use table::{Alignment, Cell, Column, Table};
+pub use spans::{Span, Spans};
+pub use table::{Alignment, Cell, Column, Group, Table};
 pub use value::Value;

@@ -30,6 +30,12 @@ pub struct Series {
     /// Where the numbers were published, if these are not measurements of this report. A published
     /// line is grey and dashed, and the figure's note names the source.
     pub published: Option<String>,
+    /// The number of the line's colour, so that a thing has one colour in all figures of a report;
+    /// `None` for the first colour that no line before has.
+    pub colour: Option<usize>,
+    /// The number of the line's dash and markers, where several lines have one colour; `None` for
+    /// those that belong to the colour.
+    pub pattern: Option<usize>,
 }
 
 impl Lines {
@@ -76,13 +82,27 @@ impl Series {
         points: impl IntoIterator<Item = (f64, V)>,
     ) -> Self {
         let points = points.into_iter().map(|(x, y)| (x, y.into())).collect();
-        Self { name: name.into(), points, published: None }
+        Self { name: name.into(), points, published: None, colour: None, pattern: None }
     }
 
     /// Marks the line as published elsewhere, by a citation.
     #[must_use]
     pub fn published(mut self, citation: impl Into<String>) -> Self {
         self.published = Some(citation.into());
+        self
+    }
+
+    /// Sets the number of the line's colour.
+    #[must_use]
+    pub fn colour(mut self, number: usize) -> Self {
+        self.colour = Some(number);
+        self
+    }
+
+    /// Sets the number of the line's dash and markers.
+    #[must_use]
+    pub fn pattern(mut self, number: usize) -> Self {
+        self.pattern = Some(number);
         self
     }
 }

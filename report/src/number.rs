@@ -48,6 +48,19 @@ pub fn significant(value: f64) -> String {
     fixed(value, usize::try_from(2 - digits).unwrap_or(0))
 }
 
+/// A number with two significant digits for a sentence, as in "0.20" and "2.9"; all digits before
+/// the point are kept.
+#[must_use]
+pub fn brief(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude != 0.0 && !(1e-4..1e9).contains(&magnitude) {
+        return scientific(value, 1);
+    }
+    // What is rounded up to a power of ten has a digit less behind the point.
+    let digits = if magnitude == 0.0 { 0 } else { (magnitude * 1.005).log10().floor() as i32 };
+    fixed(value, usize::try_from(1 - digits).unwrap_or(0))
+}
+
 /// A number with no more digits than tell it from other numbers.
 pub fn shortest(value: f64) -> String {
     let magnitude = value.abs();
@@ -96,6 +109,21 @@ pub fn bytes(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_in_a_sentence_has_two_significant_digits() {
+        for (value, text) in [
+            (0.2, "0.20"),
+            (2.94, "2.9"),
+            (0.0997, "0.10"),
+            (9.96, "10"),
+            (-0.064, "−0.064"),
+            (1234.0, "1234"),
+            (0.0, "0.0"),
+        ] {
+            assert_eq!(brief(value), text);
+        }
+    }
 
     #[test]
     fn a_number_for_people_has_a_minus_sign_and_thin_spaces_between_thousands() {

@@ -12,6 +12,13 @@ pub struct Report {
     pub title: String,
     /// A line under the title, as in "host, date, command"; empty for none.
     pub subtitle: String,
+    /// One sentence that says what was found, at the head of the page; empty for none.
+    pub finding: String,
+    /// The figure at the head of the page, if there is one.
+    pub head: Option<Block>,
+    /// How many figures the page draws at the most, the figure at the head included, and how a
+    /// reader gets the others drawn; `None` for all of them. The CSV has the numbers of all figures.
+    pub most_figures: Option<(usize, String)>,
     /// Notes that a reader must see before everything else, shown under the subtitle.
     pub notes: Vec<Note>,
     /// The sections, in order.
@@ -83,6 +90,22 @@ impl Report {
         self
     }
 
+    /// Sets the sentence and the figure at the head of the page.
+    #[must_use]
+    pub fn head(mut self, finding: impl Into<String>, figure: Option<Figure>) -> Self {
+        self.finding = finding.into();
+        self.head = figure.map(Block::Figure);
+        self
+    }
+
+    /// Draws no more than a number of figures on the page. `others` is a sentence that says how a
+    /// reader gets the others drawn.
+    #[must_use]
+    pub fn at_most_figures(mut self, most: usize, others: impl Into<String>) -> Self {
+        self.most_figures = Some((most, others.into()));
+        self
+    }
+
     /// Adds a note that a reader must know before everything else.
     #[must_use]
     pub fn note(mut self, note: Note) -> Self {
@@ -133,11 +156,12 @@ impl Report {
         figures.collect()
     }
 
-    /// The blocks of all sections in order. Beside each table and figure stands a name that no
+    /// The figure at the head and the blocks of all sections in order. Beside each table and figure stands a name that no
     /// other block has, and that links and files may have.
     pub(crate) fn named(&self) -> Vec<(&Block, String)> {
         let mut taken = HashSet::new();
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        let blocks = self.head.iter().chain(blocks);
         let named = blocks.map(|block| {
             let id = match block {
                 Block::Table(table) => &table.id,

@@ -1,7 +1,7 @@
 //! The range of an axis, its ticks, and where a number lies between the ends.
 
 use crate::number;
-use crate::{Axis, Scale};
+use crate::{Axis, Scale, Value};
 
 /// The part of an axis that a figure shows.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,6 +25,24 @@ pub struct Range {
 pub fn fits(value: f64, scale: Scale) -> bool {
     let drawable = value == 0.0 || (1e-100..1e100).contains(&value.abs());
     drawable && (scale == Scale::Linear || value > 0.0)
+}
+
+/// The numbers that an axis must have room for: values, and the ends of their intervals. The end of an
+/// interval that is far beyond all values would leave them no room; in its place is a number that is
+/// a little beyond, and what is drawn of the interval ends at the edge.
+pub fn with_ends(values: &[Value], scale: Scale) -> Vec<f64> {
+    let numbers = || values.iter().map(|value| value.value).filter(|value| fits(*value, scale));
+    let least = numbers().fold(f64::INFINITY, f64::min);
+    let most = numbers().fold(f64::NEG_INFINITY, f64::max);
+    let size = least.abs().max(most.abs());
+    let (low, high) = match scale {
+        // Where no value is below zero, the axis begins at zero at the least.
+        Scale::Linear => ((least - 0.5 * size).max(least.min(0.0)), most + 0.5 * size),
+        Scale::Log2 | Scale::Log10 => (least / 3.0, most * 3.0),
+    };
+    let intervals = values.iter().filter_map(|value| value.interval);
+    let ends = intervals.flat_map(|(from, to)| [from.max(low).min(high), to.max(low).min(high)]);
+    numbers().chain(ends).collect()
 }
 
 impl Range {
@@ -230,6 +248,16 @@ mod tests {
         let range = Range::new(&axis, false, values, 8).expect("two values fit");
         assert_eq!((range.low, range.high), (2.0, 5.0));
         assert_eq!(Range::new(&axis, false, [0.0, -1.0, f64::NAN], 8), None);
+    }
+
+    /// One interval of seven milliseconds left all times of microseconds at the left edge.
+    #[test]
+    fn the_end_of_an_interval_that_is_far_beyond_all_values_does_not_widen_the_axis_as_far() {
+        let values = [Value::exact(1.0), Value::within(2.0, -7000.0, 7000.0)];
+        assert_eq!(with_ends(&values, Scale::Linear), [1.0, 2.0, 0.0, 3.0]);
+        assert_eq!(with_ends(&values, Scale::Log10), [1.0, 2.0, 1.0 / 3.0, 6.0]);
+        let near = [Value::within(2.0, 1.5, 2.5)];
+        assert_eq!(with_ends(&near, Scale::Log10), [2.0, 1.5, 2.5]);
     }
 
     #[test]

@@ -15,6 +15,19 @@ pub struct Table {
     /// The rows, from the top. A row with fewer cells than there are columns is filled up with
     /// empty cells.
     pub rows: Vec<Vec<Cell>>,
+    /// The groups of rows, from the top. Rows above the first group belong to none.
+    pub groups: Vec<Group>,
+}
+
+/// Rows of a table that follow each other under a heading of their own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// The number of the first row; the group ends where the next one begins.
+    pub first: usize,
+    /// The heading of the group, as in "shm".
+    pub heading: String,
+    /// What is behind the name of a row where the row stands alone, as in " over shm".
+    pub suffix: String,
 }
 
 /// A column of a table.
@@ -64,7 +77,13 @@ impl Table {
     /// A table without columns and rows as yet.
     #[must_use]
     pub fn new(id: impl Into<String>, caption: impl Into<String>) -> Self {
-        Self { id: id.into(), caption: caption.into(), columns: Vec::new(), rows: Vec::new() }
+        Self {
+            id: id.into(),
+            caption: caption.into(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+            groups: Vec::new(),
+        }
     }
 
     /// Adds a column to the right.
@@ -81,12 +100,43 @@ impl Table {
         self
     }
 
-    /// The table as CSV: a row for each row. A column of numbers is named by its title and unit,
+    /// Begins a group: the rows that are added from now on stand under a heading. `suffix` is what is
+    /// behind the name of a row where the row stands alone, as in " over shm".
+    #[must_use]
+    pub fn group(mut self, heading: impl Into<String>, suffix: impl Into<String>) -> Self {
+        let (first, heading, suffix) = (self.rows.len(), heading.into(), suffix.into());
+        self.groups.push(Group { first, heading, suffix });
+        self
+    }
+
+    /// The group of a row; `None` for a row above the first group.
+    pub(crate) fn group_of(&self, row: usize) -> Option<&Group> {
+        self.groups.iter().rev().find(|group| group.first <= row)
+    }
+
+    /// Keeps the rows of which a condition is true, and the groups that still have rows.
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&[Cell]) -> bool) {
+        let kept = |rows: &[Vec<Cell>]| rows.iter().filter(|row| is_kept(row)).count();
+        for group in &mut self.groups {
+            group.first = kept(&self.rows[..group.first.min(self.rows.len())]);
+        }
+        self.rows.retain(|row| is_kept(row));
+        let rows = self.rows.len();
+        let ends: Vec<usize> =
+            self.groups.iter().skip(1).map(|group| group.first).chain([rows]).collect();
+        let mut ends = ends.into_iter();
+        self.groups.retain(|group| ends.next().is_some_and(|end| group.first < end));
+    }
+
+    /// The table as CSV: a row for each row, in a grouped table with the group before all. A column of numbers is named by its title and unit,
     /// and two further columns follow, for the ends of the intervals, if any number has an
     /// interval.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut titles = Vec::new();
+        if !self.groups.is_empty() {
+            titles.push("Group".to_owned());
+        }
         for (number, column) in self.columns.iter().enumerate() {
             let title = match column.unit.as_str() {
                 "" => column.title.clone(),
@@ -98,11 +148,14 @@ impl Table {
             }
         }
         let mut text = csv::line(titles);
-        for row in &self.rows {
-            text += &csv::line((0..self.columns.len()).flat_map(|number| {
+        for (number, row) in self.rows.iter().enumerate() {
+            let group = self.group_of(number).map_or("", |group| &group.heading).to_owned();
+            let group = (!self.groups.is_empty()).then_some(group);
+            let cells = (0..self.columns.len()).flat_map(|number| {
                 let cell = row.get(number).unwrap_or(&Cell::Empty);
                 cell.fields(self.has_intervals(number))
-            }));
+            });
+            text += &csv::line(group.into_iter().chain(cells));
         }
         text
     }
@@ -119,7 +172,8 @@ impl Table {
     /// The numbers of the table, each with the text of the first cell of its row.
     pub(crate) fn records(&self) -> Vec<Record<'_>> {
         let mut records = Vec::new();
-        for row in &self.rows {
+        for (number, row) in self.rows.iter().enumerate() {
+            let group = self.group_of(number).map_or("", |group| &group.heading);
             let name = row.first().map(|cell| cell.fields(false).concat()).unwrap_or_default();
             for (column, cell) in self.columns.iter().zip(row) {
                 let (value, published) = match cell {
@@ -132,15 +186,7 @@ impl Table {
                 if value.value.is_finite() {
                     let (row, row_unit, unit) = (name.clone(), "", column.unit.as_str());
                     let column = column.title.as_str();
-                    records.push(Record {
-                        group: "",
-                        row,
-                        row_unit,
-                        column,
-                        value,
-                        unit,
-                        published,
-                    });
+                    records.push(Record { group, row, row_unit, column, value, unit, published });
                 }
             }
         }

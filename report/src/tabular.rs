@@ -14,23 +14,14 @@ pub fn table(markup: &mut Markup, table: &Table, name: &str) {
     );
     markup.open("table", &[("aria-labelledby", &label)]);
     head(markup, &table.columns);
-    markup.open("tbody", &[]);
     let decimals: Vec<usize> =
         (0..table.columns.len()).map(|column| self::decimals(table, column)).collect();
-    for row in &table.rows {
-        markup.open("tr", &[]);
-        for (number, column) in table.columns.iter().enumerate() {
-            let cell = row.get(number).unwrap_or(&Cell::Empty);
-            let tag = if number == 0 { "th" } else { "td" };
-            let mut attributes: Vec<Attribute> = vec![("class", class(column))];
-            if number == 0 {
-                attributes.push(("scope", &"row"));
-            }
-            markup.open(tag, &attributes);
-            self::cell(markup, cell, column, decimals[number], &citations, name);
-            markup.close(tag);
+    markup.open("tbody", &[]);
+    for (number, row) in table.rows.iter().enumerate() {
+        for group in table.groups.iter().filter(|group| group.first == number) {
+            heading(markup, &group.heading, table.columns.len());
         }
-        markup.close("tr");
+        self::row(markup, row, &table.columns, &decimals, (&citations, name));
     }
     for part in ["tbody", "table", "div"] {
         markup.close(part);
@@ -42,6 +33,50 @@ pub fn table(markup: &mut Markup, table: &Table, name: &str) {
         "Scroll sideways for more columns →",
     );
     notes(markup, &citations, name);
+}
+
+/// Ends the body of a table, and begins that of a group with its heading.
+fn heading(markup: &mut Markup, heading: &str, columns: usize) {
+    markup.raw("</tbody><tbody><tr class=\"group\">");
+    markup.open("th", &[("colspan", &columns), ("scope", &"rowgroup"), ("class", &"left")]);
+    markup.words_in("span", &[], heading);
+    markup.raw("</th></tr>");
+}
+
+/// Writes a row. `notes` are the citations of the table, and its name.
+fn row(
+    markup: &mut Markup,
+    row: &[Cell],
+    columns: &[Column],
+    decimals: &[usize],
+    notes: (&[&str], &str),
+) {
+    markup.open("tr", &[]);
+    for (number, column) in columns.iter().enumerate() {
+        let cell = row.get(number).unwrap_or(&Cell::Empty);
+        let tag = if number == 0 { "th" } else { "td" };
+        let uncertain = if is_uncertain(cell, column) { " uncertain" } else { "" };
+        let class = format!("{}{uncertain}", class(column));
+        let mut attributes: Vec<Attribute> = vec![("class", &class)];
+        if number == 0 {
+            attributes.push(("scope", &"row"));
+        }
+        markup.open(tag, &attributes);
+        self::cell(markup, cell, column, decimals[number], notes.0, notes.1);
+        markup.close(tag);
+    }
+    markup.close("tr");
+}
+
+/// Whether a cell is a number that is too uncertain to rely on.
+fn is_uncertain(cell: &Cell, column: &Column) -> bool {
+    matches!(cell, Cell::Number(value) if value.is_uncertain(&column.unit))
+}
+
+/// Whether a table has numbers that are too uncertain to rely on.
+pub fn has_uncertain(table: &Table) -> bool {
+    let cells = table.rows.iter().flat_map(|row| row.iter().zip(&table.columns));
+    cells.into_iter().any(|(cell, column)| is_uncertain(cell, column))
 }
 
 fn head(markup: &mut Markup, columns: &[Column]) {

@@ -24,6 +24,21 @@ impl Value {
         Self { value, interval: Some((low, high)) }
     }
 
+    /// Whether the number is too uncertain to rely on: its interval is wider than a fifth of the
+    /// number and, of a time, than 10 ns. `unit` is the unit of the number.
+    #[must_use]
+    pub fn is_uncertain(self, unit: &str) -> bool {
+        let Some(Self { value, interval: Some((low, high)) }) = self.finite() else { return false };
+        let least: f64 = match unit {
+            "s" => 1e-8,
+            "ms" => 1e-5,
+            "µs" => 1e-2,
+            "ns" => 10.0,
+            _ => 0.0,
+        };
+        high - low > least.max(0.2 * value.abs())
+    }
+
     /// The value if the number is finite, with the interval only if both ends are finite and the
     /// interval holds the number.
     pub(crate) fn finite(self) -> Option<Self> {
@@ -44,6 +59,15 @@ impl From<f64> for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_uncertain_whose_interval_is_wider_than_a_fifth_of_it_and_than_10_ns() {
+        assert!(Value::within(1.0, 0.8, 1.1).is_uncertain("µs"));
+        assert!(!Value::within(1.0, 0.95, 1.1).is_uncertain("µs"));
+        assert!(!Value::within(0.02, 0.016, 0.025).is_uncertain("µs"), "9 ns");
+        assert!(Value::within(0.02, 0.016, 0.025).is_uncertain("GB/s"));
+        assert!(!Value::exact(1.0).is_uncertain("µs"));
+    }
 
     /// Bands were drawn beside their lines, where an interval had been turned over.
     #[test]

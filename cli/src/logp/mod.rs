@@ -1,13 +1,15 @@
 //! `doorbell logp`: measures what a message costs, at every layer, on every device that works here.
 //!
 //! `steps` lists the layers and devices, and measures one after the other through `measure`, or
-//! through `remote` with another machine. `page` is a report in tables and figures with the
-//! sentences of `captions`, `digest` the summary that ends what is printed, and `compare` sets two results beside each other and beside those in
+//! through `remote` with another machine. `page` is a report in tables, with the figures of
+//! `figures` and the sentences of `captions`; `digest` is the summary that ends what is printed;
+//! `compare` sets two results beside each other, and beside those in
 //! `published`. A result as JSON is a `Line`, which papers are measured by, too.
 
 mod captions;
 mod compare;
 mod digest;
+mod figures;
 mod measure;
 mod page;
 mod published;
@@ -65,7 +67,7 @@ pub struct Args {
     /// Wait for the other machine on this address, and measure what that one asks for; how much is
     /// measured, printed and reported is said there
     #[arg(long, value_name = "IP:PORT", value_parser = usage::place)]
-    #[arg(conflicts_with_all = ["connect", "layer", "quick", "json", "csv", "report", "svg"])]
+    #[arg(conflicts_with_all = ["connect", "layer", "quick", "json", "csv", "report", "svg", "all_figures"])]
     listen: Option<String>,
 
     /// Measure with the machine that listens on this address
@@ -90,9 +92,13 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
+    /// Draw all figures in the report instead of six; the numbers of all are in the report anyway
+    #[arg(long)]
+    all_figures: bool,
+
     /// Measure nothing, and compare two results that --json has printed
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
-    #[arg(conflicts_with_all = ["device", "layer", "quick", "listen", "connect", "report", "svg"])]
+    #[arg(conflicts_with_all = ["device", "layer", "quick", "listen", "connect", "report", "svg", "all_figures"])]
     compare: Vec<String>,
 
     /// Compare by how many times verbs on the same device each layer takes, which hardly depends on
@@ -180,7 +186,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let why: Vec<_> = failures.iter().map(|(step, why)| format!("{step}: {why}")).collect();
         bail!("nothing was measured\n{}", why.join("\n"));
     }
-    let report = page::report(&findings);
+    let report = page::report(&findings, args.all_figures);
     match (args.json, args.csv) {
         (true, _) => {
             let lines = lines.iter().map(|line| format!("{}\n", line.json()));

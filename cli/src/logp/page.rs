@@ -1,18 +1,17 @@
 //! The report: what a message costs here, in tables and figures, with the machine described.
 
-use doorbell_logp::Estimate;
 use doorbell_measure::logp::devices;
-use doorbell_measure::logp::line::{
-    GAP, HALF_ROUND_TRIP, LATENCY, Line, PARAMETERS, Parameter, RECEIVE_OVERHEAD, SEND_OVERHEAD,
-};
+use doorbell_measure::logp::line::{GAP_PER_BYTE, Line, PARAMETERS, Parameter};
 use doorbell_measure::machine::Machine;
-use doorbell_report::{
-    Axis, Bar, Bars, Cell, Column, Figure, Lines, Note, Report, Section, Series, Table, Value,
-};
+use doorbell_report::{Cell, Column, Note, Report, Section, Table, Value};
 use serde_json::json;
 
 use super::captions;
-use super::published::{PAPER, TABLE_2};
+use super::figures::{self, devices_of, value};
+use super::published::{HEADING, PAPER, SUFFIX, TABLE_2};
+
+/// How many figures the report draws unless asked for all of them.
+const FIGURES: usize = 6;
 
 /// The results that a report is made of.
 pub struct Findings<'a> {
@@ -28,60 +27,84 @@ pub struct Findings<'a> {
     pub partial: Option<&'a str>,
 }
 
-/// The whole report, for people who look at it in a browser.
-pub fn report(findings: &Findings<'_>) -> Report {
-    let lines: Vec<_> = findings.lines.iter().map(|line| line.json().clone()).collect();
-    let raw = json!({ "machine": findings.machine.json(), "lines": lines });
-    let mut report = summary(findings).json(raw.to_string());
-    report = report.section(gaps(findings.lines)).section(bursts(findings.lines));
-    report = report.section(long(findings.lines)).section(method());
-    let facts = findings.machine.facts().into_iter().chain(devices::facts(findings.lines));
-    report = report.section(Section::new("This machine").facts(facts.collect::<Vec<_>>()));
-    match findings.there {
+/// The whole report, for people who look at it in a browser: with six figures or with all of them.
+pub fn report(findings: &Findings<'_>, all_figures: bool) -> Report {
+    let Findings { lines, machine, .. } = findings;
+    let raw: Vec<_> = lines.iter().map(|line| line.json().clone()).collect();
+    let raw = json!({ "machine": machine.json(), "lines": raw });
+    let finding = captions::finding(lines, findings.between);
+    let report = begun(findings).head(finding, Some(figures::one_way(lines)));
+    let report = machine.warning().map(Note::warning).into_iter().fold(report, Report::note);
+    let mut signatures = figures::signatures(lines).into_iter();
+    let first = figures::method_sees(signatures.next());
+    let others = Section::new("What the method sees on the other devices");
+    let sections = [
+        failures(findings).into_iter().fold(parameters(lines), Section::note),
+        Section::new("Where the time goes").figure(figures::parts(lines)),
+        Section::new("How often a message can be sent").figure(figures::gaps(lines)),
+        first,
+        bursts(lines),
+        bulk(lines),
+        signatures.fold(others, Section::figure),
+    ];
+    let report = sections.into_iter().filter_map(Section::measured).fold(report, Report::section);
+    let facts = machine.facts().into_iter().chain(devices::facts(lines));
+    let here = Section::new("This machine").facts(facts.collect::<Vec<_>>());
+    let report = report.section(method()).section(here).json(raw.to_string());
+    let report = match findings.there {
         [] => report,
         facts => report.section(Section::new("The other machine").facts(facts.to_vec())),
+    };
+    match all_figures {
+        true => report,
+        false => report.at_most_figures(FIGURES, "`--all-figures` draws all figures."),
     }
 }
 
 /// The part of the report that a terminal shows: the parameters, the parts of half a round trip,
 /// and the curves that the parameters of each layer on the first device come from.
 pub fn summary(findings: &Findings<'_>) -> Report {
+    let lines = findings.lines;
+    let parameters = notes(findings).into_iter().fold(parameters(lines), Section::note);
+    let first = figures::signatures(lines).into_iter().take(1);
+    begun(findings)
+        .section(parameters)
+        .section(Section::new("Where the time goes").figure(figures::parts(lines)))
+        .section(figures::method_sees(first))
+}
+
+/// A report with what stands above everything.
+fn begun(findings: &Findings<'_>) -> Report {
     let subtitle = format!(
         "LogP parameters of verbs, Active Messages and Split-C, measured between {}",
         findings.between
     );
-    let mut section = Section::new("Parameters").table(table(findings.lines));
-    for note in notes(findings) {
-        section = section.note(note);
-    }
-    let figure =
-        Figure::new("parts", "Half a round trip, and what it consists of", parts(findings.lines))
-            .sentence(captions::parts(findings.lines));
     let report = Report::new("What a message costs").subtitle(subtitle);
-    let notes = findings.partial.map(Note::warning);
-    notes
-        .into_iter()
-        .fold(report, Report::note)
-        .section(section)
-        .section(Section::new("Where the time goes").figure(figure))
-        .section(signatures(findings.lines))
+    findings.partial.map(Note::warning).into_iter().fold(report, Report::note)
 }
 
-fn value(estimate: Estimate) -> Value {
-    Value::within(estimate.value, estimate.low, estimate.high)
+fn parameters(lines: &[Line]) -> Section {
+    Section::new("Parameters").table(table(lines))
 }
 
+/// The parameters, device by device. The gap per byte stands there as the rate of bulk, its inverse.
 fn table(lines: &[Line]) -> Table {
-    let mut table =
-        Table::new("parameters", "Parameters with intervals of 95 %; published ones below")
-            .column(Column::text("Layer and device"));
-    for Parameter { name, unit, .. } in PARAMETERS {
-        table = table.column(Column::number(name, unit));
+    let caption = "Parameters with intervals of 95 %; published ones below";
+    let mut table = Table::new("parameters", caption).column(Column::text("Layer"));
+    for parameter in PARAMETERS {
+        table = table.column(match parameter == GAP_PER_BYTE {
+            true => Column::number("Bulk", "GB/s").decimals(2),
+            false => Column::number(parameter.name, parameter.unit),
+        });
     }
-    for line in lines {
-        let values = PARAMETERS.iter().map(|one| Cell::from(line.get(*one).map(value)));
-        table = table.row([Cell::from(line.to_string())].into_iter().chain(values));
+    for device in devices_of(lines) {
+        table = table.group(device, format!(" over {device}"));
+        for line in lines.iter().filter(|line| line.device() == device) {
+            let values = PARAMETERS.iter().map(|one| Cell::from(shown(line, *one)));
+            table = table.row([Cell::from(line.layer())].into_iter().chain(values));
+        }
     }
+    table = table.group(HEADING, SUFFIX);
     for row in &TABLE_2 {
         let values = row.values.iter().map(|value| Cell::published(*value, PAPER));
         table = table.row([Cell::from(row.name)].into_iter().chain(values));
@@ -89,7 +112,25 @@ fn table(lines: &[Line]) -> Table {
     table
 }
 
-/// The notes that tell a reader how far to trust the numbers.
+/// A parameter as the table shows it; the gap per byte as a rate, if it is above zero.
+fn shown(line: &Line, parameter: Parameter) -> Option<Value> {
+    let found = value(line.get(parameter)?);
+    if parameter != GAP_PER_BYTE {
+        return Some(found);
+    }
+    let rate = |nanos_a_byte: f64| 1.0 / nanos_a_byte;
+    let interval = found.interval.filter(|(low, _)| *low > 0.0);
+    let interval = interval.map(|(low, high)| (rate(high), rate(low)));
+    (found.value > 0.0).then(|| Value { value: rate(found.value), interval })
+}
+
+/// What could not be measured, and why.
+fn failures(findings: &Findings<'_>) -> Vec<Note> {
+    let failures = findings.failures.iter();
+    failures.map(|(step, why)| Note::missing(format!("{step}: {why}"))).collect()
+}
+
+/// The notes that tell a reader of a terminal how far to trust the numbers.
 fn notes(findings: &Findings<'_>) -> Vec<Note> {
     let mut notes: Vec<_> = findings.machine.warning().map(Note::warning).into_iter().collect();
     let wide: Vec<_> = findings.lines.iter().filter_map(Line::too_wide).collect();
@@ -100,173 +141,27 @@ fn notes(findings: &Findings<'_>) -> Vec<Note> {
             wide.join("; ")
         )));
     }
-    notes.extend(below_zero(findings.lines).map(Note::warning));
-    let failures = findings.failures.iter();
-    notes.extend(failures.map(|(step, why)| Note::missing(format!("{step}: {why}"))));
+    notes.extend(figures::below_zero(findings.lines).map(Note::warning));
+    notes.extend(failures(findings));
     notes
 }
 
-/// Why L is below zero for some lines, if it is.
-fn below_zero(lines: &[Line]) -> Option<String> {
-    let is_below = |line: &&Line| line.get(LATENCY).is_some_and(|latency| latency.value < 0.0);
-    let (mapped, others): (Vec<_>, Vec<_>) =
-        lines.iter().filter(is_below).partition(|line| line.is_of_mapped_memory());
-    let mut text = String::new();
-    if !others.is_empty() {
-        let devices = devices_of(others).join(", ");
-        text += &format!(
-            "L is what remains of half a round trip without o_s and o_r. It is below zero over \
-             {devices}: the sender's processor carries a message all the way into the receiver's \
-             queue, and still works when the receiver already handles the message, so o_s and o_r \
-             overlap."
-        );
-    }
-    if !mapped.is_empty() {
-        let gap = if text.is_empty() { "" } else { " " };
-        text += gap;
-        text += "Gets from mapped memory are loads of the processor that sends: there is no message \
-                 whose latency L could be.";
-    }
-    (!text.is_empty()).then_some(text)
-}
-
-fn parts(lines: &[Line]) -> Bars {
-    let mut bars =
-        Bars::stacked(Axis::linear("Half a round trip", "µs"), ["o_s", "L", "o_r"]).total("RTT/2");
-    for line in lines {
-        let [send, latency, receive, half] =
-            [SEND_OVERHEAD, LATENCY, RECEIVE_OVERHEAD, HALF_ROUND_TRIP]
-                .map(|one| line.get(one).map(value));
-        // The median of differences is not the difference of medians, and the parts are to add up.
-        let rest = |latency: Value| match (send, receive, half) {
-            (Some(send), Some(receive), Some(half)) => {
-                moved(latency, half.value - send.value - receive.value)
-            }
-            _ => latency,
-        };
-        let values = [send, latency.map(rest), receive];
-        bars = bars.bar(Bar::new(line.layer(), values).group(line.device()));
-    }
-    bars
-}
-
-/// A value at another place, with an interval as wide as before.
-fn moved(value: Value, to: f64) -> Value {
-    let by = to - value.value;
-    let interval = value.interval.map(|(low, high)| (low + by, high + by));
-    Value { value: to, interval }
-}
-
-fn gaps(lines: &[Line]) -> Section {
-    let mut bars = Bars::grouped(Axis::log("Time between messages at a steady rate", "µs"), ["g"]);
-    for line in lines {
-        bars = bars.bar(Bar::new(line.layer(), [line.get(GAP).map(value)]).group(line.device()));
-    }
-    for row in &TABLE_2 {
-        bars = bars.bar(
-            Bar::new(row.name, [Value::exact(row.values[3])]).group("Published").published(PAPER),
-        );
-    }
-    let figure = Figure::new("gaps", "The gap g", bars).sentence(captions::gaps(lines));
-    Section::new("How often a message can be sent").figure(figure)
-}
-
-/// The devices, in the order of the lines.
-fn devices_of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Vec<&'a str> {
-    let mut devices: Vec<&str> = Vec::new();
-    for line in lines {
-        if !devices.contains(&line.device()) {
-            devices.push(line.device());
-        }
-    }
-    devices
-}
-
-/// The section with a curve for each layer on the first device (Split-C by the first carrier), and
-/// with the levels that the method finds in the curve.
-fn signatures(lines: &[Line]) -> Section {
-    let mut section = Section::new("What the method sees").paragraph(
-        "The time of a request by the length of its burst, where answers are handled as they come. \
-         In a long burst a request takes g, or with a computation Δ of two gaps behind each \
-         request o_s + Δ + o_r. The level o_s is that of a burst in which no answer is looked for; \
-         here each request is followed by a look, so that a short burst takes longer than o_s.",
-    );
-    let first = |layer: &str| lines.iter().find(|line| line.is_of(layer));
-    let device = lines.first().map(Line::device);
-    for line in ["verbs", "am", "splitc"].into_iter().filter_map(first) {
-        if Some(line.device()) == device {
-            section = section.figure(signature(line));
-        }
-    }
-    section
-}
-
-/// The time of a request by the length of its burst, without a computation behind each request and
-/// with one of two gaps.
-fn signature(line: &Line) -> Figure {
-    let axes = (Axis::log2("Requests in a burst", ""), Axis::linear("Time for a request", "µs"));
-    let mut curves = Lines::new(axes.0, axes.1);
-    let points = line.curve("bursts");
-    for (name, gaps) in [("Δ = 0", 0), ("Δ = 2 g", 2)] {
-        let points = points.iter().filter(|point| point.gaps == gaps);
-        curves = curves.series(Series::new(name, points.map(|point| (point.burst, point.us))));
-    }
-    let get = |parameter| line.get(parameter).map(|estimate| estimate.value);
-    let [send, receive, gap] = [SEND_OVERHEAD, RECEIVE_OVERHEAD, GAP].map(get);
-    let computation = points.iter().find(|point| point.gaps == 2).map(|one| one.computation_us);
-    let busy =
-        send.zip(receive).zip(computation).map(|((send, receive), time)| send + time + receive);
-    let levels = [("o_s", send), ("g", gap), ("o_s + Δ + o_r", busy)];
-    let levels = levels.into_iter().filter_map(|(name, level)| Some((name, level?)));
-    let levels: Vec<_> =
-        levels.map(|(name, level)| (format!("{name} {level:.3}"), level)).collect();
-    curves = levels.into_iter().fold(curves, |curves, (name, level)| curves.level(name, level));
-    let id = format!("signature-{}", line.json()["layer"].as_str().unwrap_or_default());
-    Figure::new(id, line.to_string(), curves).sentence(captions::signature(line))
-}
-
 fn bursts(lines: &[Line]) -> Section {
-    let mut section = Section::new("How a burst becomes steady").paragraph(
+    let section = Section::new("How a burst becomes steady").paragraph(
         "Requests are sent in bursts, each followed by a look for answers. In a short burst no \
          answer has come yet, and a request takes o_s and that look; in a long one each answer must \
          be taken, too, and a request takes g.",
     );
-    for device in devices_of(lines) {
-        let axes = (Axis::log2("Requests in a burst", ""), Axis::log("Time for a request", "µs"));
-        let mut curves = Lines::new(axes.0, axes.1);
-        for line in lines.iter().filter(|line| line.device() == device) {
-            let points = line.curve("bursts");
-            let points = points.iter().filter(|point| point.gaps == 0);
-            curves = curves
-                .series(Series::new(line.layer(), points.map(|point| (point.burst, point.us))));
-        }
-        let title = format!("Bursts over {device}");
-        let sentence = captions::bursts(lines.iter().filter(|line| line.device() == device));
-        let id = format!("bursts-{device}");
-        section = section.figure(Figure::new(id, title, curves).sentence(sentence));
-    }
-    section
+    section.figure(figures::bursts(lines))
 }
 
-fn long(lines: &[Line]) -> Section {
-    let mut section = Section::new("Longer messages").paragraph(
-        "At a steady rate of longer requests each further byte takes G, the gap per byte of the \
-         LogGP model.",
+fn bulk(lines: &[Line]) -> Section {
+    let section = Section::new("Longer messages").paragraph(
+        "Requests with a payload follow each other at a steady rate. The rate of bulk in the table is \
+         that of each further byte, 1/G in the LogGP model; here the time for the message itself \
+         counts, too.",
     );
-    for device in devices_of(lines) {
-        let axes = (Axis::bytes("Length of a request"), Axis::log("Time for a request", "µs"));
-        let mut curves = Lines::new(axes.0, axes.1);
-        for line in lines.iter().filter(|line| line.device() == device) {
-            let points = line.curve("long");
-            let points = points.iter().map(|point| (point.bytes, point.us));
-            curves = curves.series(Series::new(line.layer(), points));
-        }
-        let title = format!("Longer requests over {device}");
-        let sentence = captions::long(lines.iter().filter(|line| line.device() == device));
-        let id = format!("long-{device}");
-        section = section.figure(Figure::new(id, title, curves).sentence(sentence));
-    }
-    section
+    section.figure(figures::bulk(lines))
 }
 
 fn method() -> Section {

@@ -91,7 +91,7 @@ fn the_table_has_a_row_for_each_measurement_and_the_published_ones_below() {
     }
     assert!(text.contains("[1] A. Begel"), "{text}");
     let page = fs::read_to_string(place.path().join("doorbell-logp.html"));
-    assert!(page.expect("a report").contains("Active Messages over shm"));
+    assert!(page.expect("a report").contains(">Active Messages</th>"));
 }
 
 #[test]
@@ -106,16 +106,22 @@ fn the_report_its_figures_and_its_numbers_are_written_where_they_are_wanted() {
     let table = String::from_utf8(output.stdout).expect("text");
     let head = "block,group,row,row_unit,column,value,low,high,unit,published\n";
     assert!(table.starts_with(head), "{table}");
-    assert!(table.lines().any(|line| line.starts_with("parameters,,verbs over shm,,o_s,")));
+    assert!(table.lines().any(|line| line.starts_with("parameters,shm,verbs,,o_s,")));
     let html = fs::read_to_string(page.to_string()).expect("a report");
-    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("verbs over shm"));
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains(">shm</span></th>"));
     let names = fs::read_dir(figures.to_string()).expect("a directory");
     let mut names: Vec<_> =
         names.map(|file| file.expect("a file").file_name().into_string().expect("text")).collect();
     names.sort();
     let expected =
-        ["bursts-shm.svg", "gaps.svg", "long-shm.svg", "parts.svg", "signature-verbs.svg"];
+        ["bulk.svg", "bursts.svg", "gaps.svg", "one-way.svg", "parts.svg", "signature-shm.svg"];
     assert_eq!(names, expected);
+    let one_way = fs::read_to_string(place.path().join("figures/one-way.svg")).expect("a figure");
+    assert!(one_way.contains("prefers-color-scheme:dark"), "{one_way}");
+    assert!(one_way.contains(">One way takes "), "the title is in the picture: {one_way}");
+    for elsewhere in ["href", "url(", "@import"] {
+        assert!(!one_way.contains(elsewhere), "{elsewhere}: {one_way}");
+    }
     let left = fs::read_dir(&place).expect("a directory").count();
     assert_eq!(left, 2, "no file of the writing is left");
 }
@@ -149,8 +155,11 @@ fn a_terminal_shows_the_curve_of_each_layer_and_no_line_is_wider_than_the_termin
     }
 }
 
+/// The figures of a report, in order.
+const FIGURES: [&str; 6] = ["one-way", "parts", "gaps", "signature-shm", "bursts", "bulk"];
+
 #[test]
-fn the_report_is_whole_in_a_browser() {
+fn the_report_is_whole_in_a_browser_and_begins_with_what_was_found() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("logp-report");
     let Some(browser) = Browser::new(folder) else { return };
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -158,17 +167,37 @@ fn the_report_is_whole_in_a_browser() {
     let output = run(&format!("logp --quick --device shm --report {}", page.display()));
     assert!(output.status.success(), "{}", said(&output));
     let html = fs::read_to_string(page).expect("a report");
-    let figures = [
-        "parts",
-        "signature-verbs",
-        "signature-am",
-        "signature-splitc",
-        "gaps",
-        "bursts-shm",
-        "long-shm",
-    ];
-    let page = Page { html: &html, figures: &figures, tables: 1, roomy: 1300 };
-    browser.assert_whole(&page, &[(390, true), (1300, false)]);
+    let finding = "<p class=\"finding\">A message between two processes on this machine takes 0.";
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}: {html}"));
+    assert!(at(finding) < at("id=\"one-way\"") && at("id=\"one-way\"") < at("<main>"));
+    // What was not measured is not there, and bulk is a rate.
+    for absent in ["udp", "no data", "ns/B", "<details"] {
+        let shown = html.split("id=\"report-json\"").next().unwrap_or_default();
+        assert!(!shown.contains(absent), "{absent}: {shown}");
+    }
+    let page = Page { html: &html, figures: &FIGURES, tables: 1, roomy: 1300 };
+    browser.assert_whole(&page, &[(360, true), (800, false), (1300, false)]);
+}
+
+/// There was a figure for each device, sixteen in all.
+#[test]
+fn a_report_of_several_devices_draws_six_figures_or_all_of_them() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let drawn = |more: &str| {
+        let page = place.path().join("page.html");
+        let output = run(&format!(
+            "logp --quick --device shm --device udp --layer am --csv --report {}{more}",
+            page.display()
+        ));
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("\nsignature-udp,"));
+        let html = fs::read_to_string(page).expect("a report");
+        let names = html.split("<figure class=\"drawing\" id=\"").skip(1);
+        let names = names.filter_map(|rest| rest.split('"').next().map(str::to_owned));
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(drawn(""), FIGURES);
+    assert_eq!(drawn(" --all-figures"), [&FIGURES[..], &["signature-udp"]].concat());
 }
 
 #[test]

@@ -70,9 +70,14 @@ impl Whole<'_> {
         assert!(!text.contains("no data") && !text.contains("NaN"), "{text}");
         let html = fs::read_to_string(page).expect("a report");
         assert!(html.contains(r#""failed":[]"#) && html.contains(r#""interrupted":false"#));
-        for name in self.figures.iter().chain(self.tables) {
+        for name in self.figures.iter().chain(self.tables).chain(&["one-way"]) {
             assert!(html.contains(&format!("id=\"{name}\"")), "{name} is not on the page");
         }
+        assert!(html.contains("<p class=\"finding\">The paper&#39;s claims "), "{html}");
+        let drawn = html.matches("<figure class=\"drawing\"").count();
+        assert!(drawn <= 6, "{drawn} figures are drawn");
+        let folded = html.split("<details class=\"missing\">").nth(1).expect("it is folded");
+        assert_eq!(folded.matches("<li>").count(), beyond, "{folded}");
         html
     }
 }
@@ -94,7 +99,7 @@ fn the_first_paper_is_measured_again_table_by_table_with_its_claims_and_its_repo
         "Figure 5 and table 5: bulk transfers",
         "Designs: v1, v3, and who counts credits",
     ];
-    let (claims, beyond) = (if COSTS { 13 } else { 11 }, [1, 1]);
+    let (claims, beyond) = if COSTS { (13, [1, 1]) } else { (11, [2, 1]) };
     let whole = Whole {
         paper: "vi-am-splitc",
         device: "shm",
@@ -107,8 +112,9 @@ fn the_first_paper_is_measured_again_table_by_table_with_its_claims_and_its_repo
     let html = whole.assert();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("paper-report");
     let Some(browser) = Browser::new(folder) else { return };
-    let page = browser::Page { html: &html, figures, tables: tables.len(), roomy: 1300 };
-    browser.assert_whole(&page, &[(390, true), (1300, false)]);
+    let figures = [&["one-way"], figures].concat();
+    let page = browser::Page { html: &html, figures: &figures, tables: tables.len(), roomy: 1300 };
+    browser.assert_whole(&page, &[(360, true), (1300, false)]);
 }
 
 #[test]
@@ -175,7 +181,12 @@ fn emp_is_measured_again_with_tcp_beside() {
         paper: "emp",
         device: "shm",
         headings: &headings,
-        figures: &["figure-5-latency-shm", "figure-5-bandwidth-shm", "figure-6-shm"],
+        figures: &[
+            "figure-5-latency-shm",
+            "figure-5-bandwidth-shm",
+            "figure-6-shm",
+            "availability-shm",
+        ],
         tables: &["table-2-shm"],
         claims: 4,
         beyond: [1, 1],

@@ -168,6 +168,18 @@ impl Line {
         self.text("layer")
     }
 
+    /// The number of the colour that the layer has in all figures.
+    pub fn colour(&self) -> usize {
+        match (self.text("layer"), self.text("carrier")) {
+            ("verbs", _) => 0,
+            ("am", _) => 1,
+            (_, "mapped") => 2,
+            (_, "one-sided") => 3,
+            (_, "messages") => 4,
+            _ => 5,
+        }
+    }
+
     /// Whether the line is of a layer, by the name that the layer has in JSON.
     pub fn is_of(&self, layer: &str) -> bool {
         self.text("layer") == layer

@@ -18,8 +18,6 @@ const REPETITIONS: Of<usize> = Of { full: 4, quick: 3, brief: 2 };
 /// For how many seconds a stream is measured, and the parameters of LogP.
 const STREAM: Of<f64> = Of { full: 0.15, quick: 0.05, brief: 0.01 };
 const LOGP: Of<f64> = Of { full: 0.4, quick: 0.2, brief: 0.05 };
-/// The width of an interval, as a share of its value, from which the value is not to be relied on.
-const TOO_WIDE: f64 = 0.2;
 /// How many round trips a latency has.
 const ROUND_TRIPS: Of<u32> = Of { full: 30_000, quick: 5_000, brief: 500 };
 
@@ -52,16 +50,14 @@ pub struct Bench {
     /// The runs that have failed, and why, and how many of them were asked about.
     failed: Vec<String>,
     told: usize,
-    /// The measurements whose intervals are too wide.
-    wide: Vec<String>,
 }
 
 impl Bench {
     pub fn new(devices: Vec<String>, length: Length) -> Self {
         interrupts::remember();
         let bar = runs::bar(0);
-        let (found, failed, wide) = Default::default();
-        Self { devices, length, bar, found, failed, told: 0, wide }
+        let (found, failed) = Default::default();
+        Self { devices, length, bar, found, failed, told: 0 }
     }
 
     pub fn devices(&self) -> Vec<String> {
@@ -103,9 +99,7 @@ impl Bench {
         for _ in 0..self.length.choose(REPETITIONS) {
             lines.extend(Line::from_json(self.once(run, &["--pair", "--seconds", &seconds])?));
         }
-        let line = Line::of_runs(&lines)?;
-        self.wide.extend(line.too_wide());
-        Some(line)
+        Line::of_runs(&lines)
     }
 
     /// Measures a breakdown of the host's time several times. Returns the line that the test prints
@@ -141,9 +135,6 @@ impl Bench {
             self.failed.push(format!("{run}: the test has printed no such number"));
             return None;
         };
-        if estimate.width() > TOO_WIDE * estimate.value.abs() {
-            self.wide.push(run.to_string());
-        }
         let Estimate { value, low, high } = estimate;
         Some(Number::within(value, low, high))
     }
@@ -188,13 +179,6 @@ impl Measures for Bench {
         let mut failed = self.failed[self.told..].to_vec();
         self.told = self.failed.len();
         failed.dedup();
-        let mut notes: Vec<_> = failed.into_iter().map(Note::missing).collect();
-        if !self.wide.is_empty() {
-            let wide = std::mem::take(&mut self.wide).join("; ");
-            notes.push(Note::warning(format!(
-                "Too uncertain to rely on, with intervals wider than a fifth of the value: {wide}."
-            )));
-        }
-        notes
+        failed.into_iter().map(Note::missing).collect()
     }
 }

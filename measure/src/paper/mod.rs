@@ -1,18 +1,21 @@
 //! `doorbell paper`: repeats the measurements of a paper, and shows them beside what was published.
 //!
 //! `bench` runs `doorbell perf` again and again, and keeps its lines, `rows` are the lines of tests
-//! that measure several things at once, and `sections` puts what was measured together. Each paper
+//! that measure several things at once, and `sections` puts what was measured together, with a
+//! `head`. Each paper
 //! is a folder with the sections of its report.
 
 mod bench;
 mod emp;
 mod exchange;
 mod fast_messages;
+mod head;
 mod length;
 mod open_mx;
 mod rmpp;
 mod rows;
 mod sections;
+mod titles;
 mod vi_am_splitc;
 
 use std::path::PathBuf;
@@ -80,6 +83,10 @@ pub struct Args {
     /// Write each figure of the report as an SVG file, too, into this directory
     #[arg(long, value_name = "DIR", requires = "paper")]
     svg: Option<PathBuf>,
+
+    /// Draw all figures in the report instead of six; the numbers of all are in the report anyway
+    #[arg(long, requires = "paper")]
+    all_figures: bool,
 }
 
 impl Args {
@@ -93,6 +100,9 @@ impl Args {
 }
 
 const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
+
+/// How many figures a report draws unless asked for all of them.
+const FIGURES: usize = 6;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -174,6 +184,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "failed": failed,
         "measured": found,
     });
+    let head = match paper {
+        Name::ViAmSplitC => vi_am_splitc::HEAD,
+        Name::OpenMx => open_mx::HEAD,
+        Name::FastMessages => fast_messages::HEAD,
+        Name::Emp => emp::HEAD,
+        Name::Rmpp => rmpp::HEAD,
+    };
+    let report = match args.all_figures {
+        true => head.on(report),
+        false => head.on(report).at_most_figures(FIGURES, "`--all-figures` draws all figures."),
+    };
     let mut report = report.subtitle(format!("{title}, measured again")).json(raw.to_string());
     for told in machine.warning().iter().chain(&partial) {
         report = report.note(Note::warning(told.clone()));

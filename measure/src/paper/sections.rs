@@ -1,6 +1,6 @@
 //! The sections of a paper's report, each measured in its turn.
 
-use doorbell_report::{Note, Report, Section};
+use doorbell_report::{Block, Note, Report, Section};
 use serde_json::Value;
 
 use crate::interrupts;
@@ -52,7 +52,11 @@ fn put(
         let warning = Note::warning(format!(
             "The machine was busy meanwhile: {noise}. Nothing is concluded from these numbers."
         ));
-        let warned = |section| withhold(section).note(warning.clone());
+        let is_data = |block: &Block| matches!(block, Block::Table(_) | Block::Figure(_));
+        let warned = |section: Section| match section.blocks.iter().any(is_data) {
+            true => withhold(section).note(warning.clone()),
+            false => section,
+        };
         sections = sections.into_iter().map(warned).collect();
     }
     let last = sections.len().saturating_sub(1);
@@ -77,7 +81,7 @@ fn noise() -> Option<Noise> {
 mod tests {
     use std::time::Duration;
 
-    use doorbell_report::{Block, Cell, Column, NoteKind, Table};
+    use doorbell_report::{Cell, Column, NoteKind, Table};
 
     use super::*;
 

@@ -7,9 +7,9 @@ use super::marker;
 use super::pieces::{self, Piece};
 use super::plane::Plane;
 use crate::number;
-use crate::scale::Range;
+use crate::scale::{self, Range};
 use crate::words;
-use crate::{Arrangement, Bar, Bars, Direction};
+use crate::{Arrangement, Bar, Bars, Direction, Value};
 
 /// How high the heading of a group is.
 const HEADING: f64 = 26.0;
@@ -52,10 +52,11 @@ pub fn draw(bars: &Bars, canvas: &mut Canvas) -> bool {
 fn range(bars: &Bars, rows: &[Row], width: f64) -> Option<Range> {
     let pieces = || rows.iter().flat_map(|row| &row.pieces);
     pieces().next()?;
-    let ends = pieces().filter_map(|piece| piece.interval).flat_map(|(low, high)| [low, high]);
     let sums = rows.iter().filter_map(|row| pieces::sum(bars, row.bar));
-    let values = pieces().map(|piece| piece.to).chain(ends).chain(sums);
     let axis = pieces::axis(bars);
+    let values: Vec<Value> =
+        pieces().map(|piece| Value { value: piece.to, interval: piece.interval }).collect();
+    let values: Vec<f64> = scale::with_ends(&values, axis.scale).into_iter().chain(sums).collect();
     axes::across(width, |most| Range::new(&axis, true, values.clone(), most))
 }
 

@@ -7,6 +7,8 @@ use crate::words;
 
 /// The size of ordinary text.
 pub const TEXT: f64 = 12.5;
+/// The size of ordinary text that has the room of the headings of groups, which are bold.
+pub const HEADING_TEXT: f64 = 13.5;
 /// The size of the text at ticks.
 pub const SMALL: f64 = 11.5;
 

@@ -11,17 +11,22 @@ use crate::words;
 use crate::{Axis, Lines, Value};
 
 /// A line with the points that have a place.
-struct Trace<'a> {
-    name: &'a str,
-    look: Look,
+pub struct Trace<'a> {
+    /// The name of the line.
+    pub name: &'a str,
+    /// The look of the line and of its markers.
+    pub look: Look,
     points: Vec<(f64, Value)>,
 }
 
 /// The area in which lines are drawn, and what its edges stand for.
-struct Plot {
-    x: Range,
-    y: Range,
-    area: Area,
+pub struct Plot {
+    /// The values from the left edge to the right.
+    pub x: Range,
+    /// The values from the lower edge to the upper.
+    pub y: Range,
+    /// The area on the canvas.
+    pub area: Area,
 }
 
 /// The label of a line: its area, and the end of the line if that is elsewhere.
@@ -54,7 +59,8 @@ pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
         false => None,
     };
     if labels.is_none() {
-        plot.area = area(explain(canvas, &traces) + 36.0, 10.0);
+        let all: Vec<_> = traces.iter().map(|trace| (trace.name, trace.look)).collect();
+        plot.area = area(explain(canvas, &all) + 36.0, 10.0);
     }
     canvas.text((0.0, plot.area.top - 17.0), "start", "title", &axes::title(&lines.y));
     plot.draw(canvas, lines, &traces);
@@ -67,22 +73,24 @@ pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
     true
 }
 
-/// Draws the legend of lines, and returns the height below the legend.
-fn explain(canvas: &mut Canvas, traces: &[Trace]) -> f64 {
-    let names: Vec<String> = traces.iter().map(|trace| trace.name.to_owned()).collect();
+/// Draws the legend of lines, each with its look, and returns the height below the legend.
+pub fn explain(canvas: &mut Canvas, lines: &[(&str, Look)]) -> f64 {
+    let names: Vec<String> = lines.iter().map(|(name, _)| (*name).to_owned()).collect();
     legend::draw(canvas, 0.0, &names, |canvas, number, (x, y)| {
-        let look = traces[number].look;
+        let look = lines[number].1;
         line(canvas, &[(x - 12.0, y), (x + 12.0, y)], &look);
         look.marker(canvas, (x, y), "");
     })
 }
 
-fn traces(lines: &Lines) -> Vec<Trace<'_>> {
+/// The lines of a figure that have points with a place, each with its look.
+pub fn traces(lines: &Lines) -> Vec<Trace<'_>> {
     let mut counts = [0; 2];
     let trace = |series: &'_ crate::Series| {
         let count = &mut counts[usize::from(series.published.is_some())];
         *count += 1;
-        Look::new(*count - 1, series.published.is_some())
+        let look = Look::new(series.colour.unwrap_or(*count - 1), series.published.is_some());
+        series.pattern.map_or(look, |number| look.with_pattern(number))
     };
     let looks: Vec<Look> = lines.series.iter().map(trace).collect();
     let placed = |(x, y): &(f64, Value)| {
@@ -97,17 +105,21 @@ fn traces(lines: &Lines) -> Vec<Trace<'_>> {
     traces.filter(|trace| !trace.points.is_empty()).collect()
 }
 
-fn range_of_x(lines: &Lines, traces: &[Trace], width: f64) -> Option<Range> {
+/// The range from left to right of lines in a drawing that is so wide.
+pub fn range_of_x(lines: &Lines, traces: &[Trace], width: f64) -> Option<Range> {
     let values = traces.iter().flat_map(|trace| trace.points.iter().map(|(x, _)| *x));
     axes::across(width, |most| Range::new(&lines.x, false, values.clone(), most))
 }
 
-fn range_of_y(lines: &Lines, traces: &[Trace], height: f64) -> Option<Range> {
-    let points = traces.iter().flat_map(|trace| trace.points.iter().map(|(_, y)| y));
-    points.clone().next()?;
-    let ends = points.clone().filter_map(|y| y.interval).flat_map(|(low, high)| [low, high]);
+/// The range from bottom to top of lines in a drawing that is so high.
+pub fn range_of_y(lines: &Lines, traces: &[Trace], height: f64) -> Option<Range> {
+    let points = traces.iter().flat_map(|trace| trace.points.iter().map(|(_, y)| *y));
+    let points: Vec<Value> = points.collect();
+    if points.is_empty() {
+        return None;
+    }
     let levels = lines.levels.iter().map(|(_, y)| *y);
-    let values = points.map(|y| y.value).chain(ends).chain(levels);
+    let values = scale::with_ends(&points, lines.y.scale).into_iter().chain(levels);
     Range::new(&lines.y, false, values, (height / 46.0) as usize)
 }
 
@@ -123,7 +135,8 @@ impl Plot {
         trace.points.iter().map(|(x, y)| self.place(*x, y.value)).collect()
     }
 
-    fn draw(&self, canvas: &mut Canvas, lines: &Lines, traces: &[Trace]) {
+    /// Draws the axes, the lines and the levels.
+    pub fn draw(&self, canvas: &mut Canvas, lines: &Lines, traces: &[Trace]) {
         axes::left(canvas, &self.y, &self.area);
         axes::below(canvas, &self.x, &self.area, false);
         let (left, right) = (self.area.left, self.area.right);

@@ -8,7 +8,9 @@ const SHAPES: usize = 6;
 /// The look of a line: its colour, its dash and its markers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
-    /// The place of the line among those of its kind.
+    /// The number of the colour; `None` for grey.
+    colour: Option<usize>,
+    /// The number of the dash and the marker.
     number: usize,
     /// Whether the line was published elsewhere, and is grey and hollow.
     published: bool,
@@ -17,14 +19,25 @@ pub struct Look {
 impl Look {
     /// The look of the line with a number, counted among the measured or among the published lines.
     pub fn new(number: usize, published: bool) -> Self {
-        Self { number, published }
+        Self { colour: Some(number), number, published }
+    }
+
+    /// The look with another dash and other markers.
+    pub fn with_pattern(self, number: usize) -> Self {
+        Self { number, ..self }
+    }
+
+    /// The look without its colour, for what several colours have in common.
+    pub fn in_grey(self) -> Self {
+        Self { colour: None, ..self }
     }
 
     /// The class that has the colour: as a line, a shape or text.
     pub fn class(&self) -> String {
-        match self.published {
-            true => "published".to_owned(),
-            false => format!("s{}", self.number % SHAPES),
+        match (self.published, self.colour) {
+            (true, _) => "published".to_owned(),
+            (false, None) => "grey".to_owned(),
+            (false, Some(number)) => format!("s{}", number % SHAPES),
         }
     }
 

@@ -3,19 +3,23 @@
 mod axes;
 mod bars;
 mod canvas;
+mod dots;
 mod labels;
 mod legend;
 mod lines;
 mod marker;
 mod notes;
+mod panels;
 mod pieces;
 mod plane;
+mod spans;
 mod tooltip;
 
 pub use notes::notes;
 
 use crate::markup::{Attribute, Markup};
 use crate::theme;
+use crate::words;
 use crate::{Figure, Plot};
 use canvas::{Area, Canvas};
 
@@ -76,14 +80,18 @@ fn drawn(figure: &Figure, name: &str, size: Size, style: Option<&str>) -> String
     let some = match &figure.plot {
         Plot::Lines(lines) => lines::draw(lines, &mut canvas),
         Plot::Bars(bars) => bars::draw(bars, &mut canvas),
+        Plot::Dots(dots) => dots::draw(dots, &mut canvas),
+        Plot::Spans(spans) => spans::draw(spans, &mut canvas),
+        Plot::Panels(panels) => panels::draw(panels, &mut canvas),
     };
     if !some {
         canvas.height = 120.0;
         canvas.text((size.width() / 2.0, 64.0), "middle", "empty", "no data");
     }
-    let margin = if style.is_some() { 12.0 } else { 0.0 };
+    let heading = if style.is_some() { heading(&mut canvas, &figure.title) } else { 0.0 };
+    let margin = if style.is_some() { 16.0 } else { 0.0 };
     let (right, bottom) = (canvas.width + margin, canvas.height.ceil() + margin);
-    let area = Area { left: 0.0 - margin, top: 0.0 - margin, right, bottom };
+    let area = Area { left: 0.0 - margin, top: 0.0 - margin - heading, right, bottom };
     let mut markup = Markup::default();
     open(&mut markup, &area, name, &format!("plot {}", size.name()), style.is_some());
     markup.element("title", &[("id", &format!("{name}-title"))], &figure.title);
@@ -97,6 +105,28 @@ fn drawn(figure: &Figure, name: &str, size: Size, style: Option<&str>) -> String
     markup.raw(&canvas.finish());
     markup.close("svg");
     markup.finish()
+}
+
+/// Writes the title above a drawing that stands alone, and returns how high the title is.
+fn heading(canvas: &mut Canvas, title: &str) -> f64 {
+    // The size of ordinary text that has the room of bold text of 15 units.
+    const SIZE: f64 = 17.0;
+    const LINE: f64 = 20.0;
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in title.split_whitespace() {
+        let last = lines.len() - 1;
+        let longer = format!("{} {word}", lines[last]);
+        match lines[last].is_empty() || words::width(&longer, SIZE) <= canvas.width {
+            true => lines[last] = longer.trim_start().to_owned(),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    let height = LINE * lines.len() as f64 + 10.0;
+    for (number, line) in lines.iter().enumerate() {
+        let line = words::fitted(&words::with_minus_signs(line), SIZE, canvas.width);
+        canvas.text((0.0, LINE * (number as f64 + 0.75) - height), "start", "heading", &line);
+    }
+    height
 }
 
 /// Opens the element of a drawing that shows an area. A file, unlike a page, says what language it

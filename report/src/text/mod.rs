@@ -35,12 +35,13 @@ impl Report {
         let width = width.max(NARROWEST);
         let mut text = format!("{}\n", look.set(&self.title, Colour::Bold));
         text += &wrapped(&self.subtitle, width, "");
+        text += &wrapped(&self.finding, width, "");
         for note in &self.notes {
             text += &self::note(note, width, look);
         }
         for section in &self.sections {
             text += "\n";
-            text += &self::section(section, width, look);
+            text += &self::section(&section.plain(), width, look);
         }
         text
     }
@@ -125,6 +126,8 @@ fn figure(figure: &Figure, width: usize) -> String {
     let drawn = match &figure.plot {
         Plot::Lines(lines) => curves::draw(lines, width),
         Plot::Bars(bars) => bars::draw(bars, width),
+        // A section is drawn in its plain form, which has neither.
+        Plot::Dots(_) | Plot::Spans(_) | Plot::Panels(_) => None,
     };
     let drawn = drawn.unwrap_or_else(|| "  no data\n".to_owned());
     let title = wrapped(&figure.title, width, "");

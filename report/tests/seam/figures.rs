@@ -1,6 +1,8 @@
 //! What is drawn in figures, and what is said where something cannot be drawn.
 
-use doorbell_report::{Axis, Bar, Bars, Figure, Lines, Report, Section, Series, Value};
+use doorbell_report::{
+    Axis, Bar, Bars, Dot, Dots, Figure, Lines, Panels, Report, Section, Series, Span, Spans, Value,
+};
 
 /// The shapes of a class in a drawing, each as left, top, right and bottom.
 fn rectangles(svg: &str, class: &str) -> Vec<[f64; 4]> {
@@ -45,6 +47,109 @@ fn a_negative_part_is_stacked_on_the_other_side_of_zero_and_the_sum_is_marked_wh
     let places = marks.filter_map(|mark| mark.split('"').next()?.parse::<f64>().ok());
     assert!(places.into_iter().any(|place| near(place, sum)), "a mark is at 0.8: {svg}");
     assert!(svg.contains(">0.800<"), "the sum is written");
+}
+
+fn spans(first: f64, last: f64, whole: f64) -> Figure {
+    let [first, last, whole] = [first, last, whole].map(Value::exact);
+    let (label, group) = ("am".to_owned(), "packet".to_owned());
+    let spans = Spans::new("Half a round trip", "µs", ["o_s", "L", "o_r", "RTT/2"]);
+    figure(spans.span(Span { label, group, colour: 1, first, last, whole }))
+}
+
+/// Where L was below zero, a bar stood on the other side of zero.
+#[test]
+fn two_pieces_that_are_longer_than_the_whole_overlap_end_with_it_and_the_overlap_is_named() {
+    let svg = spans(0.4, 0.6, 0.8).to_svg();
+    let [first, last] = ["span s1", "span pale s1"].map(|class| rectangles(&svg, class)[0]);
+    let unit = (first[2] - first[0]) / 0.4;
+    assert!(near(last[0], first[0] + 0.2 * unit), "o_r begins within o_s: {first:?}, {last:?}");
+    assert!(near(last[2], first[0] + 0.8 * unit), "o_r ends with the whole: {first:?}, {last:?}");
+    // The first shape of the class is the sample in the legend.
+    let overlap = rectangles(&svg, "overlap")[1];
+    assert!(near(overlap[0], last[0]) && near(overlap[2], first[2]), "{overlap:?}");
+    assert!(svg.contains(">overlap 0.200</text>") && svg.contains(">0.800</text>"), "{svg}");
+    assert!(!svg.contains('−'), "nothing is below zero: {svg}");
+}
+
+#[test]
+fn what_is_between_two_pieces_is_a_line_with_its_length() {
+    let svg = spans(0.2, 0.3, 0.8).to_svg();
+    let [first, last] = ["span s1", "span pale s1"].map(|class| rectangles(&svg, class)[0]);
+    let between = rectangles(&svg, "between")[0];
+    assert!(near(between[0], first[2]) && near(between[2], last[0]), "{between:?}");
+    assert!(svg.contains(">L 0.300</text>") && !svg.contains(">overlap"), "{svg}");
+}
+
+#[test]
+fn a_piece_that_is_longer_than_the_whole_begins_at_zero() {
+    let svg = spans(0.1, 0.9, 0.8).to_svg();
+    let [first, last] = ["span s1", "span pale s1"].map(|class| rectangles(&svg, class)[0]);
+    assert!(near(first[0], last[0]), "{first:?}, {last:?}");
+    assert!(svg.contains(">overlap 0.200</text>"), "{svg}");
+}
+
+#[test]
+fn spans_that_are_no_times_are_left_out_and_counted() {
+    for (first, last, whole) in [(f64::NAN, 1.0, 2.0), (-0.1, 1.0, 2.0), (0.0, 0.0, 0.0)] {
+        let html = page(spans(first, last, whole));
+        assert!(html.contains(">no data</text>"), "{html}");
+        assert!(html.contains("1 value is left out that is not a finite number"), "{html}");
+    }
+}
+
+#[test]
+fn a_dot_plot_has_a_logarithmic_axis_where_numbers_are_far_apart_and_each_number_is_written() {
+    let dots = |values: &[f64]| {
+        values.iter().fold(Dots::new("Time", "µs"), |dots, value| {
+            let dot = Dot::new(format!("layer {value}"), Value::exact(*value));
+            dots.dot(dot.group("shm").colour(2))
+        })
+    };
+    assert_eq!(dots(&[1.0, 2.0]).axis(), Axis::linear("Time", "µs"));
+    assert_eq!(dots(&[1.0, 8.0]).axis(), Axis::log("Time", "µs"));
+    assert_eq!(dots(&[0.0, 8.0]).axis(), Axis::linear("Time", "µs"));
+    let svg = figure(dots(&[0.25, 36.5])).to_svg();
+    for text in [">layer 0.25</text>", ">0.250</text>", ">36.5</text>", ">shm</text>"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    assert_eq!(svg.matches("class=\"marker s2\"").count(), 2, "{svg}");
+    let csv = figure(dots(&[0.25])).to_csv();
+    assert!(csv.ends_with("shm,layer 0.25,,Time,0.25,,,µs,\n"), "{csv}");
+}
+
+#[test]
+fn small_multiples_have_the_same_axes_and_a_name_has_one_colour_in_all_of_them() {
+    let lines = |series: &[(&str, f64)]| {
+        let lines = Lines::new(Axis::log2("Burst", ""), Axis::linear("Time", "µs"));
+        series.iter().fold(lines, |lines, (name, time)| {
+            lines.series(Series::new(*name, [(2.0, *time), (64.0, 0.5)]))
+        })
+    };
+    let panels = Panels::new()
+        .panel("shm", lines(&[("verbs", 0.5), ("am", 1.0)]))
+        .panel("udp", lines(&[("am", 8.0)]));
+    let figure = figure(panels);
+    let svg = figure.to_svg();
+    // Each of the two has a sample in the legend and a line in each drawing that it is in.
+    assert_eq!(svg.matches("class=\"line s0\"").count(), 2, "{svg}");
+    assert_eq!(svg.matches("class=\"line s1\"").count(), 3, "{svg}");
+    assert_eq!(svg.matches(">am</text>").count(), 1, "{svg}");
+    // The same number is at the same height in both: the lines' last points.
+    let lines = svg.split("<path d=\"M").filter(|rest| rest.contains("class=\"line s"));
+    let ends = lines.filter_map(|rest| rest.split('"').next()?.rsplit(' ').next()?.parse().ok());
+    let ends: Vec<f64> = ends.skip(2).collect();
+    assert!(ends.len() == 3 && ends.iter().all(|end| near(*end, ends[0])), "{ends:?}: {svg}");
+    assert!(figure.to_csv().contains("udp,2,,am,8,,,µs,\n"), "{}", figure.to_csv());
+}
+
+#[test]
+fn a_figure_in_a_file_of_its_own_shows_its_title() {
+    let long = "One way takes from 0.061 µs (Split-C, mapped, over shm) to 2.0 µs (Split-C, \
+                one-sided, over udp), which is thirty-three times as long";
+    let dots = Dots::new("Time", "µs").dot(Dot::new("am", Value::exact(1.0)));
+    let figure = Figure { title: long.to_owned(), ..figure(dots) };
+    assert_eq!(figure.to_svg().matches("class=\"heading\"").count(), 2, "it takes two lines");
+    assert!(!page(figure).contains("class=\"heading\""), "a page has the title already");
 }
 
 #[test]
@@ -124,7 +229,15 @@ fn numbers_of_any_magnitude_are_drawn() {
                     .bar(Bar::new("bar", [value, Value::exact(other)]));
                 let stacked =
                     Bars { arrangement: doorbell_report::Arrangement::Stacked, ..bars.clone() };
+                let dots = Dots::new("x", "").dot(Dot::new("a", value)).dot(Dot::new("b", value));
+                let (first, last, whole) = (value, other.into(), one.into());
+                let (label, group) = ("a".to_owned(), "b".to_owned());
+                let spans = Spans::new("x", "", ["a", "b", "c", "d"]);
+                let spans = spans.span(Span { label, group, colour: 9, first, last, whole });
                 for svg in [
+                    figure(dots).to_svg(),
+                    figure(spans).to_svg(),
+                    figure(Panels::new().panel("a", lines.clone())).to_svg(),
                     figure(lines).to_svg(),
                     figure(bars.clone()).to_svg(),
                     figure(bars.vertical()).to_svg(),

@@ -98,11 +98,102 @@ fn a_note_says_what_it_is_in_words() {
         (Note::does_not_hold("x"), "<strong>Does not hold.</strong> x"),
         (Note::warning("x"), "<strong>Warning.</strong> x"),
         (Note::undecided("x"), "<strong>Undecided.</strong> x"),
-        (Note::missing("x"), "<strong>Missing.</strong> x"),
     ] {
         let html = page(Block::Note(note));
         assert!(html.contains(words), "{words}: {html}");
     }
+}
+
+/// A column of errors stood before the numbers.
+#[test]
+fn what_was_not_measured_is_folded_at_the_end_and_a_section_of_nothing_else_is_left_out() {
+    let first = Section::new("Times").note(Note::missing("udp: no socket")).paragraph("Of all.");
+    let second = Section::new("What can't be measured").note(Note::missing("a network"));
+    let html = Report::new("Page").section(first).section(second).to_html();
+    let (before, folded) = html.split_once("<details class=\"missing\">").expect("it is folded");
+    assert!(before.contains("Of all.") && !before.contains("no socket"), "{html}");
+    assert!(!before.contains("What can&#39;t be measured"), "{html}");
+    assert!(folded.contains("<summary>What was not measured (2)</summary>"), "{html}");
+    assert!(folded.contains("<li>udp: no socket</li><li>a network</li>"), "{html}");
+    let html = Report::new("Page").section(Section::new("All").paragraph("Of all.")).to_html();
+    assert!(!html.contains("<details"), "{html}");
+}
+
+#[test]
+fn an_uncertain_number_is_grey_and_one_legend_says_what_grey_means() {
+    let table = |id: &str| {
+        Table::new(id, "Times")
+            .column(Column::text("Layer"))
+            .column(Column::number("o_s", "µs"))
+            .row(["certain".into(), Value::within(1.0, 0.95, 1.05).into()])
+            .row(["short".into(), Value::within(0.01, 0.006, 0.014).into()])
+            .row(["uncertain".into(), Value::within(1.0, 0.5, 1.5).into()])
+    };
+    let html = |tables: &[Table]| {
+        let section = tables.iter().cloned().fold(Section::new("Section"), Section::table);
+        Report::new("Page").section(section).to_html()
+    };
+    let both = html(&[table("one"), table("other")]);
+    assert_eq!(both.matches("<td class=\"right uncertain\">1.000").count(), 2, "{both}");
+    assert_eq!(both.matches("<td class=\"right uncertain\">").count(), 2, "{both}");
+    assert_eq!(both.matches("<span class=\"uncertain\">Grey</span>").count(), 1, "{both}");
+    let mut certain = table("one");
+    certain.rows.pop();
+    assert!(!html(&[certain]).contains("class=\"uncertain\""));
+}
+
+#[test]
+fn rows_of_a_table_stand_in_groups_and_have_their_names_alone() {
+    let table = Table::new("times", "Times")
+        .column(Column::text("Layer"))
+        .column(Column::number("o_s", "µs"))
+        .group("shm", " over shm")
+        .row(["verbs".into(), 0.25.into()])
+        .row(["am".into(), Cell::Empty])
+        .group("udp", " over udp")
+        .row(["verbs".into(), Cell::Empty])
+        .group("Published", "")
+        .row(["then".into(), Cell::published(2.7, "Begel, 2001")]);
+    assert_eq!(
+        table.to_csv(),
+        "Group,Layer,\"o_s, µs\"\nshm,verbs,0.25\nshm,am,\nudp,verbs,\nPublished,then,2.7\n"
+    );
+    let section = Section::new("Section").table(table);
+    let report = Report::new("Page").section(section.clone());
+    let heading = "<tr class=\"group\"><th colspan=\"2\" scope=\"rowgroup\" class=\"left\">";
+    let html = report.to_html();
+    assert_eq!(html.matches(heading).count(), 3, "{html}");
+    assert!(report.to_csv().contains("times,shm,verbs,,o_s,0.25,,,µs,\n"));
+    let text = report.to_text(80);
+    assert!(text.contains("verbs over shm") && text.contains("\nthen "), "{text}");
+    // What was not measured is left out with its group.
+    let section = section.measured().expect("one is measured");
+    let html = Report::new("Page").section(section).to_html();
+    assert_eq!(html.matches(heading).count(), 2, "{html}");
+    assert!(!html.contains("udp") && !html.contains(">am<"), "{html}");
+}
+
+#[test]
+fn a_page_draws_no_more_figures_than_asked_for_and_has_the_numbers_of_all() {
+    let report = Report::new("Page")
+        .head("A message takes 1 µs.", Some(lines("head")))
+        .section(Section::new("First").figure(lines("one")).figure(lines("two")))
+        .section(Section::new("Second").figure(lines("three")));
+    let drawn = |html: &str| html.matches("<figure class=\"drawing\"").count();
+    assert_eq!(drawn(&report.to_html()), 4);
+    let few = report.at_most_figures(2, "Ask for more.");
+    let html = few.to_html();
+    assert_eq!(drawn(&html), 2, "{html}");
+    assert!(html.contains("2 more figures are not drawn here."), "{html}");
+    assert!(html.contains("Ask for more."), "{html}");
+    assert!(!html.contains("Second"), "a heading of nothing: {html}");
+    for name in ["head", "one", "two", "three"] {
+        assert!(few.to_csv().contains(&format!("\n{name},,64,B,verbs,0.5")), "{name}");
+    }
+    assert_eq!(few.svgs().len(), 4);
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("<p class=\"finding\">A message takes 1 µs.</p>") < at("id=\"head\""));
+    assert!(at("id=\"head\"") < at("<main>"));
 }
 
 #[test]

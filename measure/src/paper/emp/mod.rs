@@ -10,7 +10,21 @@ mod sizes;
 use doorbell_report::{Note, Report, Section};
 
 use super::exchange::Exchanges;
+use super::head::Head;
 use crate::machine::Machine;
+
+/// The head of the report: half a round trip of four bytes, by carrier.
+pub const HEAD: Head = Head {
+    blocks: &["figure-5-latency-"],
+    columns: &[],
+    at: 4.0,
+    title: "Half a round trip of 4 bytes",
+    unit: "µs",
+    what: "One way takes",
+    colour: |name| {
+        carriers::CARRIERS.iter().position(|(known, _)| *known == name).unwrap_or_default()
+    },
+};
 
 /// Measures everything, and makes the report of it.
 pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {

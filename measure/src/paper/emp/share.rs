@@ -1,35 +1,62 @@
-//! Figure 6: throughput against the share of the processor that computation takes.
+//! Figure 6: throughput beside computation, and what of the processor computation gets, by the amount
+//! of computation that is set.
 
 use doorbell_report::{Axis, Figure, Lines, Section, Series, Value};
 
 use super::carriers::{CARRIERS, over};
 use crate::judging::{both, claim, is_below, is_between, ratio, times, told};
 use crate::paper::exchange::{Exchanges, value};
+use crate::paper::titles;
 
 pub const RUNS: usize = CARRIERS.len();
 /// The microseconds of computation in each round.
 const WORK: &str = "0,20,50,100,200,400,1000,3000";
+/// The computation that the titles of the figures are of.
+const MIDDLE: f64 = 400.0;
 /// How many per cent of the throughput count as nearly all, where the paper's curve is flat.
 const LEFT: f64 = 70.0;
 
+/// A round with an amount of computation.
+#[derive(Clone, Copy)]
+struct Point {
+    /// The computation that was set, in microseconds.
+    work: f64,
+    /// The share of the processor that the computation got, in per cent.
+    share: Value,
+    /// In megabytes a second.
+    rate: Value,
+}
+
+fn points(exchanges: &mut Exchanges, device: &str, name: &str, arguments: &str) -> Vec<Point> {
+    let run = format!("share {} --sizes 10000 --work {WORK}", over(device, arguments));
+    let found = exchanges.run(&format!("share, {name}"), &run, 0.2);
+    let point = |entry: &serde_json::Value| {
+        let share = value(&entry["share"])?;
+        let within = |share: f64| 100.0 * share.min(1.0);
+        let interval = share.interval.map(|(low, high)| (within(low), within(high)));
+        let share = Value { value: within(share.value), interval };
+        Some(Point { work: entry["work_us"].as_f64()?, share, rate: value(&entry["rate"])? })
+    };
+    found.iter().filter_map(point).collect()
+}
+
 pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
-    let mut lines = Lines::new(
-        Axis::linear("Share of the processor that computation takes", "%"),
-        Axis::linear("Throughput", "MB/s"),
-    );
-    let mut keeps = Vec::new();
-    for (name, arguments) in CARRIERS {
-        let run = format!("share {} --sizes 10000 --work {WORK}", over(device, arguments));
-        let found = exchanges.run(&format!("share, {name}"), &run, 0.2);
-        let points: Vec<(f64, Value)> = found
-            .iter()
-            .filter_map(|entry| {
-                let share = entry["share"]["value"].as_f64()?;
-                Some((100.0 * share.min(1.0), value(&entry["rate"])?))
-            })
-            .collect();
-        keeps.push((!points.is_empty()).then(|| kept(&points)));
-        lines = lines.series(Series::new(name, points));
+    let axis = || Axis::log("Computation in each round", "µs");
+    let mut rates = Lines::new(axis(), Axis::linear("Throughput", "MB/s"));
+    let mut shares = Lines::new(axis(), Axis::linear("Processor left for computation", "%"));
+    let (mut keeps, mut alone) = (Vec::new(), Vec::new());
+    for (colour, (name, arguments)) in CARRIERS.into_iter().enumerate() {
+        let points = points(exchanges, device, name, arguments);
+        let judged: Vec<_> = points.iter().map(|it| (it.share.value, it.rate)).collect();
+        keeps.push((!points.is_empty()).then(|| kept(&judged)));
+        let idle = points.iter().find(|point| point.work == 0.0);
+        alone.extend(idle.map(|point| format!("{name} {:.0} MB/s", point.rate.value)));
+        // A logarithmic axis has no place for no computation at all.
+        let drawn = || points.iter().filter(|point| point.work > 0.0);
+        let rate = drawn().map(|point| (point.work, point.rate));
+        let share = drawn().map(|point| (point.work, point.share));
+        rates = rates.series(Series::new(name, rate).colour(colour));
+        shares = shares.series(Series::new(name, share).colour(colour));
     }
     let [tcp, _, thread] = [0, 1, 2].map(|at| keeps.get(at).copied().flatten());
     let section = Section::new(format!("Figure 6: computation beside messages over {device}"))
@@ -37,11 +64,36 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
             "In each round receives are posted, then sends, then the program computes, then it \
              waits: five messages of 10 kB each way. The other program only exchanges messages.",
         )
-        .figure(Figure::new(
-            format!("figure-6-{device}"),
-            format!("The paper's figure 6: throughput beside computation over {device}"),
-            lines,
-        ));
+        .figure(
+            Figure::new(
+                format!("figure-6-{device}"),
+                titles::at(
+                    &format!("The paper's figure 6: throughput beside computation over {device}"),
+                    &rates,
+                    MIDDLE,
+                ),
+                rates,
+            )
+            .sentence(match &alone[..] {
+                [] => String::new(),
+                alone => format!("Without computation: {}.", alone.join(", ")),
+            }),
+        )
+        .figure(
+            Figure::new(
+                format!("availability-{device}"),
+                titles::at(
+                    &format!("What is left of the processor over {device}"),
+                    &shares,
+                    MIDDLE,
+                ),
+                shares,
+            )
+            .sentence(
+                "The share of a round that the set computation takes. The rest goes to messages: to \
+                 calls, and to waiting.",
+            ),
+        );
     let (Some(thread), Some(tcp)) = (thread, tcp) else { return section };
     section.note(claim(
         both(is_below(tcp, thread), is_between(thread, LEFT, f64::INFINITY)),

@@ -6,6 +6,7 @@ use super::carriers::{CARRIERS, over};
 use super::published::{LATENCY, RATE, TCP_RATE, cited};
 use crate::judging::{claim, is_below};
 use crate::paper::exchange::{Exchanges, value};
+use crate::paper::titles;
 
 /// The lengths of messages.
 const SHORT: &str = "4,64,256,1024,1500,4096,16384";
@@ -30,9 +31,9 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
     });
     let mut latency = Lines::new(Axis::bytes("Length of a message"), Axis::log("RTT/2", "µs"));
     let mut rate = Lines::new(Axis::bytes("Length of a message"), Axis::log("Throughput", "MB/s"));
-    for (name, times, rates) in &curves {
-        latency = latency.series(Series::new(*name, times.iter().copied()));
-        rate = rate.series(Series::new(*name, rates.iter().copied()));
+    for (colour, (name, times, rates)) in curves.iter().enumerate() {
+        latency = latency.series(Series::new(*name, times.iter().copied()).colour(colour));
+        rate = rate.series(Series::new(*name, rates.iter().copied()).colour(colour));
     }
     latency = latency.series(Series::new("EMP (2001)", LATENCY).published(cited("figure 5, §5.2")));
     rate = rate.series(Series::new("EMP (2001)", [RATE]).published(cited("§6")));
@@ -48,12 +49,12 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
         )
         .figure(Figure::new(
             format!("figure-5-latency-{device}"),
-            format!("The paper's figure 5: latency over {device}"),
+            titles::at(&format!("The paper's figure 5: latency over {device}"), &latency, 4.0),
             latency,
         ))
         .figure(Figure::new(
             format!("figure-5-bandwidth-{device}"),
-            format!("The paper's figure 5: throughput over {device}"),
+            titles::at(&format!("The paper's figure 5: throughput over {device}"), &rate, 4096.0),
             rate,
         ));
     if let [Some(ours), Some(theirs)] = short {

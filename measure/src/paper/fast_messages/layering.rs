@@ -6,6 +6,7 @@ use super::curves::{Curve, LONGEST, at, peak};
 use super::published::{LAYER_LATENCY, LAYER_PEAK, SHARE_AT_BEST, SHARE_OF_SHORT, cited};
 use crate::judging::{claim, is_between, ratio, times, told};
 use crate::paper::bench::{Bench, Run};
+use crate::paper::titles;
 
 pub const TESTS: usize = 1;
 /// The length of short messages, in bytes.
@@ -22,7 +23,7 @@ pub fn section(bench: &mut Bench, curves: &[(String, [Curve; 2])]) -> Section {
     let axis = Axis::linear("Share of the bandwidth of streams", "%");
     let mut lines = Lines::new(Axis::bytes("Length of a message"), axis);
     let (mut notes, mut said) = (Vec::new(), Vec::new());
-    for (device, [streams, layer]) in curves {
+    for (colour, (device, [streams, layer])) in curves.iter().enumerate() {
         let latency = bench.latency(Run { test: "stream_tag_lat", device, arguments: &[] });
         let shares = shares(streams, layer);
         let share = |length| ratio(at(layer, length)?, at(streams, length)?);
@@ -38,18 +39,18 @@ pub fn section(bench: &mut Bench, curves: &[(String, [Curve; 2])]) -> Section {
         if peak(layer).is_some() && at(layer, SHORT).is_some() {
             notes.extend(notes_on(device, short, best));
         }
-        lines = lines.series(Series::new(device, shares));
+        lines = lines.series(Series::new(device, shares).colour(colour));
     }
     let published = [LAYER_LATENCY, LAYER_PEAK, SHARE_OF_SHORT, SHARE_AT_BEST];
     let published = published.map(|it| Cell::published(it, cited("figure 6, §1, §4.2")));
     table = table.row([Cell::from("MPI-FM 2.0 on Fast Messages")].into_iter().chain(published));
     lines = lines.level("MPI-FM at best: 90 % (1998)", SHARE_AT_BEST);
-    let figure =
-        Figure::new("shares", "The paper's figure 6: bandwidth as a share of that below", lines)
-            .sentence(match &said[..] {
-                [] => String::new(),
-                said => format!("Of the bandwidth below it, the layer gets {}.", said.join("; ")),
-            });
+    let title =
+        titles::at("The paper's figure 6: bandwidth as a share of that below", &lines, LONGEST);
+    let figure = Figure::new("shares", title, lines).sentence(match &said[..] {
+        [] => String::new(),
+        said => format!("Of the bandwidth below it, the layer gets {}.", said.join("; ")),
+    });
     let mut section = Section::new("Figure 6: a layer on streams").paragraph(
         "Tagged matching that was written for this, in the place of MPI: it sends a header of 24 \
          bytes as a piece before each message, and its handler receives the header, finds the \

@@ -8,12 +8,24 @@ mod streams;
 use doorbell_report::{Note, Report, Section};
 
 use super::bench::Bench;
+use super::head::Head;
 use super::sections;
 use crate::machine::Machine;
 use curves::{SIZES, measure};
 
 /// How many tests all sections run on a device, for the progress bar.
 const TESTS: usize = 2 * SIZES.len() + streams::TESTS + layering::TESTS;
+
+/// The head of the report: the latency of streams and of the layer on them, by device.
+pub const HEAD: Head = Head {
+    blocks: &["figure-5", "figure-6"],
+    columns: &["Latency, 16 B"],
+    at: 0.0,
+    title: "Latency of 16 bytes",
+    unit: "µs",
+    what: "One way takes",
+    colour: |name| usize::from(!name.starts_with("Doorbell")),
+};
 
 /// Measures everything, and makes the report of it.
 pub fn report(bench: &mut Bench, machine: &Machine) -> Report {

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::judging::{claim, is_below, is_between, ratio};
 use crate::paper::bench::{Bench, Run};
 use crate::paper::length::Of;
+use crate::paper::titles;
 
 /// The MTUs, and the bytes that a packet has with each.
 const MTUS: [(&str, &str); 2] = [("1500", "1024"), ("9000", "4096")];
@@ -35,7 +36,8 @@ pub fn section(bench: &mut Bench) -> Section {
         for ((_, packet), rates) in MTUS.iter().zip(&all) {
             lines = lines.series(Series::new(format!("packets of {packet} bytes"), rates.clone()));
         }
-        let title = format!("The paper's figure 14: throughput of 1 MiB by blocks, over {device}");
+        let begin = format!("The paper's figure 14: throughput of 1 MiB by blocks, over {device}");
+        let title = titles::at(&begin, &lines, 32_768.0);
         section = section.figure(
             Figure::new(format!("figure-14-{device}"), title, lines)
                 .sentence("The paper's figure has no numbers in its text."),

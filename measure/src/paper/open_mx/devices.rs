@@ -34,3 +34,13 @@ pub fn name(device: &str) -> String {
         device => format!("Doorbell over {device}"),
     }
 }
+
+/// The number of the colour that a device has in all figures, by its name for readers.
+pub fn colour(name: &str) -> usize {
+    match name.strip_prefix("Doorbell over ") {
+        None => 0,
+        Some("packet") => 1,
+        Some("packet-v2") => 2,
+        Some(_) => 3,
+    }
+}

@@ -12,12 +12,24 @@ mod receiving;
 use doorbell_report::{Note, Report, Section};
 
 use super::bench::Bench;
+use super::head::Head;
 use super::sections;
 use crate::machine::Machine;
 
 /// How many tests all sections run on a device, for the progress bar.
 const TESTS: usize =
     ping_pong::TESTS + collectives::TESTS + receiving::TESTS + blocks::TESTS + kernels::TESTS;
+
+/// The head of the report: half a round trip of messages without bytes, by device.
+pub const HEAD: Head = Head {
+    blocks: &["figure-9-table"],
+    columns: &["0 bytes"],
+    at: 0.0,
+    title: "Half a round trip of 0 bytes",
+    unit: "µs",
+    what: "One way takes",
+    colour: devices::colour,
+};
 
 /// Measures everything, and makes the report of it.
 pub fn report(bench: &mut Bench, machine: &Machine) -> Report {

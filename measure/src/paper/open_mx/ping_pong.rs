@@ -3,12 +3,13 @@
 use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 use serde_json::json;
 
-use super::devices::{TCP, name, rows_of_each};
+use super::devices::{TCP, colour, name, rows_of_each};
 use super::published::{LATENCY, LATENCY_TCP, WIRE, cited};
 use crate::judging::{claim, is_below, is_between, ratio};
 use crate::paper::bench::Bench;
 use crate::paper::length::Of;
 use crate::paper::rows::Rows;
+use crate::paper::titles;
 
 /// The MTUs of the figures.
 const MTUS: [&str; 2] = ["9000", "1500"];
@@ -68,21 +69,26 @@ fn curve(rows: &Rows) -> Vec<(f64, Value)> {
 
 fn by_size(jumbo: &[(String, Rows)]) -> Figure {
     let lines = jumbo.iter().fold(lines(), |lines, (device, rows)| {
-        lines.series(Series::new(name(device), curve(rows)))
+        let name = name(device);
+        let colour = colour(&name);
+        lines.series(Series::new(name, curve(rows)).colour(colour))
     });
-    Figure::new("figure-9", "The paper's figure 9: throughput of ping-pongs, MTU 9000", lines)
+    let begin = "The paper's figure 9: throughput of ping-pongs, MTU 9000";
+    Figure::new("figure-9", titles::at(begin, &lines, LARGE as f64), lines)
         .sentence("The paper's figure has no numbers in its text but for the latencies.")
 }
 
 fn by_mtu(jumbo: &[(String, Rows)], small: &[(String, Rows)]) -> Figure {
     let mut lines = lines();
-    for (mtu, all) in MTUS.iter().zip([jumbo, small]) {
+    for (pattern, (mtu, all)) in MTUS.iter().zip([jumbo, small]).enumerate() {
         for (device, rows) in all {
-            let series = Series::new(format!("{}, MTU {mtu}", name(device)), curve(rows));
-            lines = lines.series(series);
+            let name = name(device);
+            let series = Series::new(format!("{name}, MTU {mtu}"), curve(rows));
+            lines = lines.series(series.colour(colour(&name)).pattern(pattern));
         }
     }
-    Figure::new("figure-12", "The paper's figure 12: throughput of ping-pongs by MTU", lines)
+    let begin = "The paper's figure 12: throughput of ping-pongs by MTU";
+    Figure::new("figure-12", titles::at(begin, &lines, LARGE as f64), lines)
         .sentence("InfiniBand's packets have up to 4096 bytes, and up to 1024 at an MTU of 1500.")
 }
 

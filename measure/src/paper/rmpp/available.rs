@@ -6,6 +6,7 @@ use super::arguments::{COMMON, STEPS};
 use super::published::{AVAILABLE, cited};
 use crate::judging::{claim, is_below, times};
 use crate::paper::exchange::{Exchanges, value};
+use crate::paper::titles;
 
 pub const RUNS: usize = STEPS.len();
 /// The microseconds of computation between two looks whether the message is back.
@@ -70,13 +71,15 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
     );
     for (number, title, y, of) in curves {
         let mut lines = Lines::new(axis(), y);
-        for ((name, _), points) in STEPS.iter().zip(&steps) {
+        for (colour, ((name, _), points)) in STEPS.iter().zip(&steps).enumerate() {
             let points = points.iter().map(|point| (point.interval, of(point)));
-            lines = lines.series(Series::new(*name, points));
+            lines = lines.series(Series::new(*name, points).colour(colour));
         }
+        let figure = number.split('-').next().unwrap_or_default();
+        let begin = format!("The paper's figure {figure}: {} over {device}", title.to_lowercase());
         section = section.figure(Figure::new(
             format!("figure-{number}-{device}"),
-            format!("The paper's figure {number}: {} over {device}", title.to_lowercase()),
+            titles::at(&begin, &lines, 100.0),
             lines,
         ));
     }

@@ -11,7 +11,21 @@ mod steps;
 use doorbell_report::{Note, Report, Section};
 
 use super::exchange::Exchanges;
+use super::head::Head;
 use crate::machine::Machine;
+
+/// The head of the report: the bandwidth of long messages, by step.
+pub const HEAD: Head = Head {
+    blocks: &["figure-7-longest-"],
+    columns: &["NIC with a thread", "NIC run by the program", "Published"],
+    at: 0.0,
+    title: "Bandwidth of 256 KiB",
+    unit: "MB/s",
+    what: "Long messages move at",
+    colour: |name| {
+        arguments::STEPS.iter().position(|(known, _)| *known == name).unwrap_or_default()
+    },
+};
 
 /// Measures everything, and makes the report of it.
 pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) -> Report {

@@ -6,6 +6,7 @@ use super::arguments::{COMMON, STEPS};
 use super::published::{STEPS as PUBLISHED, cited};
 use crate::judging::{claim, is_below};
 use crate::paper::exchange::{Exchanges, value};
+use crate::paper::titles;
 
 pub const RUNS: usize = 2 * STEPS.len();
 const SIZES: &str = "4096,16384,32768,65536,262144";
@@ -34,10 +35,10 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
     .column(Column::number("NIC run by the program", "MB/s").decimals(0))
     .column(Column::number("Published", "MB/s").decimals(0));
     let longest = |curve: &Curve| curve.iter().find(|(size, _)| *size == LONGEST).map(|it| it.1);
-    for ((name, _), ((threads, inline), published)) in
-        STEPS.iter().zip(threads.iter().zip(&inline).zip(PUBLISHED))
+    for (colour, ((name, _), ((threads, inline), published))) in
+        STEPS.iter().zip(threads.iter().zip(&inline).zip(PUBLISHED)).enumerate()
     {
-        lines = lines.series(Series::new(*name, threads.iter().copied()));
+        lines = lines.series(Series::new(*name, threads.iter().copied()).colour(colour));
         let published = Cell::published(published, cited("§5.1"));
         table =
             table.row([(*name).into(), longest(threads).into(), longest(inline).into(), published]);
@@ -54,7 +55,11 @@ pub fn section(exchanges: &mut Exchanges, device: &str) -> Section {
         )
         .figure(Figure::new(
             format!("figure-7-{device}"),
-            format!("The paper's figure 7: bandwidth by step over {device}"),
+            titles::at(
+                &format!("The paper's figure 7: bandwidth by step over {device}"),
+                &lines,
+                LONGEST,
+            ),
             lines,
         ))
         .table(table);

@@ -72,19 +72,21 @@ fn shares(parts: [Number; 4]) -> [f64; 4] {
 }
 
 pub fn section(bench: &mut Bench) -> Section {
-    let mut section = Section::new("Tables 3 and 4: what the host's time is spent on").paragraph(
+    let section = Section::new("Tables 3 and 4: what the host's time is spent on");
+    if !costs::CAN_MEASURE {
+        return section.note(Note::missing(format!(
+            "Tables 3 and 4: this command was built without the second copy of its sources, in which \
+             spans are timed. `{}` builds it with it.",
+            costs::BUILT_BY
+        )));
+    }
+    let mut section = section.paragraph(
         "Both ends run in one thread, so that all of the time is the host's, and spans are timed in \
          a second copy of the same sources that is compiled with them. Base is what the interface \
          below takes: requests posted, doorbells rung, the NIC's turns. Event notification is \
          looking for completions; flow control is credits and buffers; semantics is making \
          messages, taking them apart, and dispatching them.",
     );
-    if !costs::CAN_MEASURE {
-        return section.paragraph(format!(
-            "Not measured: this command was built without the second copy. `{}` builds it with it.",
-            costs::BUILT_BY
-        ));
-    }
     for operation in &OPERATIONS {
         section = measured(bench, operation, section);
     }

@@ -9,6 +9,7 @@ use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, 
 use super::published::{BULK_DIFFERENCE, KNEE, NATIVE, SHORT_STREAM, cited};
 use super::{claim, difference, is_between, ratio, sum};
 use crate::paper::bench::{Bench, Run};
+use crate::paper::titles;
 
 /// The lengths of messages, from 4 bytes to a mebibyte.
 const SIZES: [&str; 7] = ["4", "32", "256", "1024", "4096", "65536", "1048576"];
@@ -29,14 +30,15 @@ pub fn section(bench: &mut Bench) -> Section {
     for device in bench.devices() {
         let layers = LAYERS.map(|(_, test, least)| times(bench, test, &device, least));
         section = section.figure(figure(&device, &layers));
-        let (with, found) = compared(tables, &device, &layers);
+        let tables_here = tables.group(&*device, format!(" over {device}"));
+        let (with, found) = compared(tables_here, &device, &layers);
         tables = with;
         notes.extend(found);
     }
     let [copy, receive, both] =
         BULK_DIFFERENCE.map(|value| Cell::published(value, cited("table 5")));
     let name = Cell::from("Myrinet, LANai 7: Active Messages or Split-C");
-    tables = tables.row([name, both, copy, receive]);
+    tables = tables.group("Published", "").row([name, both, copy, receive]);
     section = section.table(tables);
     notes.into_iter().fold(section, Section::note)
 }
@@ -53,35 +55,35 @@ fn times(bench: &mut Bench, test: &str, device: &str, least: u32) -> Times {
     times
 }
 
-/// Megabytes a second, by the time of a message; without an interval where that of the time reaches
+/// Gigabytes a second, by the time of a message; without an interval where that of the time reaches
 /// zero, since the rate has no upper bound then.
 fn rate((bytes, time): (f64, Value)) -> (f64, Value) {
-    let uncertain = ratio(Value::exact(bytes), time);
-    (bytes, uncertain.unwrap_or_else(|| Value::exact(bytes / time.value)))
+    let kilobytes = bytes / 1e3;
+    let uncertain = ratio(Value::exact(kilobytes), time);
+    (bytes, uncertain.unwrap_or_else(|| Value::exact(kilobytes / time.value)))
+}
+
+/// A published rate in gigabytes a second.
+fn in_gigabytes((bytes, megabytes): (f64, f64)) -> (f64, f64) {
+    (bytes, megabytes / 1e3)
 }
 
 fn figure(device: &str, layers: &[Times; 3]) -> Figure {
-    let mut lines = Lines::new(Axis::bytes("Length of a message"), Axis::log("Throughput", "MB/s"));
+    let mut lines = Lines::new(Axis::bytes("Length of a message"), Axis::log("Throughput", "GB/s"));
     for ((name, ..), times) in LAYERS.iter().zip(layers) {
-        lines = lines.series(Series::new(*name, times.iter().copied().map(rate)));
+        lines = lines.series(
+            Series::new(*name, times.iter().copied().map(rate)).colour(super::colour(name)),
+        );
     }
-    let short = Series::new("VI, LANai 7 (2001)", [SHORT_STREAM]);
+    let short = Series::new("VI, LANai 7 (2001)", [in_gigabytes(SHORT_STREAM)]);
     lines = lines.series(short.published(cited("§7.4")));
     let (_, _, most) = NATIVE[1];
-    lines = lines.level(format!("VI, LANai 7: {most} MB/s (2001, table 1)"), most);
-    let knee = Series::new("AMVIAv3 and Split-C (2001)", [KNEE]);
+    lines = lines.level(format!("VI, LANai 7: {most} MB/s (2001, table 1)"), most / 1e3);
+    let knee = Series::new("AMVIAv3 and Split-C (2001)", [in_gigabytes(KNEE)]);
     lines = lines.series(knee.published(cited("figure 5, §7.4")));
-    let longest = layers.iter().filter_map(|times| times.last().copied().map(rate));
-    let rates: Vec<_> = longest
-        .zip(LAYERS)
-        .map(|((_, rate), (name, ..))| format!("{name} {:.1}", rate.value / 1e3))
-        .collect();
-    Figure::new(
-        format!("figure-5-{device}"),
-        format!("The paper's figure 5: throughput of bulk transfers over {device}"),
-        lines,
-    )
-    .sentence(format!("The longest messages, in gigabytes a second: {}.", rates.join(", ")))
+    let begin = format!("The paper's figure 5: bulk transfers over {device}");
+    let title = titles::at(&begin, &lines, f64::from(1 << 20));
+    Figure::new(format!("figure-5-{device}"), title, lines)
 }
 
 fn table() -> Table {
@@ -105,8 +107,8 @@ fn compared(mut table: Table, device: &str, layers: &[Times; 3]) -> (Table, Vec<
     for (times, (name, ..)) in others.iter().zip(&LAYERS[1..]) {
         let (Some(time), Some(floor)) = (at(times, 1024.0), at(verbs, 1024.0)) else { continue };
         let above = difference(time, floor);
+        table = table.row([(*name).into(), above.into(), copy.into(), receive.into()]);
         let name = format!("{name} over {device}");
-        table = table.row([name.clone().into(), above.into(), copy.into(), receive.into()]);
         let Some(explained) = receive.map(|receive| sum(copy, receive)) else { continue };
         notes.push(claim(
             is_between(ratio(above, explained), 0.5, 2.0),
@@ -145,9 +147,9 @@ mod tests {
     #[test]
     fn the_rate_of_a_time_that_may_be_zero_has_no_interval() {
         let (_, found) = rate((4096.0, Value::within(2.0, -1.0, 5.0)));
-        assert_eq!(found, Value::exact(2048.0));
+        assert_eq!(found, Value::exact(2.048));
         let (_, found) = rate((4096.0, Value::within(2.0, 1.0, 4.0)));
         let (low, high) = found.interval.expect("the time is above zero");
-        assert!((low - 1024.0).abs() < 1e-6 && (high - 4096.0).abs() < 1e-6, "{found:?}");
+        assert!((low - 1.024).abs() < 1e-9 && (high - 4.096).abs() < 1e-9, "{found:?}");
     }
 }

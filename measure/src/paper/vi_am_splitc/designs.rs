@@ -43,9 +43,10 @@ pub fn section(bench: &mut Bench) -> Section {
     let mut notes = Vec::new();
     for device in bench.devices() {
         let all = DESIGNS.map(|(_, chosen)| Figures::of(bench, &device, chosen));
+        table = table.group(&*device, format!(", over {device}"));
         for ((name, _), figures) in DESIGNS.iter().zip(&all) {
             let Figures { half_round_trip, gap, bulk } = figures;
-            let name = Cell::from(format!("{name}, over {device}"));
+            let name = Cell::from(*name);
             table = table.row([name, (*half_round_trip).into(), (*gap).into(), (*bulk).into()]);
         }
         notes.extend(notes_on(&device, &all));

@@ -12,6 +12,7 @@ mod single;
 use doorbell_report::{Note, Report, Section};
 
 use super::bench::Bench;
+use super::head::Head;
 use super::sections;
 use crate::judging::{claim, difference, is_below, is_between, ratio, sum, times};
 use crate::logp::devices;
@@ -24,6 +25,27 @@ const TESTS: usize = native::TESTS
     + single::TESTS
     + bulk::TESTS
     + designs::TESTS;
+
+/// The number of the colour that a layer has in all figures, by its name.
+pub fn colour(layer: &str) -> usize {
+    match layer {
+        "verbs" => 0,
+        layer if layer.starts_with("Active Messages") => 1,
+        "Split-C by RDMA reads" => 3,
+        _ => 4,
+    }
+}
+
+/// The head of the report: half a round trip by layer and device.
+pub const HEAD: Head = Head {
+    blocks: &["table-2"],
+    columns: &["RTT/2"],
+    at: 0.0,
+    title: "Half a round trip",
+    unit: "µs",
+    what: "One way takes",
+    colour,
+};
 
 /// Measures everything, and makes the report of it.
 pub fn report(bench: &mut Bench, machine: &Machine) -> Report {

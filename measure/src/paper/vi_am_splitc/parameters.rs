@@ -42,16 +42,18 @@ pub fn section(bench: &mut Bench) -> Section {
         let lines = ROWS
             .map(|(_, test, arguments)| bench.parameters(Run { test, device: &device, arguments }));
         let floor = value(lines[0].as_ref(), HALF_ROUND_TRIP);
+        table = table.group(&*device, format!(" over {device}"));
         for (line, (name, ..)) in lines.iter().zip(ROWS) {
             let half = value(line.as_ref(), HALF_ROUND_TRIP);
             let above = half.zip(floor).map(|(half, floor)| difference(half, floor));
             let above = above.filter(|_| name != "verbs");
             let others = COLUMNS.map(|one| Cell::from(value(line.as_ref(), one)));
-            let cells = [format!("{name} over {device}").into(), half.into(), above.into()];
+            let cells = [name.into(), half.into(), above.into()];
             table = table.row(cells.into_iter().chain(others));
         }
         notes.extend(notes_on(&device, &lines));
     }
+    table = table.group("Published", "");
     for (name, values) in PARAMETERS {
         let cells = values.map(|value| Cell::published(value, cited("table 2")));
         table = table.row([name.into()].into_iter().chain(cells));

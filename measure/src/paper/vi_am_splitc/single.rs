@@ -1,9 +1,10 @@
 //! Figure 2: times of short operations, of a single sender.
 
-use doorbell_report::{Axis, Bar, Bars, Figure, Note, Section, Value};
+use doorbell_report::{Dot, Dots, Figure, Note, Section, Value};
 
-use super::{claim, is_below, is_between, ratio, times as multiplied};
+use super::{claim, colour, is_below, is_between, ratio, times as multiplied};
 use crate::paper::bench::{Bench, Run};
+use crate::paper::titles;
 
 /// The operations of Split-C: how the paper calls each, the test, and whether it is a stream.
 const OPERATIONS: [(&str, &str, bool); 5] = [
@@ -22,8 +23,7 @@ pub fn section(bench: &mut Bench) -> Section {
          them Active Messages: the whole round trip of a request and its reply, and the time from \
          one request of a stream to the next. The paper's figure has no numbers in its text.",
     );
-    let axis = Axis::log("Time of an operation", "µs");
-    let mut bars = Bars::grouped(axis, ["time"]);
+    let mut dots = Dots::new("Time of an operation", "µs");
     let mut notes = Vec::new();
     for device in bench.devices() {
         let run =
@@ -38,13 +38,21 @@ pub fn section(bench: &mut Bench) -> Section {
         let round_trip = bench.latency(run("am_lat", &[])).map(|half| multiplied(2.0, half));
         let gap = bench.interval(run("am_bw", &[]));
         for ((name, ..), time) in OPERATIONS.iter().zip(times) {
-            bars = bars.bar(Bar::new(format!("Split-C {name}"), [time]).group(&*device));
+            let dot = Dot::new(format!("Split-C {name}"), time).group(&*device);
+            dots = dots.dot(dot.colour(colour("Split-C")));
         }
-        bars = bars.bar(Bar::new("AM request and reply", [round_trip]).group(&*device));
-        bars = bars.bar(Bar::new("AM request in a stream", [gap]).group(&*device));
+        for (name, time) in [("AM request and reply", round_trip), ("AM request in a stream", gap)]
+        {
+            let dot = Dot::new(name, time).group(&*device);
+            dots = dots.dot(dot.colour(colour("Active Messages")));
+        }
         notes.extend(notes_on(&device, times, round_trip));
     }
-    let figure = Figure::new("figure-2", "The paper's figure 2: times of short operations", bars).sentence(
+    let title = match titles::range(&dots) {
+        Some(range) => format!("The paper's figure 2: a short operation takes {range}"),
+        None => "The paper's figure 2: times of short operations".to_owned(),
+    };
+    let figure = Figure::new("figure-2", title, dots).sentence(
         "Of an operation that is awaited, the time until its answer has come; of a stream, the time \
          from one operation to the next.",
     );

@@ -1,7 +1,8 @@
 //! A report that is hard to draw: many lines, long names, negative parts, numbers far apart.
 
 use doorbell_report::{
-    Axis, Bar, Bars, Cell, Column, Figure, Lines, Report, Section, Series, Table, Value,
+    Axis, Bar, Bars, Cell, Column, Dot, Dots, Figure, Lines, Panels, Report, Section, Series, Span,
+    Spans, Table, Value,
 };
 
 const LONG: &str = "a series whose name is far too long for the margin of a figure on any screen";
@@ -55,6 +56,29 @@ pub fn report() -> Report {
             ))
         },
     );
+    let dots = (0..9).fold(Dots::new("Time", "µs"), |dots, number| {
+        let value = 10_f64.powi(number - 3);
+        let dot = Dot::new(if number == 4 { LONG } else { "am" }, around((value, 0.9 * value)));
+        dots.dot(dot.group(["", "near", LONG][number as usize / 3]).colour(number as usize))
+    });
+    let names = ["o_s", "L", "o_r", "RTT/2"];
+    let times = [(0.1, 0.1, 1.0), (0.5, 0.9, 1.0), (2.0, 3.0, 1.0), (0.0, 0.0, 1e-6)];
+    let spans = times.into_iter().enumerate().fold(
+        Spans::new("Half a round trip", "µs", names),
+        |spans, (colour, (first, last, whole))| {
+            let label = if colour == 1 { LONG } else { "am" }.to_owned();
+            let group = ["near", "far"][colour / 2].to_owned();
+            let (first, last) = (first.into(), last.into());
+            let whole = around((whole, 0.4 * whole));
+            spans.span(Span { label, group, colour, first, last, whole })
+        },
+    );
+    let panels = (0..5).fold(Panels::new(), |panels, number| {
+        let heading = if number == 2 { LONG.to_owned() } else { format!("panel {number}") };
+        let lines = Lines::new(Axis::log2("Burst", ""), Axis::log("Time", "µs"));
+        let series = |name: &str| Series::new(name, [(2.0, 1e-3), (128.0, 1e5)]);
+        panels.panel(heading, lines.series(series(LONG)).series(series("am")))
+    });
     let table = (0..3).fold(
         (0..14).fold(
             Table::new("wide", "A table that is wider than most screens")
@@ -77,6 +101,9 @@ pub fn report() -> Report {
                 .paragraph("x".repeat(300))
                 .facts([(LONG, "y".repeat(200))])
                 .table(table)
+                .figure(Figure::new("dots", "Dots far apart", dots))
+                .figure(Figure::new("spans", "Spans, with intervals", spans))
+                .figure(Figure::new("panels", "Many small drawings", panels))
                 .figure(Figure::new("many", "Many lines", many))
                 .figure(Figure::new("single", "Single points", single))
                 .figure(Figure::new("long", LONG, long))

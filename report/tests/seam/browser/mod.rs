@@ -18,7 +18,7 @@ fn browser(test: &str) -> Option<Browser> {
 /// need not scroll in windows from `roomy` on.
 fn assert_whole(browser: &Browser, report: &Report, roomy: u32) {
     let blocks = || report.sections.iter().flat_map(|section| &section.blocks);
-    let figures = blocks().filter_map(|block| match block {
+    let figures = report.head.iter().chain(blocks()).filter_map(|block| match block {
         Block::Figure(figure) => Some(figure.id.as_str()),
         _ => None,
     });

@@ -36,7 +36,7 @@ addEventListener("load", () => {
 
   const json = document.getElementById("report-json");
   if (json) found.push(`json ${JSON.stringify(JSON.parse(json.textContent))}`);
-  for (const link of document.querySelectorAll("header a")) found.push(`save ${link.download}`);
+  for (const link of document.querySelectorAll("header .tools a")) found.push(`save ${link.download}`);
   document.querySelector("button").click();
   found.push(`background-then ${background()}`);
   const csv = document.getElementById("report-csv").textContent;
