@@ -47,7 +47,8 @@ pub fn draw(lines: &Lines, width: usize) -> Option<String> {
     text += &format!("{}{}\n", " ".repeat(margin + 3), title(&lines.x));
     let names = lines.series.iter().enumerate();
     text.extend(names.map(|(number, series)| {
-        let name = format!("  {}  {}\n", letter(number), series.name);
+        let name = wrapped(&series.name, width, "     ");
+        let name = name.replacen("     ", &format!("  {}  ", letter(number)), 1);
         let from = series.published.as_deref().unwrap_or_default();
         name + &wrapped(from, width, "     ")
     }));
@@ -167,6 +168,16 @@ mod tests {
         assert!(rows.iter().all(|row| row.chars().count() <= 60), "{text}");
         assert!(rows[height + 2].trim_start().starts_with('1'), "{text}");
         assert!(rows[height + 2].ends_with("128"), "{text}");
+    }
+
+    /// Of two plots beside each other in 80 columns, one had a name that reached beyond.
+    #[test]
+    fn a_name_that_is_too_long_is_wrapped() {
+        let name = "Step 2: receives and sends offloaded";
+        let lines = Lines::new(Axis::log("x", ""), Axis::log("y", ""))
+            .series(Series::new(name, [(1.0, 1.0), (2.0, 2.0)]));
+        let text = draw(&lines, 38).expect("there are points");
+        assert!(text.ends_with("  a  Step 2: receives and sends\n     offloaded\n"), "{text}");
     }
 
     #[test]

@@ -195,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    fn variants<T: ValueEnum + Copy>(test: fn(T) -> Test) -> impl Iterator<Item = Test> {
-        T::value_variants().iter().map(move |variant| test(*variant))
+    fn variants<T: ValueEnum>(test: fn(T) -> Test) -> Vec<Test> {
+        T::value_variants().iter().cloned().map(test).collect()
     }
 
     /// Every test of the enum.
@@ -222,12 +222,19 @@ mod tests {
             Test::Verbs(_) | Test::Am(_) | Test::Rpc(_) | Test::Tags(_) | Test::Groups(_) => {}
             Test::Streams(_) | Test::SplitC(_) | Test::LogP(_) | Test::Costs(_) => {}
         };
-        let single = single.into_iter();
-        let of_floors = variants(Test::Verbs).chain(variants(Test::Am)).chain(variants(Test::Rpc));
-        let of_messages = variants(Test::Tags).chain(variants(Test::Groups));
-        let others = variants(Test::Streams).chain(variants(Test::SplitC));
-        let whole = variants(Test::LogP).chain(variants(Test::Costs));
-        single.chain(of_floors).chain(of_messages).chain(others).chain(whole).collect()
+        [
+            single.to_vec(),
+            variants(Test::Verbs),
+            variants(Test::Am),
+            variants(Test::Rpc),
+            variants(Test::Tags),
+            variants(Test::Groups),
+            variants(Test::Streams),
+            variants(Test::SplitC),
+            variants(Test::LogP),
+            variants(Test::Costs),
+        ]
+        .concat()
     }
 
     #[test]
