@@ -186,7 +186,6 @@ pub mod protocol {
     pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
 }
 
-#[cfg(doctest)]
 mod readmes;
 
 /// The README's example is compiled and run with the tests.

@@ -1,6 +1,8 @@
 //! The programs in the READMEs of the workspace's crates, which are compiled and run with the tests
 //! of this crate: it depends on all of them.
 
+#![cfg(doctest)]
+
 #[doc = include_str!("../am/README.md")]
 struct Am;
 

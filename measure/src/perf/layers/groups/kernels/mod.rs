@@ -4,17 +4,13 @@
 mod ep;
 mod is;
 
-// The sources of the examples, of which some have more than is used here.
-#[path = "../../../../../../examples/ep/deviates.rs"]
+// These files are links to the sources of the examples, so that a package has copies. Some have more
+// than is used here.
 mod deviates;
-#[path = "../../../../../../examples/nas/mod.rs"]
 mod nas;
 #[allow(dead_code, reason = "the examples have further ways to rank")]
-#[path = "../../../../../../examples/is/problem.rs"]
 mod problem;
-#[path = "../../../../../../examples/is/ranks.rs"]
 mod ranks;
-#[path = "../../../../../../examples/ep/verification.rs"]
 mod verification;
 
 use std::time::Duration;

@@ -1,0 +1,1 @@
+../../../../../../examples/nas/mod.rs

@@ -1,0 +1,1 @@
+../../../../../../examples/is/problem.rs

@@ -1,0 +1,1 @@
+../../../../../../examples/is/ranks.rs

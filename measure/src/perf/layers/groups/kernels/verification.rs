@@ -1,0 +1,1 @@
+../../../../../../examples/ep/verification.rs
