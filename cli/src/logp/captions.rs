@@ -297,7 +297,7 @@ mod tests {
             bursts(&lines[..1]),
             "In long bursts a request takes 0.55 times as long as in short ones"
         );
-        assert_eq!(signatures(&[&lines[0]]), "Over shm, the longest bursts end within 11 % of g");
+        assert_eq!(signatures(&[&lines[0]]), "Over shm, the longest bursts end within 10 % of g");
         assert_eq!(
             bulk(&lines),
             "Long messages move at up to 8.0 GB/s over shm and 8.0 GB/s over udp"
