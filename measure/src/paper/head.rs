@@ -67,8 +67,8 @@ impl Head {
             };
             for (number, row) in table.rows.iter().enumerate() {
                 let Some(Cell::Text(label)) = row.first() else { continue };
-                let groups = table.groups.iter().filter(|group| group.first <= number);
-                let group = groups.last().map_or("", |group| &group.heading);
+                let mut groups = table.groups.iter().filter(|group| group.first <= number);
+                let group = groups.next_back().map_or("", |group| &group.heading);
                 let group = if self.columns.len() > 1 { name } else { group };
                 let dot = |value| Dot::new(label, value).colour((self.colour)(label));
                 match row.get(column) {

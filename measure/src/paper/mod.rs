@@ -1,9 +1,9 @@
 //! `doorbell paper`: repeats the measurements of a paper, and shows them beside what was published.
 //!
 //! `bench` runs `doorbell perf` again and again, and keeps its lines, `rows` are the lines of tests
-//! that measure several things at once, and `sections` puts what was measured together, with a
-//! `head`. Each paper
-//! is a folder with the sections of its report.
+//! that measure several things at once, and `sections` puts what was measured together. `head` makes
+//! the sentence and the figure at the head, and `titles` the titles of figures. Each paper is a folder
+//! with the sections of its report.
 
 mod bench;
 mod emp;
