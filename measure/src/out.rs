@@ -54,7 +54,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Prints a text for people, whose escape sequences for colours stay on terminals alone.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn show(text: &str) -> anyhow::Result<()> {
     write(&mut anstream::stdout().lock(), text)
 }
