@@ -13,7 +13,7 @@ use crate::{Dot, Dots, Scale, Value};
 const ROW: f64 = 21.0;
 const HEADING: f64 = 30.0;
 /// How much a name takes above its row.
-const ABOVE: f64 = 15.0;
+const ABOVE: f64 = 18.0;
 
 /// A dot with its value and the height of its row.
 struct Row<'a> {
@@ -67,7 +67,7 @@ fn place<'a>(rows: &mut [Row<'a>], above: f64) -> Vec<(&'a str, f64)> {
     for row in rows {
         if row.dot.group != group {
             group = &row.dot.group;
-            headings.push((group, y + 18.0));
+            headings.push((group, y + 24.0));
             y += HEADING;
         }
         row.y = y + above + ROW / 2.0;
@@ -82,7 +82,7 @@ impl Row<'_> {
         let cited = if self.dot.published.is_some() { " cited" } else { "" };
         let class = format!("label halo{cited}");
         let (at, anchor) = match above {
-            true => ((area.left + 4.0, self.y - 7.0), "start"),
+            true => ((area.left + 4.0, self.y - 9.5), "start"),
             false => ((area.left - 10.0, self.y + 4.5), "end"),
         };
         let label = words::fitted(&self.dot.label, TEXT, canvas.width - 14.0);
