@@ -126,16 +126,25 @@ fn above_verbs(shown: &[&Line]) -> Option<String> {
         let line = shown.iter().find(|line| line.is_of(layer) && line.device() == device)?;
         line.get(HALF_ROUND_TRIP)
     };
-    let told = shown.iter().filter(|line| line.is_of("verbs")).filter_map(|line| {
-        let device = line.device();
-        let (verbs, messages) = (time("verbs", device)?, time("am", device)?);
-        Some(match messages.overlaps(&verbs) {
-            true => format!("nothing measurable over {device}"),
-            false => format!("{} µs over {device}", compact(messages.value - verbs.value)),
-        })
+    let (mut told, mut open) = (Vec::new(), Vec::new());
+    for device in shown.iter().filter(|line| line.is_of("verbs")).map(|line| line.device()) {
+        let Some((verbs, messages)) = time("verbs", device).zip(time("am", device)) else {
+            continue;
+        };
+        match messages.overlaps(&verbs) {
+            true => open.push(device),
+            false => {
+                told.push(format!("{} µs over {device}", compact(messages.value - verbs.value)))
+            }
+        }
+    }
+    let told = (!told.is_empty()).then(|| format!("Active Messages add {}.", told.join(", ")));
+    let open = (!open.is_empty()).then(|| {
+        let devices = open.join(" and ");
+        format!("What Active Messages add over {devices} is less than this run can tell.")
     });
-    let told: Vec<_> = told.collect();
-    (!told.is_empty()).then(|| format!("Active Messages add {}.", told.join(", ")))
+    let both: Vec<_> = told.into_iter().chain(open).collect();
+    (!both.is_empty()).then(|| both.join(" "))
 }
 
 #[cfg(test)]
@@ -193,6 +202,15 @@ mod tests {
         // A line tells where the report is, and the shell's prompt follows.
         assert!(text.lines().count() <= 22, "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_difference_within_the_intervals_is_not_told_as_nothing() {
+        let times = |half: f64| [2.0 * half, 0.3, 0.3, 0.4, 0.5, 0.1];
+        let lines = [line("verbs", None, "shm", times(1.0)), line("am", None, "shm", times(1.02))];
+        let text = plain(&lines, 80).replace('\n', " ");
+        let told = "What Active Messages add over shm is less than this run can tell.";
+        assert!(text.contains(told) && !text.contains("Active Messages add 0"), "{text}");
     }
 
     #[test]

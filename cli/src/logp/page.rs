@@ -112,16 +112,17 @@ fn table(lines: &[Line]) -> Table {
     table
 }
 
-/// A parameter as the table shows it; the gap per byte as a rate, if it is above zero.
+/// A parameter as the table shows it; the gap per byte as a rate, if all of its interval is above
+/// zero: the rate may be anything otherwise.
 fn shown(line: &Line, parameter: Parameter) -> Option<Value> {
     let found = value(line.get(parameter)?);
     if parameter != GAP_PER_BYTE {
         return Some(found);
     }
     let rate = |nanos_a_byte: f64| 1.0 / nanos_a_byte;
-    let interval = found.interval.filter(|(low, _)| *low > 0.0);
-    let interval = interval.map(|(low, high)| (rate(high), rate(low)));
-    (found.value > 0.0).then(|| Value { value: rate(found.value), interval })
+    let lowest = found.interval.map_or(found.value, |(low, _)| low.min(found.value));
+    let interval = found.interval.map(|(low, high)| (rate(high), rate(low)));
+    (lowest > 0.0).then(|| Value { value: rate(found.value), interval })
 }
 
 /// What could not be measured, and why.
