@@ -70,6 +70,7 @@
 //!
 //! | folder | what it is for |
 //! |---|---|
+//! | `costs` | spans of time, which only the build that breaks costs down measures |
 //! | `proof` | proofs that a peer knows a tag, and challenges |
 //! | `wire`, `arguments`, `config`, `error` | data: formats, values, settings, errors |
 //! | `receives`, `kinds`, `credits` | bookkeeping: buffers, kinds of messages, credits and calls under way |
@@ -80,7 +81,6 @@
 //! | `dispatch` | from a received message to the handler that it runs |
 //! | `progress` | the engine that polls the NIC and has what came dispatched |
 //! | `endpoint` | endpoints: opened, connected, closed |
-//! | `schedule` | the schedules of collectives |
 //! | `group` | collectives among processes |
 //!
 //! # Features

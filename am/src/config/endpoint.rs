@@ -95,7 +95,6 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     /// Returns a configuration with eight credits at first and up to 256, payloads of 4096 bytes,
-    /// Returns a configuration with eight credits at first and up to 256, payloads of 4096 bytes,
     /// no segment, 65,536 asynchronous handlers whose requests keep up to 64 MiB, 1024 peers that
     /// are mapped, half a minute of patience, no deadline, and a second of lingering.
     fn default() -> Self {
