@@ -188,7 +188,8 @@ impl Plot {
     }
 
     /// Draws levels, each with its label inside of the plot: where the label covers no line and no
-    /// other label, if there is such a place, or else no other label.
+    /// other label, if there is such a place, or else no other label. A label stands just above or
+    /// below its level, or farther away where other labels are in the way.
     fn levels(&self, canvas: &mut Canvas, levels: &[(String, f64)], traces: &[Trace]) {
         let mut obstacles = Obstacles::default();
         for trace in traces {
@@ -205,8 +206,11 @@ impl Plot {
                 |left: f64, top: f64| Area { left, top, right: left + wide, bottom: top + 14.0 };
             let columns = [1.0, 0.0, 0.5, 0.75, 0.25]
                 .map(|part| self.area.left + 4.0 + part * (self.area.width() - wide - 8.0));
+            let rows = [[-16.0, 2.0], [-32.0, 18.0], [-48.0, 34.0]];
+            let in_rows =
+                |rows: [f64; 2]| columns.iter().flat_map(move |x| rows.map(|row| (*x, y + row)));
             let places: Vec<Area> =
-                columns.iter().flat_map(|x| [at(*x, y - 16.0), at(*x, y + 2.0)]).collect();
+                rows.into_iter().flat_map(in_rows).map(|(x, top)| at(x, top)).collect();
             let inside = || places.iter().filter(|area| self.area.contains(area));
             let free = inside()
                 .find(|area| obstacles.leave(area))

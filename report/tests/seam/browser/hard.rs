@@ -90,11 +90,19 @@ pub fn report() -> Report {
             table.row([Cell::from(LONG)].into_iter().chain(numbers))
         },
     );
-    let levels = (0..24).map(|number| {
+    let levels = (0..32).map(|number| {
         let title = format!("Levels {number}");
         Figure::new(format!("levels-{number}"), title, levels(number))
     });
     let levels = levels.fold(Section::new("Levels"), Section::figure);
+    let beside = (24..40).map(|number| {
+        let panels = (0..3).fold(Panels::new(), |panels, place| {
+            panels.panel(format!("Layer {place}"), self::levels(number + place))
+        });
+        let title = format!("Levels beside each other {number}");
+        Figure::new(format!("beside-{number}"), title, panels)
+    });
+    let levels = beside.fold(levels, Section::figure);
     Report::new(format!("{LONG}: {}", "unbreakable".repeat(12)))
         .section(
             Section::new("All")
@@ -116,9 +124,10 @@ pub fn report() -> Report {
 }
 
 /// Curves and levels anywhere between the axes, by a number: levels near each other, at the ends of
-/// the axis, or on a line.
+/// the axis, or on a line; from 24 on, all levels in the lowest tenth, as on a busy machine.
 fn levels(number: u32) -> Lines {
     let share = |place: u32| f64::from((number * 7 + place * 13 + number * place * 5) % 31) / 30.0;
+    let level = |place: u32| if number < 24 { share(place) } else { share(place) / 10.0 };
     let curve = |from: f64, to: f64| {
         (0..8).map(move |power| {
             let part = 1.0 / 2_f64.powi(power);
@@ -128,9 +137,9 @@ fn levels(number: u32) -> Lines {
     Lines::new(Axis::log2("Requests in a burst", ""), Axis::linear("Time for a request", "µs"))
         .series(Series::new("Δ = 0", curve(share(0), share(1))))
         .series(Series::new("Δ = 2 g", curve(share(2), share(3))))
-        .level(format!("o_s {:.3}", share(4)), share(4))
-        .level(format!("g {:.3}", share(5)), share(5))
-        .level(format!("o_s + Δ + o_r {:.3}", share(6)), share(6))
+        .level(format!("o_s {:.3}", level(4)), level(4))
+        .level(format!("g {:.3}", level(5)), level(5))
+        .level(format!("o_s + Δ + o_r {:.3}", level(6)), level(6))
 }
 
 fn around((value, reach): (f64, f64)) -> Value {
