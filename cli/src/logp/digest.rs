@@ -134,7 +134,7 @@ fn above_verbs(shown: &[&Line]) -> Option<String> {
         match messages.overlaps(&verbs) {
             true => open.push(device),
             false => {
-                told.push(format!("{} µs over {device}", compact(messages.value - verbs.value)))
+                told.push(format!("{} µs over {device}", compact(messages.value - verbs.value)));
             }
         }
     }
