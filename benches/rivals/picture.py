@@ -8,7 +8,7 @@ import math
 
 import table
 
-WIDTH, LEFT, RIGHT, ROW, TOP = 760, 250, 70, 22, 52
+WIDTH, LEFT, RIGHT, ROW, TOP = 760, 255, 70, 22, 52
 STYLE = """
 text { font: 13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; fill: #1f2328; }
 .title { font-size: 16px; font-weight: 600; }
