@@ -6,6 +6,7 @@ use std::time::Instant;
 use doorbell_logp::Estimate;
 use doorbell_report::{Axis, Cell, Column, Figure, Lines, Note, Section, Series, Table, Value};
 
+use super::colours::colour;
 use super::published::{BULK_DIFFERENCE, KNEE, NATIVE, SHORT_STREAM, cited};
 use super::{claim, difference, is_between, ratio, sum};
 use crate::paper::bench::{Bench, Run};
@@ -71,9 +72,8 @@ fn in_gigabytes((bytes, megabytes): (f64, f64)) -> (f64, f64) {
 fn figure(device: &str, layers: &[Times; 3]) -> Figure {
     let mut lines = Lines::new(Axis::bytes("Length of a message"), Axis::log("Throughput", "GB/s"));
     for ((name, ..), times) in LAYERS.iter().zip(layers) {
-        lines = lines.series(
-            Series::new(*name, times.iter().copied().map(rate)).colour(super::colour(name)),
-        );
+        lines =
+            lines.series(Series::new(*name, times.iter().copied().map(rate)).colour(colour(name)));
     }
     let short = Series::new("VI, LANai 7 (2001)", [in_gigabytes(SHORT_STREAM)]);
     lines = lines.series(short.published(cited("§7.4")));

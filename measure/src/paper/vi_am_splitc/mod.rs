@@ -3,6 +3,7 @@
 
 mod breakdown;
 mod bulk;
+mod colours;
 mod designs;
 mod native;
 mod parameters;
@@ -17,6 +18,7 @@ use super::sections;
 use crate::judging::{claim, difference, is_below, is_between, ratio, sum, times};
 use crate::logp::devices;
 use crate::machine::Machine;
+use colours::colour;
 
 /// How many tests all sections run on a device, for the progress bar.
 const TESTS: usize = native::TESTS
@@ -25,16 +27,6 @@ const TESTS: usize = native::TESTS
     + single::TESTS
     + bulk::TESTS
     + designs::TESTS;
-
-/// The number of the colour that a layer has in all figures, by its name.
-pub fn colour(layer: &str) -> usize {
-    match layer {
-        "verbs" => 0,
-        layer if layer.starts_with("Active Messages") => 1,
-        "Split-C by RDMA reads" => 3,
-        _ => 4,
-    }
-}
 
 /// The head of the report: half a round trip by layer and device.
 pub const HEAD: Head = Head {

@@ -2,7 +2,8 @@
 
 use doorbell_report::{Dot, Dots, Figure, Note, Section, Value};
 
-use super::{claim, colour, is_below, is_between, ratio, times as multiplied};
+use super::colours::colour;
+use super::{claim, is_below, is_between, ratio, times as multiplied};
 use crate::paper::bench::{Bench, Run};
 use crate::paper::titles;
 
