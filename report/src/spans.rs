@@ -46,7 +46,8 @@ impl Span {
         self.whole.value - self.first.value - self.last.value
     }
 
-    /// Whether all three times are numbers that can be drawn.
+    /// Returns whether a drawing has room for the span: its first and last part and the whole are
+    /// finite, none is negative, and the whole is above zero.
     pub(crate) fn is_drawable(&self) -> bool {
         let all = [self.first, self.last, self.whole];
         all.iter().all(|one| one.value >= 0.0 && one.value < 1e100) && self.whole.value > 0.0

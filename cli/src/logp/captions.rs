@@ -34,8 +34,8 @@ fn has(lines: &[Line], layer: &str) -> bool {
     lines.iter().any(|line| line.is_of(layer) && line.get(HALF_ROUND_TRIP).is_some())
 }
 
-/// What Active Messages add to half a round trip, as the rest of a sentence; empty if they were not
-/// measured.
+/// Returns the end of a sentence on what Active Messages add to half a round trip of verbs; empty if
+/// either was not measured.
 fn added(lines: &[Line]) -> String {
     let mut above = Vec::new();
     let mut compared = 0;

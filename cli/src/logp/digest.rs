@@ -120,7 +120,7 @@ fn rate(millions: f64) -> String {
     format!(", {} {unit} of them a second", compact(count))
 }
 
-/// What Active Messages add to verbs, on each device.
+/// Returns sentences on what Active Messages add to the one-way time of verbs, device by device.
 fn above_verbs(shown: &[&Line]) -> Option<String> {
     let time = |layer: &str, device: &str| {
         let line = shown.iter().find(|line| line.is_of(layer) && line.device() == device)?;

@@ -13,7 +13,7 @@ const SPACE: f64 = 18.0;
 const HEADING: f64 = 28.0;
 const TICKS: f64 = 26.0;
 
-/// Draws small multiples. Returns false, and draws nothing, if no point has a place.
+/// Draws the panels of a figure as small drawings on the same axes. Returns false, and draws nothing, if no point has a place.
 pub fn draw(panels: &Panels, canvas: &mut Canvas) -> bool {
     let panels = coloured(panels);
     let Some((_, first)) = panels.first() else { return false };
