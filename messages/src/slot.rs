@@ -17,14 +17,12 @@ pub struct Slot<T> {
 #[derive(Debug)]
 struct State<T> {
     outcome: Option<T>,
-    /// Whether whoever was to take the outcome has gone.
-    is_left: bool,
     waker: Option<Waker>,
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        let state = State { outcome: None, is_left: false, waker: None };
+        let state = State { outcome: None, waker: None };
         Self { has_come: AtomicBool::new(false), state: state.into() }
     }
 }
@@ -33,7 +31,7 @@ impl<T> Slot<T> {
     /// Puts the outcome here, and wakes the task that waits for it, if one sleeps. The first
     /// outcome counts. Returns whether a task was woken.
     pub fn fill(&self, outcome: T) -> bool {
-        let waker = self.put(outcome).ok().flatten();
+        let waker = self.put(outcome);
         let woke = waker.is_some();
         waker.into_iter().for_each(Waker::wake);
         woke
@@ -41,32 +39,14 @@ impl<T> Slot<T> {
 
     /// Puts the outcome here like [`fill`](Self::fill), and returns the waker of the task that
     /// waits for it, for whoever has a lock and may not wake a task yet.
-    ///
-    /// # Errors
-    /// Returns the outcome if whoever was to take it has [left](Self::leave).
-    pub fn put(&self, outcome: T) -> Result<Option<Waker>, T> {
+    pub fn put(&self, outcome: T) -> Option<Waker> {
         let mut state = self.lock();
-        if state.is_left {
-            return Err(outcome);
-        }
         if self.has_come.load(Ordering::Relaxed) {
-            return Ok(None);
+            return None;
         }
         state.outcome = Some(outcome);
         self.has_come.store(true, Ordering::Release);
-        Ok(state.waker.take())
-    }
-
-    /// Takes the outcome, if it has come, for the last time: nobody will take what comes later.
-    pub fn leave(&self) -> Option<T> {
-        let mut state = self.lock();
-        state.is_left = true;
-        state.outcome.take()
-    }
-
-    /// Returns whether whoever was to take the outcome has [left](Self::leave).
-    pub fn is_left(&self) -> bool {
-        self.lock().is_left
+        state.waker.take()
     }
 
     /// Returns whether the outcome has come and was taken.

@@ -106,6 +106,14 @@ impl<'r> Request<'r> {
         Peer::of(self.0.link.clone())
     }
 
+    /// Returns the number that was [noted](Peer::note) of the peer, or 0. For layers of this
+    /// workspace that stand on Active Messages.
+    #[doc(hidden)]
+    #[inline]
+    pub fn noted(&self) -> u64 {
+        self.0.link.noted()
+    }
+
     /// Returns the payload, in the buffer in which it was received.
     #[inline]
     pub fn payload(&self) -> &[u8] {

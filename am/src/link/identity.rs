@@ -146,6 +146,17 @@ impl Link {
         self.peer().map_or(0, |peer| own.min(peer.payload as usize))
     }
 
+    /// Notes the number by which a layer above knows the peer.
+    pub fn note(&self, number: u64) {
+        self.noted.store(number, Ordering::Relaxed);
+    }
+
+    /// Returns the number by which a layer above knows the peer; 0 if it has given none.
+    #[inline]
+    pub fn noted(&self) -> u64 {
+        self.noted.load(Ordering::Relaxed)
+    }
+
     /// Returns whether the endpoint admits the tag that the peer shows.
     #[inline]
     pub fn is_admitted(&self) -> bool {

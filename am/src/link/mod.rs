@@ -27,7 +27,7 @@ mod sends;
 use std::num::NonZeroU16;
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use doorbell_verbs::floor::{HeldNic, Prober};
@@ -164,6 +164,8 @@ pub(crate) struct Link {
     cut_off: AtomicBool,
     /// Whether the link is over, and all its messages are handled.
     departed: AtomicBool,
+    /// The number by which a layer above knows the peer; 0 if it has given none.
+    noted: AtomicU64,
     /// The requests of this side that have a receive for their answer, unless that is recalled. At
     /// least one, for which this side may have to wait.
     own_limit: u16,

@@ -1,7 +1,7 @@
 //! The life of a link: made, open, over.
 
 use std::num::NonZeroU16;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -54,6 +54,7 @@ impl Link {
             stage: AtomicU8::new(Stage::Closed as u8),
             cut_off: AtomicBool::new(false),
             departed: AtomicBool::new(false),
+            noted: AtomicU64::new(0),
             // No more than there may be credits, which fit 16 bits.
             grants: AtomicU16::new(grants as u16),
             received: AtomicU32::new(0),

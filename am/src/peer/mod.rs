@@ -198,6 +198,22 @@ impl Peer {
         &self.link.endpoint.runtime
     }
 
+    /// Notes the number by which a layer above knows the peer, which requests of the peer
+    /// [tell](crate::Request::noted); 0 stands for none. For layers of this workspace that stand on
+    /// Active Messages.
+    #[doc(hidden)]
+    pub fn note(&self, number: u64) {
+        self.link.note(number);
+    }
+
+    /// Returns a count that changes with each answer, credit and end of the peer's. For layers of
+    /// this workspace that stand on Active Messages.
+    #[doc(hidden)]
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.link.changes()
+    }
+
     /// Returns the NIC by which the peer is reached. For layers of this workspace that stand on
     /// Active Messages.
     #[doc(hidden)]

@@ -8,7 +8,7 @@ use super::lookup::{place, place_of};
 use crate::arguments::{Arguments, Room};
 use crate::error::{CallError, Called, SendError};
 use crate::kinds::{Callable, Notice, OneWay, RequestId};
-use crate::wire::Content;
+use crate::wire::{Content, Words};
 
 impl Peer {
     /// Calls a handler of the peer, and waits for the answer, for no longer than
@@ -190,6 +190,19 @@ impl Peer {
     ) -> Result<bool, SendError> {
         let mut room = Room::new();
         let content = room.content(arguments);
+        self.link.check_allowed(content)?;
+        self.link.try_request(id.index(), content)
+    }
+
+    /// Sends a request of up to sixteen words as [`try_request`](Self::try_request) does, without a
+    /// copy of the words between. For layers of this workspace that stand on Active Messages.
+    ///
+    /// # Errors
+    /// As [`try_request`](Self::try_request), and when there are more words than the peer takes.
+    #[doc(hidden)]
+    #[inline]
+    pub fn try_request_words(&self, id: RequestId<Words>, words: &[u64]) -> Result<bool, SendError> {
+        let content = Content { words, payload: &[] };
         self.link.check_allowed(content)?;
         self.link.try_request(id.index(), content)
     }

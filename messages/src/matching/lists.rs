@@ -39,24 +39,68 @@ struct Ends {
 }
 
 /// Lists of entries, one for each key, each in the order in which entries were put there.
+///
+/// The list of one key stands apart from the map of all others. Most programs ask for the same key
+/// again and again, and find its list without hashing.
 #[derive(Default, Debug)]
-pub struct Lists(Map<Key, Ends>);
+pub struct Lists {
+    /// The key whose list stands apart, with the ends of the list unless that is empty.
+    apart: Option<(Key, Option<Ends>)>,
+    others: Map<Key, Ends>,
+}
 
 impl Lists {
     /// Returns whether the lists have no entries.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.others.is_empty() && self.apart.is_none_or(|(_, ends)| ends.is_none())
     }
 
     /// Returns the first entry of a key.
+    #[inline]
     pub fn first(&self, key: &Key) -> Option<Place> {
-        self.0.get(key).map(|ends| ends.first)
+        match self.apart {
+            Some((apart, ends)) if apart == *key => ends.map(|ends| ends.first),
+            _ if self.others.is_empty() => None,
+            _ => self.others.get(key).map(|ends| ends.first),
+        }
+    }
+
+    /// Returns the ends of a key's list, unless that is empty.
+    fn ends_mut(&mut self, key: &Key) -> Option<&mut Ends> {
+        match &mut self.apart {
+            Some((apart, ends)) if apart == key => ends.as_mut(),
+            _ => self.others.get_mut(key),
+        }
+    }
+
+    /// Returns the ends of a key's list, which has these new ends if it was empty. If the list that
+    /// stands apart is empty, that of the key takes its place, unless the map has it.
+    fn ends_or_new(&mut self, key: Key, new: Ends) -> &mut Ends {
+        let takes_place = match self.apart {
+            Some((apart, ends)) => {
+                apart == key || (ends.is_none() && !self.others.contains_key(&key))
+            }
+            None => true,
+        };
+        if !takes_place {
+            return self.others.entry(key).or_insert(new);
+        }
+        let ends = self.apart.and_then(|(_, ends)| ends).unwrap_or(new);
+        self.apart.insert((key, None)).1.insert(ends)
+    }
+
+    /// Forgets a key's list, which has become empty.
+    fn forget(&mut self, key: &Key) {
+        match &mut self.apart {
+            Some((apart, ends)) if apart == key => *ends = None,
+            _ => drop(self.others.remove(key)),
+        }
     }
 
     /// Puts an entry behind the others of a key.
     pub fn push(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
         let new = Ends { first: place, last: NONE };
-        let ends = self.0.entry(key).or_insert(new);
+        let ends = self.ends_or_new(key, new);
         *entries.neighbours(place) = Neighbours { before: ends.last, after: NONE };
         if ends.last != NONE {
             entries.neighbours(ends.last).after = place;
@@ -67,7 +111,7 @@ impl Lists {
     /// Puts an entry where its order belongs among those of a key.
     pub fn insert(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
         let order = entries.order(place);
-        if self.0.get(&key).is_none_or(|ends| entries.order(ends.last) < order) {
+        if self.ends_mut(&key).is_none_or(|ends| entries.order(ends.last) < order) {
             return self.push(key, place, entries);
         }
         let mut after = self.first(&key).unwrap_or(NONE);
@@ -80,7 +124,7 @@ impl Lists {
         let before = std::mem::replace(&mut entries.neighbours(after).before, place);
         *entries.neighbours(place) = Neighbours { before, after };
         if before == NONE {
-            self.0.entry(key).and_modify(|ends| ends.first = place);
+            self.ends_mut(&key).into_iter().for_each(|ends| ends.first = place);
         } else {
             entries.neighbours(before).after = place;
         }
@@ -90,10 +134,9 @@ impl Lists {
     pub fn remove(&mut self, key: Key, place: Place, entries: &mut impl Linked) {
         let Neighbours { before, after } = *entries.neighbours(place);
         if before == NONE && after == NONE {
-            self.0.remove(&key);
-            return;
+            return self.forget(&key);
         }
-        let ends = self.0.get_mut(&key).expect("the list of an entry exists while it has entries");
+        let ends = self.ends_mut(&key).expect("the list of an entry exists while it has entries");
         match before {
             NONE => ends.first = after,
             before => entries.neighbours(before).after = after,

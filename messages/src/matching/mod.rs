@@ -13,12 +13,14 @@ pub mod map;
 mod pattern;
 mod posted;
 mod scanned;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod unexpected;
 
 pub use pattern::{Envelope, Pattern, Source};
 pub use posted::{Met, PostedId};
+pub use sources::Sources;
 pub use unexpected::{MessageId, Taken, Turn};
 
 use posted::Posted;

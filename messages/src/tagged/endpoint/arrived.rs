@@ -1,13 +1,14 @@
 //! Messages that have come, and the receives that they belong to.
 
+use std::any::Any;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, Weak};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use doorbell_verbs::floor::locked;
 
+use super::receive_id::ReceiveId;
 use crate::matching::{Source, Taken};
-use crate::slot::Slot;
-use crate::tagged::error::ReceiveError;
 use crate::tagged::wire::Description;
 
 /// A message that has come, before a program has it.
@@ -16,7 +17,7 @@ pub struct Arrived {
     pub bits: u64,
     pub len: usize,
     pub content: Content,
-    pub from: Sender,
+    pub from: Arc<Sender>,
     /// The number by which the sender waits for the message's end; zero if it does not wait, or was
     /// told of it.
     pub number: u64,
@@ -45,13 +46,18 @@ impl Arrived {
     }
 }
 
-/// The sender of a message.
-#[derive(Clone, Debug)]
+/// A peer as the program knows it, which all messages of the peer name as their sender.
+#[derive(Debug)]
 pub struct Sender {
     pub source: Source,
-    /// The name by which others connect to the sender, as far as it is known.
-    pub name: Option<Arc<str>>,
+    /// The name by which others connect to the peer, as far as it is known.
+    pub name: Option<Box<str>>,
+    /// The endpoint that knows the peer by this number.
+    pub home: Weak<dyn Home>,
 }
+
+/// An endpoint, of whatever type it is.
+pub trait Home: Any + Debug + Send + Sync {}
 
 /// How a message begins that comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,49 +72,6 @@ pub enum Begins {
 /// another receive if this one is dropped before.
 pub type Met = Taken<Arrived>;
 
-/// The place of a receive's outcome, and the room that the receive has.
-#[derive(Debug)]
-pub struct ReceiveSlot {
-    pub outcome: Slot<Result<Met, ReceiveError>>,
-    pub room: usize,
-    /// The pieces into which the body is scattered, until the program takes the message.
-    pieces: Mutex<Vec<BytesMut>>,
-    /// The pull of the receive's message, if it has met a long one.
-    pull: Mutex<Weak<Pull>>,
-}
-
-impl ReceiveSlot {
-    /// The slot of a receive that takes at most `room` bytes.
-    pub fn of(room: usize) -> Self {
-        let (outcome, pieces, pull) = Default::default();
-        Self { outcome, room, pieces, pull }
-    }
-
-    /// The slot of a receive that scatters the body into pieces with this much room.
-    pub fn into_pieces(pieces: Vec<BytesMut>) -> Self {
-        let room = pieces.iter().map(|piece| piece.capacity() - piece.len()).sum();
-        Self { pieces: pieces.into(), ..Self::of(room) }
-    }
-
-    /// Scatters a body into the pieces of the receive. Returns the pieces, and what none of them
-    /// had room for.
-    pub fn scatter(&self, mut body: Bytes) -> (Vec<BytesMut>, Bytes) {
-        let mut pieces = std::mem::take(&mut *locked(&self.pieces));
-        for piece in &mut pieces {
-            let part = body.split_to(body.len().min(piece.capacity() - piece.len()));
-            piece.extend_from_slice(&part);
-        }
-        (pieces, body)
-    }
-
-    /// Takes back the message whose body is being pulled for the receive, if one is. The receive
-    /// gets it no more.
-    pub fn take_back(&self) -> Option<Met> {
-        let pull = locked(&self.pull).upgrade()?;
-        locked(&pull.0).take_back()
-    }
-}
-
 /// A long body that is being pulled, and the receive that waits for it. If the receive is dropped,
 /// the message waits for another with its body under way.
 #[derive(Default, Debug)]
@@ -116,7 +79,7 @@ pub struct Pull(Mutex<Pulling>);
 
 #[derive(Default, Debug)]
 struct Pulling {
-    wanted: Option<(Arc<ReceiveSlot>, Met)>,
+    wanted: Option<(ReceiveId, Met)>,
     /// The body, or why there is none, if no receive waited for it when it was known.
     outcome: Option<Result<Bytes, String>>,
 }
@@ -126,38 +89,36 @@ impl Pull {
     ///
     /// # Errors
     /// Returns the message if it is there already, or known to be lost.
-    pub fn is_wanted(self: &Arc<Self>, by: &Arc<ReceiveSlot>, mut met: Met) -> Result<(), Met> {
+    pub fn is_wanted(&self, by: ReceiveId, mut met: Met) -> Result<(), Met> {
         let mut pulling = locked(&self.0);
         if let Some(outcome) = pulling.outcome.take() {
             met.message.content = Content::of(outcome);
             return Err(met);
         }
-        *locked(&by.pull) = Arc::downgrade(self);
-        pulling.wanted = Some((by.clone(), met));
+        pulling.wanted = Some((by, met));
         Ok(())
     }
 
     /// Takes in the body, or why there is none. Returns the receive that waits for the message,
     /// with the message.
-    pub fn ends(&self, outcome: Result<Bytes, String>) -> Option<(Arc<ReceiveSlot>, Met)> {
+    pub fn ends(&self, outcome: Result<Bytes, String>) -> Option<(ReceiveId, Met)> {
         let mut pulling = locked(&self.0);
-        let Some((slot, mut met)) = pulling.wanted.take() else {
+        let Some((receive, mut met)) = pulling.wanted.take() else {
             pulling.outcome = Some(outcome);
             return None;
         };
         met.message.content = Content::of(outcome);
-        Some((slot, met))
+        Some((receive, met))
     }
 
     /// Ends the pull because the endpoint has ended. Returns the receive that waits for it.
-    pub fn is_given_up(&self) -> Option<Arc<ReceiveSlot>> {
-        locked(&self.0).wanted.take().map(|(slot, _)| slot)
+    pub fn is_given_up(&self) -> Option<ReceiveId> {
+        locked(&self.0).wanted.take().map(|(receive, _)| receive)
     }
-}
 
-impl Pulling {
-    fn take_back(&mut self) -> Option<Met> {
-        self.wanted.take().map(|(_, met)| met)
+    /// Takes back the message from a receive that waits for the body no more.
+    pub fn take_back(&self) -> Option<Met> {
+        locked(&self.0).wanted.take().map(|(_, met)| met)
     }
 }
 

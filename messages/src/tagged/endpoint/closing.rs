@@ -32,10 +32,10 @@ impl Shared {
     fn owed(&self) -> Vec<String> {
         let state = self.lock();
         let is_owed = |source| state.awaited.values().any(|awaited| awaited.to == source);
-        let owed = state.peers.iter().filter(|&(&source, known)| {
+        let owed = state.peers.iter().filter(|&(source, known)| {
             known.lane.holds_any() || known.outgoing.holds_any() || is_owed(source)
         });
-        owed.map(|(_, known)| peer_text(known.name.as_deref()).into()).collect()
+        owed.map(|(_, known)| peer_text(known.sender.name.as_deref()).into()).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use doorbell_verbs::floor::{Awaits, Prober};
 
 use super::effects::Effects;
 use super::frame::Outbound;
+use super::receive_id::ReceiveId;
 use super::shared::Shared;
 use super::state::{Gone, Known, State, react};
 use crate::tagged::error::{
@@ -36,8 +37,8 @@ impl Shared {
     /// Ends what waits for a peer whose connection has ended, unless the peer has another.
     pub fn gone(self: &Arc<Self>, link: &am::Peer) {
         let mut state = self.lock();
-        let Some((source, device)) = state.links.remove(link) else { return };
-        if let Some(known) = state.peers.get_mut(&source)
+        let Some((source, device)) = state.remove_link(link) else { return };
+        if let Some(known) = state.peers.get_mut(source)
             && known.lane.lose_rail(link)
         {
             known.pulls.get_mut(device).into_iter().for_each(|pulls| *pulls = None);
@@ -47,28 +48,27 @@ impl Shared {
             return;
         }
         // A connection beside the first, by which messages leave, may end by itself.
-        let first = state.peers.get(&source).map(|known| known.lane.link());
+        let first = state.peers.get(source).map(|known| known.lane.link());
         if first.is_some_and(|first| first != link) {
             return;
         }
-        state.links.retain(|_, (of, _)| *of != source);
-        let known = state.peers.remove(&source);
-        let (name, why) = (known.as_ref().and_then(|known| known.name.clone()), link.ending());
-        let (peer, why) = (peer_text(name.as_deref()), why_gone(why));
-        state.remember(Gone { source, name, why: why.clone() });
+        state.remove_links_to(source);
+        let known = state.peers.remove(source);
+        let sender = known.as_ref().map(|known| known.sender.clone());
+        let name = sender.as_ref().and_then(|sender| sender.name.as_deref());
+        let (peer, why) = (peer_text(name), why_gone(link.ending()));
+        let gone = sender.map(|sender| Gone { sender, why: why.clone() });
+        gone.into_iter().for_each(|gone| state.remember(gone));
         let is_closed = state.is_closed;
         let mut effects = Effects::default();
         let State { incoming, peers, .. } = &mut *state;
         let mut reacts = |what| react(peers, &mut effects, what);
         let (receives, met) = incoming.remove_sender(source, &mut reacts);
-        met.into_iter().for_each(|(slot, met)| state.meets(slot, met, &mut effects));
+        met.into_iter().for_each(|(receive, met)| state.meets(receive, met, &mut effects));
         let awaited: Vec<_> = state.awaited.extract_if(|_, awaited| awaited.to == source).collect();
         drop(state);
         self.finish(effects);
-        for slot in receives {
-            let (peer, why) = (peer.clone(), why.clone());
-            slot.outcome.fill(Err(ReceiveError::PeerGone { peer, why }));
-        }
+        self.fails(receives, || ReceiveError::PeerGone { peer: peer.clone(), why: why.clone() });
         let lost = |len| match (peer.clone(), Unsent::Bytes(len)) {
             (peer, what) if is_closed => SendError::Closed { peer, what },
             (peer, what) => SendError::Gone { peer, what, why: why.clone() },
@@ -93,6 +93,23 @@ impl Shared {
         }
     }
 
+    /// Ends receives for a reason.
+    pub(super) fn fails(
+        &self,
+        receives: impl IntoIterator<Item = ReceiveId>,
+        why: impl Fn() -> ReceiveError,
+    ) {
+        let mut effects = Effects::default();
+        let mut state = self.lock();
+        for receive in receives {
+            if let Ok(waker) = state.receives.put(receive, Err(why())) {
+                effects.wake(waker);
+            }
+        }
+        drop(state);
+        effects.finish();
+    }
+
     /// Takes in how many packets a peer has got by several connections.
     pub fn acknowledged(&self, link: &am::Peer, next: u64) {
         let mut state = self.lock();
@@ -105,7 +122,7 @@ impl Shared {
 
     /// Ends what waits for peers whose ends were missed.
     pub fn look_for_gone(self: &Arc<Self>) {
-        let links: Vec<_> = self.lock().links.keys().cloned().collect();
+        let links = self.lock().all_links();
         links.iter().filter(|link| link.departed().is_some()).for_each(|link| self.gone(link));
     }
 
@@ -113,13 +130,11 @@ impl Shared {
     pub fn close(self: &Arc<Self>) {
         let mut state = self.lock();
         state.is_closed = true;
-        let links: Vec<_> = state.links.keys().cloned().collect();
+        let links = state.all_links();
         let receives = state.incoming.drain_receives();
         drop(state);
         locked(&self.tasks).abort_all();
         links.iter().for_each(|link| self.gone(link));
-        for slot in receives {
-            slot.outcome.fill(Err(ReceiveError::Closed));
-        }
+        self.fails(receives, || ReceiveError::Closed);
     }
 }

@@ -4,7 +4,7 @@
 //! anybody. So a peer that has connected to this endpoint is found by its name only with a
 //! [`Proof`], and what a program sends to an endpoint by its name goes there.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -50,21 +50,24 @@ impl Shared {
     pub async fn greet(
         self: &Arc<Self>,
         links: &[(am::Peer, String)],
-    ) -> Result<Sender, ConnectError> {
+    ) -> Result<Arc<Sender>, ConnectError> {
         let count = links.len() as u16;
         let (first, name) = links.first().ok_or(ConnectError::NoName)?;
-        let sender = |source| Sender { source, name: Some(name.as_str().into()) };
+        let sender = |source| {
+            let home: Weak<Self> = Arc::downgrade(self);
+            Arc::new(Sender { source, name: Some(name.as_str().into()), home })
+        };
         let (source, joins) = {
             let mut state = self.lock();
             let before = state.connected_by(name).map(|(source, _)| source);
-            let source = match before.filter(|_| !state.links.contains_key(first)) {
+            let source = match before.filter(|_| !state.has_link(first)) {
                 Some(source) => {
-                    state.links.insert(first.clone(), (source, 0));
+                    state.add_link(first, source, 0);
                     source
                 }
                 None => state.meet(first, Some(name), LEAST_EAGER),
             };
-            match state.peers.get_mut(&source) {
+            match state.peers.get_mut(source) {
                 Some(known) if !known.is_greeted => {
                     let draw =
                         || getrandom::u64().expect("Linux has random numbers once it has started");
@@ -84,7 +87,7 @@ impl Shared {
                 Ok(Some(other)) => {
                     // No program has heard of the peer as that of this connection.
                     self.gone(link);
-                    self.lock().links.insert(link.clone(), (other, 0));
+                    self.lock().add_link(link, other, 0);
                     return Ok(sender(other));
                 }
                 Err(Ungreeted::OtherKind) => {
@@ -177,11 +180,11 @@ impl Shared {
                 },
                 _ => {
                     let same = |known: &Known| joins != 0 && known.joins == joins;
-                    (*state.peers.iter().find(|(_, known)| same(known))?.0, 0)
+                    (state.peers.iter().find(|(_, known)| same(known))?.0, 0)
                 }
             };
             state.adds_rail(source, link, rail);
-            let known = state.peers.get_mut(&source)?;
+            let known = state.peers.get_mut(source)?;
             known.joins = joins;
             (source, proof, known.token(device, || self.service.admit()))
         };
@@ -211,9 +214,9 @@ impl Shared {
     ) -> Result<(Source, u64), Answer> {
         let name = Some(greeting.name.as_str()).filter(|name| !name.is_empty());
         let joins = greeting.rail.joins;
-        if let Some(source) = state.told(joins).filter(|_| !state.links.contains_key(link)) {
+        if let Some(source) = state.told(joins).filter(|_| !state.has_link(link)) {
             // The endpoint connects to itself: both ends of the connection are the same peer.
-            state.links.insert(link.clone(), (source, 0));
+            state.add_link(link, source, 0);
             return Ok((source, 0));
         }
         let mut proof = 0;
@@ -221,7 +224,7 @@ impl Shared {
             let of_this = Proof::new(connected.told, joins);
             let own = self.rails.first().and_then(|rail| rail.name.get());
             let goes_on = own.is_some_and(|own| *own < greeting.name);
-            if !connected.is_greeted && goes_on && !state.links.contains_key(link) {
+            if !connected.is_greeted && goes_on && !state.has_link(link) {
                 return Err(Answer::Yields(of_this));
             }
             proof = of_this.0;
@@ -258,7 +261,7 @@ impl Shared {
         let stays_here = self.rails.get(place).is_some_and(OwnRail::stays_here);
         let mut state = self.lock();
         let own = self.limits.eager;
-        let Some(known) = state.peers.get_mut(&source) else { return };
+        let Some(known) = state.peers.get_mut(source) else { return };
         // A peer is heard of once for each connection, and twice if both sides connect at once.
         if !std::mem::replace(&mut known.is_greeted, true) {
             known.outgoing.widen(usize::try_from(greeting.window).unwrap_or(usize::MAX));
@@ -299,8 +302,8 @@ impl Shared {
 impl State {
     /// Adds a connection to a peer.
     fn adds_rail(&mut self, source: Source, link: &am::Peer, Rail { place, count, .. }: Rail) {
-        self.links.insert(link.clone(), (source, place.into()));
-        let Some(known) = self.peers.get_mut(&source) else { return };
+        self.add_link(link, source, place.into());
+        let Some(known) = self.peers.get_mut(source) else { return };
         if count > 1 {
             known.lane.add_rail(place.into(), count.into(), link);
         }

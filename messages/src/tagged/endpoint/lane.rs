@@ -1,10 +1,12 @@
 //! The way to one peer: frames that wait for credits, in the order in which they are sent.
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-use doorbell_am::{self as am, Credit};
+use doorbell_am::{self as am, Credit, Words};
 
 use super::frame::{Frame, Rest};
 use super::rails::Rails;
@@ -21,7 +23,20 @@ pub struct Lane {
     name: Box<str>,
     /// The most answers that may wait for credits.
     most_answers: usize,
+    /// Whether something waits in the queue, or there are several connections. Written under the
+    /// queue's lock once what was taken out of the queue is sent.
+    is_busy: AtomicBool,
     queue: Mutex<Queue>,
+}
+
+/// The outcome of an attempt to send a short message at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShortSend {
+    Sent,
+    /// Nothing is missing but a credit.
+    NoCredit,
+    /// The message is too long, or others must be sent before it.
+    HeldUp,
 }
 
 /// The most answers that wait for a peer's credits, unless the window is so wide that there may be
@@ -44,7 +59,8 @@ impl Lane {
     /// The way to a peer whose messages have a window of so many bytes here.
     pub fn new(first: am::Peer, name: Option<&str>, window: usize) -> Arc<Self> {
         let most_answers = MOST_ANSWERS.max((window / OVERHEAD).saturating_mul(2));
-        Arc::new(Self { first, name: peer_text(name), most_answers, queue: Mutex::default() })
+        let (name, is_busy) = (peer_text(name), AtomicBool::new(false));
+        Arc::new(Self { first, name, most_answers, is_busy, queue: Mutex::default() })
     }
 
     /// Returns the first connection to the peer.
@@ -112,15 +128,19 @@ impl Lane {
     }
 
     /// Sends a short message with these match bits at once, if nothing is before it and there is a
-    /// credit. Returns whether it was sent.
+    /// credit. Called while nobody puts frames here.
     #[inline]
-    pub fn try_send_short(&self, bits: u64, body: &[u8]) -> bool {
-        let Some(words) = short_words(bits, body) else { return false };
-        let queue = self.lock();
-        if !queue.frames.waiting.is_empty() || queue.rails.is_some() {
-            return false;
+    pub fn try_send_short(&self, bits: u64, body: &[u8]) -> ShortSend {
+        // Whoever has emptied the queue has sent all that was there.
+        if self.is_busy.load(Ordering::Acquire) {
+            return ShortSend::HeldUp;
         }
-        self.first.try_request(SHORT, &words).unwrap_or(false)
+        let Some((words, count)) = short_words(bits, body) else { return ShortSend::HeldUp };
+        match self.first.try_request_words(SHORT, &words[..count]) {
+            Ok(true) => ShortSend::Sent,
+            Ok(false) => ShortSend::NoCredit,
+            Err(_) => ShortSend::HeldUp,
+        }
     }
 
     /// Sends what there are credits for, and has a task send the rest as credits come. A handler of
@@ -150,6 +170,16 @@ impl Lane {
     pub fn send_more(&self) {
         let mut queue = self.lock();
         while queue.has_more() && self.try_send(&mut queue) {}
+    }
+
+    /// Sends more, as [`send_more`](Self::send_more) does, if credits may have come since this was
+    /// called before with `seen`.
+    #[inline]
+    pub fn send_more_by_new_credits(&self, seen: &mut u32) {
+        let changes = self.first.changes();
+        if std::mem::replace(seen, changes) != changes {
+            self.send_more();
+        }
     }
 
     /// Sends as credits come, until nothing is left.
@@ -230,8 +260,35 @@ impl Lane {
         SendError::Gone { peer: self.name.clone(), what: Unsent::Bytes(len), why }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        locked(&self.queue)
+    fn lock(&self) -> Locked<'_> {
+        Locked { queue: locked(&self.queue), is_busy: &self.is_busy }
+    }
+}
+
+/// The lock of a lane's queue, which tells when it is released whether the queue is empty.
+struct Locked<'l> {
+    queue: MutexGuard<'l, Queue>,
+    is_busy: &'l AtomicBool,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let is_busy = self.queue.rails.is_some() || !self.queue.frames.waiting.is_empty();
+        self.is_busy.store(is_busy, Ordering::Release);
     }
 }
 
@@ -279,7 +336,10 @@ impl Queue {
 fn send(credit: Credit<'_>, packet: &Packet) -> bool {
     let Packet { kind, words, payload } = packet;
     let sent = match packet.short_words() {
-        Some(words) => credit.request(SHORT, words),
+        Some((words, count)) => {
+            let words = Words::new(&words[..count]).unwrap_or_default();
+            credit.request(SHORT, words)
+        }
         None if payload.is_empty() => credit.request(kind.id(), *words),
         None => credit.request_with(kind.id(), *words, payload),
     };

@@ -4,7 +4,9 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `arrived`, `partial` | messages that have come, whole or in part, and the receives that get them |
+//! | `receive_id` | the numbers of receives, and which have their outcomes |
+//! | `arrived`, `partial` | messages that have come, whole or in part |
+//! | `receives` | the outcomes of receives, until programs take them |
 //! | `frame` | what goes to a peer, as packets |
 //! | `rails` | several connections to one peer |
 //! | `lane` | the way to one peer, where frames wait for credits |
@@ -33,6 +35,8 @@ mod peer;
 mod pulling;
 mod rails;
 mod receive;
+mod receive_id;
+mod receives;
 mod receiving;
 mod send;
 mod shared;
@@ -55,7 +59,6 @@ pub use send::Sending;
 pub use waiting::{Request, wait_any};
 
 use crate::tagged::error::{CloseError, ConnectError};
-use arrived::ReceiveSlot;
 use shared::Shared;
 
 /// An endpoint of tagged messages: receives, and connections to others.
@@ -143,7 +146,7 @@ impl Endpoint {
             return Err(ConnectError::NoName);
         }
         let sender = self.0.shared.greet(&links).await?;
-        Ok(Peer::of(&sender, &self.0.shared))
+        Ok(Peer(sender))
     }
 
     /// Posts a receive of a message of any length, up to the
@@ -157,7 +160,7 @@ impl Endpoint {
     /// has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
         let room = room.min(self.0.shared.limits.longest);
-        Receiving::post(&self.0.shared, of, ReceiveSlot::of(room))
+        Receiving::post(&self.0.shared, of, room)
     }
 
     /// Posts a receive that scatters the body of its message into pieces. Each is filled to its
@@ -180,7 +183,7 @@ impl Endpoint {
     /// # }
     /// ```
     pub fn receive_into(&self, pieces: impl Into<Vec<BytesMut>>, of: Match) -> Receiving {
-        Receiving::post(&self.0.shared, of, ReceiveSlot::into_pieces(pieces.into()))
+        Receiving::post_into(&self.0.shared, of, pieces.into())
     }
 
     /// Looks for a message that a receive would take now, and leaves it. A message that its sender
@@ -188,7 +191,7 @@ impl Endpoint {
     /// and again.
     pub fn probe(&self, of: Match) -> Option<Probed> {
         let (bits, len, from) = self.0.shared.probe(of.pattern())?;
-        Some(Probed { bits, len, from: Peer::of(&from, &self.0.shared) })
+        Some(Probed { bits, len, from: Peer(from) })
     }
 
     /// Closes the endpoint, once all messages that were sent before have left, and peers have them.

@@ -1,5 +1,6 @@
 //! The program's handle to another endpoint.
 
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
@@ -15,16 +16,23 @@ use crate::tagged::error::{SendError, Unsent, peer_text};
 
 /// A handle to another endpoint, to which this endpoint is connected.
 #[derive(Clone)]
-pub struct Peer {
-    pub(super) source: Source,
-    pub(super) name: Option<Arc<str>>,
-    pub(super) shared: Weak<Shared>,
-}
+pub struct Peer(pub(super) Arc<Sender>);
 
 impl Peer {
     /// Returns the name by which others connect to the peer, if the peer has told it.
     pub fn name(&self) -> Option<Name> {
-        self.name.as_ref()?.parse().ok()
+        self.0.name.as_ref()?.parse().ok()
+    }
+
+    /// Returns the number of the peer at its endpoint.
+    pub(super) fn source(&self) -> Source {
+        self.0.source
+    }
+
+    /// Returns the endpoint that knows the peer, unless the program has dropped it.
+    fn home(&self) -> Option<Arc<Shared>> {
+        let home: Arc<dyn Any + Send + Sync> = self.0.home.upgrade()?;
+        home.downcast().ok()
     }
 
     /// Posts a send of a message with match bits: of one piece of memory, or of [several](Body)
@@ -41,14 +49,13 @@ impl Peer {
     }
 
     fn post(&self, bits: u64, body: Body, synchronous: bool) -> Sending {
-        match self.shared.upgrade() {
+        match self.home() {
             Some(shared) => {
-                let posted =
-                    shared.send(self.source, self.name.as_deref(), (bits, body), synchronous);
+                let posted = shared.send(&self.0, (bits, body), synchronous);
                 Sending::of(&shared, posted)
             }
             None => {
-                let (peer, what) = (peer_text(self.name.as_deref()), Unsent::Bytes(body.len()));
+                let (peer, what) = (peer_text(self.0.name.as_deref()), Unsent::Bytes(body.len()));
                 Sending::done(Err(SendError::Closed { peer, what }))
             }
         }
@@ -57,7 +64,7 @@ impl Peer {
 
 impl PartialEq for Peer {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source && self.shared.ptr_eq(&other.shared)
+        self.0.source == other.0.source && Weak::ptr_eq(&self.0.home, &other.0.home)
     }
 }
 
@@ -65,19 +72,12 @@ impl Eq for Peer {}
 
 impl Hash for Peer {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.source.hash(hasher);
+        self.0.source.hash(hasher);
     }
 }
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Peer").field(&peer_text(self.name.as_deref())).finish()
-    }
-}
-
-impl Peer {
-    pub(super) fn of(sender: &Sender, shared: &Arc<Shared>) -> Self {
-        let Sender { source, name } = sender;
-        Self { source: *source, name: name.clone(), shared: Arc::downgrade(shared) }
+        f.debug_tuple("Peer").field(&peer_text(self.0.name.as_deref())).finish()
     }
 }

@@ -29,7 +29,8 @@ impl Shared {
 
     /// Pulls the long body of a message, gives the message to its receive, and tells the sender.
     fn pull(self: &Arc<Self>, PullJob { pull, source, number, len, description }: PullJob) {
-        let (shared, unfinished) = (self.clone(), Unfinished(pull));
+        let unfinished = Unfinished { shared: self.clone(), pull };
+        let shared = self.clone();
         if let Some((pulls, None)) = self.ways(source) {
             self.connect_for_pulls(&pulls);
         }
@@ -39,8 +40,8 @@ impl Shared {
             let mut effects = Effects::default();
             let mut state = shared.lock();
             state.pulled(source, number, pulled.is_ok(), &mut effects);
-            if let Some((slot, met)) = unfinished.0.ends(pulled) {
-                state.meets(slot, met, &mut effects);
+            if let Some((receive, met)) = unfinished.pull.ends(pulled) {
+                state.meets(receive, met, &mut effects);
             }
             drop(state);
             shared.finish(effects);
@@ -90,7 +91,7 @@ impl Shared {
     /// Returns the ways to a peer's memory, unless the peer has gone.
     fn ways(&self, source: Source) -> Option<Ways> {
         let state = self.lock();
-        state.peers.get(&source).map(|known| (known.pulls.clone(), known.near.clone()))
+        state.peers.get(source).map(|known| (known.pulls.clone(), known.near.clone()))
     }
 
     /// Asks a peer to make the connections over which this side pulls, where that is the peer's to
@@ -103,7 +104,7 @@ impl Shared {
             return;
         }
         let mut effects = Effects::default();
-        if let Some(known) = self.lock().peers.get(&source) {
+        if let Some(known) = self.lock().peers.get(source) {
             known.lane.put(frames);
             effects.send(&known.lane);
         }
@@ -145,12 +146,15 @@ impl Shared {
 type Ways = (Connections, Option<NearProcess>);
 
 /// A body that is being pulled. If the task ends early, the endpoint was closed.
-struct Unfinished(Arc<Pull>);
+struct Unfinished {
+    shared: Arc<Shared>,
+    pull: Arc<Pull>,
+}
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.is_given_up() {
-            slot.outcome.fill(Err(ReceiveError::Closed));
+        if let Some(receive) = self.pull.is_given_up() {
+            self.shared.fails([receive], || ReceiveError::Closed);
         }
     }
 }

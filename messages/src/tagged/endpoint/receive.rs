@@ -3,13 +3,14 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 
-use super::arrived::{Arrived, Content, Met, ReceiveSlot};
+use super::arrived::{Arrived, Content, Met};
 use super::peer::Peer;
-use super::shared::Shared;
+use super::receive_id::ReceiveId;
+use super::shared::{PostedReceive, Shared};
 use super::waiting::sealed::Sealed;
 use super::waiting::{Request, Waits};
 use crate::matching::{Pattern, Source};
@@ -56,7 +57,7 @@ impl Match {
 
     /// Messages from this peer alone.
     pub fn from(self, peer: &Peer) -> Self {
-        Self { source: Some(peer.source), ..self }
+        Self { source: Some(peer.source()), ..self }
     }
 
     pub(super) fn pattern(self) -> Pattern {
@@ -100,24 +101,47 @@ pub struct Probed {
 /// returned the outcome, panics.
 #[must_use = "a receive that is dropped is cancelled"]
 pub struct Receiving {
-    slot: Arc<ReceiveSlot>,
+    stage: Stage,
     waits: Waits,
-    /// The name of the receive while it may wait.
-    posted: Option<Receive>,
-    /// Whether the program has taken the outcome.
-    is_taken: bool,
+    /// The room of the receive, in bytes.
+    room: usize,
+    /// The pieces into which the body is scattered, until the program takes the message.
+    pieces: Vec<BytesMut>,
+}
+
+/// How far a receive has come.
+enum Stage {
+    /// The outcome was there when the receive was posted.
+    Here(Result<Met, ReceiveError>),
+    /// The outcome is to come. The receive has a second name while it may wait for a message.
+    Waits(ReceiveId, Option<Receive>),
+    /// The program has taken the outcome.
+    Taken,
 }
 
 impl Receiving {
-    /// Posts a receive of a message that `of` matches. The outcome will be in `slot`.
-    pub(super) fn post(shared: &Arc<Shared>, of: Match, slot: ReceiveSlot) -> Self {
-        let (slot, posted) = shared.receive(of.pattern(), slot);
-        Self { slot, waits: Waits::new(shared), posted, is_taken: false }
+    /// Posts a receive of a message of at most `room` bytes that `of` matches.
+    pub(super) fn post(shared: &Arc<Shared>, of: Match, room: usize) -> Self {
+        Self::post_with(shared, of, room, Vec::new())
+    }
+
+    /// Posts a receive of a message that `of` matches, whose body is scattered into pieces.
+    pub(super) fn post_into(shared: &Arc<Shared>, of: Match, pieces: Vec<BytesMut>) -> Self {
+        let room = pieces.iter().map(|piece| piece.capacity() - piece.len()).sum();
+        Self::post_with(shared, of, room, pieces)
+    }
+
+    fn post_with(shared: &Arc<Shared>, of: Match, room: usize, pieces: Vec<BytesMut>) -> Self {
+        let stage = match shared.receive(of.pattern(), room) {
+            PostedReceive::Here(outcome) => Stage::Here(outcome),
+            PostedReceive::Waits(id, posted) => Stage::Waits(id, posted),
+        };
+        Self { stage, waits: Waits::new(shared), room, pieces }
     }
 
     /// Makes the message that the program gets.
-    fn message(&self, met: Met) -> Result<Message, ReceiveError> {
-        let room = self.slot.room;
+    fn message(&mut self, met: Met) -> Result<Message, ReceiveError> {
+        let room = self.room;
         if met.message.len > room {
             self.waits.shared().truncated(&met);
             let Arrived { bits, len, .. } = met.message;
@@ -126,9 +150,8 @@ impl Receiving {
         let Arrived { bits, len, content, from, .. } = met.message;
         let why = match content {
             Content::Here(body) => {
-                let (pieces, body) = self.slot.scatter(body);
-                let from = Peer::of(&from, self.waits.shared());
-                return Ok(Message { bits, body, pieces, from });
+                let (pieces, body) = self.scatter(body);
+                return Ok(Message { bits, body, pieces, from: Peer(from) });
             }
             Content::Lost(why) => why,
             Content::There(_) | Content::Coming(_) => "its body has not come".to_owned(),
@@ -137,10 +160,30 @@ impl Receiving {
         Err(ReceiveError::NotPulled { bits, len, peer, why })
     }
 
+    /// Scatters a body into the pieces of the receive. Returns the pieces, and what none of them
+    /// had room for.
+    fn scatter(&mut self, mut body: Bytes) -> (Vec<BytesMut>, Bytes) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        for piece in &mut pieces {
+            let part = body.split_to(body.len().min(piece.capacity() - piece.len()));
+            piece.extend_from_slice(&part);
+        }
+        (pieces, body)
+    }
+
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
-        let outcome = self.slot.outcome.take()?;
-        self.is_taken = true;
+        let outcome = match std::mem::replace(&mut self.stage, Stage::Taken) {
+            Stage::Here(outcome) => outcome,
+            Stage::Taken => return None,
+            Stage::Waits(id, posted) => match self.waits.shared().take(id) {
+                Some(outcome) => outcome,
+                None => {
+                    self.stage = Stage::Waits(id, posted);
+                    return None;
+                }
+            },
+        };
         Some(outcome.and_then(|met| self.message(met)))
     }
 
@@ -150,19 +193,18 @@ impl Receiving {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Message, ReceiveError>> {
-        self.slot.outcome.wake_later(context.waker());
+        if let Stage::Waits(id, _) = self.stage {
+            self.waits.shared().wake_later(id, context.waker());
+        }
         self.test().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Cancels the receive, unless a message has come to it. Returns whether the receive was
     /// cancelled; if not, the message is still to be had.
     pub fn cancel(&mut self) -> bool {
-        let posted = self.posted.take();
-        let cancelled = posted.is_some_and(|receive| self.waits.shared().cancel(receive));
-        if cancelled {
-            self.slot.outcome.fill(Err(ReceiveError::Cancelled));
-        }
-        cancelled
+        let Stage::Waits(id, posted) = &mut self.stage else { return false };
+        let (id, posted) = (*id, posted.take());
+        posted.is_some_and(|receive| self.waits.shared().cancel(id, receive))
     }
 }
 
@@ -170,7 +212,7 @@ impl Sealed for Receiving {}
 
 impl Request for Receiving {
     fn is_over(&self) -> bool {
-        self.is_taken
+        matches!(self.stage, Stage::Taken)
     }
 }
 
@@ -179,24 +221,30 @@ impl Future for Receiving {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over(), "the outcome was taken before, by `test` or by awaiting it");
-        let Self { slot, waits, is_taken, .. } = &mut *self;
-        let outcome = std::task::ready!(waits.poll(&slot.outcome, context));
-        *is_taken = true;
+        if let Some(outcome) = self.test() {
+            return Poll::Ready(outcome);
+        }
+        let Stage::Waits(id, _) = self.stage else { return Poll::Pending };
+        let shared = self.waits.shared().clone();
+        let waker = |waker: &Waker| shared.wake_later(id, waker);
+        let outcome = ready!(self.waits.poll_until(context, || shared.take(id), waker));
+        self.stage = Stage::Taken;
         Poll::Ready(outcome.and_then(|met| self.message(met)))
     }
 }
 
 impl Drop for Receiving {
     fn drop(&mut self) {
-        if self.is_taken {
-            return;
+        match std::mem::replace(&mut self.stage, Stage::Taken) {
+            Stage::Taken | Stage::Here(Err(_)) => {}
+            Stage::Here(Ok(met)) => self.waits.shared().put_back(met),
+            Stage::Waits(id, posted) => self.waits.shared().dropped(id, posted),
         }
-        self.waits.shared().dropped(self.posted.take(), &self.slot);
     }
 }
 
 impl fmt::Debug for Receiving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiving").field("room", &self.slot.room).finish_non_exhaustive()
+        f.debug_struct("Receiving").field("room", &self.room).finish_non_exhaustive()
     }
 }

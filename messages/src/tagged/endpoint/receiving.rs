@@ -11,34 +11,30 @@ use super::frame::Frame;
 use super::partial::Partial;
 use super::shared::Shared;
 use super::state::{Known, State, react};
-use crate::matching::map::Map;
-use crate::matching::{Envelope, Pattern, Source};
+use crate::matching::{Envelope, Pattern, Source, Sources};
 use crate::tagged::error::{SendError, Unsent, peer_text};
 use crate::tagged::limits::Limits;
 use crate::tagged::pacing::Offer;
 use crate::tagged::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
 
 impl Shared {
-    /// Takes in a short message. Returns whether a task was woken, as all of these do.
-    pub fn takes_short(self: &Arc<Self>, link: &am::Peer, words: &[u64]) -> bool {
-        let mut state = self.lock();
-        match (state.peer_of(link), short_of_words(words)) {
-            (Some((source, known)), Some((bits, body))) => {
-                let from = Sender { source, name: known.name.clone() };
-                let (len, content) = (body.len(), Content::Here(body));
-                let arrived = Arrived { bits, len, content, from, number: 0 };
-                self.arrived(state, false, arrived, |arrived| arrived)
-            }
-            (None, Some(_)) => self.unknown(link),
-            _ => self.malformed(),
-        }
+    /// Takes in a short message of a peer. Returns whether a task was woken, as all of these do; or
+    /// `None` if the peer is not known.
+    #[inline]
+    pub fn takes_short(self: &Arc<Self>, source: Source, words: &[u64]) -> Option<bool> {
+        let Some((bits, body)) = short_of_words(words) else { return Some(self.malformed()) };
+        let state = self.lock();
+        let from = state.peers.get(source)?.sender.clone();
+        let (len, content) = (body.len(), Content::Here(body));
+        let arrived = Arrived { bits, len, content, from, number: 0 };
+        Some(self.arrived(state, false, arrived, |arrived| arrived))
     }
 
     /// Takes in a packet.
     pub fn takes(self: &Arc<Self>, link: &am::Peer, packet: Packet) -> bool {
         let state = self.lock();
-        match state.links.get(link) {
-            Some(&(source, _)) => self.takes_from(state, source, packet),
+        match state.source_of(link) {
+            Some(source) => self.takes_from(state, source, packet),
             None => self.unknown(link),
         }
     }
@@ -81,8 +77,8 @@ impl Shared {
     ) -> bool {
         let mut locked = self.lock();
         let state = &mut *locked;
-        let Some(&(source, _)) = state.links.get(link) else { return self.unknown(link) };
-        let Some(known) = state.peers.get_mut(&source) else { return self.unknown(link) };
+        let Some(source) = state.source_of(link) else { return self.unknown(link) };
+        let Some(known) = state.peers.get_mut(source) else { return self.unknown(link) };
         // What the sender's window has room for, and what has taken offers of the sender's.
         let most = || {
             let longest = self.limits.eager.max(Limits::LEAST_WINDOW);
@@ -104,7 +100,7 @@ impl Shared {
             return false;
         }
         let mut woke = false;
-        while let Some(known) = locked.peers.get_mut(&source) {
+        while let Some(known) = locked.peers.get_mut(source) {
             let Some(packet) = known.ordered.next() else {
                 known.is_handing_on = false;
                 break;
@@ -126,9 +122,9 @@ impl Shared {
         number: u64,
         payload: Bytes,
     ) -> bool {
-        let Some(known) = state.peers.get_mut(&source) else { return false };
+        let Some(known) = state.peers.get_mut(source) else { return false };
         if heading.long || payload.len() == heading.len {
-            let from = Sender { source, name: known.name.clone() };
+            let from = known.sender.clone();
             let payload = Payload::InItsBuffer(payload);
             return self.comes(state, from, begins, heading, number, payload);
         }
@@ -147,7 +143,7 @@ impl Shared {
         source: Source,
         more: &[u8],
     ) -> bool {
-        let Some(known) = state.peers.get_mut(&source) else { return false };
+        let Some(known) = state.peers.get_mut(source) else { return false };
         if !known.partial.as_mut().is_some_and(|partial| partial.add(more)) {
             known.partial = None;
             return self.malformed();
@@ -155,7 +151,7 @@ impl Shared {
         let Some(whole) = known.partial.take_if(|partial| partial.is_whole()) else {
             return false;
         };
-        let from = Sender { source, name: known.name.clone() };
+        let from = known.sender.clone();
         let Partial { begins, heading, number, .. } = whole;
         self.comes(state, from, begins, heading, number, Payload::Own(whole.into_bytes()))
     }
@@ -164,7 +160,7 @@ impl Shared {
     fn comes(
         self: &Arc<Self>,
         state: MutexGuard<'_, State>,
-        from: Sender,
+        from: Arc<Sender>,
         begins: Begins,
         Heading { len, last, long }: Heading,
         number: u64,
@@ -206,7 +202,7 @@ impl Shared {
         }
         let mut reacts = |what| react(peers, &mut effects, what);
         match incoming.arrived(envelope, cost, arrived, keep, &mut reacts) {
-            Ok(Some((slot, met))) => state.meets(slot, met, &mut effects),
+            Ok(Some((receive, met))) => state.meets(receive, met, &mut effects),
             Ok(None) => {}
             Err(_) => {
                 self.malformed();
@@ -226,7 +222,7 @@ impl Shared {
     ) -> bool {
         let (mut effects, source) = (Effects::default(), arrived.from.source);
         let promised = state.incoming.came(source, order, arrived);
-        let Some((slot, mut met)) = promised else {
+        let Some((receive, mut met)) = promised else {
             drop(state);
             return self.malformed();
         };
@@ -235,7 +231,7 @@ impl Shared {
             drop_searches(&state.peers, source);
         }
         met.message.bits = met.envelope.bits;
-        state.meets(slot, met, &mut effects);
+        state.meets(receive, met, &mut effects);
         drop(state);
         self.finish(effects)
     }
@@ -248,16 +244,16 @@ impl Shared {
         number: u64,
         received: bool,
     ) -> bool {
-        if !state.peers.contains_key(&source) {
+        if !state.peers.contains(source) {
             return false;
         }
         if state.awaited.get(&number).map(|awaited| awaited.to) != Some(source) {
             return self.malformed();
         }
         let Some(awaited) = state.awaited.remove(&number) else { return false };
-        let name = state.peers.get(&awaited.to).and_then(|known| known.name.clone());
+        let sender = state.peers.get(awaited.to).map(|known| known.sender.clone());
         drop(state);
-        let peer = || peer_text(name.as_deref());
+        let peer = || peer_text(sender.as_ref().and_then(|sender| sender.name.as_deref()));
         let woke = awaited.slot.fill(match received {
             true => Ok(()),
             false => Err(SendError::NotReceived { peer: peer(), what: Unsent::Bytes(awaited.len) }),
@@ -276,7 +272,7 @@ impl Shared {
         payload: &[u8],
     ) -> bool {
         let mut effects = Effects::default();
-        if !state.peers.contains_key(&source) {
+        if !state.peers.contains(source) {
             return false;
         }
         let keeps_rules = match kind {
@@ -294,7 +290,7 @@ impl Shared {
 
     /// Passes over what has come by a connection of no known peer. It is malformed, unless the
     /// connection has ended meanwhile.
-    fn unknown(&self, link: &am::Peer) -> bool {
+    pub fn unknown(&self, link: &am::Peer) -> bool {
         if link.ending().is_none() {
             self.malformed();
         }
@@ -346,7 +342,7 @@ impl State {
                 Vec::new()
             }
         };
-        met.into_iter().for_each(|(slot, met)| self.meets(slot, met, effects));
+        met.into_iter().for_each(|(receive, met)| self.meets(receive, met, effects));
         Some(())
     }
 
@@ -359,7 +355,7 @@ impl State {
         [one, two, three]: [u64; 3],
         effects: &mut Effects,
     ) -> bool {
-        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return false };
+        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(source) else { return false };
         let mut keeps_rules = Ok(true);
         match kind {
             Kind::Freed => {
@@ -403,8 +399,8 @@ enum Payload {
 type Keep = fn(Arrived) -> Arrived;
 
 /// Drops searches that were not sent to a peer, which holds no messages any more.
-fn drop_searches(peers: &Map<Source, Known>, source: Source) {
-    if let Some(known) = peers.get(&source) {
+fn drop_searches(peers: &Sources<Known>, source: Source) {
+    if let Some(known) = peers.get(source) {
         known.lane.drop_searches();
     }
 }

@@ -96,8 +96,16 @@ impl Future for Sending {
         match &mut self.0 {
             State::Done(outcome) => outcome.take().map_or(Poll::Pending, Poll::Ready),
             State::Waits { slot, lane, waits, .. } => {
+                if let Some(outcome) = slot.take() {
+                    return Poll::Ready(outcome);
+                }
                 lane.send_more();
-                waits.poll(slot, context)
+                let mut seen = 0;
+                let find = || {
+                    lane.send_more_by_new_credits(&mut seen);
+                    slot.take()
+                };
+                waits.poll_until(context, find, |waker| slot.wake_later(waker))
             }
         }
     }

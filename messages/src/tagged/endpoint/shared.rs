@@ -1,21 +1,24 @@
 //! What the handles to an endpoint and its handlers share, and what programs do with it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::task::Waker;
 
 use doorbell_am as am;
 use doorbell_verbs::floor::Prober;
 use tokio::task::JoinSet;
 
-use super::arrived::{Met, ReceiveSlot, Sender};
+use super::arrived::{Content, Home, Met, Sender};
 use super::closing_state::Closing;
 use super::effects::Effects;
 use super::frame::{Outbound, SendSlot};
-use super::lane::Lane;
+use super::lane::{Lane, ShortSend};
+use super::receive_id::{ReceiveId, Words};
+use super::receives::Left;
 use super::state::{Awaited, Known, State, react};
 use crate::matching::{Pattern, Source};
 use crate::tagged::body::Body;
-use crate::tagged::error::{SendError, Unsent, peer_text};
+use crate::tagged::error::{ReceiveError, SendError, Unsent, peer_text};
 use crate::tagged::limits::Limits;
 use crate::tagged::pacing::{Offer, Posting, Receive, Seen};
 use crate::tagged::pull::{PullService, Puller, Secret, lend};
@@ -25,6 +28,8 @@ use doorbell_verbs::floor::locked;
 #[derive(Debug)]
 pub struct Shared {
     state: Mutex<State>,
+    /// The words that tell which receives have their outcomes.
+    words: Arc<Words>,
     pub(super) limits: Limits,
     /// The devices of the endpoint.
     pub(super) rails: Vec<OwnRail>,
@@ -61,21 +66,36 @@ pub enum Posted {
     Waits { slot: Arc<SendSlot>, lane: Arc<Lane>, held: Option<(Source, u64)> },
 }
 
+impl Home for Shared {}
+
+/// A receive that was posted.
+#[derive(Debug)]
+pub enum PostedReceive {
+    /// The outcome is here already.
+    Here(Result<Met, ReceiveError>),
+    /// The outcome will come. The receive has a second name for as long as it waits for a message.
+    Waits(ReceiveId, Option<Receive>),
+}
+
 impl Shared {
     pub fn new(limits: Limits, rails: Vec<OwnRail>) -> Arc<Self> {
         let domains = rails.iter().map(|rail| rail.bundle.nic().domain()).collect();
         let secret = rails.iter().any(OwnRail::stays_here).then(Secret::new);
-        Arc::new(Self {
-            state: Mutex::new(State::new(limits.window)),
-            limits,
-            rails,
-            service: Arc::default(),
-            tasks: Mutex::default(),
-            closing: Closing::default(),
-            prober: Prober::default(),
-            malformed: AtomicU64::new(0),
-            puller: Puller::new(domains, limits),
-            secret,
+        Arc::new_cyclic(|shared: &Weak<Self>| {
+            let state = State::new(limits.window, shared.clone());
+            Self {
+                words: state.receives.words().clone(),
+                state: Mutex::new(state),
+                limits,
+                rails,
+                service: Arc::default(),
+                tasks: Mutex::default(),
+                closing: Closing::default(),
+                prober: Prober::default(),
+                malformed: AtomicU64::new(0),
+                puller: Puller::new(domains, limits),
+                secret,
+            }
         })
     }
 
@@ -93,23 +113,22 @@ impl Shared {
     /// Posts the send of a message to a peer.
     pub fn send(
         self: &Arc<Self>,
-        source: Source,
-        name: Option<&str>,
+        to: &Sender,
         (bits, body): (u64, Body),
         is_synchronous: bool,
     ) -> Result<Posted, SendError> {
-        let len = body.len();
-        let mut state = self.lock();
-        let Some(known) = state.peers.get_mut(&source) else {
-            return Err(state.unsent(source, name, len));
-        };
+        let (source, name, len) = (to.source, to.name.as_deref(), body.len());
         // Fast path: a short message that neither the window nor credits hold up needs no slot.
         if !is_synchronous
             && let [body] = body.pieces()
-            && known.try_send_short(bits, body)
+            && self.send_short(source, bits, body)
         {
             return Ok(Posted::Left);
         }
+        let mut state = self.lock();
+        let Some(known) = state.peers.get_mut(source) else {
+            return Err(state.unsent(source, name, len));
+        };
         if len > known.eager {
             drop(state);
             return self.send_long(source, name, bits, body);
@@ -131,6 +150,26 @@ impl Shared {
         Ok(Posted::Waits { slot, lane, held: order.map(|order| (source, order)) })
     }
 
+    /// Sends a short message at once, if nothing holds it up. Credits that have come back are taken
+    /// in by whoever has the NIC take turns, so a sender that has no credit does that. Returns
+    /// whether the message was sent.
+    #[inline]
+    fn send_short(&self, source: Source, bits: u64, body: &[u8]) -> bool {
+        let sends = |state: &mut State| {
+            let known = state.peers.get_mut(source);
+            known.map_or(ShortSend::HeldUp, |known| known.try_send_short(bits, body))
+        };
+        let sent = sends(&mut self.lock());
+        match sent {
+            ShortSend::Sent => true,
+            ShortSend::HeldUp => false,
+            ShortSend::NoCredit => {
+                self.bundle().poll(true);
+                sends(&mut self.lock()) == ShortSend::Sent
+            }
+        }
+    }
+
     /// Posts a send of a body that the receiver pulls.
     fn send_long(
         self: &Arc<Self>,
@@ -141,7 +180,7 @@ impl Shared {
     ) -> Result<Posted, SendError> {
         let len = body.len();
         let known = |known: &Known| (known.pulls.len().max(1), known.is_here);
-        let (devices, is_here) = self.lock().peers.get(&source).map_or((1, false), known);
+        let (devices, is_here) = self.lock().peers.get(source).map_or((1, false), known);
         let domains = &self.puller.domains()[..devices];
         let lent = lend(domains, body, is_here);
         let (lending, description) = match lent {
@@ -152,7 +191,7 @@ impl Shared {
             }
         };
         let mut state = self.lock();
-        let Some(known) = state.peers.get(&source) else {
+        let Some(known) = state.peers.get(source) else {
             return Err(state.unsent(source, name, len));
         };
         let (lane, pulls) = (known.lane.clone(), known.pulls.clone());
@@ -172,7 +211,7 @@ impl Shared {
     pub fn cancel_send(&self, (source, order): (Source, u64)) -> bool {
         let mut effects = Effects::default();
         let mut state = self.lock();
-        let Some(known) = state.peers.get_mut(&source) else { return false };
+        let Some(known) = state.peers.get_mut(source) else { return false };
         let Some(held) = known.outgoing.cancel(order) else { return false };
         let forgotten = state.awaited.remove(&held.number);
         state.releases(source, &mut effects);
@@ -183,40 +222,66 @@ impl Shared {
         true
     }
 
-    /// Posts a receive of messages of a pattern. Returns the place of its outcome, and the
-    /// receive's name if it waits.
-    pub fn receive(
-        self: &Arc<Self>,
-        pattern: Pattern,
-        slot: ReceiveSlot,
-    ) -> (Arc<ReceiveSlot>, Option<Receive>) {
-        let (slot, mut effects) = (Arc::new(slot), Effects::default());
+    /// Posts a receive of messages of at most `room` bytes of a pattern.
+    pub fn receive(self: &Arc<Self>, pattern: Pattern, room: usize) -> PostedReceive {
+        let mut effects = Effects::default();
         let mut state = self.lock();
         if let Some(why) = state.refuses(pattern) {
-            slot.outcome.fill(Err(why));
-            return (slot, None);
+            return PostedReceive::Here(Err(why));
         }
+        let id = state.receives.enter(room);
         let State { incoming, peers, .. } = &mut *state;
-        let posting =
-            incoming.post(pattern, slot.clone(), &mut |what| react(peers, &mut effects, what));
-        let waits = match posting {
-            Posting::Met(_, met) => {
-                state.meets(slot.clone(), met, &mut effects);
-                None
+        let posting = incoming.post(pattern, id, &mut |what| react(peers, &mut effects, what));
+        let posted = match posting {
+            Posting::Waits(receive) => PostedReceive::Waits(id, Some(receive)),
+            Posting::Met(_, mut met) if matches!(met.message.content, Content::Here(_)) => {
+                state.receives.leave(id);
+                let number = std::mem::take(&mut met.message.number);
+                state.is_done(met.envelope.source, number, true, &mut effects);
+                PostedReceive::Here(Ok(met))
             }
-            Posting::Waits(receive) => Some(receive),
+            Posting::Met(_, met) => {
+                state.meets(id, met, &mut effects);
+                PostedReceive::Waits(id, None)
+            }
         };
         drop(state);
         self.finish(effects);
-        (slot, waits)
+        posted
+    }
+
+    /// Returns whether the outcome of a receive has come.
+    #[inline]
+    pub fn has_come(&self, id: ReceiveId) -> bool {
+        self.words.is_here(id)
+    }
+
+    /// Takes the outcome of a receive, if it has come.
+    #[inline]
+    pub fn take(&self, id: ReceiveId) -> Option<Result<Met, ReceiveError>> {
+        if self.has_come(id) { self.lock().receives.take(id) } else { None }
+    }
+
+    /// Has a task woken when the outcome of a receive comes, or at once if it has come.
+    pub fn wake_later(&self, id: ReceiveId, waker: &Waker) {
+        let waker = waker.clone();
+        let armed = self.lock().receives.wake_later(id, waker);
+        if let Err(here) = armed {
+            here.wake();
+        }
     }
 
     /// Cancels a posted receive. Returns whether the receive still waited.
-    pub fn cancel(&self, receive: Receive) -> bool {
+    pub fn cancel(&self, id: ReceiveId, receive: Receive) -> bool {
         let mut effects = Effects::default();
         let mut state = self.lock();
-        let State { incoming, peers, .. } = &mut *state;
+        let State { incoming, peers, receives, .. } = &mut *state;
         let taken = incoming.cancel(receive, &mut |what| react(peers, &mut effects, what));
+        if taken.is_some()
+            && let Ok(waker) = receives.put(id, Err(ReceiveError::Cancelled))
+        {
+            effects.wake(waker);
+        }
         drop(state);
         effects.finish();
         taken.is_some()
@@ -224,20 +289,34 @@ impl Shared {
 
     /// Takes back a receive that is dropped, and whose outcome the program has not taken. Its
     /// message is left for another.
-    pub fn dropped(self: &Arc<Self>, posted: Option<Receive>, slot: &ReceiveSlot) {
+    pub fn dropped(self: &Arc<Self>, id: ReceiveId, posted: Option<Receive>) {
         let mut effects = Effects::default();
         let mut state = self.lock();
         let State { incoming, peers, .. } = &mut *state;
         let mut reacts = |what| react(peers, &mut effects, what);
         let cancelled = posted.and_then(|receive| incoming.cancel(receive, &mut reacts));
-        if cancelled.is_none() {
-            let met = match slot.outcome.leave() {
+        let left = state.receives.leave(id);
+        let mut waker = None;
+        if let Some(Left { outcome, pull, waker: waits }) = left {
+            waker = waits;
+            let met = match outcome {
                 Some(outcome) => outcome.ok(),
-                None => slot.take_back(),
+                None => pull.and_then(|pull| pull.take_back()),
             };
-            met.into_iter().for_each(|met| state.put_back(met, &mut effects));
+            if cancelled.is_none() {
+                met.into_iter().for_each(|met| state.put_back(met, &mut effects));
+            }
         }
         drop(state);
+        drop(waker);
+        self.finish(effects);
+    }
+
+    /// Takes back a message that a receive has met and that no program has seen. Another receive
+    /// takes it.
+    pub fn put_back(self: &Arc<Self>, met: Met) {
+        let mut effects = Effects::default();
+        self.lock().put_back(met, &mut effects);
         self.finish(effects);
     }
 
@@ -250,7 +329,7 @@ impl Shared {
     }
 
     /// Looks for a message that a receive would meet now: its match bits, length and sender.
-    pub fn probe(&self, pattern: Pattern) -> Option<(u64, usize, Sender)> {
+    pub fn probe(&self, pattern: Pattern) -> Option<(u64, usize, Arc<Sender>)> {
         let mut effects = Effects::default();
         let mut state = self.lock();
         let State { incoming, peers, .. } = &mut *state;
@@ -260,9 +339,8 @@ impl Shared {
                 Some((envelope.bits, arrived.len, arrived.from.clone()))
             }
             Seen::Held(Offer { envelope, len, .. }) => {
-                let source = envelope.source;
-                let name = peers.get(&source)?.name.clone();
-                Some((envelope.bits, len, Sender { source, name }))
+                let sender = peers.get(envelope.source)?.sender.clone();
+                Some((envelope.bits, len, sender))
             }
         });
         drop(state);

@@ -1,17 +1,19 @@
 //! The state of an endpoint: its receives, its peers, and what goes to each.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use doorbell_am as am;
 
-use super::arrived::{Arrived, Content, Met, Pull, PullJob, ReceiveSlot};
+use super::arrived::{Arrived, Content, Home, Met, Pull, PullJob, Sender};
 use super::effects::Effects;
 use super::frame::{Frame, Outbound, SendSlot};
-use super::lane::Lane;
+use super::lane::{Lane, ShortSend};
 use super::partial::Partial;
+use super::receive_id::ReceiveId;
+use super::receives::Receives;
 use crate::matching::map::Map;
-use crate::matching::{Envelope, Pattern, Source};
+use crate::matching::{Envelope, Pattern, Source, Sources};
 use crate::tagged::error::{ReceiveError, SendError, Unsent, WhyGone, peer_text};
 use crate::tagged::pacing::{Incoming, Outgoing, Reaction, Submitted};
 use crate::tagged::pull::{Connections, Lending, NearProcess};
@@ -21,18 +23,20 @@ use crate::tagged::wire::{OVERHEAD, Packet, Proof};
 /// The state of an endpoint: its receives, its peers, and its sends that wait for the peers.
 #[derive(Debug)]
 pub struct State {
-    pub incoming: Incoming<Arc<ReceiveSlot>, Arrived>,
+    pub incoming: Incoming<ReceiveId, Arrived>,
+    pub receives: Receives,
     /// The peers by their connections, with the device that carries each. A peer has several
     /// connections if both endpoints have several devices, or if both connect at once.
-    pub links: Map<am::Peer, (Source, usize)>,
-    pub peers: Map<Source, Known>,
+    links: Map<am::Peer, (Source, usize)>,
+    pub peers: Sources<Known>,
     /// Messages that have left, and whose senders wait until the receiver is done with them.
     pub awaited: Map<u64, Awaited>,
     /// The peers that have gone, the last first, for errors.
     pub gone: VecDeque<Gone>,
-    pub next_source: Source,
     pub next_number: u64,
     pub is_closed: bool,
+    /// The endpoint itself, for the peers that programs get.
+    home: Weak<dyn Home>,
 }
 
 /// A peer, and what goes to it and comes from it.
@@ -40,8 +44,8 @@ pub struct State {
 pub struct Known {
     pub outgoing: Outgoing<Outbound>,
     pub lane: Arc<Lane>,
-    /// The name by which others connect to the peer, as far as it is known.
-    pub name: Option<Arc<str>>,
+    /// The peer as the program knows it.
+    pub sender: Arc<Sender>,
     /// The longest body that is sent to the peer before its receive is known.
     pub eager: usize,
     /// Whether the peer was heard of. Before, nothing is sent to it.
@@ -74,8 +78,7 @@ pub struct Known {
 /// A peer that has gone.
 #[derive(Debug)]
 pub struct Gone {
-    pub source: Source,
-    pub name: Option<Arc<str>>,
+    pub sender: Arc<Sender>,
     /// The reason why the peer counts as gone.
     pub why: WhyGone,
 }
@@ -110,33 +113,63 @@ impl Known {
         }
     }
 
-    /// Sends a short message to the peer at once, if nothing holds it up. Returns whether it was
-    /// sent.
+    /// Sends a short message to the peer at once, if nothing holds it up.
     #[inline]
-    pub fn try_send_short(&mut self, bits: u64, body: &[u8]) -> bool {
+    pub fn try_send_short(&mut self, bits: u64, body: &[u8]) -> ShortSend {
         let cost = OVERHEAD + body.len();
-        let is_sent = body.len() <= self.eager
-            && self.outgoing.has_room(cost)
-            && self.lane.try_send_short(bits, body);
-        if is_sent {
+        if body.len() > self.eager || !self.outgoing.has_room(cost) {
+            return ShortSend::HeldUp;
+        }
+        let sent = self.lane.try_send_short(bits, body);
+        if sent == ShortSend::Sent {
             self.outgoing.sent(cost);
         }
-        is_sent
+        sent
     }
 }
 
 impl State {
-    pub fn new(window: usize) -> Self {
+    pub fn new(window: usize, home: Weak<dyn Home>) -> Self {
         Self {
             incoming: Incoming::new(window),
+            receives: Receives::default(),
             links: Map::default(),
-            peers: Map::default(),
+            peers: Sources::default(),
             awaited: Map::default(),
             gone: VecDeque::new(),
-            next_source: 0,
             next_number: 1,
             is_closed: false,
+            home,
         }
+    }
+
+    /// Notes that a connection leads to a peer, by a device.
+    pub fn add_link(&mut self, link: &am::Peer, source: Source, device: usize) {
+        link.note(source);
+        self.links.insert(link.clone(), (source, device));
+    }
+
+    /// Forgets a connection. Returns the peer that it led to, and the device.
+    pub fn remove_link(&mut self, link: &am::Peer) -> Option<(Source, usize)> {
+        let removed = self.links.remove(link)?;
+        link.note(0);
+        Some(removed)
+    }
+
+    /// Forgets all connections to a peer.
+    pub fn remove_links_to(&mut self, source: Source) {
+        let removed = self.links.extract_if(|_, (of, _)| *of == source);
+        removed.for_each(|(link, _)| link.note(0));
+    }
+
+    /// Returns whether a connection leads to a peer.
+    pub fn has_link(&self, link: &am::Peer) -> bool {
+        self.links.contains_key(link)
+    }
+
+    /// Returns the connections to all peers.
+    pub fn all_links(&self) -> Vec<am::Peer> {
+        self.links.keys().cloned().collect()
     }
 
     /// Returns the number of a peer by its first connection. A peer that is not known becomes known.
@@ -145,13 +178,13 @@ impl State {
         if let Some(&(source, _)) = self.links.get(link) {
             return source;
         }
-        let source = self.next_source;
-        self.next_source += 1;
+        let source = self.peers.draw();
         self.incoming.add_sender(source);
+        let sender = Sender { source, name: name.map(Box::from), home: self.home.clone() };
         let known = Known {
             outgoing: Outgoing::new(0),
             lane: Lane::new(link.clone(), name, self.incoming.window()),
-            name: name.map(Arc::from),
+            sender: Arc::new(sender),
             eager,
             is_greeted: false,
             joins: 0,
@@ -166,21 +199,21 @@ impl State {
             pulling: 0,
         };
         self.peers.insert(source, known);
-        self.links.insert(link.clone(), (source, 0));
+        self.add_link(link, source, 0);
         source
     }
 
     /// Returns the peer that this endpoint has connected to, or is connecting to, by a name. A peer
     /// that merely says that the name is its own is not found.
     pub fn connected_by(&self, name: &str) -> Option<(Source, &Known)> {
-        let is_it = |known: &Known| known.told != 0 && known.name.as_deref() == Some(name);
-        self.peers.iter().find(|(_, known)| is_it(known)).map(|(&source, known)| (source, known))
+        let is_it = |known: &Known| known.told != 0 && known.sender.name.as_deref() == Some(name);
+        self.peers.iter().find(|(_, known)| is_it(known))
     }
 
     /// Returns the peer that this endpoint has told a number when it connected to it.
     pub fn told(&self, number: u64) -> Option<Source> {
         let is_it = |known: &Known| number != 0 && known.told == number;
-        self.peers.iter().find(|(_, known)| is_it(known)).map(|(&source, _)| source)
+        self.peers.iter().find(|(_, known)| is_it(known)).map(|(source, _)| source)
     }
 
     /// Returns the peer that has connected to this endpoint by another connection than the one of
@@ -190,8 +223,8 @@ impl State {
         let is_it = |known: &Known| {
             known.is_greeted && known.joins != 0 && Proof::new(known.joins, told) == proof
         };
-        let mut others = self.peers.iter().filter(|&(&source, _)| source != but);
-        others.find(|(_, known)| is_it(known)).map(|(&source, _)| source)
+        let mut others = self.peers.iter().filter(|&(source, _)| source != but);
+        others.find(|(_, known)| is_it(known)).map(|(source, _)| source)
     }
 
     /// Remembers a peer that has gone. The last 1,024 are remembered.
@@ -202,8 +235,8 @@ impl State {
 
     /// Returns the name of a peer that has gone, and why it counts as gone.
     fn gone(&self, source: Source) -> (Box<str>, WhyGone) {
-        match self.gone.iter().find(|gone| gone.source == source) {
-            Some(gone) => (peer_text(gone.name.as_deref()), gone.why.clone()),
+        match self.gone.iter().find(|gone| gone.sender.source == source) {
+            Some(gone) => (peer_text(gone.sender.name.as_deref()), gone.why.clone()),
             None => (peer_text(None), WhyGone::LongAgo),
         }
     }
@@ -220,8 +253,13 @@ impl State {
 
     /// Returns the peer at the other end of a connection.
     pub fn peer_of(&mut self, link: &am::Peer) -> Option<(Source, &mut Known)> {
-        let &(source, _) = self.links.get(link)?;
-        Some((source, self.peers.get_mut(&source)?))
+        let source = self.source_of(link)?;
+        Some((source, self.peers.get_mut(source)?))
+    }
+
+    /// Returns the number of the peer at the other end of a connection.
+    pub fn source_of(&self, link: &am::Peer) -> Option<Source> {
+        self.links.get(link).map(|&(source, _)| source)
     }
 
     /// Returns why a receive can't be posted, if it can't.
@@ -231,7 +269,7 @@ impl State {
         }
         let source = pattern.source?;
         // Messages of a peer that has gone may still be here.
-        let is_known = self.peers.contains_key(&source);
+        let is_known = self.peers.contains(source);
         if is_known || self.incoming.has(pattern) {
             return None;
         }
@@ -245,7 +283,7 @@ impl State {
         let of_sends = self.awaited.values().map(|awaited| awaited.to);
         let of_peers = self.peers.iter().filter(|(_, known)| known.is_awaited());
         let mut sources: Vec<_> = of_sends.chain(self.incoming.awaited()).collect();
-        sources.extend(of_peers.map(|(&source, _)| source));
+        sources.extend(of_peers.map(|(source, _)| source));
         sources.sort_unstable();
         let links = self.links.iter();
         let awaited = links.filter(|(_, (source, _))| sources.binary_search(source).is_ok());
@@ -263,7 +301,7 @@ impl State {
 
     /// Submits a message to a peer. Returns the order of the message if it is held.
     pub fn submit(&mut self, source: Source, bits: u64, outbound: Outbound) -> Option<u64> {
-        let Known { outgoing, lane, .. } = self.peers.get_mut(&source)?;
+        let Known { outgoing, lane, .. } = self.peers.get_mut(source)?;
         let cost = OVERHEAD + if outbound.long { 0 } else { outbound.len };
         let len = outbound.len;
         match outgoing.submit(Envelope { source: 0, bits }, (cost, len), outbound) {
@@ -281,7 +319,7 @@ impl State {
 
     /// Sends what may be sent to a peer, because its window has grown or an offer was answered.
     pub fn releases(&mut self, source: Source, effects: &mut Effects) {
-        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(&source) else { return };
+        let Some(Known { outgoing, lane, .. }) = self.peers.get_mut(source) else { return };
         while let Some(release) = outgoing.release() {
             lane.put([Frame::released(release)]);
         }
@@ -294,13 +332,15 @@ impl State {
     ///
     /// Nothing can come between the meeting and this, since the state is locked: else a receive
     /// that is dropped then could leave its message behind a later one.
-    pub fn meets(&mut self, slot: Arc<ReceiveSlot>, mut met: Met, effects: &mut Effects) {
-        let (source, fits) = (met.envelope.source, met.message.len <= slot.room);
-        let is_left = || slot.outcome.is_left();
+    pub fn meets(&mut self, receive: ReceiveId, mut met: Met, effects: &mut Effects) {
+        let (source, len) = (met.envelope.source, met.message.len);
+        let fits = || self.receives.room(receive).is_some_and(|room| len <= room);
         match &met.message.content {
-            Content::There(_) if fits && !is_left() => return self.pulls(&slot, met, effects),
-            Content::Coming(pull) if fits && !is_left() => {
-                match pull.clone().is_wanted(&slot, met) {
+            Content::There(_) if fits() => return self.pulls(receive, met, effects),
+            Content::Coming(pull) if fits() => {
+                let pull = pull.clone();
+                self.receives.is_pulled(receive, &pull);
+                match pull.is_wanted(receive, met) {
                     Ok(()) => return,
                     Err(has_come) => met = has_come,
                 }
@@ -310,7 +350,7 @@ impl State {
         let is_here = matches!(met.message.content, Content::Here(_));
         let number = met.message.number;
         met.message.number = if is_here { 0 } else { number };
-        match slot.outcome.put(Ok(met)) {
+        match self.receives.put(receive, Ok(met)) {
             Ok(waker) => {
                 effects.wake(waker);
                 if is_here {
@@ -326,15 +366,16 @@ impl State {
     }
 
     /// Has the body of a message pulled for a receive.
-    fn pulls(&mut self, slot: &Arc<ReceiveSlot>, mut met: Met, effects: &mut Effects) {
+    fn pulls(&mut self, receive: ReceiveId, mut met: Met, effects: &mut Effects) {
         let pull = Arc::<Pull>::default();
         let content = Content::Coming(pull.clone());
         let content = std::mem::replace(&mut met.message.content, content);
         let Content::There(description) = content else { return };
         let (source, len) = (met.envelope.source, met.message.len);
         let number = std::mem::take(&mut met.message.number);
-        self.peers.entry(source).and_modify(|known| known.pulling += 1);
-        let waits = pull.is_wanted(slot, met);
+        self.peers.get_mut(source).into_iter().for_each(|known| known.pulling += 1);
+        self.receives.is_pulled(receive, &pull);
+        let waits = pull.is_wanted(receive, met);
         debug_assert!(waits.is_ok(), "the pull has not begun");
         effects.pull(PullJob { pull, source, number, len, description });
     }
@@ -346,14 +387,14 @@ impl State {
         }
         let (len, Self { incoming, peers, .. }) = (met.message.len, &mut *self);
         let met = incoming.put_back(met, len, &mut |what| react(peers, effects, what));
-        if let Some((slot, met)) = met {
-            self.meets(slot, met, effects);
+        if let Some((receive, met)) = met {
+            self.meets(receive, met, effects);
         }
     }
 
     /// Notes that a long body was pulled, or can't be, and tells the sender.
     pub fn pulled(&mut self, source: Source, number: u64, received: bool, effects: &mut Effects) {
-        self.peers.entry(source).and_modify(|known| known.pulling -= 1);
+        self.peers.get_mut(source).into_iter().for_each(|known| known.pulling -= 1);
         self.is_done(source, number, received, effects);
     }
 
@@ -361,7 +402,7 @@ impl State {
     /// that.
     pub fn is_done(&self, source: Source, number: u64, received: bool, effects: &mut Effects) {
         if number != 0
-            && let Some(Known { lane, .. }) = self.peers.get(&source)
+            && let Some(Known { lane, .. }) = self.peers.get(source)
         {
             lane.put([Frame::Done { number, received }]);
             effects.send(lane);
@@ -370,7 +411,7 @@ impl State {
 }
 
 /// Puts a reaction on the lane to its peer.
-pub fn react(peers: &Map<Source, Known>, effects: &mut Effects, what: Reaction) {
+pub fn react(peers: &Sources<Known>, effects: &mut Effects, what: Reaction) {
     let (to, frame) = match what {
         Reaction::Freed { to, cost } => (to, Frame::Freed(cost)),
         Reaction::Search { to, search, pattern } => (to, Frame::Search { search, pattern }),
@@ -380,7 +421,7 @@ pub fn react(peers: &Map<Source, Known>, effects: &mut Effects, what: Reaction) 
         Reaction::Take { to, order } => (to, Frame::Take(order)),
         Reaction::Leave { to, order } => (to, Frame::Leave(order)),
     };
-    if let Some(Known { lane, .. }) = peers.get(&to) {
+    if let Some(Known { lane, .. }) = peers.get(to) {
         lane.put([frame]);
         effects.send(lane);
     }

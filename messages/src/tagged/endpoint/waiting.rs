@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use doorbell_verbs::floor::PolledWait;
 
 use super::shared::Shared;
-use crate::slot::Slot;
 
-/// The state of waiting for a slot's outcome. Whoever waits has the NIC make progress meanwhile.
+/// The state of waiting for an outcome. Whoever waits has the NIC make progress meanwhile.
 pub struct Waits {
     shared: Arc<Shared>,
     wait: Option<PolledWait>,
@@ -24,16 +23,16 @@ impl Waits {
         &self.shared
     }
 
-    /// Waits for the outcome of a slot.
-    pub fn poll<T>(&mut self, slot: &Slot<T>, context: &mut Context<'_>) -> Poll<T> {
-        if let Some(outcome) = slot.take() {
-            self.wait = None;
-            return Poll::Ready(outcome);
-        }
+    /// Waits until `find` finds something, and has a task woken by `arm` when it may.
+    pub fn poll_until<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        find: impl FnMut() -> Option<T>,
+        arm: impl FnMut(&Waker),
+    ) -> Poll<T> {
         let bundle = self.shared.bundle();
         let wait = self.wait.get_or_insert_with(|| PolledWait::new(bundle.nic()));
-        let polled =
-            bundle.poll_until(wait, context, || slot.take(), |waker| slot.wake_later(waker));
+        let polled = bundle.poll_until(wait, context, find, arm);
         if polled.is_ready() {
             self.wait = None;
         }

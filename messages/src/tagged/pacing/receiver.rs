@@ -6,13 +6,13 @@ use super::probes::Probes;
 use super::sender::{MOST_BACK, MOST_SEARCHES, Offer};
 use super::{Order, SearchId};
 use crate::matching::map::Map;
-use crate::matching::{Envelope, Matcher, Met, Pattern, Post, PostedId, Source, Taken};
+use crate::matching::{Envelope, Matcher, Met, Pattern, Post, PostedId, Source, Sources, Taken};
 
 /// Receives of the type `R`, and messages of the type `M` from all senders.
 #[derive(Debug)]
 pub struct Incoming<R, M> {
     matcher: Matcher<Waiting<R>, Charged<M>>,
-    senders: Map<Source, Sender<M>>,
+    senders: Sources<Sender<M>>,
     /// The searches of receives that wait, where senders were asked or are to be asked.
     searches: Map<SearchId, Search>,
     /// How many senders hold messages.
@@ -164,7 +164,7 @@ impl<R, M> Incoming<R, M> {
     pub fn new(window: usize) -> Self {
         Self {
             matcher: Matcher::default(),
-            senders: Map::default(),
+            senders: Sources::default(),
             searches: Map::default(),
             holders: 0,
             next: 0,
@@ -207,7 +207,7 @@ impl<R, M> Incoming<R, M> {
     ) -> (Vec<R>, Pairs<R, M>) {
         self.holds_none(source);
         let mut met = self.come_back(source, Order::MAX, react);
-        self.senders.remove(&source);
+        self.senders.remove(source);
         let promised = self.promised.extract_if(|(of, _), _| *of == source);
         let promised: Vec<_> = promised.map(|(_, (met, _))| met).collect();
         let mut lost = Vec::new();
@@ -278,7 +278,7 @@ impl<R, M> Incoming<R, M> {
             return;
         }
         let holders = self.senders.iter().filter(|(_, sender)| sender.holds);
-        let holders: Vec<_> = holders.map(|(&of, _)| of).filter(|&of| pattern.is_of(of)).collect();
+        let holders: Vec<_> = holders.map(|(of, _)| of).filter(|&of| pattern.is_of(of)).collect();
         holders.into_iter().for_each(|to| self.ask(to, search, pattern, react));
     }
 
@@ -290,7 +290,7 @@ impl<R, M> Incoming<R, M> {
         pattern: Pattern,
         react: &mut impl FnMut(Reaction),
     ) {
-        let Some(sender) = self.senders.get_mut(&to) else { return };
+        let Some(sender) = self.senders.get_mut(to) else { return };
         let new = || Search { pattern, asked: Vec::new() };
         let of = self.searches.entry(search).or_insert_with(new);
         if sender.asked < self.most_asked && sender.unasked.is_empty() {
@@ -305,7 +305,7 @@ impl<R, M> Incoming<R, M> {
 
     /// Begins a browse through the messages of a sender, or has the one under way begin anew.
     fn browse(&mut self, to: Source, react: &mut impl FnMut(Reaction)) {
-        let Some(sender) = self.senders.get_mut(&to) else { return };
+        let Some(sender) = self.senders.get_mut(to) else { return };
         match &mut sender.browse {
             Some(browse) if browse.is_asked => browse.is_old = true,
             _ => {
@@ -319,7 +319,7 @@ impl<R, M> Incoming<R, M> {
 
     /// Hears that a sender has nothing to answer to a search any more, and asks it the next.
     fn answered(&mut self, to: Source, react: &mut impl FnMut(Reaction)) {
-        let Some(sender) = self.senders.get_mut(&to) else { return };
+        let Some(sender) = self.senders.get_mut(to) else { return };
         sender.asked = sender.asked.saturating_sub(1);
         while sender.asked < self.most_asked
             && let Some(search) = sender.unasked.pop_first()
@@ -345,7 +345,7 @@ impl<R, M> Incoming<R, M> {
         keep: impl FnOnce(M) -> M,
         react: &mut impl FnMut(Reaction),
     ) -> Result<Option<(R, Taken<M>)>, Overrun> {
-        let sender = self.senders.get_mut(&envelope.source).ok_or(Overrun)?;
+        let sender = self.senders.get_mut(envelope.source).ok_or(Overrun)?;
         let used = sender.used.checked_add(cost).filter(|&used| used <= self.window);
         sender.used = used.ok_or(Overrun)?;
         let sent = sender.reached;
@@ -368,7 +368,7 @@ impl<R, M> Incoming<R, M> {
     /// Hears that a sender holds messages: receives that wait search for theirs there. Returns
     /// `false` if that was heard before, which breaks the rules.
     pub fn holds(&mut self, source: Source, react: &mut impl FnMut(Reaction)) -> bool {
-        let sender = self.senders.get_mut(&source).filter(|sender| !sender.holds);
+        let sender = self.senders.get_mut(source).filter(|sender| !sender.holds);
         let Some(sender) = sender else { return false };
         sender.holds = true;
         self.holders += 1;
@@ -388,7 +388,7 @@ impl<R, M> Incoming<R, M> {
 
     /// Hears that a sender holds no messages any more.
     pub fn holds_none(&mut self, source: Source) {
-        let sender = self.senders.get_mut(&source).filter(|sender| sender.holds);
+        let sender = self.senders.get_mut(source).filter(|sender| sender.holds);
         let Some(sender) = sender else { return };
         sender.holds = false;
         sender.asked = 0;
@@ -416,7 +416,7 @@ impl<R, M> Incoming<R, M> {
         last: bool,
         react: &mut impl FnMut(Reaction),
     ) -> Option<Pairs<R, M>> {
-        let sender = self.senders.get_mut(&source).filter(|sender| order >= sender.reached)?;
+        let sender = self.senders.get_mut(source).filter(|sender| order >= sender.reached)?;
         sender.reached = order;
         if last {
             self.holds_none(source);
@@ -433,7 +433,7 @@ impl<R, M> Incoming<R, M> {
         react: &mut impl FnMut(Reaction),
     ) -> Pairs<R, M> {
         let mut met = Vec::new();
-        while let Some(sender) = self.senders.get_mut(&source)
+        while let Some(sender) = self.senders.get_mut(source)
             && let Some(first) = sender.back.first_entry().filter(|first| *first.key() < end)
         {
             let (order, Back { envelope, is_told, message, .. }) = first.remove_entry();
@@ -484,7 +484,7 @@ impl<R, M> Incoming<R, M> {
             react(Reaction::Leave { to, order });
             return Some(Vec::new());
         }
-        let sender = self.senders.get_mut(&to)?;
+        let sender = self.senders.get_mut(to)?;
         if let Some(browse) = sender.browse.as_mut().filter(|browse| browse.search == search) {
             let is_old = std::mem::replace(&mut browse.is_old, false);
             browse.is_asked = true;
@@ -493,7 +493,7 @@ impl<R, M> Incoming<R, M> {
                 react(Reaction::Leave { to, order });
             }
             // Taking the message may have ended the browse.
-            if self.senders.get(&to).is_some_and(|sender| sender.browse.is_some()) {
+            if self.senders.get(to).is_some_and(|sender| sender.browse.is_some()) {
                 let from = match (is_old, taken) {
                     (true, _) => 0,
                     (false, true) => order,
@@ -534,7 +534,7 @@ impl<R, M> Incoming<R, M> {
     /// Returns whether the receive that takes an offered message takes none that came before, was
     /// put back, and that the sender did not know of when it made the offer.
     fn is_first(&self, envelope: Envelope, order: Order) -> bool {
-        let Some(sender) = self.senders.get(&envelope.source) else { return false };
+        let Some(sender) = self.senders.get(envelope.source) else { return false };
         let Some(first) = self.matcher.first_receive_for(envelope) else { return false };
         let pattern = self.searches.get(&first.search).map(|of| of.pattern);
         let mut before = sender.back.range(..order);
@@ -566,7 +566,7 @@ impl<R, M> Incoming<R, M> {
         order: Order,
         react: &mut impl FnMut(Reaction),
     ) -> Option<(R, Taken<M>)> {
-        let sender = self.senders.get_mut(&source)?;
+        let sender = self.senders.get_mut(source)?;
         let mut before = sender.back.range(..order);
         let (&order, back) = before.find(|(_, back)| pattern.takes(back.envelope))?;
         let first = self.matcher.first_receive_for(back.envelope)?.search;
@@ -579,7 +579,7 @@ impl<R, M> Incoming<R, M> {
 
     /// Hears that a browse of a sender's messages has come to its end.
     pub fn seen(&mut self, to: Source, search: SearchId, react: &mut impl FnMut(Reaction)) {
-        let Some(sender) = self.senders.get_mut(&to) else { return };
+        let Some(sender) = self.senders.get_mut(to) else { return };
         let browse = sender.browse.as_mut().filter(|browse| browse.search == search);
         let Some(browse) = browse else { return };
         browse.is_asked = std::mem::replace(&mut browse.is_old, false);
@@ -592,7 +592,7 @@ impl<R, M> Incoming<R, M> {
     /// envelope and turn beside the `message`.
     pub fn came<N>(&mut self, source: Source, order: Order, message: N) -> Option<(R, Taken<N>)> {
         let (met, bits) = self.promised.remove(&(source, order))?;
-        let sender = self.senders.get_mut(&source)?;
+        let sender = self.senders.get_mut(source)?;
         if sender.reached == order {
             sender.reached = order.wrapping_add(1);
         }
@@ -609,7 +609,7 @@ impl<R, M> Incoming<R, M> {
         order: Order,
         react: &mut impl FnMut(Reaction),
     ) -> Option<(R, Taken<M>)> {
-        let sender = self.senders.get_mut(&source)?;
+        let sender = self.senders.get_mut(source)?;
         let back = sender.back.remove(&order)?;
         sender.told -= usize::from(back.is_told);
         let taken = self.came(source, order, back.message);
@@ -628,7 +628,7 @@ impl<R, M> Incoming<R, M> {
         react: &mut impl FnMut(Reaction),
     ) -> Option<(R, Taken<M>)> {
         let source = envelope.source;
-        let sender = self.senders.get_mut(&source);
+        let sender = self.senders.get_mut(source);
         if let Some(ahead) = sender.filter(|sender| sender.holds && turn.sent >= sender.reached) {
             ahead.back.insert(turn.sent, Back { envelope, len, is_told: false, message });
             self.tell_back(source, react);
@@ -649,7 +649,7 @@ impl<R, M> Incoming<R, M> {
 
     /// Tells a sender of messages that were put back, as many as it has room for.
     fn tell_back(&mut self, to: Source, react: &mut impl FnMut(Reaction)) {
-        let Some(sender) = self.senders.get_mut(&to) else { return };
+        let Some(sender) = self.senders.get_mut(to) else { return };
         if sender.told == sender.back.len() || sender.told >= MOST_BACK {
             return;
         }
@@ -687,7 +687,7 @@ impl<R, M> Incoming<R, M> {
         if !self.probes.is_asked(pattern) {
             let holders = self.senders.iter().filter(|(_, sender)| sender.holds);
             let asked: Vec<_> =
-                holders.map(|(&source, _)| source).filter(|&of| pattern.is_of(of)).collect();
+                holders.map(|(source, _)| source).filter(|&of| pattern.is_of(of)).collect();
             if !asked.is_empty() {
                 let search = self.next;
                 self.next += 1;
@@ -741,7 +741,7 @@ impl<R, M> Incoming<R, M> {
             return;
         }
         let Some(Search { asked, .. }) = self.searches.remove(&search) else { return };
-        for (&to, sender) in &mut self.senders {
+        for (to, sender) in self.senders.iter_mut() {
             if sender.unasked.remove(&search) {
                 sender.ends_browse(to, react);
             }
@@ -755,7 +755,7 @@ impl<R, M> Incoming<R, M> {
     /// Owes a sender what a receive has taken of its window, and gives it back when that is enough,
     /// or the sender waits for it.
     fn owes(&mut self, source: Source, cost: usize, react: &mut impl FnMut(Reaction)) {
-        let Some(sender) = self.senders.get_mut(&source) else { return };
+        let Some(sender) = self.senders.get_mut(source) else { return };
         sender.owed += cost;
         // Half of the window is given back at once, so that few messages say so.
         if sender.holds || sender.owed >= self.window / 2 {

@@ -1,7 +1,7 @@
 //! A message between endpoints, as one message of Active Messages carries it.
 
 use bytes::Bytes;
-use doorbell_am::{RequestId, Words};
+use doorbell_am::{MOST_WORDS, RequestId};
 
 use super::description;
 use super::heading::Heading;
@@ -96,7 +96,7 @@ pub struct Packet {
 impl Packet {
     /// Returns the words of a [short](super::SHORT) message, if the packet carries all of one that
     /// is short, and says no more than that.
-    pub fn short_words(&self) -> Option<Words> {
+    pub fn short_words(&self) -> Option<([u64; MOST_WORDS], usize)> {
         let [bits, heading, number] = self.words;
         let whole = Heading { len: self.payload.len(), ..Heading::default() };
         let is_short = self.kind == Kind::Eager && heading == whole.word() && number == 0;

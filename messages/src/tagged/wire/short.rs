@@ -9,9 +9,10 @@ pub const SHORT: RequestId<Words> = RequestId::new(22, "messages: short");
 /// The most bytes of a body that is sent as words.
 pub const MOST: usize = 8 * (MOST_WORDS - 2);
 
-/// Returns the words of a short message, or `None` if the body is too long for words.
+/// Returns the words of a short message, and how many of them count, or `None` if the body is too
+/// long for words.
 #[inline]
-pub fn short_words(bits: u64, body: &[u8]) -> Option<Words> {
+pub fn short_words(bits: u64, body: &[u8]) -> Option<([u64; MOST_WORDS], usize)> {
     if body.len() > MOST {
         return None;
     }
@@ -30,7 +31,7 @@ pub fn short_words(bits: u64, body: &[u8]) -> Option<Words> {
         last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
         *word = u64::from_le_bytes(last);
     }
-    Words::new(words.get(..2 + body.len().div_ceil(8))?)
+    Some((words, 2 + body.len().div_ceil(8)))
 }
 
 /// Returns the match bits and the body of a short message, or `None` if the words are none.
@@ -57,8 +58,8 @@ mod tests {
     fn short_bodies_come_out_of_words_as_they_went_in() {
         for len in 0..=MOST {
             let body: Vec<_> = (1..=u8::MAX).take(len).collect();
-            let words = short_words(7, &body).expect("the body is short");
-            assert_eq!(short_of_words(&words), Some((7, body.into())), "{len} bytes");
+            let (words, count) = short_words(7, &body).expect("the body is short");
+            assert_eq!(short_of_words(&words[..count]), Some((7, body.into())), "{len} bytes");
         }
         assert!(short_words(7, &[0; MOST + 1]).is_none());
         assert!(short_of_words(&[1, 9, 0]).is_none() && short_of_words(&[1]).is_none());
