@@ -198,4 +198,6 @@ pub use progress::WeakBundle;
 pub use progress::{Bundle, Statistics};
 #[doc(hidden)]
 pub use progress::{Ready, Runner};
+#[doc(hidden)]
+pub use shared::in_handler;
 pub use wire::{Admits, MOST_WORDS, ManyWords, Tag, Words};

@@ -16,6 +16,7 @@ mod yielding;
 
 pub(crate) use contained::contained;
 pub(crate) use counters::{Counters, count};
+pub use running::in_handler;
 pub(crate) use running::{Runs, handles, handles_several, run_handler};
 pub(crate) use signals::{Gauge, Signals};
 pub(crate) use tasks::{FEW, Reserved, Tasks};

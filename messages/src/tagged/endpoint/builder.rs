@@ -1,7 +1,7 @@
 //! Opening an endpoint.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use doorbell_am::{self as am, Bundle, Event};
@@ -193,6 +193,8 @@ impl EndpointBuilder {
             rails.push(OwnRail { bundle: bundle.clone(), service, name: OnceLock::new() });
         }
         let shared = Shared::new(self.limits, rails);
+        let runner: Weak<dyn am::Runner> = Arc::downgrade(&(shared.clone() as _));
+        shared.due.signal_by(shared.bundle().run_beside(runner));
         let mut open =
             Open { endpoints: Vec::new(), shared, tasks: Vec::new(), _own_nics: OwnNics(own_nics) };
         let devices = Arc::new(AtomicUsize::new(bundles.len()));

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use doorbell_am::{self as am, Credit, Words};
 
+use super::due::Due;
 use super::frame::{Frame, Rest};
 use super::rails::Rails;
 use crate::tagged::error::{SendError, Unsent, peer_text, why_gone};
@@ -27,6 +28,8 @@ pub struct Lane {
     /// queue's lock once what was taken out of the queue is sent.
     is_busy: AtomicBool,
     queue: Mutex<Queue>,
+    /// The lanes of the endpoint whose frames handlers have put there.
+    due: Arc<Due<Self>>,
 }
 
 /// The outcome of an attempt to send a short message at once.
@@ -57,10 +60,16 @@ struct Queue {
 
 impl Lane {
     /// The way to a peer whose messages have a window of so many bytes here.
-    pub fn new(first: am::Peer, name: Option<&str>, window: usize) -> Arc<Self> {
+    pub fn new(
+        first: am::Peer,
+        name: Option<&str>,
+        window: usize,
+        due: &Arc<Due<Self>>,
+    ) -> Arc<Self> {
         let most_answers = MOST_ANSWERS.max((window / OVERHEAD).saturating_mul(2));
         let (name, is_busy) = (peer_text(name), AtomicBool::new(false));
-        Arc::new(Self { first, name, most_answers, is_busy, queue: Mutex::default() })
+        let (queue, due) = (Mutex::default(), due.clone());
+        Arc::new(Self { first, name, most_answers, is_busy, queue, due })
     }
 
     /// Returns the first connection to the peer.
@@ -144,8 +153,8 @@ impl Lane {
     }
 
     /// Sends what there are credits for, and has a task send the rest as credits come. A handler of
-    /// Active Messages may not send, and leaves everything to the task. Returns whether a task was
-    /// begun.
+    /// Active Messages may not send, and leaves everything to whichever task is next to wait for
+    /// something of the endpoint. Returns whether a task was begun.
     pub fn flush(self: &Arc<Self>) -> bool {
         let mut queue = self.lock();
         let is_ignored = queue.rails.as_ref().is_some_and(Rails::is_ignored);
@@ -153,6 +162,11 @@ impl Lane {
             drop(queue);
             self.cut_off();
             return true;
+        }
+        if !queue.is_pumped && queue.has_more() && am::in_handler() {
+            drop(queue);
+            self.due.put(self);
+            return false;
         }
         while !queue.is_pumped && queue.has_more() {
             if !self.try_send(&mut queue) {

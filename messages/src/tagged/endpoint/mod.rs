@@ -9,6 +9,7 @@
 //! | `receives` | the outcomes of receives, until programs take them |
 //! | `frame` | what goes to a peer, as packets |
 //! | `rails` | several connections to one peer |
+//! | `due` | what handlers have to send, who may not |
 //! | `lane` | the way to one peer, where frames wait for credits |
 //! | `closing_state` | the tasks that close an endpoint, and the peers that were lost |
 //! | `effects` | what follows from an event, and is done without the state's lock |
@@ -24,6 +25,7 @@ mod arrived;
 mod builder;
 mod closing;
 mod closing_state;
+mod due;
 mod effects;
 mod ending;
 mod frame;

@@ -101,7 +101,9 @@ impl Future for Sending {
                 }
                 lane.send_more();
                 let mut seen = 0;
+                let shared = waits.shared().clone();
                 let find = || {
+                    shared.send_due();
                     lane.send_more_by_new_credits(&mut seen);
                     slot.take()
                 };

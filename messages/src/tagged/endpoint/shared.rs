@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::arrived::{Content, Home, Met, Sender};
 use super::closing_state::Closing;
+use super::due::Due;
 use super::effects::Effects;
 use super::frame::{Outbound, SendSlot};
 use super::lane::{Lane, ShortSend};
@@ -30,6 +31,8 @@ pub struct Shared {
     state: Mutex<State>,
     /// The words that tell which receives have their outcomes.
     words: Arc<Words>,
+    /// The lanes on which handlers have put something.
+    pub(super) due: Arc<Due<Lane>>,
     pub(super) limits: Limits,
     /// The devices of the endpoint.
     pub(super) rails: Vec<OwnRail>,
@@ -68,6 +71,12 @@ pub enum Posted {
 
 impl Home for Shared {}
 
+impl am::Runner for Shared {
+    fn run(&self) -> bool {
+        self.send_due()
+    }
+}
+
 /// A receive that was posted.
 #[derive(Debug)]
 pub enum PostedReceive {
@@ -82,9 +91,11 @@ impl Shared {
         let domains = rails.iter().map(|rail| rail.bundle.nic().domain()).collect();
         let secret = rails.iter().any(OwnRail::stays_here).then(Secret::new);
         Arc::new_cyclic(|shared: &Weak<Self>| {
-            let state = State::new(limits.window, shared.clone());
+            let due = Arc::<Due<Lane>>::default();
+            let state = State::new(limits.window, shared.clone(), due.clone());
             Self {
                 words: state.receives.words().clone(),
+                due,
                 state: Mutex::new(state),
                 limits,
                 rails,
@@ -102,6 +113,17 @@ impl Shared {
     /// Returns the bundle of the first device. The bundles of all are served together.
     pub fn bundle(&self) -> &am::Bundle {
         &self.rails[0].bundle
+    }
+
+    /// Sends what handlers have put on lanes. Returns whether a task was begun.
+    #[inline]
+    pub fn send_due(&self) -> bool {
+        self.due.has_any() && self.send_all_due()
+    }
+
+    #[cold]
+    fn send_all_due(&self) -> bool {
+        self.due.take().iter().fold(false, |woke, lane| lane.flush() || woke)
     }
 
     /// Counts a message that breaks the rules, and so wakes no task.
@@ -259,6 +281,7 @@ impl Shared {
     /// Takes the outcome of a receive, if it has come.
     #[inline]
     pub fn take(&self, id: ReceiveId) -> Option<Result<Met, ReceiveError>> {
+        self.send_due();
         if self.has_come(id) { self.lock().receives.take(id) } else { None }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use doorbell_am as am;
 
 use super::arrived::{Arrived, Content, Home, Met, Pull, PullJob, Sender};
+use super::due::Due;
 use super::effects::Effects;
 use super::frame::{Frame, Outbound, SendSlot};
 use super::lane::{Lane, ShortSend};
@@ -37,6 +38,7 @@ pub struct State {
     pub is_closed: bool,
     /// The endpoint itself, for the peers that programs get.
     home: Weak<dyn Home>,
+    due: Arc<Due<Lane>>,
 }
 
 /// A peer, and what goes to it and comes from it.
@@ -129,7 +131,7 @@ impl Known {
 }
 
 impl State {
-    pub fn new(window: usize, home: Weak<dyn Home>) -> Self {
+    pub fn new(window: usize, home: Weak<dyn Home>, due: Arc<Due<Lane>>) -> Self {
         Self {
             incoming: Incoming::new(window),
             receives: Receives::default(),
@@ -140,6 +142,7 @@ impl State {
             next_number: 1,
             is_closed: false,
             home,
+            due,
         }
     }
 
@@ -183,7 +186,7 @@ impl State {
         let sender = Sender { source, name: name.map(Box::from), home: self.home.clone() };
         let known = Known {
             outgoing: Outgoing::new(0),
-            lane: Lane::new(link.clone(), name, self.incoming.window()),
+            lane: Lane::new(link.clone(), name, self.incoming.window(), &self.due),
             sender: Arc::new(sender),
             eager,
             is_greeted: false,
