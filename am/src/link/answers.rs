@@ -81,22 +81,32 @@ impl Link {
     /// told how many are done, from time to time.
     #[inline]
     pub fn done(self: &Arc<Self>, call: u16) {
-        let mut out = self.send_side();
         if call == 0 {
-            out.unreported += 1;
-            return self.report_done(&mut out);
+            // Fast path: most requests are counted alone, without the lock.
+            let unreported = self.unreported.fetch_add(1, Ordering::Relaxed) + 1;
+            if unreported >= self.done_to_report() {
+                self.report_done(&mut self.send_side());
+            }
+            return;
         }
+        let mut out = self.send_side();
         let header = Header { kind: Kind::Unanswered, words: 0, handler: 0, call };
         self.answer(&mut out, header, Content::encoded(&[]), HeldNic::none());
     }
 
-    /// Reports the requests that are done, if they are a quarter of all that the peer may have
-    /// under way.
+    /// Returns how many requests that are done are worth a report: a quarter of all that the peer
+    /// may have under way.
     #[inline]
-    pub(super) fn report_done(self: &Arc<Self>, out: &mut SendSide) {
+    fn done_to_report(&self) -> u16 {
         let limit = self.peer().map_or(1, |peer| peer.limit.into());
-        if usize::from(out.unreported) >= (self.grants().min(limit) / 4).max(1) {
-            let count = std::mem::take(&mut out.unreported);
+        (self.grants().min(limit) / 4).max(1) as u16
+    }
+
+    /// Reports the requests that are done, if they are [enough](Self::done_to_report).
+    pub(super) fn report_done(self: &Arc<Self>, out: &mut SendSide) {
+        // Another thread may have reported them meanwhile.
+        if self.unreported.load(Ordering::Relaxed) >= self.done_to_report() {
+            let count = self.unreported.swap(0, Ordering::Relaxed);
             let header = Header { kind: Kind::Done, words: 0, handler: 0, call: count };
             self.answer(out, header, Content::encoded(&[]), HeldNic::none());
         }

@@ -213,7 +213,7 @@ impl Link {
             Some(grants - given as u16)
         });
         let mut out = self.send_side();
-        if out.unreported > 0 {
+        if self.unreported.load(Ordering::Relaxed) > 0 {
             // Too few to be reported before, they may be all that the peer has under way now.
             self.report_done(&mut out);
         }

@@ -175,6 +175,9 @@ pub(crate) struct Link {
     received: AtomicU32,
     /// The count of answered requests, written under the lock of the sending side.
     answered: AtomicU32,
+    /// Requests that are done without a reply, and that the peer was not told of yet: no more than it
+    /// may have under way.
+    unreported: AtomicU16,
     /// The count of received requests when it was last asked whether the link is idle.
     received_at_mark: AtomicU32,
     /// Whether credits are being recalled from the peer.
@@ -238,8 +241,6 @@ pub(crate) struct SendSide {
     /// How many messages have gone and come that cost more while the receives rest, since these
     /// went to rest.
     uses: u8,
-    /// Requests that are done without a reply, and that the peer was not told of yet.
-    unreported: u16,
     /// The count of received requests when a request that is no call was sent last.
     heard: u32,
     /// The count of requests, which a credit was taken for. It wraps around, and there are never as

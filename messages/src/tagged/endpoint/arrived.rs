@@ -28,11 +28,11 @@ pub struct Arrived {
 pub enum Content {
     Here(Bytes),
     /// A long body, to be pulled from its sender.
-    There(Description),
+    There(Box<Description>),
     /// A long body that is being pulled.
     Coming(Arc<Pull>),
     /// A long body that can't be pulled, and why.
-    Lost(String),
+    Lost(Box<str>),
 }
 
 impl Arrived {
@@ -126,7 +126,7 @@ impl Content {
     fn of(outcome: Result<Bytes, String>) -> Self {
         match outcome {
             Ok(body) => Self::Here(body),
-            Err(why) => Self::Lost(why),
+            Err(why) => Self::Lost(why.into()),
         }
     }
 }

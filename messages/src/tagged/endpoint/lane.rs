@@ -328,6 +328,11 @@ impl Frames {
                 return;
             }
         }
+        // What receives have taken of a window one after the other is given back at once.
+        if let (Some(Frame::Freed(before)), &Frame::Freed(cost)) = (self.waiting.back_mut(), &frame) {
+            *before += cost;
+            return;
+        }
         self.answers += usize::from(frame.is_answer());
         self.waiting.push_back(frame);
     }

@@ -15,7 +15,6 @@ use super::waiting::sealed::Sealed;
 use super::waiting::{Request, Waits};
 use crate::matching::{Pattern, Source};
 use crate::tagged::error::{ReceiveError, peer_text};
-use crate::tagged::pacing::Receive;
 
 /// A filter of messages for a receive, by their match bits and by the peer that sends them.
 ///
@@ -112,9 +111,9 @@ pub struct Receiving {
 /// How far a receive has come.
 enum Stage {
     /// The outcome was there when the receive was posted.
-    Here(Result<Met, ReceiveError>),
-    /// The outcome is to come. The receive has a second name while it may wait for a message.
-    Waits(ReceiveId, Option<Receive>),
+    Here(Box<Result<Met, ReceiveError>>),
+    /// The outcome is to come.
+    Waits(ReceiveId),
     /// The program has taken the outcome.
     Taken,
 }
@@ -133,8 +132,8 @@ impl Receiving {
 
     fn post_with(shared: &Arc<Shared>, of: Match, room: usize, pieces: Vec<BytesMut>) -> Self {
         let stage = match shared.receive(of.pattern(), room) {
-            PostedReceive::Here(outcome) => Stage::Here(outcome),
-            PostedReceive::Waits(id, posted) => Stage::Waits(id, posted),
+            PostedReceive::Here(outcome) => Stage::Here(Box::new(outcome)),
+            PostedReceive::Waits(id) => Stage::Waits(id),
         };
         Self { stage, waits: Waits::new(shared), room, pieces }
     }
@@ -153,7 +152,7 @@ impl Receiving {
                 let (pieces, body) = self.scatter(body);
                 return Ok(Message { bits, body, pieces, from: Peer(from) });
             }
-            Content::Lost(why) => why,
+            Content::Lost(why) => why.into_string(),
             Content::There(_) | Content::Coming(_) => "its body has not come".to_owned(),
         };
         let peer = peer_text(from.name.as_deref());
@@ -173,18 +172,20 @@ impl Receiving {
 
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
-        let outcome = match std::mem::replace(&mut self.stage, Stage::Taken) {
-            Stage::Here(outcome) => outcome,
-            Stage::Taken => return None,
-            Stage::Waits(id, posted) => match self.waits.shared().take(id) {
-                Some(outcome) => outcome,
-                None => {
-                    self.stage = Stage::Waits(id, posted);
-                    return None;
-                }
-            },
+        let outcome = match &mut self.stage {
+            Stage::Waits(id) => self.waits.shared().take(*id)?,
+            Stage::Here(_) | Stage::Taken => self.take_here()?,
         };
+        self.stage = Stage::Taken;
         Some(outcome.and_then(|met| self.message(met)))
+    }
+
+    /// Takes the outcome that was there when the receive was posted.
+    fn take_here(&mut self) -> Option<Result<Met, ReceiveError>> {
+        match std::mem::replace(&mut self.stage, Stage::Taken) {
+            Stage::Here(outcome) => Some(*outcome),
+            Stage::Waits(_) | Stage::Taken => None,
+        }
     }
 
     /// Waits for the outcome without making progress, as a task in the background does. Others have
@@ -193,7 +194,7 @@ impl Receiving {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Message, ReceiveError>> {
-        if let Stage::Waits(id, _) = self.stage {
+        if let Stage::Waits(id) = self.stage {
             self.waits.shared().wake_later(id, context.waker());
         }
         self.test().map_or(Poll::Pending, Poll::Ready)
@@ -202,9 +203,8 @@ impl Receiving {
     /// Cancels the receive, unless a message has come to it. Returns whether the receive was
     /// cancelled; if not, the message is still to be had.
     pub fn cancel(&mut self) -> bool {
-        let Stage::Waits(id, posted) = &mut self.stage else { return false };
-        let (id, posted) = (*id, posted.take());
-        posted.is_some_and(|receive| self.waits.shared().cancel(id, receive))
+        let Stage::Waits(id) = self.stage else { return false };
+        self.waits.shared().cancel(id)
     }
 }
 
@@ -224,7 +224,7 @@ impl Future for Receiving {
         if let Some(outcome) = self.test() {
             return Poll::Ready(outcome);
         }
-        let Stage::Waits(id, _) = self.stage else { return Poll::Pending };
+        let Stage::Waits(id) = self.stage else { return Poll::Pending };
         let shared = self.waits.shared().clone();
         let waker = |waker: &Waker| shared.wake_later(id, waker);
         let outcome = ready!(self.waits.poll_until(context, || shared.take(id), waker));
@@ -236,9 +236,11 @@ impl Future for Receiving {
 impl Drop for Receiving {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Taken) {
-            Stage::Taken | Stage::Here(Err(_)) => {}
-            Stage::Here(Ok(met)) => self.waits.shared().put_back(met),
-            Stage::Waits(id, posted) => self.waits.shared().dropped(id, posted),
+            Stage::Taken => {}
+            Stage::Here(outcome) => {
+                outcome.into_iter().for_each(|met| self.waits.shared().put_back(met));
+            }
+            Stage::Waits(id) => self.waits.shared().dropped(id),
         }
     }
 }

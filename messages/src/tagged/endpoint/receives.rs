@@ -8,6 +8,7 @@ use slab::Slab;
 use super::arrived::{Met, Pull};
 use super::receive_id::{ReceiveId, Words};
 use crate::tagged::error::ReceiveError;
+use crate::tagged::pacing::Receive;
 
 /// The outcome of a receive.
 pub type Outcome = Result<Met, ReceiveError>;
@@ -36,6 +37,8 @@ struct Entry {
     generation: u32,
     /// The longest body that the receive takes.
     room: usize,
+    /// The receive among those that wait for messages, once it has waited.
+    waits: Option<Receive>,
     outcome: Option<Outcome>,
     /// The waker of the task that sleeps until the outcome comes.
     waker: Option<Waker>,
@@ -54,7 +57,8 @@ impl Receives {
         // Words begin as zero, which is no receive's generation.
         self.generation = self.generation.wrapping_add(1).max(1);
         let generation = self.generation;
-        let entry = Entry { generation, room, outcome: None, waker: None, pull: Weak::new() };
+        let (waits, outcome, waker, pull) = (None, None, None, Weak::new());
+        let entry = Entry { generation, room, waits, outcome, waker, pull };
         let place = self.entries.insert(entry) as u32;
         self.words.reach(place);
         ReceiveId { place, generation }
@@ -69,6 +73,18 @@ impl Receives {
     pub fn room(&self, ReceiveId { place, generation }: ReceiveId) -> Option<usize> {
         let entry = self.entries.get(place as usize)?;
         (entry.generation == generation).then_some(entry.room)
+    }
+
+    /// Notes that a receive waits for a message.
+    pub fn waits(&mut self, id: ReceiveId, receive: Receive) {
+        if let Some(entry) = self.get_mut(id) {
+            entry.waits = Some(receive);
+        }
+    }
+
+    /// Returns the receive among those that wait for messages, if it may still be one of them.
+    pub fn waits_as(&mut self, id: ReceiveId) -> Option<Receive> {
+        self.get_mut(id).filter(|entry| entry.outcome.is_none())?.waits
     }
 
     /// Gives a receive its outcome, unless it has one. Returns the waker of the task that waits.

@@ -171,7 +171,9 @@ impl Shared {
             Payload::Own(payload) => (payload, |arrived| arrived),
         };
         let content = match long {
-            true => Description::from_bytes(payload, len).map(Content::There),
+            true => {
+                Description::from_bytes(payload, len).map(|there| Content::There(there.into()))
+            },
             false => Some(Content::Here(payload)),
         };
         let Some(content) = content else { return self.malformed() };

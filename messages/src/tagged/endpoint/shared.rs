@@ -21,7 +21,7 @@ use crate::matching::{Pattern, Source};
 use crate::tagged::body::Body;
 use crate::tagged::error::{ReceiveError, SendError, Unsent, peer_text};
 use crate::tagged::limits::Limits;
-use crate::tagged::pacing::{Offer, Posting, Receive, Seen};
+use crate::tagged::pacing::{Offer, Posting, Seen};
 use crate::tagged::pull::{PullService, Puller, Secret, lend};
 use doorbell_verbs::floor::locked;
 
@@ -82,8 +82,8 @@ impl am::Runner for Shared {
 pub enum PostedReceive {
     /// The outcome is here already.
     Here(Result<Met, ReceiveError>),
-    /// The outcome will come. The receive has a second name for as long as it waits for a message.
-    Waits(ReceiveId, Option<Receive>),
+    /// The outcome will come.
+    Waits(ReceiveId),
 }
 
 impl Shared {
@@ -255,7 +255,10 @@ impl Shared {
         let State { incoming, peers, .. } = &mut *state;
         let posting = incoming.post(pattern, id, &mut |what| react(peers, &mut effects, what));
         let posted = match posting {
-            Posting::Waits(receive) => PostedReceive::Waits(id, Some(receive)),
+            Posting::Waits(receive) => {
+                state.receives.waits(id, receive);
+                PostedReceive::Waits(id)
+            }
             Posting::Met(_, mut met) if matches!(met.message.content, Content::Here(_)) => {
                 state.receives.leave(id);
                 let number = std::mem::take(&mut met.message.number);
@@ -264,7 +267,7 @@ impl Shared {
             }
             Posting::Met(_, met) => {
                 state.meets(id, met, &mut effects);
-                PostedReceive::Waits(id, None)
+                PostedReceive::Waits(id)
             }
         };
         drop(state);
@@ -295,11 +298,13 @@ impl Shared {
     }
 
     /// Cancels a posted receive. Returns whether the receive still waited.
-    pub fn cancel(&self, id: ReceiveId, receive: Receive) -> bool {
+    pub fn cancel(&self, id: ReceiveId) -> bool {
         let mut effects = Effects::default();
         let mut state = self.lock();
         let State { incoming, peers, receives, .. } = &mut *state;
-        let taken = incoming.cancel(receive, &mut |what| react(peers, &mut effects, what));
+        let mut reacts = |what| react(peers, &mut effects, what);
+        let receive = receives.waits_as(id);
+        let taken = receive.and_then(|receive| incoming.cancel(receive, &mut reacts));
         if taken.is_some()
             && let Ok(waker) = receives.put(id, Err(ReceiveError::Cancelled))
         {
@@ -312,12 +317,13 @@ impl Shared {
 
     /// Takes back a receive that is dropped, and whose outcome the program has not taken. Its
     /// message is left for another.
-    pub fn dropped(self: &Arc<Self>, id: ReceiveId, posted: Option<Receive>) {
+    pub fn dropped(self: &Arc<Self>, id: ReceiveId) {
         let mut effects = Effects::default();
         let mut state = self.lock();
-        let State { incoming, peers, .. } = &mut *state;
+        let State { incoming, peers, receives, .. } = &mut *state;
         let mut reacts = |what| react(peers, &mut effects, what);
-        let cancelled = posted.and_then(|receive| incoming.cancel(receive, &mut reacts));
+        let receive = receives.waits_as(id);
+        let cancelled = receive.and_then(|receive| incoming.cancel(receive, &mut reacts));
         let left = state.receives.leave(id);
         let mut waker = None;
         if let Some(Left { outcome, pull, waker: waits }) = left {

@@ -380,7 +380,7 @@ impl State {
         self.receives.is_pulled(receive, &pull);
         let waits = pull.is_wanted(receive, met);
         debug_assert!(waits.is_ok(), "the pull has not begun");
-        effects.pull(PullJob { pull, source, number, len, description });
+        effects.pull(PullJob { pull, source, number, len, description: *description });
     }
 
     /// Takes in a message again that a receive has got and that no program has seen.
