@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am as am;
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::answer::{Encoded, ReplyPath};
+use super::handling::Handling;
 use super::leaving::cut_off;
 use super::queue::Waiting;
 use super::running::{Running, stoppably};
@@ -91,17 +94,7 @@ impl Core {
         };
         call.set_caller(caller);
         if is_inline(route, &head) {
-            let mut running = Running::begin(self, peer, head, route, call, slot);
-            let _runtime = self.runtime.enter();
-            if let Some(answer) = running.answer_here() {
-                let _answered = running.over();
-                return answer.answer_here(request, head.call);
-            }
-            // Without room, the handler is stopped that has begun.
-            if let Err(request) = request.try_spawn(|kept| running.run(ReplyPath::Reply(kept))) {
-                Encoded::error(&no_room()).answer_here(request, head.call);
-            }
-            return;
+            return self.run_here(request, (head, call), route, peer, slot);
         }
         let (taken, route) = (Taken { head, call, peer, slot }, route.clone());
         let waiting = Waiting::new(self.queue.as_ref());
@@ -117,6 +110,37 @@ impl Core {
         let runs = |kept| core.run_later(route, taken, None, waiting, ReplyPath::Reply(kept));
         if let Err(request) = request.try_spawn(runs) {
             refused(no_room()).answer_here(request, head.call);
+        }
+    }
+
+    /// Runs a handler where its call was received. One that waits for something goes on as a task,
+    /// as does an answer that does not fit a message.
+    fn run_here(
+        self: &Arc<Self>,
+        request: am::Request<'_>,
+        (head, call): (CallHead, Request<Body>),
+        route: &Route,
+        peer: am::Peer,
+        mut slot: Slot,
+    ) {
+        let (deadline, method) = (call.deadline(), route.method.path());
+        let mut future = Handling::new(route, call, &peer);
+        let _runtime = self.runtime.enter();
+        let answer = match future.poll_unpin(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => None,
+            Poll::Ready(answered) => Some(Encoded::of(answered, peer.longest_payload())),
+        };
+        if let Some(answer) = answer.as_ref().filter(|answer| !answer.is_followed()) {
+            // The caller may call again as soon as it has the answer, so the place is given back
+            // first. A server that shuts down waits until the slot is dropped.
+            slot.give_back();
+            return answer.answer_here(request, head.call);
+        }
+        let core = self.clone();
+        let running = Running { core, peer, head, method, deadline, future, answer, slot };
+        // Without room, the handler is stopped that has begun.
+        if let Err(request) = request.try_spawn(|kept| running.run(ReplyPath::Reply(kept))) {
+            Encoded::error(&no_room()).answer_here(request, head.call);
         }
     }
 

@@ -6,6 +6,7 @@
 //! | `open` | is the open server: its handle, and the tasks that look after its clients |
 //! | `intake` | receives a call, checks it, and has its handler run |
 //! | `running` | runs one handler, at once or as a task |
+//! | `handling` | is the future of a handler, with all that it runs in |
 //! | `answer` | encodes what a handler returned, and sends it with all that follows |
 //! | `leaving` | shuts the server down |
 //! | `state` | holds what all of these share: methods, sessions, streams, transfers, limits |
@@ -38,6 +39,7 @@
 mod answer;
 mod builder;
 mod crowd;
+mod handling;
 mod intake;
 mod leaving;
 mod open;
