@@ -135,12 +135,14 @@ impl State {
             return Self::Patient(Box::pin(channel.send_patiently(request)));
         }
         let method = request.method();
-        match Short::send(&channel.0, request) {
+        match Short::send(channel.0, request) {
             Ok(short) => {
                 let meters = Meters::of_client(method);
                 Self::Short(short, Observed::new(CallSpan::none(), meters, deadline))
             }
-            Err(request) => Self::Patient(Box::pin(channel.send_patiently(request))),
+            Err((session, request)) => {
+                Self::Patient(Box::pin(Channel(session).send_patiently(request)))
+            }
         }
     }
 }

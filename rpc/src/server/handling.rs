@@ -38,12 +38,46 @@ enum Stage {
 impl Handling {
     /// The future of the handler of a route, for a call that a peer has made.
     pub fn new(route: &Route, call: Request<Body>, peer: &am::Peer) -> Self {
-        let (span, trace) = trace::handle(&call, peer);
+        let mut handling = Self::of(route, &call, peer);
+        handling.stage = Stage::Begins(route.responder.clone(), call);
+        handling
+    }
+
+    fn of(route: &Route, call: &Request<Body>, peer: &am::Peer) -> Self {
+        let (span, trace) = trace::handle(call, peer);
         let deadline = call.deadline();
         let observed = Some(Observed::new(span, route.meters.clone(), deadline));
         let inherited = Inherited { deadline, trace };
-        let stage = Stage::Begins(route.responder.clone(), call);
-        Self { stage, observed, inherited, method: route.method.path() }
+        Self { stage: Stage::Over, observed, inherited, method: route.method.path() }
+    }
+
+    /// Calls the handler of a route for a call that a peer has made, and polls its future once.
+    pub fn begin(
+        route: &Route,
+        call: Request<Body>,
+        peer: &am::Peer,
+        context: &mut Context<'_>,
+    ) -> (Self, Poll<Answered>) {
+        let mut handling = Self::of(route, &call, peer);
+        let polled = handling.run(|stage| {
+            *stage = Stage::Runs(route.responder.begin(call));
+            stage.poll(context)
+        });
+        (handling, polled)
+    }
+
+    /// Takes a step of the handler, which may be its last.
+    fn run(&mut self, step: impl FnOnce(&mut Stage) -> Poll<Answered>) -> Poll<Answered> {
+        let answered = match self.within(step) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(answered)) => answered,
+            Err(panic) => {
+                drop(self.within(|stage| *stage = Stage::Over));
+                Err(panicked(self.method, &*panic))
+            }
+        };
+        let observed = self.observed.take().expect("it is polled until it is ready");
+        Poll::Ready(observed.answered(answered, std::mem::take(&mut self.inherited)))
     }
 
     /// Runs a step in what the handler runs in.
@@ -80,16 +114,7 @@ impl Future for Handling {
     type Output = Answered;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answered> {
-        let answered = match self.within(|stage| stage.poll(context)) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(answered)) => answered,
-            Err(panic) => {
-                drop(self.within(|stage| *stage = Stage::Over));
-                Err(panicked(self.method, &*panic))
-            }
-        };
-        let observed = self.observed.take().expect("it is polled until it is ready");
-        Poll::Ready(observed.answered(answered, std::mem::take(&mut self.inherited)))
+        self.run(|stage| stage.poll(context))
     }
 }
 

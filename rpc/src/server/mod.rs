@@ -5,6 +5,7 @@
 //! | `builder` | configures a server and opens it |
 //! | `open` | is the open server: its handle, and the tasks that look after its clients |
 //! | `intake` | receives a call, checks it, and has its handler run |
+//! | `task` | has a handler run as a task |
 //! | `running` | runs one handler, at once or as a task |
 //! | `handling` | is the future of a handler, with all that it runs in |
 //! | `answer` | encodes what a handler returned, and sends it with all that follows |
@@ -48,6 +49,7 @@ mod running;
 mod sessions;
 mod slot;
 mod state;
+mod task;
 
 pub use builder::ServerBuilder;
 pub use open::Server;

@@ -80,7 +80,7 @@ impl Running {
 
     /// Runs a handler that waits, or sends an answer that a stream or a long body follows. The
     /// session can stop either.
-    async fn run_stoppably(self, way: ReplyPath) {
+    pub async fn run_stoppably(self, way: ReplyPath) {
         let Self { core, peer, head, method, deadline, future, answer, slot } = self;
         // The way to answer the call, until the answer is sent.
         let (mut way, mut slot) = (Some(way), Some(slot));

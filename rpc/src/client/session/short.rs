@@ -48,12 +48,13 @@ impl Short {
     /// # Errors
     /// The request, of which nothing was sent.
     #[expect(clippy::result_large_err, reason = "the request is moved on")]
-    pub fn send(session: &Arc<Session>, request: Request<Body>) -> Result<Self, Request<Body>> {
+    pub fn send(
+        session: Arc<Session>,
+        request: Request<Body>,
+    ) -> Result<Self, (Arc<Session>, Request<Body>)> {
         match session.send_at_once(&request) {
-            Some(key) => {
-                Ok(Self { session: session.clone(), request, key, alarm: None, is_over: false })
-            }
-            None => Err(request),
+            Some(key) => Ok(Self { session, request, key, alarm: None, is_over: false }),
+            None => Err((session, request)),
         }
     }
 
