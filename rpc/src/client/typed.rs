@@ -260,3 +260,14 @@ impl<S> fmt::Debug for Client<S> {
         f.debug_struct("Client").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_future_of_a_call_by_a_channel_is_moved_at_little_cost() {
+        let size = size_of::<Calling<Response<Bytes>>>();
+        assert!(size <= 512, "it takes {size} bytes");
+    }
+}

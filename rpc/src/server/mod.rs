@@ -25,8 +25,8 @@
 //! | 3 | is expected to begin in time | [`queue`]: `expects_in_time`, `may_begin_inline` | too many calls are before it |
 //! | 4 | is remembered by its client's session | [`sessions`]: `begin` | it has begun before, and must not run twice |
 //! | 5 | becomes a request, perhaps with a stream | [`intake`]: `opened` | it can't be read |
-//! | 6 | waits for its task, unless its handler is inline, and for its long body | [`queue`]: `Waiting`; [`intake`]: `run_later` | it has waited too long |
-//! | 7 | runs; if it waits for something, its session can stop it | [`running`]; [`sessions`]: `waits` | its caller gives it up or goes away |
+//! | 6 | waits for its task, unless its handler is inline, and for its long body | [`queue`]: `Waiting`; [`task`]; [`intake`]: `run_later` | it has waited too long |
+//! | 7 | runs; if it waits for something, its session can stop it | [`handling`]; [`running`]; [`sessions`]: `waits` | its caller gives it up or goes away |
 //! | 8 | is answered, with all that follows the answer | [`answer`] | its client goes away |
 //! | 9 | gives its place back, and stays in its session's memory | [`slot`]: `drop`; [`sessions`]: `RecentCalls` | |
 //!
