@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_am::SendError;
+use doorbell_am::{Credit, Peer, SendError};
 use doorbell_verbs::floor::watch_over;
 use tokio::time::Instant;
 
@@ -181,7 +181,12 @@ impl Session {
         let (peer, deadline) = (&connection.peer, call.deadline);
         // 4. A credit, and with it the number of the call: the request is sent.
         let within;
-        let credit = match peer.try_credit().transpose() {
+        let mut tried = peer.try_credit();
+        while let Err(SendError::InHandler) = tried {
+            // A handler that runs where its request was received goes on as a task, which may send.
+            tried = not_in_handler(peer).await;
+        }
+        let credit = match tried.transpose() {
             Some(credit) => credit,
             None => {
                 within = connection.within(deadline);
@@ -351,6 +356,12 @@ async fn answer_to_long(
     }
     progress.reaches(Stage::Answer, 0);
     answered.await
+}
+
+/// Lets the task go on elsewhere, and then takes a credit if there is one.
+async fn not_in_handler(peer: &Peer) -> Result<Option<Credit<'_>>, SendError> {
+    tokio::task::yield_now().await;
+    peer.try_credit()
 }
 
 impl Call {
