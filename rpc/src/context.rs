@@ -35,6 +35,12 @@ impl Inherited {
         self.deadline.is_none() && self.trace.is_none()
     }
 
+    /// The deadline that calls of the running task inherit, and whether they inherit a trace.
+    pub fn deadline_here() -> (Option<Instant>, bool) {
+        let here = |inherited: &Self| (inherited.deadline, inherited.trace.is_some());
+        INHERITED.try_with(here).unwrap_or_default()
+    }
+
     /// The deadline and the trace context that calls of the running task inherit. Both are empty
     /// outside of a handler.
     pub fn here() -> Self {

@@ -95,6 +95,7 @@ mod codec;
 mod context;
 mod deadlines;
 mod extensions;
+mod hasher;
 mod health;
 mod intercept;
 mod message;

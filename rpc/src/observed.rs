@@ -30,6 +30,11 @@ impl Observed {
         Self { span, timed: meters.begin(), deadline, has_ended: false }
     }
 
+    /// Runs a step of the call in its span.
+    pub fn in_span<T>(&self, step: impl FnOnce() -> T) -> T {
+        if self.span.0.is_disabled() { step() } else { self.span.0.in_scope(step) }
+    }
+
     /// The span of the call, in which the call's future is to run.
     pub fn span(&self) -> Span {
         self.span.0.clone()
@@ -94,7 +99,7 @@ impl Stream for Followed {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        let next = this.call.span.0.in_scope(|| {
+        let next = this.call.in_span(|| {
             this.inherited.clone().while_polling(|| this.pieces.as_mut().poll_next(context))
         });
         match &next {

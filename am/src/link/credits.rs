@@ -159,7 +159,9 @@ impl Link {
             return false;
         }
         out.under_way -= count;
-        let more = out.leases - out.least_leases.max(out.under_way.min(out.leases));
+        // While most receives are needed they stay, since the next request may need this one again.
+        let needed = out.least_leases.max(out.under_way.min(out.leases));
+        let more = if 2 * out.under_way > out.leases { 0 } else { out.leases - needed };
         out.leases -= more;
         let woke = self.uses_credits(&mut out, count.into());
         self.changed(&mut out);

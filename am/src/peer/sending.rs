@@ -207,6 +207,26 @@ impl Peer {
         self.link.try_request(id.index(), content)
     }
 
+    /// Sends a request with a copy of a payload beside the arguments, if there is a credit for it
+    /// now. Returns whether the request was sent. For layers of this workspace that stand on Active
+    /// Messages.
+    ///
+    /// # Errors
+    /// As [`request_with`](Self::request_with).
+    #[doc(hidden)]
+    #[inline]
+    pub fn try_request_with<A: Arguments>(
+        &self,
+        id: RequestId<A>,
+        arguments: &A,
+        payload: &[u8],
+    ) -> Result<bool, SendError> {
+        let mut room = Room::new();
+        let content = room.content_with(arguments, payload);
+        self.link.check_allowed(content)?;
+        self.link.try_request(id.index(), content)
+    }
+
     /// Sends a request with a copy of a payload beside the arguments.
     ///
     /// # Errors

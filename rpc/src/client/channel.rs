@@ -4,22 +4,23 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use doorbell_am::Name;
 use doorbell_verbs::Nic;
+use futures_util::FutureExt;
 use sync_wrapper::SyncWrapper;
 use tower_service::Service;
 use tracing::Instrument;
 
-use super::session::Session;
+use super::session::{End, Going, Session, Short};
 use crate::context::Inherited;
 use crate::deadlines::{deadline_after, earlier};
 use crate::message::{Body, Request, Response};
 use crate::meters::Meters;
 use crate::observed::Observed;
 use crate::status::Status;
-use crate::trace;
+use crate::trace::{self, CallSpan};
 use crate::usage::Usage;
 
 /// A channel to a server: a tower service that sends requests over one connection, and reconnects
@@ -75,12 +76,15 @@ impl Channel {
     ///
     /// # Errors
     /// The status that the server has answered with, or the reason why there is no answer.
-    pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, Status> {
-        let own = self.0.settings.timeout.map(deadline_after);
-        let inherited = Inherited::here();
-        let deadline = earlier(request.deadline().or(own), inherited.deadline);
-        request.set_deadline(deadline);
-        let (span, trace) = trace::call(&request, self.name(), inherited.trace);
+    pub async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
+        Sending::new(self.clone(), request).await
+    }
+
+    /// Sends a request that has its deadline, in a span if a subscriber is interested, and waits
+    /// for whatever there is to wait for.
+    async fn send_patiently(self, request: Request<Body>) -> Result<Response<Body>, Status> {
+        let deadline = request.deadline();
+        let (span, trace) = trace::call(&request, self.name(), Inherited::here().trace);
         let observed = Observed::new(span, Meters::of_client(request.method()), deadline);
         let answer = self.0.call(request, trace).instrument(observed.span()).await;
         observed.answered(answer, Inherited::default())
@@ -97,21 +101,81 @@ impl Service<Request<Body>> for Channel {
     }
 
     fn call(&mut self, request: Request<Body>) -> Sending {
-        let channel = self.clone();
-        Sending(SyncWrapper::new(Box::pin(async move { channel.send(request).await })))
+        Sending::new(self.clone(), request)
     }
 }
 
 /// The future of a [`Channel`]'s call. Dropping it gives the call up, and tells the server.
-pub struct Sending(SyncWrapper<Answering>);
+pub struct Sending(SyncWrapper<State>);
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;
+/// The state of a call, from its first poll to its end.
+enum State {
+    /// The future was not polled yet.
+    Fresh(Channel, Request<Body>),
+    /// The request was sent at once, and its answer is waited for.
+    Short(Short, Observed),
+    Patient(Going),
+    Over,
+}
+
+impl Sending {
+    pub(super) fn new(channel: Channel, request: Request<Body>) -> Self {
+        Self(SyncWrapper::new(State::Fresh(channel, request)))
+    }
+}
+
+impl State {
+    /// Sends a request at once if that is possible and no trace is written.
+    fn begun(channel: Channel, mut request: Request<Body>) -> Self {
+        let own = channel.0.settings.timeout.map(deadline_after);
+        let (inherited, is_traced) = Inherited::deadline_here();
+        let deadline = earlier(request.deadline().or(own), inherited);
+        request.set_deadline(deadline);
+        if is_traced || trace::may_be_seen() {
+            return Self::Patient(Box::pin(channel.send_patiently(request)));
+        }
+        let method = request.method();
+        match Short::send(channel.0, request) {
+            Ok(short) => {
+                let meters = Meters::of_client(method);
+                Self::Short(short, Observed::new(CallSpan::none(), meters, deadline))
+            }
+            Err((session, request)) => {
+                Self::Patient(Box::pin(Channel(session).send_patiently(request)))
+            }
+        }
+    }
+}
 
 impl Future for Sending {
     type Output = Result<Response<Body>, Status>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.get_mut().as_mut().poll(context)
+        let state = self.0.get_mut();
+        if let State::Fresh(..) = state
+            && let State::Fresh(channel, request) = std::mem::replace(state, State::Over)
+        {
+            *state = State::begun(channel, request);
+        }
+        if let State::Short(short, _) = state {
+            let end = ready!(short.poll(context));
+            let State::Short(_, observed) = std::mem::replace(state, State::Over) else {
+                unreachable!("it is a short call's")
+            };
+            match end {
+                End::Ended(answer) => {
+                    return Poll::Ready(observed.answered(answer, Inherited::default()));
+                }
+                End::GoesOn(going) => {
+                    let end = |answer| observed.answered(answer, Inherited::default());
+                    *state = State::Patient(Box::pin(going.map(end)));
+                }
+            }
+        }
+        let State::Patient(going) = state else { panic!("a call is polled until it is ready") };
+        let answer = ready!(going.as_mut().poll(context));
+        *state = State::Over;
+        Poll::Ready(answer)
     }
 }
 

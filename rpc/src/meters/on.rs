@@ -1,6 +1,7 @@
 //! Meters of calls. The handles to a method's meters are made when the method is first called, and
 //! then kept.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::sync::{Arc, LazyLock, Once, OnceLock, PoisonError, RwLock};
@@ -53,12 +54,31 @@ struct Handles {
 /// are no more than the program has methods.
 static OF_CLIENTS: LazyLock<RwLock<HashMap<u64, Meters>>> = LazyLock::new(RwLock::default);
 
+thread_local! {
+    static LAST_OF_CLIENT: RefCell<Option<(u64, Meters)>> = const { RefCell::new(None) };
+}
+
 impl Meters {
     /// Whether meters count anything: they do with the feature `metrics`.
     pub const ARE_KEPT: bool = true;
 
-    /// The meters of a method that this program calls.
+    /// The meters of a method that this program calls. Each thread knows those that it used last.
     pub fn of_client(method: MethodId) -> Self {
+        let number = method.number();
+        let used = |last: &RefCell<Option<(u64, Self)>>| match &*last.borrow() {
+            Some((of, meters)) if *of == number => Some(meters.clone()),
+            _ => None,
+        };
+        if let Ok(Some(meters)) = LAST_OF_CLIENT.try_with(used) {
+            return meters;
+        }
+        let meters = Self::find_of_client(method);
+        let uses = Some((number, meters.clone()));
+        let _ = LAST_OF_CLIENT.try_with(|last| drop(last.replace(uses)));
+        meters
+    }
+
+    fn find_of_client(method: MethodId) -> Self {
         let number = method.number();
         let known = OF_CLIENTS.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
         known.unwrap_or_else(|| {

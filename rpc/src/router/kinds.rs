@@ -35,7 +35,9 @@ impl Router {
                 Err(status) => Box::pin(async { Err(status) }),
                 Ok(request) => {
                     let answer = handler(request);
-                    Box::pin(async { whole::<R, C>(answer.await?.into()) })
+                    Box::pin(async {
+                        whole::<R, C>(answer.await.map_err(Status::may_have_run)?.into())
+                    })
                 }
             }
         };
@@ -65,7 +67,9 @@ impl Router {
                 Err(status) => Box::pin(async { Err(status) }),
                 Ok(request) => {
                     let answer = handler(request);
-                    Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
+                    Box::pin(async {
+                        Ok(pieces::<R, C>(answer.await.map_err(Status::may_have_run)?.into()))
+                    })
                 }
             }
         };
@@ -92,7 +96,7 @@ impl Router {
     {
         let handler = move |request: Request<Body>| -> Answering {
             let answer = handler(streamed::<A, C>(request));
-            Box::pin(async { whole::<R, C>(answer.await?.into()) })
+            Box::pin(async { whole::<R, C>(answer.await.map_err(Status::may_have_run)?.into()) })
         };
         self.put(method.id(), Arc::new(handler))
     }
@@ -117,7 +121,9 @@ impl Router {
     {
         let handler = move |request: Request<Body>| -> Answering {
             let answer = handler(streamed::<A, C>(request));
-            Box::pin(async { Ok(pieces::<R, C>(answer.await?.into())) })
+            Box::pin(async {
+                Ok(pieces::<R, C>(answer.await.map_err(Status::may_have_run)?.into()))
+            })
         };
         self.put(method.id(), Arc::new(handler))
     }

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use doorbell_verbs::floor::locked;
 use tower_service::Service;
 
+use crate::hasher::ByNumber;
 use crate::intercept::{Intercepted, Interceptor, Interceptors};
 use crate::message::{Body, Request, Response};
 use crate::meters::Meters;
@@ -26,7 +27,8 @@ pub type Answered = Result<Response<Body>, Status>;
 /// The future that a handler returns.
 pub type Answering = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
-/// A handler whose request and response types are erased.
+/// A handler whose request and response types are erased. Whatever status it passes on from a call
+/// of its own, its call has run: a status of the handler says so.
 pub type Handler = Arc<dyn Fn(Request<Body>) -> Answering + Send + Sync>;
 
 /// A method and its handler.
@@ -47,14 +49,17 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Has the interceptors see a call, and the handler answer it unless they refuse.
-    pub async fn answer(self, mut request: Request<Body>) -> Answered {
-        if !self.interceptors.is_empty() {
-            // A future that calls without interceptors should not carry.
-            request = Box::pin(self.interceptors.see(request)).await?;
+    /// Has the interceptors see a call, and the handler answer it unless they refuse. The handler
+    /// is called here already if there are no interceptors.
+    pub fn begin(&self, request: Request<Body>) -> Answering {
+        if self.interceptors.is_empty() {
+            return (self.handler)(request);
         }
-        // Whatever status the handler passes on from a call of its own, this call has run.
-        (self.handler)(request).await.map_err(Status::may_have_run)
+        let responder = self.clone();
+        Box::pin(async move {
+            let request = responder.interceptors.see(request).await?;
+            (responder.handler)(request).await
+        })
     }
 
     /// What answers calls that the interceptors have seen.
@@ -96,7 +101,7 @@ impl Responder {
 /// const DIVIDE: Method<(u64, u64), u64> = Method::new("calculator/divide");
 #[derive(Clone, Default)]
 pub struct Router {
-    routes: Arc<HashMap<u64, Route>>,
+    routes: Arc<HashMap<u64, Route, ByNumber>>,
     /// The interceptors of all methods, also of those that are added later.
     interceptors: Interceptors,
 }
@@ -130,8 +135,9 @@ impl Router {
             let mut service = locked(&service).clone();
             Box::pin(async move {
                 let ready = std::future::poll_fn(|context| service.poll_ready(context)).await;
-                ready.map_err(|why| Status::from_error(why.into()))?;
-                service.call(request).await.map_err(|why| Status::from_error(why.into()))
+                ready.map_err(|why| Status::from_error(why.into()).may_have_run())?;
+                let answer = service.call(request).await;
+                answer.map_err(|why| Status::from_error(why.into()).may_have_run())
             })
         };
         self.put(method, Arc::new(handler))
@@ -299,7 +305,9 @@ impl Service<Request<Body>> for Router {
         let method = request.method();
         match self.route(method.number()) {
             Some(route) if method.fits(&route.method) => {
-                Box::pin(route.responder.clone().answer(request))
+                // The handler is called when the future is polled.
+                let responder = route.responder.clone();
+                Box::pin(async move { responder.begin(request).await })
             }
             Some(route) => {
                 let schema = route.method.schema_text();

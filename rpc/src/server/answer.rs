@@ -9,6 +9,7 @@ use super::slot::Slot;
 use super::state::Core;
 use crate::bulk::Offered;
 use crate::message::{Body, Pieces};
+use crate::meters;
 use crate::router::Answered;
 use crate::status::{Code, Status};
 use crate::stream::pump;
@@ -86,6 +87,13 @@ impl Encoded {
         let words = [call, self.content.flags.pack()];
         note(kept.reply_with(ANSWER, words, &self.content.payload));
     }
+}
+
+/// The answer to a call that was refused, so that its handler does not run.
+#[cold]
+pub fn refused(status: Status) -> Encoded {
+    meters::refused(status.code());
+    Encoded::refusal(status)
 }
 
 /// How the answer of a call travels whose handler runs as a task.

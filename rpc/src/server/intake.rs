@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am as am;
 use tokio::time::Instant;
 
-use super::answer::{Encoded, ReplyPath};
+use super::answer::{Encoded, ReplyPath, refused};
+use super::handling::Handling;
 use super::leaving::cut_off;
 use super::queue::Waiting;
 use super::running::{Running, stoppably};
 use super::slot::Slot;
 use super::state::Core;
+use super::task::{Taken, Task};
 use crate::caller::Caller;
 use crate::deadlines::deadline_after;
 use crate::message::{Body, Request};
-use crate::meters;
 use crate::random;
 use crate::router::Route;
 use crate::status::{Code, Status};
@@ -91,32 +93,52 @@ impl Core {
         };
         call.set_caller(caller);
         if is_inline(route, &head) {
-            let mut running = Running::begin(self, peer, head, route, call, slot);
-            let _runtime = self.runtime.enter();
-            if let Some(answer) = running.answer_here() {
-                let _answered = running.over();
-                return answer.answer_here(request, head.call);
-            }
-            // Without room, the handler is stopped that has begun.
-            if let Err(request) = request.try_spawn(|kept| running.run(ReplyPath::Reply(kept))) {
-                Encoded::error(&no_room()).answer_here(request, head.call);
-            }
-            return;
+            return self.run_here(request, (head, call), route, peer, slot);
         }
-        let (taken, route) = (Taken { head, call, peer, slot }, route.clone());
+        let taken = Taken { head, call, peer, slot: slot.into_owned() };
         let waiting = Waiting::new(self.queue.as_ref());
         if head.flags.streams || long.is_some() {
             // A handler that waits for its request to stream in, or for its body, may take long,
             // and must not hold a credit of Active Messages meanwhile.
             request.note_woken();
             let way = ReplyPath::Reply(request.keep()).accept(head.call);
-            self.runtime.spawn(self.clone().run_later(route, taken, long, waiting, way));
+            let runs = self.clone().run_later(route.clone(), taken, long, waiting, way);
+            self.runtime.spawn(runs);
             return;
         }
-        let core = self.clone();
-        let runs = |kept| core.run_later(route, taken, None, waiting, ReplyPath::Reply(kept));
+        let runs = |kept| Task::new(self, taken, waiting, ReplyPath::Reply(kept));
         if let Err(request) = request.try_spawn(runs) {
             refused(no_room()).answer_here(request, head.call);
+        }
+    }
+
+    /// Runs a handler where its call was received. One that waits for something goes on as a task,
+    /// as does an answer that does not fit a message.
+    fn run_here(
+        self: &Arc<Self>,
+        request: am::Request<'_>,
+        (head, call): (CallHead, Request<Body>),
+        route: &Route,
+        peer: am::Peer,
+        slot: Slot<&Arc<Core>>,
+    ) {
+        let (deadline, method) = (call.deadline(), route.method.path());
+        let _runtime = self.runtime.enter();
+        let mut context = Context::from_waker(Waker::noop());
+        let (future, polled) = Handling::begin(route, call, &peer, &mut context);
+        let answer = match polled {
+            Poll::Pending => None,
+            Poll::Ready(answered) => Some(Encoded::of(answered, peer.longest_payload())),
+        };
+        if let Some(answer) = answer.as_ref().filter(|answer| !answer.is_followed()) {
+            // No other call is received before this returns, so the slot is dropped behind.
+            return answer.answer_here(request, head.call);
+        }
+        let (core, slot) = (self.clone(), slot.into_owned());
+        let running = Running { core, peer, head, method, deadline, future, answer, slot };
+        // Without room, the handler is stopped that has begun.
+        if let Err(request) = request.try_spawn(|kept| running.run(ReplyPath::Reply(kept))) {
+            Encoded::error(&no_room()).answer_here(request, head.call);
         }
     }
 
@@ -128,8 +150,8 @@ impl Core {
         refused(status).leaving(closing)
     }
 
-    /// Runs the handler of a call as a task of its own. A body that is too long for a message is
-    /// received first, once the interceptors have let the call through. The handler does not run if
+    /// Runs the handler of a call that a stream or a long body follows, as a task of its own. A long
+    /// body is received first, once the interceptors have let the call through. The handler does not run if
     /// the call has waited for too long, or until its deadline.
     async fn run_later(
         self: Arc<Self>,
@@ -184,11 +206,11 @@ impl Core {
     /// # Errors
     /// When the method is unknown or has another schema than the caller's, when the call has begun
     /// before and is not idempotent, or when too many handlers run or wait.
-    fn admit(
-        self: &Arc<Self>,
+    fn admit<'c>(
+        self: &'c Arc<Self>,
         head: &CallHead,
         request: &am::Request<'_>,
-    ) -> Result<(&Route, Slot, Caller), Status> {
+    ) -> Result<(&'c Route, Slot<&'c Arc<Self>>, Caller), Status> {
         let Some(route) = self.router.route(head.method) else {
             return Err(self.unknown());
         };
@@ -255,14 +277,6 @@ impl Core {
     }
 }
 
-/// A call that has passed all checks, and whose handler is to run as a task.
-struct Taken {
-    head: CallHead,
-    call: Request<Body>,
-    peer: am::Peer,
-    slot: Slot,
-}
-
 /// Whether the handler of a call runs where the call is received. A handler does not if a stream or
 /// a long body follows the call, which must be waited for.
 fn is_inline(route: &Route, head: &CallHead) -> bool {
@@ -276,11 +290,4 @@ fn no_room() -> Status {
         "the server has as many handlers and answers under way as an endpoint may have: make fewer \
          calls at a time, or have more servers",
     )
-}
-
-/// The answer to a call that was refused, so that its handler does not run.
-#[cold]
-fn refused(status: Status) -> Encoded {
-    meters::refused(status.code());
-    Encoded::refusal(status)
 }

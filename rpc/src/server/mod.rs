@@ -5,7 +5,9 @@
 //! | `builder` | configures a server and opens it |
 //! | `open` | is the open server: its handle, and the tasks that look after its clients |
 //! | `intake` | receives a call, checks it, and has its handler run |
+//! | `task` | has a handler run as a task |
 //! | `running` | runs one handler, at once or as a task |
+//! | `handling` | is the future of a handler, with all that it runs in |
 //! | `answer` | encodes what a handler returned, and sends it with all that follows |
 //! | `leaving` | shuts the server down |
 //! | `state` | holds what all of these share: methods, sessions, streams, transfers, limits |
@@ -23,8 +25,8 @@
 //! | 3 | is expected to begin in time | [`queue`]: `expects_in_time`, `may_begin_inline` | too many calls are before it |
 //! | 4 | is remembered by its client's session | [`sessions`]: `begin` | it has begun before, and must not run twice |
 //! | 5 | becomes a request, perhaps with a stream | [`intake`]: `opened` | it can't be read |
-//! | 6 | waits for its task, unless its handler is inline, and for its long body | [`queue`]: `Waiting`; [`intake`]: `run_later` | it has waited too long |
-//! | 7 | runs; if it waits for something, its session can stop it | [`running`]; [`sessions`]: `waits` | its caller gives it up or goes away |
+//! | 6 | waits for its task, unless its handler is inline, and for its long body | [`queue`]: `Waiting`; [`task`]; [`intake`]: `run_later` | it has waited too long |
+//! | 7 | runs; if it waits for something, its session can stop it | [`handling`]; [`running`]; [`sessions`]: `waits` | its caller gives it up or goes away |
 //! | 8 | is answered, with all that follows the answer | [`answer`] | its client goes away |
 //! | 9 | gives its place back, and stays in its session's memory | [`slot`]: `drop`; [`sessions`]: `RecentCalls` | |
 //!
@@ -38,6 +40,7 @@
 mod answer;
 mod builder;
 mod crowd;
+mod handling;
 mod intake;
 mod leaving;
 mod open;
@@ -46,6 +49,7 @@ mod running;
 mod sessions;
 mod slot;
 mod state;
+mod task;
 
 pub use builder::ServerBuilder;
 pub use open::Server;

@@ -1,26 +1,21 @@
 //! A call whose handler runs: at once where the call was received, or as a task.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use doorbell_am as am;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::time::Instant;
-use tracing::Instrument;
 
 use super::answer::{Encoded, ReplyPath};
+use super::handling::Handling;
 use super::leaving::cut_off;
 use super::slot::Slot;
 use super::state::Core;
-use crate::context::Inherited;
 use crate::message::{Body, Request};
-use crate::observed::Observed;
-use crate::router::{Answered, Answering, Route};
-use crate::status::{Status, panic_text};
-use crate::trace;
+use crate::router::{Answered, Route};
 use crate::wire::CallHead;
 
 /// How long a handler may hold the credit of Active Messages with which its call was sent. After
@@ -28,23 +23,20 @@ use crate::wire::CallHead;
 const HOLDS_CREDIT: Duration = Duration::from_millis(20);
 
 /// A call whose handler runs, with what is needed to answer it.
-///
-/// The handler's future is wrapped: a panic becomes a status, calls that the handler makes inherit
-/// its deadline and trace, and the end of the call is recorded in its span and meters.
 pub struct Running {
-    core: Arc<Core>,
-    peer: am::Peer,
-    head: CallHead,
-    method: &'static str,
-    deadline: Option<Instant>,
-    future: Answering,
+    pub core: Arc<Core>,
+    pub peer: am::Peer,
+    pub head: CallHead,
+    pub method: &'static str,
+    pub deadline: Option<Instant>,
+    pub future: Handling,
     /// The answer, if the handler has returned and the answer is not sent yet.
-    answer: Option<Encoded>,
-    slot: Slot,
+    pub answer: Option<Encoded>,
+    pub slot: Slot,
 }
 
 impl Running {
-    /// Calls the handler of a call. The future that the handler returns is not polled yet.
+    /// Takes the handler of a call, which is not called yet.
     pub fn begin(
         core: &Arc<Core>,
         peer: am::Peer,
@@ -54,43 +46,8 @@ impl Running {
         slot: Slot,
     ) -> Self {
         let (deadline, method) = (call.deadline(), route.method.path());
-        let responder = route.responder.clone();
-        let (span, trace) = trace::handle(&call, &peer);
-        let observed = Observed::new(span, route.meters.clone(), deadline);
-        let span = observed.span();
-        let inherited = Inherited { deadline, trace };
-        let future = inherited.clone().while_running(responder.answer(call));
-        let contained = AssertUnwindSafe(future).catch_unwind();
-        let future = contained.map(move |outcome| {
-            let answer = outcome.unwrap_or_else(|panic| Err(panicked(method, &*panic)));
-            observed.answered(answer, inherited)
-        });
-        let future = Box::pin(future.instrument(span));
-        let core = core.clone();
-        Self { core, peer, head, method, deadline, future, answer: None, slot }
-    }
-
-    /// Polls the handler once. Returns the answer if the handler is done and its answer fits a
-    /// message; otherwise the call must be run as a task.
-    pub fn answer_here(&mut self) -> Option<Encoded> {
-        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Pending => None,
-            Poll::Ready(answered) => {
-                let answer = Encoded::of(answered, self.peer.longest_payload());
-                if !answer.is_followed() {
-                    return Some(answer);
-                }
-                self.answer = Some(answer);
-                None
-            }
-        }
-    }
-
-    /// Ends a call whose answer is about to be sent. Gives the place among the running handlers
-    /// back, and returns the slot: a server that shuts down waits until the slot is dropped.
-    pub fn over(mut self) -> Slot {
-        self.slot.give_back();
-        self.slot
+        let future = Handling::new(route, call, &peer);
+        Self { core: core.clone(), peer, head, method, deadline, future, answer: None, slot }
     }
 
     /// Runs the handler to its end, and answers the call. Stops early if the caller's deadline
@@ -100,7 +57,7 @@ impl Running {
             // Most handlers are done at once, so nothing is prepared for a wait before the first
             // poll.
             let future = &mut self.future;
-            let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));
+            let first = std::future::poll_fn(|context| Poll::Ready(future.poll_unpin(context)));
             if let Poll::Ready(answered) = first.await {
                 self.answer = Some(Encoded::of(answered, self.peer.longest_payload()));
             }
@@ -123,7 +80,7 @@ impl Running {
 
     /// Runs a handler that waits, or sends an answer that a stream or a long body follows. The
     /// session can stop either.
-    async fn run_stoppably(self, way: ReplyPath) {
+    pub async fn run_stoppably(self, way: ReplyPath) {
         let Self { core, peer, head, method, deadline, future, answer, slot } = self;
         // The way to answer the call, until the answer is sent.
         let (mut way, mut slot) = (Some(way), Some(slot));
@@ -171,19 +128,12 @@ pub async fn stoppably(
 
 /// Waits for a handler. If that takes long, accepts the call first, so that the client gets its
 /// credit back.
-async fn waited_for(mut future: Answering, way: &mut Option<ReplyPath>, call: u64) -> Answered {
+async fn waited_for(mut future: Handling, way: &mut Option<ReplyPath>, call: u64) -> Answered {
     if let Ok(answered) = tokio::time::timeout(HOLDS_CREDIT, &mut future).await {
         return answered;
     }
     *way = way.take().map(|way| way.accept(call));
     future.await
-}
-
-/// The status for the caller of a handler that panicked.
-#[cold]
-fn panicked(method: &'static str, panic: &(dyn std::any::Any + Send)) -> Status {
-    tracing::error!(method, text = panic_text(panic), "a handler panicked");
-    Status::internal(format!("the handler of {method} panicked"))
 }
 
 /// A call that its session can stop. Dropping this tells the session that the call is over.

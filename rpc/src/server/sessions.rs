@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::bulk::Share;
 use crate::caller::Caller;
+use crate::hasher::ByNumber;
 use crate::status::Status;
 
 /// How many of a client's latest calls a server remembers, to refuse running one of them twice.
@@ -20,7 +21,7 @@ pub const REMEMBERED: u64 = 4096;
 /// client's connection for a while, so that the client may reconnect and go on with the session.
 #[derive(Default)]
 pub struct Sessions {
-    by_number: HashMap<u64, Session>,
+    by_number: HashMap<u64, Session, ByNumber>,
     /// The number of the session of each connection. A connection has one session at most.
     by_peer: HashMap<Peer, u64>,
     /// The ticket of the latest handler that has waited. Tickets count up from one.

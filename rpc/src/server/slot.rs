@@ -13,22 +13,22 @@ use crate::status::Status;
 /// The two places end at different times: the first is given back before the answer is sent, so
 /// that the caller's next call finds it free, and the second when the slot is dropped, after the
 /// answer was sent. A server that shuts down waits for the second.
-pub struct Slot {
-    core: Arc<Core>,
+pub struct Slot<C: AsRef<Core> = Arc<Core>> {
+    core: C,
     /// Whether the place among the running handlers was given back already.
     is_back: bool,
     /// Keeps the client from being idle, once the call has begun.
     under_way: Option<UnderWay>,
 }
 
-impl Slot {
+impl<'c> Slot<&'c Arc<Core>> {
     /// Takes a slot for a call that has arrived.
     ///
     /// # Errors
     /// When as many handlers run as may, or the server is shutting down.
-    pub fn take(core: &Arc<Core>) -> Result<Self, Status> {
+    pub fn take(core: &'c Arc<Core>) -> Result<Self, Status> {
         let before = core.running.begins();
-        let slot = Self { core: core.clone(), is_back: false, under_way: None };
+        let slot = Self { core, is_back: false, under_way: None };
         // The call is counted before this check, so that a server which begins to shut down either
         // refuses the call or waits for it.
         if core.closing.load(Ordering::SeqCst) {
@@ -49,20 +49,30 @@ impl Slot {
         self.under_way = Some(under_way);
     }
 
+    /// The slot of a call that goes on elsewhere.
+    pub fn into_owned(mut self) -> Slot {
+        let (core, under_way) = (self.core.clone(), self.under_way.take());
+        let slot = Slot { core, is_back: self.is_back, under_way };
+        std::mem::forget(self);
+        slot
+    }
+}
+
+impl<C: AsRef<Core>> Slot<C> {
     /// Gives back the place among the running handlers. Called before the answer is sent, because a
     /// caller that has its answer may call again at once.
     pub fn give_back(&mut self) {
         if !std::mem::replace(&mut self.is_back, true) {
-            self.core.running.gives_back();
+            self.core.as_ref().running.gives_back();
         }
     }
 }
 
-impl Drop for Slot {
+impl<C: AsRef<Core>> Drop for Slot<C> {
     fn drop(&mut self) {
-        self.give_back();
-        if self.core.running.ends() && self.core.closing.load(Ordering::SeqCst) {
-            self.core.idle.notify_waiters();
+        let core = self.core.as_ref();
+        if core.running.ends(self.is_back) && core.closing.load(Ordering::SeqCst) {
+            core.idle.notify_waiters();
         }
     }
 }

@@ -74,9 +74,11 @@ impl Counts {
         self.0.fetch_sub(Self::HANDLER, Ordering::SeqCst);
     }
 
-    /// Counts a call out that was answered. Returns whether no other call is unanswered.
-    pub fn ends(&self) -> bool {
-        self.0.fetch_sub(Self::CALL, Ordering::SeqCst) < 2 * Self::CALL
+    /// Counts a call out that was answered, and its handler unless that was [counted
+    /// out](Self::gives_back) before. Returns whether no other call is unanswered.
+    pub fn ends(&self, is_back: bool) -> bool {
+        let ends = if is_back { Self::CALL } else { Self::CALL + Self::HANDLER };
+        self.0.fetch_sub(ends, Ordering::SeqCst) < 2 * Self::CALL
     }
 }
 

@@ -10,4 +10,4 @@ mod spans;
 mod state;
 
 pub use context::{InvalidTraceContext, TraceContext};
-pub use spans::{CallSpan, call, handle};
+pub use spans::{CallSpan, call, handle, may_be_seen};

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use tracing::Span;
 use tracing::field::Empty;
+use tracing::level_filters::LevelFilter;
 
 use super::TraceContext;
 use crate::message::{Body, Request};
@@ -31,6 +32,13 @@ macro_rules! span {
     };
 }
 
+/// Whether a subscriber may be interested in the spans of calls. If none is, there is nothing to be
+/// told.
+#[inline]
+pub fn may_be_seen() -> bool {
+    LevelFilter::current() >= LevelFilter::DEBUG
+}
+
 /// Begins the span `call` of a request to the server `peer`. Returns the span, and the trace
 /// context that must be added to the request's metadata, if any.
 ///
@@ -54,6 +62,11 @@ pub fn call(
 /// Begins the span `handle` of a request that came from `peer`. Returns the span, and the trace
 /// context that calls of the handler inherit.
 pub fn handle(request: &Request<Body>, peer: &impl Display) -> (CallSpan, Option<TraceContext>) {
+    if !may_be_seen() {
+        let metadata = request.metadata();
+        let given = || TraceContext::from_metadata(metadata);
+        return (CallSpan::none(), if metadata.is_empty() { None } else { given() });
+    }
     // Whatever task happens to receive a request has nothing to do with it.
     let span = CallSpan(span!(parent: None, "handle", request.method().path(), peer));
     let given = TraceContext::from_metadata(request.metadata());
@@ -65,6 +78,11 @@ pub fn handle(request: &Request<Body>, peer: &impl Display) -> (CallSpan, Option
 }
 
 impl CallSpan {
+    /// A span that nobody is told of.
+    pub fn none() -> Self {
+        Self(Span::none())
+    }
+
     /// Records the numbers of the span, as a child of `parent` or as the root of a trace. Returns
     /// the context of the span.
     fn begin(&self, parent: Option<TraceContext>) -> TraceContext {

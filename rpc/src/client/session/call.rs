@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_am::SendError;
+use doorbell_am::{Credit, Peer, SendError};
 use doorbell_verbs::floor::watch_over;
 use tokio::time::Instant;
 
@@ -15,18 +15,22 @@ use super::calls::{Answer, Answered, Outcome};
 use super::connection::Connection;
 use super::given_up::GivenUp;
 use super::history::{Begun, History};
+use super::permits::Permit;
 use super::response::HeldStream;
 use super::states::{Failure, Progress, Stage};
 use crate::alarm::{Late, until};
 use crate::bulk::Offered;
 use crate::message::{Body, Pieces, Request, Response};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, MetadataError};
 use crate::meters;
 use crate::method::MethodId;
 use crate::status::{Code, Status, chain};
 use crate::stream::pump;
 use crate::trace::TraceContext;
 use crate::wire::{self, CALL, CallHead, CallKey, Content, Flags, Received, Welcome};
+
+/// The end of an attempt: the response, and what gives the call up if its request still streams.
+type Attempted = Result<(Response<Body>, GivenUp), Failure>;
 
 /// A call on its way: the request, and what became of the call so far.
 struct Call {
@@ -57,13 +61,48 @@ impl Session {
         request: Request<Body>,
         trace: Option<TraceContext>,
     ) -> Result<Response<Body>, Status> {
-        let mut call = self.begun(request, trace);
+        let call = self.begun(request, trace);
         // 1. A permit to be in flight, which the call keeps to its end.
-        let permit = until(call.deadline, self.permits.take(self.name())).await;
-        let permit = permit.unwrap_or_else(|Late| Err(self.too_late(&call.progress)))?;
+        let taken = until(call.deadline, self.permits.take(self.name())).await;
+        taken.unwrap_or_else(|Late| Err(self.too_late(&call.progress)))?;
+        self.to_its_end(call, Permit::of(self), None).await
+    }
+
+    /// Goes on with a call of which it is known how the wait for its answer has ended: receives
+    /// what follows the answer, or sends the call again.
+    pub async fn goes_on(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        (connection, key, answer, given_up): (
+            Arc<Connection>,
+            CallKey,
+            impl Future<Output = Outcome>,
+            GivenUp,
+        ),
+        permit: Permit,
+    ) -> Result<Response<Body>, Status> {
+        let mut call = self.begun(request, None);
+        call.progress.reaches(Stage::Answer, 0);
+        let Call { deadline, ref progress, ref mut history, .. } = call;
+        let of = (deadline, progress, history);
+        let first = self.finish((&connection, key, answer), given_up, of).await;
+        self.to_its_end(call, permit, Some(first)).await
+    }
+
+    /// Sends a call until it has an outcome, unless its `first` attempt was made already.
+    async fn to_its_end(
+        self: &Arc<Self>,
+        mut call: Call,
+        permit: Permit,
+        mut first: Option<Attempted>,
+    ) -> Result<Response<Body>, Status> {
         let (response, given_up) = loop {
             // 2. to 6. The connection, the request, and the response.
-            match self.attempt(&mut call).await {
+            let attempted = match first.take() {
+                Some(attempted) => attempted,
+                None => self.attempt(&mut call).await,
+            };
+            match attempted {
                 Ok(response) => break response,
                 // 7. Or else: may the call be sent again?
                 Err(failure) => {
@@ -100,7 +139,7 @@ impl Session {
     }
 
     /// Sends a call over the present or the next connection, and waits for the response.
-    async fn attempt(&self, call: &mut Call) -> Result<(Response<Body>, GivenUp), Failure> {
+    async fn attempt(&self, call: &mut Call) -> Attempted {
         let (deadline, progress) = (call.deadline, &call.progress);
         let behind = |why| call.history.behind(self.name(), why);
         // 2. A connection, in whose session the call may be sent.
@@ -138,11 +177,16 @@ impl Session {
         connection: &Arc<Connection>,
         content: &Content,
         call: &mut Call,
-    ) -> Result<(Response<Body>, GivenUp), Failure> {
-        let (peer, deadline, progress) = (&connection.peer, call.deadline, &call.progress);
+    ) -> Attempted {
+        let (peer, deadline) = (&connection.peer, call.deadline);
         // 4. A credit, and with it the number of the call: the request is sent.
         let within;
-        let credit = match peer.try_credit().transpose() {
+        let mut tried = peer.try_credit();
+        while let Err(SendError::InHandler) = tried {
+            // A handler that runs where its request was received goes on as a task, which may send.
+            tried = not_in_handler(peer).await;
+        }
+        let credit = match tried.transpose() {
             Some(credit) => credit,
             None => {
                 within = connection.within(deadline);
@@ -155,28 +199,54 @@ impl Session {
             head.call = number;
             let key = (head.session, number);
             // The answer, or the memory for a long body, may come as soon as the call is sent.
-            let answered = self.calls.expect(key, peer);
+            let answered = self.calls.expect(number, connection);
             let offers = |body| Offered::new(&self.calls.transfers, key, peer, body);
             let offered = content.long.clone().map(offers);
             (answered, offered, credit.request_with(CALL, head.words(), &content.payload))
         });
         sent.map_err(|why| self.unsent(connection, why))?;
-        progress.reaches(Stage::Answer, 0);
+        call.progress.reaches(Stage::Answer, 0);
         watch_over(&self.calls, peer.nic(), peer.runtime());
         let (key, streams) = ((head.session, head.call), &self.calls.streams);
-        let mut given_up =
-            GivenUp { peer: peer.clone(), streams: streams.clone(), key, armed: true };
+        let given_up = self.given_up(connection, key);
         if let Some(pieces) = call.pieces.take() {
             let window = streams.open_outgoing(key, peer);
             peer.runtime().spawn(pump(streams.clone(), key, peer.clone(), window, pieces));
         }
         // 5. and 6. The answer, and what follows it.
-        let exchange = pin!(self.exchange(connection, key, (answered, offered), progress));
+        let Call { deadline, ref progress, ref mut history, .. } = *call;
+        let answer = async {
+            match offered {
+                None => answered.await,
+                // Large futures, which a call without a long body need not carry.
+                Some(offered) => {
+                    Box::pin(answer_to_long(connection, answered, offered, progress)).await
+                }
+            }
+        };
+        self.finish((connection, key, answer), given_up, (deadline, progress, history)).await
+    }
+
+    /// What gives up a call that was sent, when it is dropped.
+    pub fn given_up(&self, connection: &Connection, key: CallKey) -> GivenUp {
+        let (peer, streams) = (connection.peer.clone(), self.calls.streams.clone());
+        GivenUp { peer, streams, key, armed: true }
+    }
+
+    /// Waits for the answer to a call that was sent, and for the whole response, until the call's
+    /// deadline.
+    async fn finish(
+        &self,
+        (connection, key, answer): (&Arc<Connection>, CallKey, impl Future<Output = Outcome>),
+        mut given_up: GivenUp,
+        (deadline, progress, history): (Option<Instant>, &Progress, &mut History),
+    ) -> Attempted {
+        let exchange = pin!(self.exchange(connection, key, answer, progress));
         let response = until(deadline, exchange).await;
         let response = response.map_err(|Late| Failure::Final(self.too_late(progress)))?;
         if let Err(Failure::OutcomeUnknown(_)) = response {
             let Welcome { server, session, .. } = connection.welcome;
-            call.history.may_have_begun(Begun { server, session, number: head.call });
+            history.may_have_begun(Begun { server, session, number: key.1 });
         }
         // A call that is over must send nothing more, whether or not the server has asked for that.
         // A server whose answer was not taken to its end must not wait for that.
@@ -190,17 +260,11 @@ impl Session {
         &self,
         connection: &Connection,
         key: CallKey,
-        (answered, offered): (Answered<'_>, Option<Offered>),
+        answer: impl Future<Output = Outcome>,
         progress: &Progress,
     ) -> Result<Response<Body>, Failure> {
         // 5. The answer. The server may have to be sent a long body first.
-        let answer = match offered {
-            None => answered.await?,
-            // Large futures, which a call without a long body need not carry.
-            Some(offered) => {
-                Box::pin(answer_to_long(connection, answered, offered, progress)).await?
-            }
-        };
+        let answer = answer.await?;
         if answer.flags.leaves {
             // No other call goes there, and those that have gone there are waited for.
             self.connector.leaves(&connection.peer);
@@ -211,9 +275,8 @@ impl Session {
         if flags.code != Code::Ok.number() {
             return Err(Failure::Final(error(flags, &payload)));
         }
-        let Received { metadata, body, long } = wire::split(flags, payload).map_err(|why| {
-            Failure::Final(Status::internal(format!("the server's answer can't be read: {why}")))
-        })?;
+        let received = wire::split(flags, payload).map_err(unreadable);
+        let Received { metadata, body, long } = received.map_err(Failure::Final)?;
         let body = match long {
             None => body,
             Some(len) => {
@@ -256,6 +319,14 @@ impl Session {
         }
     }
 
+    /// The status of a call whose deadline has passed while it waited for its answer.
+    #[cold]
+    pub fn unanswered(&self) -> Status {
+        let progress = Progress::queued(0);
+        progress.reaches(Stage::Answer, 0);
+        self.too_late(&progress)
+    }
+
     /// The status of a call whose deadline has passed.
     #[cold]
     fn too_late(&self, progress: &Progress) -> Status {
@@ -287,6 +358,12 @@ async fn answer_to_long(
     answered.await
 }
 
+/// Lets the task go on elsewhere, and then takes a credit if there is one.
+async fn not_in_handler(peer: &Peer) -> Result<Option<Credit<'_>>, SendError> {
+    tokio::task::yield_now().await;
+    peer.try_credit()
+}
+
 impl Call {
     /// The content of the request's message, for a server that takes messages of at most `most`
     /// bytes. The metadata have the context of the call's trace, as far as there is room.
@@ -315,7 +392,7 @@ impl Call {
 }
 
 /// The microseconds until a deadline, at least one; zero if there is no deadline.
-fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
+pub fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
     let Some(deadline) = deadline else { return Ok(0) };
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -323,6 +400,12 @@ fn remaining(deadline: Option<Instant>) -> Result<u64, Status> {
         return Err(late.not_run());
     }
     Ok(u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1))
+}
+
+/// The status of a call whose answer can't be taken apart.
+#[cold]
+pub fn unreadable(why: MetadataError) -> Status {
+    Status::internal(format!("the server's answer can't be read: {why}"))
 }
 
 /// The status that an answer tells of, which is an error.

@@ -1,8 +1,6 @@
 //! The calls of a channel that are in flight, and the delivery of their answers.
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
@@ -12,7 +10,9 @@ use bytes::Bytes;
 use doorbell_am::{Handlers, Peer, Undeliverable};
 use doorbell_verbs::floor::{Awaits, Prober, locked};
 
+use super::connection::Connection;
 use super::connector::Connector;
+use super::numbered::Numbered;
 use super::states::Failure;
 use crate::bulk::{Share, Transfers};
 use crate::message::Body;
@@ -22,7 +22,7 @@ use crate::wire::{ANSWER, CALL, Flags, LEAVE, RESPONSE};
 
 /// The calls in flight of a channel, by their numbers, with their streams and bodies.
 pub struct Calls {
-    waiting: Mutex<Table>,
+    waiting: Mutex<Numbered<Call>>,
     pub streams: Arc<Streams>,
     pub transfers: Arc<Transfers>,
     /// The memory for long data that the server sends.
@@ -37,13 +37,10 @@ pub struct Calls {
     pub connector: OnceLock<Weak<Connector>>,
 }
 
-type Table = HashMap<u64, Call, BuildHasherDefault<Spread>>;
-
 /// The state of one call in flight.
 struct Call {
     /// The connection over which the call was sent.
-    peer: Peer,
-    session: u64,
+    connection: Arc<Connection>,
     state: Awaited,
 }
 
@@ -58,6 +55,10 @@ enum Awaited {
 impl Call {
     fn is_waiting(&self) -> bool {
         matches!(self.state, Awaited::Waits(_))
+    }
+
+    fn peer(&self) -> &Peer {
+        &self.connection.peer
     }
 
     /// Ends the call, if it still waits. Returns the waker of its task, if that is to be woken.
@@ -158,33 +159,67 @@ impl Calls {
 
     /// Opens the incoming stream of a call's response, if the call still waits.
     fn open_stream(&self, number: u64) -> Option<Body> {
-        let (session, peer) = match locked(&self.waiting).get(&number) {
-            Some(call) if call.is_waiting() => (call.session, call.peer.clone()),
+        let connection = match locked(&self.waiting).get_mut(number) {
+            Some(call) if call.is_waiting() => call.connection.clone(),
             _ => return None,
         };
-        let share = self.share.clone();
-        Some(self.streams.open_incoming((session, number), &peer, self.longest, share))
+        let (key, share) = ((connection.welcome.session, number), self.share.clone());
+        Some(self.streams.open_incoming(key, &connection.peer, self.longest, share))
     }
 
     /// Enters a call that is about to be sent over a connection, and returns the future of its
     /// answer.
-    pub fn expect(self: &Arc<Self>, (session, call): (u64, u64), peer: &Peer) -> Answered<'_> {
+    pub fn expect(&self, call: u64, connection: &Arc<Connection>) -> Answered<'_> {
+        self.enter(call, connection.clone());
+        Answered { calls: self, call }
+    }
+
+    /// Enters a call that is about to be sent over a connection. Whoever enters it
+    /// [polls](Self::poll) it until it has ended, or [leaves](Self::leave).
+    pub fn enter(&self, call: u64, connection: Arc<Connection>) {
         let mut calls = locked(&self.waiting);
         let state = match self.over.get() {
             None => Awaited::Waits(None),
             Some(why) => Awaited::Ended(Some(Err(Failure::Final(why.clone())))),
         };
-        calls.insert(call, Call { peer: peer.clone(), session, state });
-        drop(calls);
-        Answered { calls: self, call }
+        calls.insert(call, Call { connection, state });
+    }
+
+    /// Waits for the end of a call. The call that has ended is taken off the table, and its
+    /// connection comes with the outcome.
+    pub fn poll(&self, number: u64, context: &mut Context<'_>) -> Poll<(Outcome, Arc<Connection>)> {
+        let mut calls = locked(&self.waiting);
+        let call = calls.get_mut(number).expect("it is on the table until it has ended");
+        match &mut call.state {
+            Awaited::Ended(outcome) => {
+                let outcome = outcome.take().expect("a call that has ended is taken off");
+                let ended = calls.remove(number).expect("it was there just now");
+                Poll::Ready((outcome, ended.connection))
+            }
+            Awaited::Waits(Some(waker)) => {
+                waker.clone_from(context.waker());
+                Poll::Pending
+            }
+            Awaited::Waits(none) => {
+                *none = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Takes a call off the table that nobody waits for any more. Returns its connection, unless
+    /// the call has been taken off.
+    pub fn leave(&self, number: u64) -> Option<Arc<Connection>> {
+        let call = locked(&self.waiting).remove(number);
+        call.map(|call| call.connection)
     }
 
     /// The servers from which calls or streams wait for something, by their connections.
     pub fn peers(&self) -> Vec<Peer> {
         let mut peers = self.streams.peers();
         for call in locked(&self.waiting).values().filter(|call| call.is_waiting()) {
-            if !peers.contains(&call.peer) {
-                peers.push(call.peer.clone());
+            if !peers.contains(call.peer()) {
+                peers.push(call.peer().clone());
             }
         }
         peers
@@ -198,7 +233,7 @@ impl Calls {
         ));
         self.streams.end_all_of(|of| (of == peer).then_some(&why));
         self.transfers.end_all_of(|of| of == peer);
-        self.end_those(|call| call.peer == *peer, || Failure::OutcomeUnknown(why.clone()));
+        self.end_those(|call| call.peer() == peer, || Failure::OutcomeUnknown(why.clone()));
     }
 
     /// Ends all calls that were sent over connections that have ended, for when events were missed
@@ -234,7 +269,7 @@ impl Calls {
     fn end(&self, number: u64, outcome: Outcome) -> bool {
         // The lock is given back before the task is woken, and before an outcome is dropped that
         // nobody waits for.
-        let ended = match locked(&self.waiting).get_mut(&number) {
+        let ended = match locked(&self.waiting).get_mut(number) {
             Some(call) => call.end(outcome),
             None => Err(outcome),
         };
@@ -269,7 +304,7 @@ fn came_back(why: Undeliverable) -> Failure {
     }
 }
 
-/// The future of a call's answer. Dropping it removes the call from the table.
+/// The future of a call's answer. Dropping it takes the call off the table.
 pub struct Answered<'c> {
     calls: &'c Calls,
     call: u64,
@@ -279,46 +314,12 @@ impl Future for Answered<'_> {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let mut calls = locked(&self.calls.waiting);
-        let call = calls.get_mut(&self.call).expect("it is on the table until this is dropped");
-        match &mut call.state {
-            Awaited::Ended(outcome) => {
-                Poll::Ready(outcome.take().expect("it is polled until it is ready"))
-            }
-            Awaited::Waits(Some(waker)) => {
-                waker.clone_from(context.waker());
-                Poll::Pending
-            }
-            Awaited::Waits(none) => {
-                *none = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
+        self.calls.poll(self.call, context).map(|(outcome, _)| outcome)
     }
 }
 
 impl Drop for Answered<'_> {
     fn drop(&mut self) {
-        locked(&self.calls.waiting).remove(&self.call);
-    }
-}
-
-/// A hasher for numbers that count up: multiplies the number, so that its bits are spread.
-#[derive(Default)]
-pub struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte) ^ self.0);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        drop(self.calls.leave(self.call));
     }
 }

@@ -50,6 +50,11 @@ impl Connector {
         self.standing.borrow().connection().cloned()
     }
 
+    /// The connection of the session, which may have ended.
+    pub fn latest(&self) -> Option<Arc<Connection>> {
+        self.standing.borrow().latest()
+    }
+
     /// Returns the connection of the session. If there is none, has one made, and waits for it.
     /// With `waits`, also waits while the server is gone.
     ///

@@ -17,6 +17,8 @@
 //! | 6 | receives its response; a stream keeps the permit (`response`) | fails |
 //! | 7 | was lost, and goes back to step 2, if it has not begun or may run again (`history`) | fails |
 //!
+//! Most calls are [`Short`]: they take the steps 1 to 4 in one go, or else as described above.
+//!
 //! A call whose deadline passes, or whose future is dropped, is given up on the spot (`given_up`).
 
 mod call;
@@ -26,9 +28,11 @@ mod connector;
 mod given_up;
 mod greeting;
 mod history;
+mod numbered;
 mod numbers;
 mod permits;
 mod response;
+mod short;
 mod states;
 
 use std::sync::{Arc, Weak};
@@ -43,6 +47,7 @@ pub use self::calls::Calls;
 use self::connector::Connector;
 use self::numbers::Numbers;
 use self::permits::Permits;
+pub use self::short::{End, Going, Short};
 use self::states::runtime_ended;
 use super::backoff::Backoff;
 use crate::alarm::{Late, until};

@@ -24,6 +24,16 @@ impl Numbers {
         *next += 1;
         sends(number)
     }
+
+    /// Sends a call by the function `sends`, which gets the call's number and returns whether it
+    /// was sent. A number by which nothing was sent is the next call's.
+    pub fn try_send(&self, sends: impl FnOnce(u64) -> bool) -> Option<u64> {
+        let mut next = locked(&self.next);
+        let number = *next;
+        let sent = sends(number);
+        *next += u64::from(sent);
+        sent.then_some(number)
+    }
 }
 
 #[cfg(test)]
@@ -36,5 +46,8 @@ mod tests {
         assert_eq!(numbers.send(None, |number| number), 0);
         assert_eq!(numbers.send(None, |number| number), 1);
         assert_eq!(numbers.send(Some(0), |number| number), 0);
+        assert_eq!(numbers.try_send(|_| false), None);
+        assert_eq!(numbers.try_send(|_| true), Some(2));
+        assert_eq!(numbers.send(None, |number| number), 3);
     }
 }

@@ -7,6 +7,7 @@ mod endings;
 mod gone;
 mod layers;
 mod limits;
+mod relays;
 
 use std::future::Future;
 use std::pin::Pin;
